@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any, cast
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.apps import apps
@@ -29,7 +29,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from ledger.models import Injection
-from memory_project.redis import SHARED_KEYS, ConversationRef, client, conversation_key, script
+from memory_project.redis import SHARED_KEYS, ConversationRef, client, conversation_key, read_stream, script
 
 JOURNAL = SHARED_KEYS["ledger_journal"]
 EPOCH = SHARED_KEYS["ledger_epoch"]
@@ -136,20 +136,15 @@ class LedgerChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlushedChanges:
-    """The result of a flush. `cursor` is the last entry looked at; empty when the stream had no more."""
+class JournalStep:
+    """The number of changes looked at and stored by a flush, or of ledgers looked at and restored.
+
+    `cursor` is the last entry that a flush looked at; empty when the stream had no more.
+    """
 
     examined: int
     changed: int
-    cursor: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredLedgers:
-    """The number of conversations looked at, and of those whose ledger was restored."""
-
-    examined: int
-    changed: int
+    cursor: str = ""
 
 
 def replay_changes(changes: Iterable[LedgerChange]) -> dict[str, str]:
@@ -170,43 +165,27 @@ def ledger_keys(conversation: ConversationRef) -> list[str]:
     return [conversation_key("ledger", conversation), EPOCH, RESTORED, JOURNAL]
 
 
-def count_pending_changes() -> int:
-    """Return the number of changes that are not yet rows."""
-    return int(client().xlen(JOURNAL))
-
-
-def preview_flush(size: int, *, after: str = "", account_id: UUID | None = None) -> FlushedChanges:
+def preview_flush(size: int, *, after: str = "", account_id: UUID | None = None) -> JournalStep:
     """Return what `flush_journal` would do with the same arguments (`changed` is an upper bound). Changes nothing."""
-    entries, cursor = read_stream_entries(size, after=after, account_id=account_id)
-    return FlushedChanges(examined=len(entries), changed=len(entries), cursor=cursor)
+    entries, cursor = read_stream(JOURNAL, size, after=after, account_id=account_id)
+    return JournalStep(examined=len(entries), changed=len(entries), cursor=cursor)
 
 
-def flush_journal(size: int, *, after: str = "", account_id: UUID | None = None) -> FlushedChanges:
+def flush_journal(size: int, *, after: str = "", account_id: UUID | None = None) -> JournalStep:
     """Move up to `size` entries after the cursor into rows, and delete them from the stream after the commit.
 
     It may be killed at any point and run again: nothing is lost or doubled. With an account, other accounts' entries
     stay.
     """
     drop_epoch_if_tail_lost()
-    entries, cursor = read_stream_entries(size, after=after, account_id=account_id)
+    entries, cursor = read_stream(JOURNAL, size, after=after, account_id=account_id)
     with transaction.atomic():
         changed = store_new_rows(entries)
         if entries:
             # after the outermost commit: an entry must not be deleted before its row is safe
-            transaction.on_commit(lambda: delete_entries([at for at, _ in entries]))
-    return FlushedChanges(examined=len(entries), changed=changed, cursor=cursor)
-
-
-def delete_entries(ids: list[str]) -> None:
-    """Delete entries that are rows now, and advance `ledger_flushed`."""
-    script(DELETE_ENTRIES)(keys=[JOURNAL, FLUSHED], args=ids)
-
-
-def read_stream_entries(size: int, *, after: str, account_id: UUID | None) -> tuple[list[StreamEntry], str]:
-    """Return the account's entries among the next `size`, and the cursor after them ("" at the end of the stream)."""
-    found = cast("list[StreamEntry]", client().xrange(JOURNAL, min=f"({after}" if after else "-", count=size))
-    cursor = found[-1][0] if len(found) == size else ""
-    return [(at, entry) for at, entry in found if account_id in (None, UUID(entry["account"]))], cursor
+            ids = [at for at, _ in entries]
+            transaction.on_commit(lambda: script(DELETE_ENTRIES)(keys=[JOURNAL, FLUSHED], args=ids))
+    return JournalStep(examined=len(entries), changed=changed, cursor=cursor)
 
 
 def store_new_rows(entries: list[StreamEntry]) -> int:
@@ -274,14 +253,14 @@ def rebuild_ledger(conversation: ConversationRef, ledger: dict[str, str], last_i
     return bool(script(REBUILD)(keys=ledger_keys(conversation), args=[last_id, *pairs]))
 
 
-def restore_all_ledgers(account_id: UUID | None = None) -> RestoredLedgers:
+def restore_all_ledgers(account_id: UUID | None = None) -> JournalStep:
     """Restore every ledger if this Redis has lost them, then set the epoch.
 
     With an account, restore only its ledgers and leave the epoch unset.
     """
     drop_epoch_if_tail_lost()
     if has_every_ledger():
-        return RestoredLedgers(examined=0, changed=0)
+        return JournalStep(examined=0, changed=0)
     token, last_id = str(uuid4()), last_journalled_id()
     script(BEGIN)(keys=[RESTORED, JOURNAL], args=[token, last_id])
     flush_everything()
@@ -291,7 +270,7 @@ def restore_all_ledgers(account_id: UUID | None = None) -> RestoredLedgers:
         changed += rebuild_ledger(conversation, replay_changes(changes), last_id)
     if account_id is None:
         script(FINISH)(keys=[EPOCH, RESTORED], args=[token])
-    return RestoredLedgers(examined=examined, changed=changed)
+    return JournalStep(examined=examined, changed=changed)
 
 
 def count_lost_ledgers(account_id: UUID | None = None) -> int:

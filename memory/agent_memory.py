@@ -1,10 +1,10 @@
 """The in-process API over everything that is remembered (X1): what the HTTP API offers, for Python in the same process.
 
-The clock is read here, unless a call brings `now`. What is not found, refused or unreachable raises what `errors.py`
-draws, and RedisError where Redis alone has it.
+The clock is read here, unless a call brings `now`, and texts are embedded before any transaction begins. What is not
+found, refused or unreachable raises what `errors.py` draws, and RedisError where Redis alone has it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Self
@@ -13,55 +13,62 @@ from uuid import UUID
 from django.utils import timezone
 
 from memory import conf
-from memory.agent_contexts import AgentContext, AgentEntry, AgentFacts, AgentLearnings
-from memory.agent_knowledge import AgentKnowledge
-from memory.agent_sessions import AgentSession, InjectionLedger, Message, append_messages
+from memory.agent_goals import AgentGoals
 from memory.agent_tiers import (
-    AgentBlackboard,
+    AgentFacts,
     AgentPool,
     AgentRouter,
+    AgentSession,
     AgentShortTerm,
     AgentToolCache,
-    AgentWorkflowRun,
+    Clock,
+    InjectionLedger,
+    Message,
+    append_messages,
 )
-from memory.models import Conversation, EpisodicMemory, MemoryPool, PersistentContext, Turn, WorkflowRun
+from memory.models import Conversation, Fact, Link, MemoryPool, Strategy, ToolInvocation, Turn
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.retrieval.episodes import EpisodeResults
+from memory.retrieval.candidates import Bundle
+from memory.retrieval.graph import Graph
+from memory.retrieval.kind_searches import StrategyResults
 from memory.retrieval.queries import Query
+from memory.retrieval.search import TurnResults
 from memory.retrieval.timeline import TimelineCursor, TimelineFilter, TimelineItem, read_timeline
-from memory.retrieval.turns import TurnResults
+from memory.services import turns
 from memory.services.accounts.register import find_account
-from memory.services.contexts.manage import ContextDraft, create_context, ensure_own_context
 from memory.services.conversations.lifecycle import ConversationDefaults, end_conversation
+from memory.services.embedding.embed import embed_texts
+from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entity
+from memory.services.entities.relate import RelationshipDraft, create_relationship, explore_graph
+from memory.services.facts.globalize import globalize_fact
+from memory.services.facts.learn import FactDraft, LearnedFact, learn_fact
 from memory.services.memories.store import ClientVector
-from memory.services.pools.manage import PoolDraft
-from memory.services.pools.workflow_runs import RunDraft, start_run
+from memory.services.pools.manage import PoolDraft, create_pool
 from memory.services.prompt_context.build import (
     PromptContext,
     PromptContextRequest,
     build_prompt_context,
     conclude_prompt_context,
 )
-from memory.services.recall.recall import RecallRequest
-from memory.services.recall.search import search_turns_by_text
+from memory.services.recall.recall import RecallRequest, conclude_recall, recall, search_turns_by_text
+from memory.services.replay.candidates import ReplayRequest
 from memory.services.replay.replay import ReplaySlice, conclude_replay, replay
-from memory.services.replay.targets import ReplayRequest
-from memory.services.resume.read import ResumeRequest
-from memory.services.resume.resume import ResumePacket, conclude_resume, resume_work
-from memory.services.router.concerns import StorageService
-from memory.services.sessions.hybrid import MemoryManager
-from memory.services.summaries.store import EpisodeDraft
-from memory.services.summaries.summarize import request_summary
-from memory.services.turns import store as turns
-from memory.services.turns.store import StoredTurns
+from memory.services.resume.resume import ResumePacket, ResumeRequest, conclude_resume, resume_work
+from memory.services.sessions import MemoryManager
+from memory.services.strategies.learn import StrategyDraft, find_strategies, learn_strategy, reinforce_strategy
+from memory.services.tools import InvocationDraft, ToolStats, get_tool_stats, record_invocation
+from memory.services.turns import StoredTurns
 from memory.tiers.agent_working import WorkingMemoryService
 from memory.tiers.working import WorkingMemory
 
 ACTOR = "python"
 
 
-class AgentMemory(AgentKnowledge):
+class AgentMemory(AgentGoals):
     """Everything that one agent remembers, for one user and in one channel.
+
+    These are the calls of the documents. Everything else is a function of `memory.services` that takes `memory.owner`
+    first; docs/guides/python.md says which.
 
     >>> memory = AgentMemory.open(agent_id="assistant", user_id="ana")
     >>> memory.store_turn("chat-1", {"role": "user", "content": "Where is the key?"}).index
@@ -100,11 +107,13 @@ class AgentMemory(AgentKnowledge):
     ...     task.result = "it was under the mat"
     >>> memory.get_goal(task.goal.id).goal.status
     'completed'
+    >>> from memory.services.goals.store import active_goals
+    >>> list(active_goals(memory.owner, now=timezone.now()))
+    []
     """
 
-    def __init__(self, owner: Owner, *, clock: Callable[[], datetime] = timezone.now) -> None:
-        super().__init__(owner, clock=clock)
-        self._storage = StorageService(owner)
+    def __init__(self, owner: Owner, *, clock: Clock = timezone.now) -> None:
+        super().__init__(owner, clock)
 
     @classmethod
     def open(cls, account: str = "default", *, agent_id: str, user_id: str = "", channel: str = GLOBAL_CHANNEL) -> Self:
@@ -120,6 +129,11 @@ class AgentMemory(AgentKnowledge):
                 audit_level=found.audit_level,
             )
         )
+
+    @property
+    def owner(self) -> Owner:
+        """Return whose memory it is: the first argument of every service."""
+        return self._owner
 
     @property
     def memory_manager(self) -> MemoryManager:
@@ -138,62 +152,31 @@ class AgentMemory(AgentKnowledge):
     @property
     def router(self) -> AgentRouter:
         """Keyed values, in whichever tier they are."""
-        return AgentRouter(self._owner, self.moment)
+        return AgentRouter(self._owner, self._clock)
 
     def short_term(self, session_id: str = "") -> AgentShortTerm:
         """Short-term entries of a session, or of none in particular."""
-        return AgentShortTerm(self._owner, self.moment, session_id=session_id)
+        return AgentShortTerm(self._owner, self._clock, session_id)
 
     def create_pool(self, draft: PoolDraft, *, now: datetime | None = None) -> MemoryPool:
         """Create a pool. Raises Conflict, Unprocessable, TooLarge."""
-        return self._storage.create_pool(draft, now=self.moment(now))
+        return create_pool(self._owner, draft, now=self._moment(now))
 
     def pool(self, pool_id: str) -> AgentPool:
-        return AgentPool(self._owner, self.moment, pool_id=pool_id)
-
-    def start_run(self, draft: RunDraft, *, now: datetime | None = None) -> WorkflowRun:
-        """Start a workflow run. Raises Conflict, Unprocessable."""
-        return start_run(self._owner, draft, now=self.moment(now))
-
-    def workflow_run(self, workflow_run_id: str) -> AgentWorkflowRun:
-        return AgentWorkflowRun(self._owner, self.moment, workflow_run_id=workflow_run_id)
-
-    def blackboard(self, pool_id: str) -> AgentBlackboard:
-        """Return a workflow run's blackboard."""
-        return AgentBlackboard(self._owner, self.moment, pool_id=pool_id)
+        return AgentPool(self._owner, self._clock, pool_id)
 
     def tool_cache(self, pool_id: str) -> AgentToolCache:
         """Return a workflow run's tool cache."""
-        return AgentToolCache(self._owner, self.moment, pool_id=pool_id)
-
-    def create_context(self, draft: ContextDraft) -> PersistentContext:
-        """Create a context. Raises Conflict for a name that the agent has used, and Unprocessable."""
-        return create_context(self._owner, draft)
-
-    def own_context(self, *, now: datetime | None = None) -> AgentContext:
-        """Return the context of the agent's long-term memory, which is created if it is new."""
-        return self.context_of(ensure_own_context(self._owner, now=self.moment(now)).id)
-
-    def context_of(self, context_id: UUID) -> AgentContext:
-        return AgentContext(self._owner, self.moment, context_id=context_id)
-
-    def entry(self, entry_id: UUID) -> AgentEntry:
-        """Return an entry of a context."""
-        return AgentEntry(self._owner, self.moment, entry_id=entry_id)
+        return AgentToolCache(self._owner, self._clock, pool_id)
 
     @property
     def factual(self) -> AgentFacts:
         """Return the facts in the agent's own context."""
-        return AgentFacts(self._owner, self.moment)
-
-    @property
-    def learnings(self) -> AgentLearnings:
-        """Return the learnings of the agent's teams."""
-        return AgentLearnings(self._owner, self.moment)
+        return AgentFacts(self._owner, self._clock)
 
     def session(self, conversation_id: str) -> AgentSession:
         """Return the live session of a conversation."""
-        return AgentSession(self._owner, self.moment, conversation_id)
+        return AgentSession(self._owner, self._clock, conversation_id)
 
     def ledger(self, conversation_id: str) -> InjectionLedger:
         """Return the injection ledger of a conversation."""
@@ -215,7 +198,7 @@ class AgentMemory(AgentKnowledge):
 
         Raises MalformedMessage, a ValueError, for what is no chat message.
         """
-        return append_messages(self._owner, conversation_id, messages, now=self.moment(now), opening=opening)
+        return append_messages(self._owner, conversation_id, messages, now=self._moment(now), opening=opening)
 
     def get_conversation(self, conversation_id: str) -> list[Turn]:
         """Return the whole log, first turn first. Raises NotFound."""
@@ -225,7 +208,7 @@ class AgentMemory(AgentKnowledge):
         self, hours: float = 24, limit: int = conf.MAX_CONTEXT_MESSAGES, *, now: datetime | None = None
     ) -> list[Turn]:
         """Return the latest turns of all conversations in the last `hours`, newest first."""
-        return turns.get_recent_turns(self._owner, hours=hours, limit=limit, now=self.moment(now))
+        return turns.get_recent_turns(self._owner, hours=hours, limit=limit, now=self._moment(now))
 
     def search_turns(
         self,
@@ -238,18 +221,8 @@ class AgentMemory(AgentKnowledge):
     ) -> TurnResults:
         """Return the turns of all conversations nearest to `query`, or to a vector of one's own (`validate_vector`)."""
         return search_turns_by_text(
-            self._owner, text=query, top_k=top_k, time_window_hours=time_window_hours, own=own, now=self.moment(now)
+            self._owner, text=query, top_k=top_k, time_window_hours=time_window_hours, own=own, now=self._moment(now)
         )
-
-    def store_episode(self, draft: EpisodeDraft, *, now: datetime | None = None) -> EpisodicMemory | None:
-        """Store what a conversation came to; None where its identity was stored before."""
-        return self._storage.store_experience(draft, now=self.moment(now))
-
-    def search_episodes(
-        self, query: str, *, top_k: int = 3, own: ClientVector | None = None, now: datetime | None = None
-    ) -> EpisodeResults:
-        """Return the episodes nearest to `query`, or to a vector of one's own."""
-        return self._storage.recall_experiences(query, top_k=top_k, own=own, now=self.moment(now))
 
     def context(
         self,
@@ -267,11 +240,7 @@ class AgentMemory(AgentKnowledge):
             suppress_injected=suppress_injected,
         )
         request = PromptContextRequest(recall_request=asked, max_tokens=max_tokens, mark_injected=mark_injected)
-        return self.gather(request, now=now)
-
-    def gather(self, request: PromptContextRequest, *, now: datetime | None = None) -> PromptContext:
-        """Return the memory node for any options of a recall, and count the reads of what it holds."""
-        moment = self.moment(now)
+        moment = self._moment(now)
         context = build_prompt_context(self._owner, request, now=moment)
         conclude_prompt_context(self._owner, context, now=moment)
         return context
@@ -289,7 +258,7 @@ class AgentMemory(AgentKnowledge):
 
         `beyond`: continue after the memory of this time and id.
         """
-        asked, moment = stretch or TimelineFilter(), self.moment(now)
+        asked, moment = stretch or TimelineFilter(), self._moment(now)
         return read_timeline(self._owner, asked, beyond=beyond, newest_first=newest_first, limit=limit, now=moment)
 
     def replay(self, request: ReplayRequest, *, deep: bool = False, now: datetime | None = None) -> ReplaySlice:
@@ -297,25 +266,101 @@ class AgentMemory(AgentKnowledge):
 
         `deep` stands for the scope deep_replay: it permits raw traces, if the request asks for them.
         """
-        moment = self.moment(now)
+        moment = self._moment(now)
         told = replay(self._owner, replace(request, has_scope=deep), now=moment)
         conclude_replay(self._owner, told, now=moment)
         return told
 
     def resume(self, request: ResumeRequest | None = None, *, now: datetime | None = None) -> ResumePacket:
         """Return what a successor needs for the next move (see `services.resume`), and count its reads."""
-        moment = self.moment(now)
+        moment = self._moment(now)
         packet = resume_work(self._owner, request or ResumeRequest(), now=moment)
         conclude_resume(self._owner, packet, now=moment)
         return packet
-
-    def request_summary(self, conversation_id: str, *, now: datetime | None = None) -> Conversation:
-        """Queue a summary of everything that was said so far. Raises NotFound."""
-        return request_summary(self._owner, conversation_id, now=self.moment(now))
 
     def end_conversation(self, conversation_id: str, *, outcome: str = "", now: datetime | None = None) -> Conversation:
         """End the session: summary queued where it is long enough, live side cleared. `outcome`: success, failure.
 
         Raises NotFound.
         """
-        return end_conversation(self._owner, conversation_id, outcome=outcome, now=self.moment(now))
+        return end_conversation(self._owner, conversation_id, outcome=outcome, now=self._moment(now))
+
+    def remember(
+        self,
+        query: str,
+        *,
+        top_k: int = 10,
+        time_window_hours: float | None = None,
+        min_confidence: float = 0.0,
+        as_of: datetime | None = None,
+        techniques: Sequence[str] = (),
+        own: ClientVector | None = None,
+        now: datetime | None = None,
+    ) -> Bundle:
+        """Everything that bears on the query: turns, episodes, facts, entities, strategies; goals and the profile."""
+        asked = Query(text=query, top_k=top_k, min_confidence=min_confidence, as_of=as_of)
+        request = RecallRequest(query=asked, techniques=techniques, own=own, time_window_hours=time_window_hours)
+        return self.recall(request, now=now)
+
+    def recall(self, request: RecallRequest, *, now: datetime | None = None) -> Bundle:
+        """Return the memories of all kinds that answer a question best, and count their reads."""
+        moment = self._moment(now)
+        bundle = recall(self._owner, request, now=moment)
+        conclude_recall(self._owner, request, bundle, now=moment)
+        return bundle
+
+    def upsert_entity(self, draft: EntityDraft, *, now: datetime | None = None) -> ResolvedEntity:
+        """Find the entity with this name and add to it, or create it (see `services.entities`)."""
+        embedded = embed_texts([] if draft.own else [draft.text])
+        return upsert_entity(self._owner, draft, embedded=embedded, now=self._moment(now))
+
+    def create_relationship(self, draft: RelationshipDraft, *, now: datetime | None = None) -> Link:
+        """Relate two entities; the same relationship again adds its properties."""
+        return create_relationship(self._owner, draft, now=self._moment(now)).link
+
+    def get_entity_graph(
+        self, entity_ids: Sequence[UUID], depth: int = 1, *, types: Collection[str] = (), now: datetime | None = None
+    ) -> Graph:
+        """Return what these are linked to, up to three links away (see `retrieval.graph`). Raises NotFound."""
+        return explore_graph(self._owner, entity_ids, depth=depth, types=types, now=self._moment(now))
+
+    def learn_fact(self, draft: FactDraft, *, now: datetime | None = None) -> LearnedFact:
+        """Hold something to be true. Raises Conflict for what was rejected."""
+        return learn_fact(self._owner, draft, embedded=embed_texts([draft.claim]), now=self._moment(now))
+
+    def promote_to_global(self, fact_id: UUID, reason: str, *, now: datetime | None = None) -> Fact:
+        """Copy the fact to the channel `_global`, and return the copy."""
+        # its claim was embedded before: the copy takes the vector from the cache, or waits for one
+        return globalize_fact(self._owner, fact_id, reason=reason, embedded=embed_texts([]), now=self._moment(now))
+
+    def record_invocation(self, draft: InvocationDraft, *, now: datetime | None = None) -> ToolInvocation:
+        """Record a use of a tool in a conversation, which is created if it is new."""
+        return record_invocation(self._owner, draft, now=self._moment(now))
+
+    def get_tool_stats(
+        self, task_type: str = "", channel: str = "", *, since: datetime | None = None, now: datetime | None = None
+    ) -> list[ToolStats]:
+        """Return counts, success and latency, tool by tool."""
+        return get_tool_stats(self._owner, task_type=task_type, channel=channel, since=since, now=self._moment(now))
+
+    def learn_strategy(self, draft: StrategyDraft, *, now: datetime | None = None) -> Strategy:
+        """Learn a way of doing something, or count one more use of a known one."""
+        embedded = embed_texts([] if draft.own else [draft.text])
+        return learn_strategy(self._owner, draft, embedded=embedded, now=self._moment(now))
+
+    def find_strategies(
+        self, task_description: str, *, top_k: int = 5, task_type: str = "", now: datetime | None = None
+    ) -> StrategyResults:
+        """Return the strategies that fit the task and often succeed."""
+        moment = self._moment(now)
+        return find_strategies(
+            self._owner, task_description=task_description, top_k=top_k, task_type=task_type, now=moment
+        )
+
+    def reinforce_strategy(
+        self, strategy_id: UUID, *, success: bool, conversation_id: str = "", now: datetime | None = None
+    ) -> Strategy:
+        """Say how it did. Raises NotFound."""
+        return reinforce_strategy(
+            self._owner, strategy_id, success=success, conversation_id=conversation_id, now=self._moment(now)
+        )

@@ -1,68 +1,184 @@
-"""Keyed values and pools of the in-process API (`agent_memory`), by noun: each method one service call, by its clock.
+"""Parts of `AgentMemory` that look something up by key: sessions, ledgers, keyed values, pools, tool caches, facts.
 
-They raise what the services do, which `errors.py` draws.
+Each class keeps the methods that the source documents name; everything else of its noun is in `memory.services`. They
+raise what the services do, which `errors.py` draws.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
-from django.db.models import QuerySet
-
+from ledger import store as ledger
+from ledger.store import Mark
 from memory import conf
-from memory.models import (
-    AgentShortTermMemory,
-    BlackboardPosting,
-    Level,
-    MemoryPool,
-    SharedContextPool,
-    ToolCacheEntry,
-    WorkflowRun,
-)
+from memory.extraction.imported import parse_time
+from memory.extraction.messages import MalformedMessage, read_message
+from memory.models import AgentShortTermMemory, ContextEntry, ToolCacheEntry, Turn
+from memory.models.short_term import ShortTermKey
 from memory.owner import Owner
-from memory.retrieval.entries import EntryResults
+from memory.retrieval.kind_searches import EntryResults
+from memory.services import short_term, turns
 from memory.services.accounts.access import ExpectedVersions
+from memory.services.contexts.entries import EntryDraft
+from memory.services.contexts.search import search_facts, store_fact
+from memory.services.conversations.lifecycle import ConversationDefaults
+from memory.services.embedding.embed import embed_texts
 from memory.services.memories.store import ClientVector
-from memory.services.pools.data import PoolData
-from memory.services.pools.manage import (
-    PoolDraft,
-    PoolStatistics,
-    delete_pool,
-    find_pool,
-    grant_access,
-    pool_statistics,
-    revoke_access,
-)
-from memory.services.pools.share import (
-    cache_result,
-    delete_cached_result,
-    find_cached_result,
-    live_results,
-    post_to_blackboard,
-    read_postings,
-)
-from memory.services.pools.workflow_runs import change_run, create_run_pool, find_run, run_pools
-from memory.services.router.concerns import StorageService
-from memory.services.router.route import MemoryRouter, RoutedTierStats, RoutedValue
-from memory.services.short_term import keep as short_term
-from memory.services.short_term.keep import ShortTermDraft
-from memory.services.short_term.promote import PromotedKeys
+from memory.services.pools.data import PoolData, cache_result, find_cached_result, merge_data, read_data, write_data
+from memory.services.router import MemoryRouter, RoutedTierStats, RoutedValue
+from memory.services.sessions import MemoryManager, join_session, open_session
+from memory.services.short_term import PromotedKeys, ShortTermDraft
+from memory.services.turns import StoredTurns, TurnDraft
 from memory.tiers.base import NewValue
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_stores import SessionTurn
+from memory_project.redis import ConversationRef
 
-Clock = Callable[[datetime | None], datetime]
-"""The moment of a call: the one that it brings, else now."""
+Clock = Callable[[], datetime]
+"""The time now, for calls that do not bring one."""
 
 TASK_CONTEXT = AgentShortTermMemory.MemoryType.TASK_CONTEXT.value
 
+Message = Mapping[str, Any] | TurnDraft
+"""A chat message (`role`, `content`, `name`, tool calls), with `timestamp` and `client_id` where it has them; or a
+draft, which may say more: index, model, metadata, …"""
+
+
+def append_messages(
+    owner: Owner,
+    conversation_id: str,
+    messages: Sequence[Message],
+    *,
+    now: datetime,
+    opening: ConversationDefaults | None = None,
+) -> StoredTurns:
+    """Embed and store turns (`services.turns.store_turns`). Raises MalformedMessage, a ValueError, for no message."""
+    drafts = [draft_of(message) for message in messages]
+    embedded = embed_texts([draft.message.text for draft in drafts if draft.own is None])
+    return turns.store_turns(owner, conversation_id, drafts=drafts, embedded=embedded, now=now, defaults=opening)
+
+
+def draft_of(message: Message) -> TurnDraft:
+    if isinstance(message, TurnDraft):
+        return message
+    said, client_id = time_of(message.get("timestamp")), read_name(message, "client_id")
+    read_name(message, "name")
+    return TurnDraft(message=read_message(message), timestamp=said, client_id=client_id)
+
+
+def read_name(message: Mapping[str, Any], field: str) -> str:
+    """Empty where there is none. Raises MalformedMessage."""
+    name = message.get(field)
+    if name is None:
+        return ""
+    if not isinstance(name, str):
+        raise MalformedMessage(field, "must be a text")
+    return name
+
+
+def time_of(timestamp: object) -> datetime | None:
+    """Return a time with a zone, or parse one in ISO 8601; None stays None. Raises MalformedMessage."""
+    if timestamp is None:
+        return None
+    try:
+        return parse_time(timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp)
+    except ValueError as err:
+        raise MalformedMessage("timestamp", str(err)) from err
+
 
 class AgentPart:
-    """A part of what an agent remembers: for whom, and by which clock."""
+    """A part of what an agent remembers: for whom, by which clock, and under which id, if it has one."""
 
-    def __init__(self, owner: Owner, clock: Clock) -> None:
+    def __init__(self, owner: Owner, clock: Clock, key: str = "") -> None:
         self._owner = owner
         self._clock = clock
-        self._storage = StorageService(owner)
+        self._key = key
+
+    def _moment(self, now: datetime | None) -> datetime:
+        """Return `now` where a call brings it, else the clock's."""
+        return self._clock() if now is None else now
+
+
+class AgentSession(AgentPart):
+    """The session of one conversation.
+
+    Writing creates the conversation if it is new; reading an unknown one raises NotFound. Values and thoughts may be
+    any JSON (see `SessionMemory`).
+    """
+
+    def add_turn(self, message: Message, *, now: datetime | None = None) -> Turn:
+        """Append to the log and to the session's buffer: `AgentMemory.store_turn`."""
+        return append_messages(self._owner, self._key, [message], now=self._moment(now)).turns[0]
+
+    def get_recent_turns(self, limit: int = conf.MAX_CONTEXT_MESSAGES) -> list[SessionTurn]:
+        """Return the latest turns of the buffer, oldest first."""
+        return MemoryManager(self._owner).find_memory(self._key).get_messages(limit)
+
+    def set(self, key: str, value: Any, ttl_seconds: int | None = None, *, now: datetime | None = None) -> None:
+        """Store a value for `ttl_seconds`, an hour by default. Raises TooLarge, Unprocessable for one too many."""
+        self._for_write(now).set(key, value, ttl_seconds)
+
+    def get(self, key: str, *, now: datetime | None = None) -> Any:
+        """Return the value; None if there is none, or no longer."""
+        return self._for_read(now).get(key)
+
+    def delete(self, key: str, *, now: datetime | None = None) -> bool:
+        """Delete a value, and return whether it existed."""
+        return self._for_read(now).delete(key)
+
+    def get_context(self, *, now: datetime | None = None) -> dict[str, Any]:
+        """All values that have not expired, by name."""
+        return self._for_read(now).get_context()
+
+    def clear_session(self) -> None:
+        """Forget buffer, goal, thoughts and values, saved ones too; the log stays."""
+        MemoryManager(self._owner).clear_session(self._key)
+
+    def set_active_goal(self, goal_id: str, goal_description: str, *, now: datetime | None = None) -> None:
+        self._for_write(now).set_active_goal(goal_id, goal_description)
+
+    def get_active_goal(self, *, now: datetime | None = None) -> dict[str, Any] | None:
+        """`goal_id` and `goal_description`, or None where there is no goal (any more)."""
+        return self._for_read(now).get_active_goal()
+
+    def push_thought(self, thought: Any, *, now: datetime | None = None) -> None:
+        """Add a thought of this agent's; the oldest one beyond SESSION_THOUGHTS goes. Raises TooLarge."""
+        moment = self._moment(now)
+        self._for_write(moment).push_thought(thought, self._owner.agent_id, moment)
+
+    def get_thoughts(self, limit: int = conf.SESSION_THOUGHTS, *, now: datetime | None = None) -> list[dict[str, Any]]:
+        """Return the latest thoughts of all agents, newest last: thought, agent_id and timestamp (ISO 8601)."""
+        return self._for_read(now).get_thoughts(limit)
+
+    def _for_read(self, now: datetime | None) -> SessionMemory:
+        return open_session(self._owner, self._key, now=self._moment(now))
+
+    def _for_write(self, now: datetime | None) -> SessionMemory:
+        return join_session(self._owner, self._key, now=self._moment(now))
+
+
+class InjectionLedger:
+    """The items that were injected into one conversation, by any agent."""
+
+    def __init__(self, owner: Owner, conversation_id: str) -> None:
+        self._agent_id = owner.agent_id
+        self._place = ConversationRef(account_id=owner.account_id, conversation_id=conversation_id)
+
+    def get_all(self) -> dict[str, str]:
+        """Item key to value; empty where nothing was injected."""
+        return ledger.get_all(self._place)
+
+    def check(self, item_key: str) -> str | None:
+        """Return the value with which the item was marked; None if it has not been injected."""
+        return ledger.check(self._place, item_key)
+
+    def mark(self, item_key: str, value: str = ledger.DEFAULT_VALUE) -> Mark:
+        """Record an injection. Atomic, so two agents cannot both be first; the first value stays."""
+        return ledger.mark(self._place, item_key, value, agent_id=self._agent_id)
+
+    def evict(self, item_key: str) -> bool:
+        """Take an item out, so that it may be injected again; False where it was not in."""
+        return ledger.evict(self._place, item_key, agent_id=self._agent_id)
 
 
 class AgentRouter(AgentPart):
@@ -81,7 +197,7 @@ class AgentRouter(AgentPart):
         self, key: str, *, session_id: str = "", pool_id: str = "", tier: str | None = None, now: datetime | None = None
     ) -> RoutedValue:
         """Return the value of the first tier that has one. Raises NotFound."""
-        moment = self._clock(now)
+        moment = self._moment(now)
         return self._router.read(key, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
 
     def write(
@@ -95,33 +211,29 @@ class AgentRouter(AgentPart):
         now: datetime | None = None,
     ) -> RoutedValue:
         """Store the value in one tier, over what is there."""
-        moment = self._clock(now)
+        moment = self._moment(now)
         return self._router.write(key, written, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
 
     def delete(
         self, key: str, *, session_id: str = "", pool_id: str = "", tier: str | None = None, now: datetime | None = None
     ) -> tuple[str, ...]:
         """Out of every tier, or of the one named; the names of those that had it. Raises NotFound for none."""
-        moment = self._clock(now)
+        moment = self._moment(now)
         return self._router.delete(key, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
-
-    def keys(self, *, tier: str, session_id: str = "", pool_id: str = "", now: datetime | None = None) -> list[str]:
-        """Return the keys of one tier, in order."""
-        return self._router.keys(tier=tier, session_id=session_id, pool_id=pool_id, now=self._clock(now))
 
     def semantic_search(
         self, query: str, *, top_k: int = 10, own: ClientVector | None = None, now: datetime | None = None
     ) -> EntryResults:
         """Return the long-term entries nearest to the query, or to a vector of one's own."""
-        return self._router.semantic_search(query, top_k=top_k, own=own, now=self._clock(now))
+        return self._router.semantic_search(query, top_k=top_k, own=own, now=self._moment(now))
 
     def consolidate(self, *, session_id: str, now: datetime | None = None) -> PromotedKeys:
         """Keep for good what was read often in a session."""
-        return self._router.consolidate(session_id=session_id, now=self._clock(now))
+        return self._router.consolidate(session_id=session_id, now=self._moment(now))
 
     def stats(self, *, now: datetime | None = None) -> dict[str, RoutedTierStats]:
         """Entries, bytes, hits and misses by tier."""
-        return self._router.stats(now=self._clock(now))
+        return self._router.stats(now=self._moment(now))
 
     @property
     def _router(self) -> MemoryRouter:
@@ -139,10 +251,6 @@ class AgentShortTerm(AgentPart):
     ({'red': 1.0}, 1)
     """
 
-    def __init__(self, owner: Owner, clock: Clock, *, session_id: str) -> None:
-        super().__init__(owner, clock)
-        self._session_id = session_id
-
     def store(
         self,
         key: str,
@@ -156,29 +264,25 @@ class AgentShortTerm(AgentPart):
         draft = ShortTermDraft(
             memory_key=key,
             memory_value=value,
-            session_id=self._session_id,
+            session_id=self._key,
             memory_type=memory_type,
             ttl_seconds=ttl_seconds,
         )
-        return short_term.store_entry(self._owner, draft, now=self._clock(now))
+        return short_term.store_entry(self._owner, draft, now=self._moment(now))
 
     def read(self, key: str, *, now: datetime | None = None) -> AgentShortTermMemory:
         """Return an entry and count the access. Raises NotFound."""
-        return short_term.read_entry(self._owner, key=key, session_id=self._session_id, now=self._clock(now))
-
-    def refresh(
-        self, entry_id: UUID, *, ttl_seconds: int | None = None, now: datetime | None = None
-    ) -> AgentShortTermMemory:
-        """Let it live for its time to live, or another, from now on. Raises NotFound."""
-        return short_term.refresh_entry(self._owner, entry_id, ttl_seconds=ttl_seconds, now=self._clock(now))
+        entry_key = ShortTermKey(key=key, session_id=self._key)
+        return short_term.read_entry(self._owner, entry_key, now=self._moment(now))
 
     def delete(self, key: str, *, now: datetime | None = None) -> None:
         """Delete an entry. Raises NotFound."""
-        short_term.delete_entry(self._owner, key=key, session_id=self._session_id, now=self._clock(now))
+        entry_key = ShortTermKey(key=key, session_id=self._key)
+        short_term.delete_entry(self._owner, entry_key, now=self._moment(now))
 
 
 class AgentPool(AgentPart):
-    """A pool, by its id: what it holds, and who is let in.
+    """The data of a pool, by its id.
 
     >>> pool = memory.create_pool(PoolDraft(pool_id="plan", data={"steps": {"one": "look"}}))
     >>> plan = memory.pool("plan")
@@ -188,138 +292,50 @@ class AgentPool(AgentPart):
     {'one': 'look', 'two': 'dig'}
     """
 
-    def __init__(self, owner: Owner, clock: Clock, *, pool_id: str) -> None:
-        super().__init__(owner, clock)
-        self._pool_id = pool_id
-
-    def find(self, *, now: datetime | None = None) -> MemoryPool:
-        """Return the pool itself. Raises NotFound."""
-        return find_pool(self._owner, self._pool_id, now=self._clock(now))
-
     def read(self, path: str = "", *, now: datetime | None = None) -> PoolData:
         """All of its data, or what a JSON Pointer leads to. Raises NotFound."""
-        return self._storage.read_pool(self._pool_id, path=path, now=self._clock(now))
+        return read_data(self._owner, self._key, path=path, now=self._moment(now))
 
     def write(
         self, data: Any, *, path: str = "", expected: ExpectedVersions = None, now: datetime | None = None
     ) -> PoolData:
         """Replace the data. Raises NotFound, Forbidden, StaleVersion, TooLarge, Unprocessable."""
-        return self._storage.write_pool(self._pool_id, data, path=path, expected=expected, now=self._clock(now))
+        return write_data(self._owner, self._key, path=path, data=data, expected=expected, now=self._moment(now))
 
     def merge(
         self, data: Any, *, path: str = "", expected: ExpectedVersions = None, now: datetime | None = None
     ) -> PoolData:
         """Into what is there, however deep; null is a value. Raises as `write`."""
-        return self._storage.merge_pool(self._pool_id, data, path=path, expected=expected, now=self._clock(now))
-
-    def grant(
-        self,
-        agent_id: str,
-        level: Level = Level.READ,
-        *,
-        expected: ExpectedVersions = None,
-        now: datetime | None = None,
-    ) -> MemoryPool:
-        """Let an agent in. Raises NotFound, Forbidden, StaleVersion."""
-        moment = self._clock(now)
-        return grant_access(self._owner, self._pool_id, agent_id=agent_id, level=level, expected=expected, now=moment)
-
-    def revoke(
-        self,
-        agent_id: str,
-        level: Level | None = None,
-        *,
-        expected: ExpectedVersions = None,
-        now: datetime | None = None,
-    ) -> MemoryPool:
-        """Shut an agent out again; without a level, wholly. Raises as `grant`."""
-        moment = self._clock(now)
-        return revoke_access(self._owner, self._pool_id, agent_id=agent_id, level=level, expected=expected, now=moment)
-
-    def statistics(self, *, now: datetime | None = None) -> PoolStatistics:
-        return pool_statistics(self._owner, self._pool_id, now=self._clock(now))
-
-    def delete(self, *, expected: ExpectedVersions = None, now: datetime | None = None) -> None:
-        """Delete the pool with its data. Raises NotFound, Forbidden, StaleVersion."""
-        delete_pool(self._owner, self._pool_id, expected=expected, now=self._clock(now))
-
-
-class AgentBlackboard(AgentPart):
-    """A pool of type blackboard, by its id: postings in the order in which they came."""
-
-    def __init__(self, owner: Owner, clock: Clock, *, pool_id: str) -> None:
-        super().__init__(owner, clock)
-        self._pool_id = pool_id
-
-    def post(self, content: Any, *, now: datetime | None = None) -> BlackboardPosting:
-        """Append a posting. Raises NotFound, Forbidden, TooLarge, and Conflict once the run has ended."""
-        return post_to_blackboard(self._owner, self._pool_id, content=content, now=self._clock(now))
-
-    def postings(self, *, after: int | None = None, now: datetime | None = None) -> QuerySet[BlackboardPosting]:
-        """Return the postings after a position, or all of them. Raises NotFound."""
-        return read_postings(self._owner, self._pool_id, after=after, now=self._clock(now))
+        return merge_data(self._owner, self._key, path=path, data=data, expected=expected, now=self._moment(now))
 
 
 class AgentToolCache(AgentPart):
     """A pool of type tool_cache, by its id: results of tools by key, each until it expires."""
 
-    def __init__(self, owner: Owner, clock: Clock, *, pool_id: str) -> None:
-        super().__init__(owner, clock)
-        self._pool_id = pool_id
-
     def store(
         self, key: str, value: Any, *, ttl_seconds: int | None = None, now: datetime | None = None
     ) -> ToolCacheEntry:
-        """Store the result of a key, replacing an earlier one. Raises as `AgentBlackboard.post`."""
-        moment = self._clock(now)
-        return cache_result(self._owner, self._pool_id, key, value=value, ttl_seconds=ttl_seconds, now=moment)
+        """Store the result of a key, replacing an earlier one. Raises NotFound, Forbidden, TooLarge, Conflict."""
+        moment = self._moment(now)
+        return cache_result(self._owner, self._key, key, value=value, ttl_seconds=ttl_seconds, now=moment)
 
     def find(self, key: str, *, now: datetime | None = None) -> ToolCacheEntry:
         """Return a result and count the hit. Raises NotFound."""
-        return find_cached_result(self._owner, self._pool_id, key, now=self._clock(now))
-
-    def forget(self, key: str, *, now: datetime | None = None) -> bool:
-        """Delete a result, and return whether it existed."""
-        return delete_cached_result(self._owner, self._pool_id, key, now=self._clock(now))
-
-    def keys(self, *, now: datetime | None = None) -> list[str]:
-        """Return the keys in order."""
-        found = live_results(self._owner, self._pool_id, now=self._clock(now))
-        return list(found.order_by("key").values_list("key", flat=True))
+        return find_cached_result(self._owner, self._key, key, now=self._moment(now))
 
 
-class AgentWorkflowRun(AgentPart):
-    """A workflow run, by its id: its agents, its end, the pools that they share.
+class AgentFacts(AgentPart):
+    """Facts of the agent: entries of type fact in its own context (see `services.contexts.search`)."""
 
-    >>> from memory.services.pools.workflow_runs import RunDraft
-    >>> run = memory.start_run(RunDraft(workflow_run_id="run-1", agents=["builder"]))
-    >>> board = memory.workflow_run("run-1").create_pool(PoolDraft(pool_id="board", pool_type="blackboard"))
-    >>> memory.blackboard("board").post({"found": "key"}).position
-    0
-    >>> memory.workflow_run("run-1").end("completed").status
-    'completed'
-    """
+    def store(self, draft: EntryDraft, *, now: datetime | None = None) -> ContextEntry:
+        """Store a fact; under an existing key, its next version.
 
-    def __init__(self, owner: Owner, clock: Clock, *, workflow_run_id: str) -> None:
-        super().__init__(owner, clock)
-        self._workflow_run_id = workflow_run_id
+        Raises Conflict if the key is another entry's, TooLarge.
+        """
+        return store_fact(self._owner, draft, now=self._moment(now))
 
-    def find(self) -> WorkflowRun:
-        """Return the run itself. Raises NotFound."""
-        return find_run(self._owner, self._workflow_run_id)
-
-    def change(self, changes: Mapping[str, Any], *, now: datetime | None = None) -> WorkflowRun:
-        """Other `agents` or `metadata`. Raises NotFound, Forbidden."""
-        return change_run(self._owner, self._workflow_run_id, changes=changes, now=self._clock(now))
-
-    def end(self, status: str, *, now: datetime | None = None) -> WorkflowRun:
-        """`completed`, `failed` or `cancelled`; its pools are read-only from then on. Raises as `change`."""
-        return self.change({"status": status}, now=now)
-
-    def create_pool(self, draft: PoolDraft, *, now: datetime | None = None) -> SharedContextPool:
-        """Create a pool of type shared_memory, tool_cache or blackboard. Raises NotFound, Conflict, Unprocessable."""
-        return create_run_pool(self._owner, self._workflow_run_id, draft, now=self._clock(now))
-
-    def pools(self, *, now: datetime | None = None) -> list[MemoryPool]:
-        """Return the pools that the agent may read, oldest first. Raises NotFound."""
-        return list(run_pools(self._owner, self._workflow_run_id, now=self._clock(now)).order_by("id"))
+    def search(
+        self, query: str, *, top_k: int = 10, own: ClientVector | None = None, now: datetime | None = None
+    ) -> EntryResults:
+        """Return the facts nearest to the query, or to a vector of one's own."""
+        return search_facts(self._owner, query, top_k=top_k, own=own, now=self._moment(now))

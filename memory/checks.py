@@ -5,8 +5,9 @@ Checks that only read settings run with every command. Checks that ask a server 
 registered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections, transaction
 from django.utils import timezone
+from django.utils.version import get_version_tuple
 
 from memory.errors import Unprocessable
 from memory.maintenance import JOBS
@@ -25,6 +27,7 @@ from memory.providers.rerankers import reranking_provider
 from memory.retrieval.ranking import learnt_weights
 from memory.retrieval.techniques import choose_plan
 from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_of_rows
+from memory.services.operations.canary import compare_encryption_keys
 from memory_project import encryption, tracing
 
 DATABASE = "default"
@@ -68,48 +71,44 @@ SELECT (SELECT model FROM memory_vectors WHERE model <> %s LIMIT 1),
 """
 
 
+REFUSALS = (ImproperlyConfigured, Unprocessable, ValueError)
+
+
+def complain_of_refusal(attempt: Callable[[], object], text: str, *, hint: str, code: str) -> list[CheckMessage]:
+    """Report what the attempt refuses, in `text` around its reason."""
+    try:
+        attempt()
+    except REFUSALS as err:
+        return [Error(text.format(err), hint=hint, id=code)]
+    return []
+
+
 @register()
 def check_embedder(**_options: Any) -> list[CheckMessage]:
-    try:
-        embedding_provider()
-    except ImproperlyConfigured as err:
-        hint = "See EMBEDDING_PROVIDER and its companions; with none of them set, the offline embedder is used."
-        return [Error(f"The embedder cannot work: {err}", hint=hint, id="memory.E001")]
-    return []
+    hint = "See EMBEDDING_PROVIDER and its companions; with none of them set, the offline embedder is used."
+    return complain_of_refusal(embedding_provider, "The embedder cannot work: {}", hint=hint, code="memory.E001")
 
 
 @register()
 def check_language_models(**_options: Any) -> list[CheckMessage]:
-    return [message for use in MODEL_SETTINGS for message in complain_of_model(use)]
-
-
-def complain_of_model(use: str) -> list[CheckMessage]:
-    try:
-        language_model(use)
-    except ImproperlyConfigured as err:
-        hint = f"Set OPENAI_API_KEY or OPENAI_BASE_URL; with {MODEL_SETTINGS[use]} empty, the service does without."
-        return [Error(f"The language model for {use} cannot work: {err}", hint=hint, id="memory.E008")]
-    return []
+    messages = []
+    for use, setting in MODEL_SETTINGS.items():
+        text = f"The language model for {use} cannot work: {{}}"
+        hint = f"Set OPENAI_API_KEY or OPENAI_BASE_URL; with {setting} empty, the service does without."
+        messages += complain_of_refusal(partial(language_model, use), text, hint=hint, code="memory.E008")
+    return messages
 
 
 @register()
 def check_recall(**_options: Any) -> list[CheckMessage]:
-    try:
-        choose_plan()
-    except Unprocessable as err:
-        hint = "Leave it empty for all techniques; a minus before a name switches one off."
-        return [Error(f"MEMORY_RECALL_TECHNIQUES cannot be: {err}.", hint=hint, id="memory.E012")]
-    return []
+    hint = "Leave it empty for all techniques; a minus before a name switches one off."
+    return complain_of_refusal(choose_plan, "MEMORY_RECALL_TECHNIQUES cannot be: {}.", hint=hint, code="memory.E012")
 
 
 @register()
 def check_weights(**_options: Any) -> list[CheckMessage]:
-    try:
-        learnt_weights()
-    except ValueError as err:
-        hint = "Restore the file of this version, or what `manage.py learn_ranking` wrote, then start again."
-        return [Error(f"Nothing can be ranked: {err}.", hint=hint, id="memory.E013")]
-    return []
+    hint = "Restore the file of this version, or what `manage.py learn_ranking` wrote, then start again."
+    return complain_of_refusal(learnt_weights, "Nothing can be ranked: {}.", hint=hint, code="memory.E013")
 
 
 @register()
@@ -122,12 +121,8 @@ def check_tracing(**_options: Any) -> list[CheckMessage]:
 
 @register()
 def check_reranker(**_options: Any) -> list[CheckMessage]:
-    try:
-        reranking_provider()
-    except ImproperlyConfigured as err:
-        hint = "Set RERANK_URL and what its server needs, or none of RERANK_URL, RERANK_MODEL and RERANK_API_KEY."
-        return [Error(f"The reranker cannot work: {err}", hint=hint, id="memory.E011")]
-    return []
+    hint = "Set RERANK_URL and what its server needs, or none of RERANK_URL, RERANK_MODEL and RERANK_API_KEY."
+    return complain_of_refusal(reranking_provider, "The reranker cannot work: {}", hint=hint, code="memory.E011")
 
 
 @register(Tags.database)
@@ -139,11 +134,13 @@ def check_keys(*, databases: Sequence[str] | None = None, **_options: Any) -> li
 
 
 def complain_of_encryption_keys() -> list[CheckMessage]:
-    try:
-        encryption.check_encryption_keys()
-    except ImproperlyConfigured as err:
-        hint = "Give Fernet keys by commas, the one that seals first; `make up` makes one and keeps it beside the data."
-        return [Error(f"What is to be encrypted cannot be: {err}.", hint=hint, id="memory.E009")]
+    hint = "Give Fernet keys by commas, the one that seals first; `make up` makes one and keeps it beside the data."
+    text = "What is to be encrypted cannot be: {}."
+    if complaints := complain_of_refusal(encryption.check_encryption_keys, text, hint=hint, code="memory.E009"):
+        return complaints
+    text, hint = "What is encrypted cannot be read: {}.", "docs/operations.md says more, under Keys and secrets."
+    with suppress(DatabaseError):  # told by check_database, or not migrated yet
+        return complain_of_refusal(compare_encryption_keys, text, hint=hint, code="memory.E014")
     return []
 
 
@@ -184,14 +181,10 @@ def complain_of_pgvector(installed: str | None, available: str | None) -> list[C
         hint = f"Install pgvector {wanted} or newer on the database server."
         return [Error("PostgreSQL has no extension `vector`.", hint=hint, id="memory.E004")]
     version = installed or available or ""
-    if parse_version(version) >= MINIMUM_PGVECTOR:
+    if get_version_tuple(version) >= MINIMUM_PGVECTOR:
         return []
     hint = f"Install pgvector {wanted} or newer, then run ALTER EXTENSION vector UPDATE: filtered searches need it."
     return [Error(f"The extension `vector` is of version {version}.", hint=hint, id="memory.E005")]
-
-
-def parse_version(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
 def complain_of_audit_table(kind: str | None) -> list[CheckMessage]:

@@ -1,4 +1,4 @@
-"""Dates that a text mentions, resolved against the time at which it was said.
+"""Dates that a text mentions, resolved against the time at which it was said; and whether a client's time has come.
 
 The rules are strict. Words that may not be dates are ignored ("may", "sat", "second", "fall"), and so are ambiguous
 dates (03/04/2023, "on Tuesday" without a tense) and vague ones ("a few weeks ago", "last summer", whose months depend
@@ -15,6 +15,14 @@ from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 
 from dateutil.relativedelta import relativedelta
+
+CLOCK_SKEW = timedelta(minutes=5)
+"""Time that a client's clock may be ahead of this one."""
+
+
+def has_come(time: datetime, *, now: datetime) -> bool:
+    """Return True if a client's time has a zone and is not in the future, apart from CLOCK_SKEW."""
+    return time.tzinfo is not None and time <= now + CLOCK_SKEW
 
 
 class DateUnit(StrEnum):
@@ -141,12 +149,8 @@ def _date_candidates(text: str, at: datetime, tense: Tense | None) -> Iterator[D
 def _date_mention(match: re.Match[str], first: date, unit: DateUnit, at: datetime) -> DateMention:
     start = datetime.combine(first, time(), tzinfo=at.tzinfo)
     end = datetime.combine(first + _LENGTHS[unit], time(), tzinfo=at.tzinfo)
-    dated = DateMention(begin=match.start(), stop=match.end(), start=start, end=end, unit=unit)
-    return replace(dated, bound=_bound_of_words(match[0]))
-
-
-def _bound_of_words(words: str) -> Bound:
-    return _BOUNDS.get(words.split(maxsplit=1)[0].lower(), Bound.WITHIN)
+    bound = _BOUNDS.get(match[0].split(maxsplit=1)[0].lower(), Bound.WITHIN)
+    return DateMention(begin=match.start(), stop=match.end(), start=start, end=end, unit=unit, bound=bound)
 
 
 _BOUNDS = {
@@ -210,21 +214,15 @@ def _day_of_month(match: re.Match[str], day: date, tense: Tense | None) -> tuple
     month, number = _month_number(match), int(match["day"])
     if match["year"]:
         return date(int(match["year"]), month, number), DateUnit.DAY
+    return None if tense is None else (_nearest(day, tense, month, number), DateUnit.DAY)
+
+
+def _nearest(day: date, tense: Tense, month: int, number: int = 1) -> date:
+    """Return the latest such date up to the day in the past tense, the soonest one from the day on in the future."""
+    named = date(day.year, month, number)
     if tense is Tense.PAST:
-        return _latest(day, lambda year: date(year, month, number)), DateUnit.DAY
-    if tense is Tense.FUTURE:
-        return _soonest(day, lambda year: date(year, month, number)), DateUnit.DAY
-    return None
-
-
-def _latest(day: date, in_year: Callable[[int], date]) -> date:
-    named = in_year(day.year)
-    return named if named <= day else in_year(day.year - 1)
-
-
-def _soonest(day: date, in_year: Callable[[int], date]) -> date:
-    named = in_year(day.year)
-    return named if named >= day else in_year(day.year + 1)
+        return named if named <= day else date(day.year - 1, month, number)
+    return named if named >= day else date(day.year + 1, month, number)
 
 
 def _month_of_year(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
@@ -237,13 +235,10 @@ def _month_alone(match: re.Match[str], day: date, tense: Tense | None) -> tuple[
     if lead == "this":
         return date(day.year, month, 1), DateUnit.MONTH
     if lead == "last":
-        return _latest(this_month - timedelta(days=1), lambda year: date(year, month, 1)), DateUnit.MONTH
-    if lead == "next" or (not lead and tense is Tense.FUTURE):
-        after = this_month + relativedelta(months=1) if lead else this_month
-        return _soonest(after, lambda year: date(year, month, 1)), DateUnit.MONTH
-    if tense is Tense.PAST:
-        return _latest(this_month, lambda year: date(year, month, 1)), DateUnit.MONTH
-    return None
+        return _nearest(this_month - timedelta(days=1), Tense.PAST, month), DateUnit.MONTH
+    if lead == "next":
+        return _nearest(this_month + relativedelta(months=1), Tense.FUTURE, month), DateUnit.MONTH
+    return None if tense is None else (_nearest(this_month, tense, month), DateUnit.MONTH)
 
 
 def _year(match: re.Match[str], _day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
@@ -280,12 +275,10 @@ def _ago(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, D
     return _shift(day, unit, -_amount(match["amount"])), unit
 
 
-def _ahead(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
-    """Resolve "in two days", which in the past tense is how long something took."""
-    return _from_now(match, day, tense) if tense is Tense.FUTURE else None
-
-
-def _from_now(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
+def _from_now(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
+    """Resolve "two days from now", and "in two days", which in the past tense is how long something took."""
+    if not match["now"] and tense is not Tense.FUTURE:
+        return None
     unit = DateUnit(match["unit"].lower())
     return _shift(day, unit, _amount(match["amount"])), unit
 
@@ -321,8 +314,8 @@ _FORMS = (
     _form(rf"{_WHEN}{_LEAD} (?P<weekday>{_WEEKDAY}|{_SHORT_WEEKDAY}){_PART_OF_DAY}", _weekday_near_day),
     _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_PART_OF_DAY}", _weekday_near_day),
     _form(rf"(?:about |around )?{_AMOUNT} {_UNITS} ago", _ago),
-    _form(rf"in (?:about |around )?{_AMOUNT} {_UNITS}(?:['’]s? time)?", _ahead),
-    _form(rf"{_AMOUNT} {_UNITS} from now", _from_now),
+    _form(rf"in (?:about |around )?{_AMOUNT} {_UNITS}(?:['’]s? time)?(?P<now>)", _from_now),
+    _form(rf"{_AMOUNT} {_UNITS} (?P<now>from now)", _from_now),
 )
 
 _FOR = re.compile(

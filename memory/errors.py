@@ -20,7 +20,9 @@
 # the names say what happened and need no suffix
 # ruff: noqa: N818
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+
+T = TypeVar("T")
 
 
 class MemoryServiceError(Exception):
@@ -31,6 +33,13 @@ class MemoryServiceError(Exception):
 
 class NotFound(MemoryServiceError):
     code = "not_found"
+
+
+def require_found(found: T | None, what: str) -> T:
+    """Return what was found. Raises NotFound, which says what there is none of, for None."""
+    if found is None:
+        raise NotFound(f"no such {what}")
+    return found
 
 
 class Forbidden(MemoryServiceError):

@@ -5,10 +5,12 @@ import sys
 from typing import Any
 
 from celery import Celery
-from celery.signals import import_modules
+from celery.signals import beat_init, import_modules, worker_init
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from memory_project.counters import share_worker_counters
+from memory_project.encryption import check_database_keys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_project.settings")
 
@@ -19,6 +21,16 @@ def count_together(**_options: Any) -> None:
     """Have a worker count in a folder that web servers read; beat counts nothing."""
     if "worker" in sys.argv:
         share_worker_counters(settings.DATA_DIR, os.environ)
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+@beat_init.connect  # type: ignore[untyped-decorator]
+def refuse_wrong_keys(**_options: Any) -> None:
+    """Stop a worker or beat whose encryption keys are missing, malformed or not those of the database."""
+    try:
+        check_database_keys()
+    except ImproperlyConfigured as error:
+        raise SystemExit(f"Celery does not start: {error}.") from None
 
 
 app = Celery("memory_project")

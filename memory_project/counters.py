@@ -4,8 +4,9 @@ import logging
 import os
 import shutil
 from collections.abc import MutableMapping
-from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ def clear_dead(parent: Path) -> None:
     """
     for folder in parent.iterdir():
         pid = folder.name.removeprefix(WORKER)
-        if pid.isdecimal() and not is_running(int(pid)):
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -65,13 +66,3 @@ def counted_files(folder: str) -> list[Path]:
 def all_counted_files(data_dir: Path, measure: str) -> list[Path]:
     """Return the files of all web servers and workers on this data, for one type: "counter" or "histogram"."""
     return sorted((data_dir / FOLDER).glob(f"*/{measure}*.db"))
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process with this id exists, whichever user owns it."""
-    with suppress(PermissionError):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-    return True

@@ -47,21 +47,18 @@ class Questions:
 
     def _answer(self, question: Callable[[], Answer], answer: "Future[Answer]") -> None:
         try:
-            told = self._ask_and_let_go(question)
+            try:
+                told = question()
+            finally:
+                try:
+                    connections.close_all()
+                finally:
+                    # before the answer is delivered: whoever receives it may ask again
+                    self._free.release()
         except Exception as err:  # noqa: BLE001  raised again where the answer is awaited
             answer.set_exception(err)
         else:
             answer.set_result(told)
-
-    def _ask_and_let_go(self, question: Callable[[], Answer]) -> Answer:
-        """Ask, and free the slot before the answer is delivered: whoever receives it may ask again."""
-        try:
-            return question()
-        finally:
-            try:
-                connections.close_all()
-            finally:
-                self._free.release()
 
 
 # a scrape and two probes at a time

@@ -7,15 +7,19 @@ environment gives none, are read again whenever their file changes, so that no p
 
 import fcntl
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+from django.utils.module_loading import import_string
+
+from memory_project.files import scratch_file
 
 Stamp = tuple[int, int, int]
 """A state of a file: its inode, its size, and when it was written."""
@@ -27,13 +31,13 @@ class SealBroken(Exception):  # noqa: N818 - the name says what happened
 
 def seal(plain: bytes) -> bytes:
     """Encrypt under the first key. Raises ImproperlyConfigured without a key."""
-    return fernets(current_keys()).all.encrypt(plain)
+    return make_fernets(current_keys())[1].encrypt(plain)
 
 
 def unseal(sealed: bytes) -> bytes:
     """Decrypt under any of the keys. Raises SealBroken, and ImproperlyConfigured without a key."""
     try:
-        return fernets(current_keys()).all.decrypt(sealed)
+        return make_fernets(current_keys())[1].decrypt(sealed)
     except InvalidToken as err:
         raise SealBroken("none of MEMORY_ENCRYPTION_KEYS opens it") from err
 
@@ -41,7 +45,7 @@ def unseal(sealed: bytes) -> bytes:
 def is_current(sealed: bytes) -> bool:
     """Return whether the first key decrypts it. Raises ImproperlyConfigured without a key."""
     try:
-        fernets(current_keys()).first.decrypt(sealed)
+        make_fernets(current_keys())[0].decrypt(sealed)
     except InvalidToken:
         return False
     return True
@@ -50,14 +54,30 @@ def is_current(sealed: bytes) -> bool:
 def seal_anew(sealed: bytes) -> bytes:
     """Re-encrypt under the first key and keep the time of the first encryption. Raises as `unseal` does."""
     try:
-        return fernets(current_keys()).all.rotate(sealed)
+        return make_fernets(current_keys())[1].rotate(sealed)
     except InvalidToken as err:
         raise SealBroken("none of MEMORY_ENCRYPTION_KEYS opens it") from err
 
 
 def check_encryption_keys() -> None:
     """Check that keys are configured and well-formed. Raises ImproperlyConfigured."""
-    fernets(current_keys())
+    make_fernets(current_keys())
+
+
+def check_database_keys() -> None:
+    """Check at the start of a process that the keys are those of its database, too. Raises ImproperlyConfigured."""
+    try:
+        import_string(settings.KEY_CHECK)()
+    finally:
+        connection: Any = connections["default"]
+        connection.close()
+        # processes that are forked later must not share its connections
+        connection.close_pool()
+
+
+def name_key_source() -> str:
+    """Return where the keys come from, for people: the variable or the file."""
+    return "MEMORY_ENCRYPTION_KEYS" if settings.ENCRYPTION_KEYS else str(settings.ENCRYPTION_KEYS_FILE)
 
 
 def current_keys() -> tuple[str, ...]:
@@ -98,8 +118,13 @@ def add_encryption_key() -> Path:
     with locked_folder(file.parent) as folder:
         keys = (Fernet.generate_key().decode(), *kept_keys(file))
         # what is none is told before anything is sealed beside it
-        fernets(keys)
-        write_privately(file, ",".join(keys))
+        make_fernets(keys)
+        with scratch_file(file, ",".join(keys).encode()) as scratch:
+            if os.geteuid() == 0 and file.exists():
+                # root may rotate the keys of a service that runs as another user
+                was = file.stat()
+                os.chown(scratch, was.st_uid, was.st_gid)
+            scratch.replace(file)
         os.fsync(folder)
     return file
 
@@ -115,39 +140,9 @@ def locked_folder(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def write_privately(file: Path, text: str) -> None:
-    """Replace a file whole or not at all, readable for its owner only; it is on disk before it takes its place."""
-    scratch = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(descriptor, "w") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        keep_owner(scratch, file)
-        scratch.replace(file)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
-def keep_owner(scratch: Path, file: Path) -> None:
-    """Give the new file the former one's owner: root may rotate the keys of a service that runs as another user."""
-    if os.geteuid() == 0 and file.exists():
-        was = file.stat()
-        os.chown(scratch, was.st_uid, was.st_gid)
-
-
-class Fernets:
-    """The keys ready for use: `first` seals, `all` open."""
-
-    def __init__(self, keys: tuple[str, ...]) -> None:
-        made = [Fernet(key) for key in keys]
-        self.first, self.all = made[0], MultiFernet(made)
-
-
 @lru_cache(maxsize=4)
-def fernets(keys: tuple[str, ...]) -> Fernets:
-    """Return the ciphers of these keys.
+def make_fernets(keys: tuple[str, ...]) -> tuple[Fernet, MultiFernet]:
+    """Return the cipher of the first key, and that of all of them: the first encrypts, all decrypt.
 
     Raises ImproperlyConfigured if there are none or one is malformed; the message quotes none of them.
     """
@@ -156,7 +151,8 @@ def fernets(keys: tuple[str, ...]) -> Fernets:
             "MEMORY_ENCRYPTION_KEYS is empty: give one or more Fernet keys, by commas, or let `make up` make one"
         )
     try:
-        return Fernets(keys)
+        made = [Fernet(key) for key in keys]
     except ValueError:
         # not chained: what it quotes may be of a key
         raise ImproperlyConfigured("MEMORY_ENCRYPTION_KEYS holds what is no Fernet key") from None
+    return made[0], MultiFernet(made)

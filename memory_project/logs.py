@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from uuid import UUID
 
+from memory_project.http.request_ids import META_KEY, current_request_id
+
 NOBODY = "-"
 """Stands for an id outside of requests and runs."""
 
@@ -28,10 +30,13 @@ def logged_as_job(run_id: UUID) -> Iterator[None]:
         current_job_id.reset(token)
 
 
-class JobIdFilter(logging.Filter):
-    """Gives every log record the `job_id` it was logged for; a dash outside of runs."""
+class IdFilter(logging.Filter):
+    """Gives every log record the `request_id` and the `job_id` that it belongs to; a dash outside of those."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        # Django logs a failed answer, with its request, after all middleware has returned
+        logged = getattr(getattr(record, "request", None), "META", {}).get(META_KEY)
+        record.request_id = current_request_id.get() or logged or NOBODY
         record.job_id = current_job_id.get() or NOBODY
         return True
 

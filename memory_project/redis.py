@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import redis
@@ -125,22 +125,12 @@ def value_key(account_id: UUID, name: str) -> str:
     return VALUE_PATTERN.format(account_id=account_id, name=name)
 
 
-def conversation_ids_pattern(name: str, account_id: UUID) -> str:
-    """Return the SCAN pattern for all conversations of an account that have the key `name`."""
-    return KEY_PATTERNS[name].format(account_id=account_id, conversation_id="*")
-
-
-def conversation_id_of(key: str) -> str:
-    """Return the conversation a key belongs to; the inverse of `conversation_key`."""
-    tag = key[key.index("{") + 1 : key.rindex("}")]
-    return tag.replace("%7B", "{").replace("%7D", "}").replace("%25", "%")
-
-
 def scan_conversations(name: str, *, account_id: UUID, cursor: int) -> tuple[list[str], int]:
     """One SCAN page of the account's conversations that have the key `name`; the end is cursor 0. Ids may repeat."""
-    pattern = conversation_ids_pattern(name, account_id)
+    pattern = KEY_PATTERNS[name].format(account_id=account_id, conversation_id="*")
     next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE)
-    return [conversation_id_of(str(key)) for key in keys], int(next_cursor)
+    # the inverse of `conversation_key`
+    return [_unescaped(key[key.index("{") + 1 : key.rindex("}")]) for key in map(str, keys)], int(next_cursor)
 
 
 def scan_agents(*, account_id: UUID, cursor: int) -> tuple[list[AgentMemoryRef], int]:
@@ -175,7 +165,7 @@ class ImpatientRedis(redis.Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Execute a command. Raises TimeoutError immediately while the server is assumed to hang."""
         if ImpatientRedis._asks_again_at:
-            self._take_turn()
+            self._refuse_during_pause()
         try:
             answer = super().execute_command(*args, **options)  # type: ignore[no-untyped-call]  # redis-py has none
         except redis.TimeoutError:
@@ -184,7 +174,8 @@ class ImpatientRedis(redis.Redis):
         ImpatientRedis._asks_again_at = 0.0
         return answer
 
-    def _take_turn(self) -> None:
+    def _refuse_during_pause(self) -> None:
+        """Raise TimeoutError until the pause is over, then let one command try and pause again."""
         now = time.monotonic()
         if now < ImpatientRedis._asks_again_at:
             raise redis.TimeoutError("it did not answer a moment ago")
@@ -212,3 +203,16 @@ def client() -> "redis.Redis":
 def script(source: str) -> Callable[..., Any]:
     """Return a Lua script, called by its digest (EVALSHA) in one round trip: `script(source)(keys=[…], args=[…])`."""
     return client().register_script(source)
+
+
+def read_stream(
+    stream: str, size: int, *, after: str, account_id: UUID | None
+) -> tuple[list[tuple[str, dict[str, str]]], str]:
+    """Return the account's entries among the next `size`, each an id and its fields, and the cursor after them.
+
+    The cursor is "" at the end of the stream. Without an account, return the entries of all accounts.
+    """
+    start = f"({after}" if after else "-"
+    found = cast("list[tuple[str, dict[str, str]]]", client().xrange(stream, min=start, count=size))
+    cursor = found[-1][0] if len(found) == size else ""
+    return [entry for entry in found if account_id in (None, UUID(entry[1]["account"]))], cursor

@@ -10,8 +10,9 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
+from gunicorn.errors import AppImportError
 
-from memory_project.encryption import check_encryption_keys
+from memory_project.encryption import check_database_keys, check_encryption_keys
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,15 @@ def on_starting(_server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Warm up in parallel to the first requests, so that none of them waits for all of it."""
+    """Stop the whole server where the keys are not those of the database, which only a worker can ask.
+
+    Then warm up in parallel to the first requests, so that none of them waits for all of it.
+    """
+    try:
+        check_database_keys()
+    except ImproperlyConfigured as error:
+        # the one error of a worker that gunicorn prints without a traceback and does not restart it after
+        raise AppImportError(f"The web server does not start: {error}.") from None
     threading.Thread(target=get_ready, name="get-ready", daemon=True).start()
 
 

@@ -60,7 +60,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "memory_project.http.metrics.RequestMetricsMiddleware",
     "memory_project.http.request_ids.RequestIdMiddleware",
-    "memory_project.http.traceparents.TraceParentMiddleware",
+    "memory_project.tracing.TraceParentMiddleware",
     "memory_project.http.middleware.StoreErrorMiddleware",
     "memory_project.http.middleware.ContentSecurityPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -93,6 +93,7 @@ TEMPLATES = [
     },
 ]
 
+KEY_CHECK = "memory.services.operations.canary.check_encryption_canary"
 AT_WEB_START = ["memory.services.embedding.embed.load_local_model"]
 WEB_WORKERS = env.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
 """Processes of the web server."""
@@ -335,15 +336,12 @@ LOGGING = {
         "text": {"format": "%(asctime)s %(levelname)s %(name)s [request %(request_id)s job %(job_id)s]: %(message)s"},
         "json": {"()": "memory_project.logs.JsonFormatter"},
     },
-    "filters": {
-        "request_id": {"()": "memory_project.http.request_ids.RequestIdFilter"},
-        "job_id": {"()": "memory_project.logs.JobIdFilter"},
-    },
+    "filters": {"ids": {"()": "memory_project.logs.IdFilter"}},
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
             "formatter": LOG_FORMAT,
-            "filters": ["request_id", "job_id"],
+            "filters": ["ids"],
         }
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},

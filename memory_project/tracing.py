@@ -19,6 +19,9 @@ from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import HttpRequest, HttpResponseBase
+
 from memory_project.http.request_ids import current_request_id
 from memory_project.logs import current_job_id
 
@@ -34,6 +37,8 @@ TIMEOUTS = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
 SEND_SECONDS = 2
 """Seconds to send a batch, unless one of TIMEOUTS is set: a process that ends waits for its last batch."""
 
+TRACE_HEADERS = ("traceparent", "tracestate")
+
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,23 +46,15 @@ Attribute = str | int | float | bool | UUID
 
 
 class Span:
-    """The handle with which a traced operation adds attributes; without tracing it does nothing."""
+    """The handle with which a traced operation adds attributes; without tracing (no `inner`) it does nothing."""
 
-    def note(self, **attributes: Attribute) -> None:
-        """Attributes that are known only later."""
-
-
-class OpenSpan(Span):
-    """One of OpenTelemetry's."""
-
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any = None) -> None:
         self._inner = inner
 
     def note(self, **attributes: Attribute) -> None:
-        self._inner.set_attributes(named(attributes))
-
-
-UNTRACED = Span()
+        """Add attributes that are known only later."""
+        if self._inner is not None:
+            self._inner.set_attributes(named(attributes))
 
 
 def is_wanted(environ: Mapping[str, str] = os.environ) -> bool:
@@ -109,14 +106,17 @@ def span(operation: str, **attributes: Attribute) -> Iterator[Span]:
     """Trace the operation within. Whatever it raises is raised again."""
     tracer = find_tracer()
     if tracer is None:
-        yield UNTRACED
+        yield Span()
         return
-    known = {"gen_ai.operation.name": operation, **ids(), **named(attributes)}
+    # the request and the job run that this is a part of
+    ids = {"request_id": current_request_id.get(), "job_id": current_job_id.get()}
+    known = {name: value for name, value in ids.items() if value} | attributes
+    known = {"gen_ai.operation.name": operation, **named(known)}
     # an exception's words may quote what is remembered
     quiet = {"record_exception": False, "set_status_on_exception": False}
     with tracer.start_as_current_span(f"{PREFIX}{operation}", attributes=known, **quiet) as inner:
         try:
-            yield OpenSpan(inner)
+            yield Span(inner)
         except Exception as err:
             name = type(err).__name__
             inner.set_attribute("error.type", name)
@@ -168,7 +168,27 @@ def named(attributes: Mapping[str, Attribute]) -> dict[str, str | int | float | 
     return {f"{PREFIX}{name}": str(value) if isinstance(value, UUID) else value for name, value in attributes.items()}
 
 
-def ids() -> dict[str, str]:
-    """Return the ids of the request and of the job run that this is a part of."""
-    found = {"request_id": current_request_id.get(), "job_id": current_job_id.get()}
-    return {f"{PREFIX}{name}": value for name, value in found.items() if value}
+class TraceParentMiddleware:
+    """Middleware that continues traces: a request with a `traceparent` (W3C Trace Context) joins its caller's trace.
+
+    Disabled where tracing is off; malformed headers are ignored.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        if find_tracer() is None:
+            raise MiddlewareNotUsed
+        self.get_response = get_response
+        self._context: Any = import_module("opentelemetry.context")
+        self._format: Any = import_module(
+            "opentelemetry.trace.propagation.tracecontext"
+        ).TraceContextTextMapPropagator()
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        brought = {name: request.headers[name] for name in TRACE_HEADERS if name in request.headers}
+        if not brought:
+            return self.get_response(request)
+        token = self._context.attach(self._format.extract(brought))
+        try:
+            return self.get_response(request)
+        finally:
+            self._context.detach(token)

@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -18,11 +18,9 @@ from memory_project.embedded.locks import FileLock
 from memory_project.embedded.paths import PROJECT, data_folder, make_data_folder
 from memory_project.embedded.servers import SharedServers
 from memory_project.env import SettingError, declare
-from memory_project.supervisor.leftovers import end_marked
 from memory_project.supervisor.log import Log
 from memory_project.supervisor.loop import OWN_NAME, Loop, StopRequest
-from memory_project.supervisor.parts import Address, RunningPart, parts_at
-from memory_project.supervisor.restarts import KeepsDyingError
+from memory_project.supervisor.parts import Address, KeepsDyingError, RunningPart, end_marked, parts_at
 
 SETTINGS = ("memory_project.settings", "memory.conf")
 LEFTOVER_GRACE_SECONDS = 10.0
@@ -32,21 +30,14 @@ class UpError(Exception):
     """The service cannot run; the text is a whole sentence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstAccount:
-    """The answer of `manage.py bootstrap`; the secrets are None unless it has just made them."""
-
-    admin_user: str
-    admin_password: str | None
-    api_key: str | None
-
-
 def main() -> int:
     stop = StopRequest()
     stop.listen()
     try:
         with os_errors_as_sentences():
-            check_settings_of_environment()
+            for name in SETTINGS:
+                # refuses malformed ones before anything is started
+                import_module(name)
             address = address_from_environment()
             folder = data_folder(os.environ)
             make_data_folder(folder)
@@ -73,12 +64,6 @@ declare(
 )
 
 
-def check_settings_of_environment() -> None:
-    """Refuse malformed settings before anything is started. Raises SettingError."""
-    for name in SETTINGS:
-        import_module(name)
-
-
 def address_from_environment() -> Address:
     """MEMORY_HOST and MEMORY_PORT."""
     port = os.environ.get("MEMORY_PORT", "8002")
@@ -99,16 +84,11 @@ def claim(lock: FileLock, address: Address) -> None:
 def check_port(address: Address) -> None:
     """Check that the port is free before anything is started: web would only find out at the end."""
     try:
-        family, kind, protocol, _name, sockaddr = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            # or the connections of a service that has just stopped would count
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(sockaddr)
-            probe.listen()
+        # as gunicorn chooses the family
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        socket.create_server((address.host, address.port), family=family).close()
     except OSError as err:
-        reason = (err.strerror or str(err)).lower()
+        reason = (err.strerror or str(err)).partition(" (while")[0].lower()
         raise UpError(
             f"Port {address.port} of {address.host} cannot be used: {reason}. Set MEMORY_HOST or MEMORY_PORT."
         ) from err
@@ -134,7 +114,7 @@ def prepare(log: Log, address: Address) -> None:
     """Migrate, and make the first account."""
     log.write(OWN_NAME, "migrating the database")
     manage("migrate", "--no-input", "--verbosity", "0")
-    print_addresses(log, address, FirstAccount(**json.loads(manage("bootstrap"))))
+    print_addresses(log, address, json.loads(manage("bootstrap")))
 
 
 def manage(*arguments: str) -> str:
@@ -154,20 +134,18 @@ def manage(*arguments: str) -> str:
     return done.stdout
 
 
-def print_addresses(log: Log, address: Address, account: FirstAccount) -> None:
-    """Print the addresses, and secrets if they have just been made."""
+def print_addresses(log: Log, address: Address, made: Mapping[str, str | None]) -> None:
+    """Print the addresses, and secrets if `manage.py bootstrap` has just made them: else they are None there."""
     executable = Path(sys.executable)
     python = executable.relative_to(PROJECT) if executable.is_relative_to(PROJECT) else executable
-    password, key = account.admin_password, account.api_key
-    if password is None:
-        password = f"as before; to reset it: {python} manage.py changepassword {account.admin_user}"
-    if key is None:
-        key = f"as before; for another one: {python} manage.py create_api_key --account NAME"
-    once = "" if account.api_key is None else "\n  The password and the key are shown this once.\n"
+    user = made["admin_user"]
+    password = made["admin_password"] or f"as before; to reset it: {python} manage.py changepassword {user}"
+    key = made["api_key"] or f"as before; for another one: {python} manage.py create_api_key --account NAME"
+    once = "" if made["api_key"] is None else "\n  The password and the key are shown this once.\n"
     log.print(
         f"\n  API docs        {address.url()}/api/docs\n"
         f"  Admin           {address.url()}/admin/\n"
-        f"  Admin user      {account.admin_user}\n"
+        f"  Admin user      {user}\n"
         f"  Admin password  {password}\n"
         f"  API key         {key}\n{once}"
     )

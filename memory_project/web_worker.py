@@ -38,13 +38,9 @@ class DeadlineWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         super().murder_pending()
         now = time.monotonic()
         for conn, until in list(self._read_until.items()):
-            if until < now and not has_own_timeout(conn):
+            # the socket's own is None while a thread reads without one, 0 while the connection waits for its thread
+            if until < now and not conn.sock.gettimeout():
                 self._read_until.pop(conn, None)
                 # what has arrived is still read; behind it comes the end
                 with suppress(OSError):
                     conn.sock.shutdown(socket.SHUT_RD)
-
-
-def has_own_timeout(conn: TConn) -> bool:
-    # None while a thread reads without one, 0 while the connection waits for its thread
-    return bool(conn.sock.gettimeout())

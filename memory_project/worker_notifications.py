@@ -31,7 +31,10 @@ class WorkerNotifier:
 
     def notify(self, task: str, argument: str) -> None:
         """Call `task(argument)` in some worker, soon. Return immediately and never raise."""
-        self._ensure_thread()
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = Thread(target=self._publish, name="worker-notifications", daemon=True)
+                self._thread.start()
         try:
             self._waiting.put_nowait((task, argument))
         except Full:
@@ -40,12 +43,6 @@ class WorkerNotifier:
     def close(self) -> None:
         """Stop publishing. Waiting notifications are lost; the thread ends with the one in progress."""
         self._is_closed = True
-
-    def _ensure_thread(self) -> None:
-        with self._lock:
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = Thread(target=self._publish, name="worker-notifications", daemon=True)
-                self._thread.start()
 
     def _publish(self) -> None:
         while not self._is_closed:

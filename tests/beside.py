@@ -52,7 +52,10 @@ def wait_until_somebody_waits() -> None:
 
 
 def does_somebody_wait() -> bool:
-    """For a lock of this transaction: asked of the locks alone, a transaction sees pg_stat_activity once."""
+    """Return whether another session waits for a lock of this transaction.
+
+    The question reads `pg_locks` alone: a transaction sees one snapshot of `pg_stat_activity`, its first.
+    """
     with connection.cursor() as cursor:
         cursor.execute(WAITS_FOR_ME)
         return bool(cursor.fetchone()[0])

@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""Fixtures of all tests."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def pytest_configure() -> None:
 
 
 def wait_for_a_busy_machine() -> None:
-    """What is late here is so for want of a processor; tests of what is done about it set a time of their own."""
+    """Give pools, Redis and recall long timeouts, since a busy machine is slow. Tests of timeouts set their own."""
     database: Any = settings.DATABASES["default"]
     database["OPTIONS"]["pool"] |= {"max_size": 25, "timeout": 30}
     settings.REDIS_TIMEOUT_SECONDS = 30.0
@@ -137,7 +137,7 @@ def empty_redis() -> Iterator[None]:
 
 @pytest.fixture
 def dead_redis() -> Iterator[None]:
-    """From now on, nobody is at Redis' address."""
+    """Make Redis unreachable for the length of the test."""
     with redis_away():
         yield
     UNREPORTED.pop_all()

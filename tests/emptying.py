@@ -42,5 +42,5 @@ def empty_tables(case: Any) -> None:
 
 
 def empty_after_commits() -> None:
-    """From now on, whichever test it is."""
+    """Let every test that commits empty the tables afterwards, instead of flushing the database."""
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]

@@ -51,7 +51,7 @@ def telling_usage(content: object, usage: Any) -> Answer:
 
 
 def failing(status: int = 500, *, retry_after: str = "0", text: str = "out of order") -> Answer:
-    """By default whoever asks may come back at once: tests need not wait."""
+    """Answer with an error that allows a retry immediately, so that tests need not wait."""
     return lambda asked: Response(text, status=status, headers={"Retry-After": retry_after})
 
 
@@ -92,7 +92,7 @@ def example_of(schema: dict[str, Any], name: str, definitions: dict[str, Any]) -
 
 
 def write_example(asked: Asked) -> Any:
-    """What the model writes by default: an example of the schema that it is asked for."""
+    """Return what the model writes by default: an example of the schema that the request asks for."""
     schema = asked["response_format"]["json_schema"]["schema"]
     return example_of(schema, "whole", schema.get("$defs", {}))
 
@@ -110,21 +110,21 @@ class LanguageModelServer:
 
     @property
     def materials(self) -> list[str]:
-        """What it was given to read, request by request: the first message that is not an instruction."""
+        """Return the material of each request: the first message that is not an instruction."""
         return [asked["messages"][1]["content"] for asked in self.requests]
 
     def answer_well(self, asked: Asked) -> Response:
         return writing(self.write(asked))(asked)
 
     def answer_next(self, *answers: Answer) -> None:
-        """These to the next requests, then as before."""
+        """Give these answers to the next requests, then answer as before."""
         self._next += answers
 
     def fail(self, status: int = 500) -> None:
         self.answer = failing(status)
 
     def hang(self) -> None:
-        """Until the test is over."""
+        """Do not answer until the test is over."""
         self.answer = lambda asked: Response(str(self.released.wait(30)))
 
     def dawdle(self, seconds: float) -> None:

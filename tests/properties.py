@@ -1,4 +1,4 @@
-"""How many examples property tests draw: few in `make test`, all of them in `make test-all`."""
+"""The number of examples that property tests draw: few in `make test`, all of them in `make test-all`."""
 
 from hypothesis import HealthCheck, settings
 

@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from django.test import override_settings
 
 from memory_project import redis
-from memory_project.embedded.paths import make_temporary_paths
 from memory_project.embedded.redis import ValkeyServer, store_url
 from memory_project.http.throttling import KeyThrottle
+from tests.servers import make_temporary_paths
 
 PREFIX = "agent-memory-test-redis-"
 

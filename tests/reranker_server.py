@@ -27,7 +27,7 @@ def shared_words(question: str, text: str) -> float:
 
 
 def answer_scores(asked: Asked, scores: Sequence[float]) -> Response:
-    """In the protocol of the request, the last text first: the order is in `index`, not in the list."""
+    """Answer in the protocol of the request, the last text first: the order is in `index`, not in the list."""
     name = "relevance_score" if "documents" in asked else "score"
     items = [{"index": at, name: score} for at, score in reversed(list(enumerate(scores)))]
     return Response(json.dumps({"results": items} if "documents" in asked else items), content_type="application/json")
@@ -54,7 +54,7 @@ class RerankerServer:
         self.answer = lambda asked: Response(body, content_type="application/json")
 
     def hang(self) -> None:
-        """Until the test is over."""
+        """Do not answer until the test is over."""
         self.answer = lambda asked: Response(str(self.released.wait(30)))
 
     def drip(self) -> None:

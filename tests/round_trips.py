@@ -32,7 +32,7 @@ def counted_commands() -> Iterator[list[str]]:
 
 
 def until(end: str, monitor: Monitor) -> Iterator[dict[str, str]]:
-    """What the monitor saw before the command that names `end`."""
+    """Yield what the monitor saw before the command that names `end`."""
     for seen in monitor.listen():  # type: ignore[no-untyped-call]
         if end in seen["command"]:
             return

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,9 +18,11 @@ import pytest
 from cryptography.fernet import Fernet
 
 from memory_project.embedded.locks import is_locked
-from memory_project.embedded.paths import make_temporary_paths
+from memory_project.embedded.paths import PROGRAM_COPIES, SYSTEM_DATA, ServerPaths
 from memory_project.embedded.postgres import PostgresServer
+from memory_project.embedded.programs import programs_for
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
+from memory_project.embedded.users import user_for
 from tests.template import being_made, wait_until_made
 
 SOCKET_VARIABLE = "MEMORY_TEST_VALKEY_SOCKET"
@@ -32,7 +35,7 @@ YOUNG_SECONDS = 300
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
-    """Before everything else, pytest-django's loading of the settings above all."""
+    """Start the servers before everything else, above all before pytest-django loads the settings."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is not None:
         use_databases_of(int(worker.removeprefix("gw")))
@@ -51,7 +54,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def has_database(item: pytest.Item) -> bool:
-    """As far as can be told beforehand."""
+    """Return whether the test uses the database, as far as markers and fixtures show."""
     fixtures = {"db", "transactional_db", "django_db_setup"}
     return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(
         getattr(item, "fixturenames", ())
@@ -89,6 +92,19 @@ def servers_in_environment() -> Iterator[None]:
         }
         use_databases_of(0)
         yield
+
+
+def make_temporary_paths(prefix: str) -> ServerPaths:
+    """Return the paths in a new short folder, for servers that end with the process that starts them."""
+    # not TMPDIR, which may be too long for a socket
+    base = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
+    user = user_for(base / "postgres")
+    for folder in (base / "log", base / "s"):
+        folder.mkdir(mode=0o700)
+    for folder in (base, base / "s"):
+        user.own(folder)
+    programs = programs_for(user, copies=SYSTEM_DATA / PROGRAM_COPIES)
+    return ServerPaths(base=base, sockets=base / "s", user=user, programs=programs, dies_with_parent=True)
 
 
 def sweep_abandoned() -> None:

@@ -23,7 +23,7 @@ MADE = "SELECT datname FROM pg_database WHERE datname = ANY(%s)"
 
 @contextmanager
 def being_made() -> Iterator[None]:
-    """In a process of its own, which ends with the block at the latest."""
+    """Make the template in a process of its own, which ends with the block at the latest."""
     with subprocess.Popen([sys.executable, "-m", "tests.template"], start_new_session=True) as maker:
         try:
             yield
@@ -34,7 +34,7 @@ def being_made() -> Iterator[None]:
 
 
 def make() -> None:
-    """Under its name it is whole."""
+    """Make the template. A database under its final name is whole."""
     url = os.environ["DATABASE_URL"]
     with psycopg.connect(url, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {IN_THE_MAKING}".encode())

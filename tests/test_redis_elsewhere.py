@@ -1,4 +1,4 @@
-"""What tests lean on: Redis is back however a block without it ends, and nothing of it stays."""
+"""Redis is back however a block without it ends, and nothing of the block stays."""
 
 import time
 

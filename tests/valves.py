@@ -47,7 +47,7 @@ class Valve:
                     threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
-        """Until one side ends; then both end."""
+        """Copy bytes until one side ends, and then end both."""
         with suppress(OSError), source:
             while data := source.recv(65_536):
                 self._open.wait()

@@ -57,7 +57,7 @@ class WebServer:
         return answer
 
     def send(self, data: bytes) -> bytes:
-        """What comes back for these bytes, and no more of them. A server that has heard enough may hang up."""
+        """Send these bytes alone and return the answer. A server that has heard enough may hang up."""
         answer = b""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS) as wire:
             with suppress(ConnectionError):

@@ -10,10 +10,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memory.admin.base import ReadOnlyAdmin
-from memory.admin.columns import SECOND, column, text_column, time_column
+from memory.admin.columns import SECOND, column, row_link, text_column, time_column
 from memory.admin.contexts import LONG_CONTEXT_COLUMNS, ContextFilter, context_link
 from memory.admin.filters import LinkedFilter, RecentFilter
-from memory.admin.page_links import row_link
 from memory.admin.text import mark_invisible
 from memory.kinds import spec_of
 from memory.models import ContextAccessLog, Memory

@@ -12,8 +12,8 @@ from django.utils.safestring import SafeString
 
 from memory.admin.agent_working import AgentWorkingMemoryAdmin
 from memory.admin.base import MAX_INLINE_ROWS, AuditedAdmin, Inline, staff_owner
+from memory.admin.columns import list_link
 from memory.admin.fields import ExternalIdField
-from memory.admin.page_links import list_link
 from memory.models import Account, Agent, Team, TeamMember
 from memory.models.accounts import DEFAULT_TRACE_TOKENS
 from memory.services.accounts.register import add_member, remove_member

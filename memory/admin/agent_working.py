@@ -24,10 +24,10 @@ from memory.errors import MemoryServiceError
 from memory.models import Agent, SavedWorkingMemory
 from memory.owner import Owner
 from memory.services.working_memory import clear_values, correct_value, remove_value, working_memory_at
-from memory.tiers.agent_working import MAX_TTL_SECONDS, WorkingMemoryService, scan_working_memories
+from memory.tiers.agent_working import MAX_TTL_SECONDS, WorkingMemoryService
 from memory.tiers.base import MAX_NAME_CHARACTERS, from_json
 from memory_project.admin_lists import AccountFilter
-from memory_project.redis import AgentMemoryRef
+from memory_project.redis import AgentMemoryRef, scan_agents
 
 MAX_VALUES = 50
 MAX_SAVED = 50
@@ -92,7 +92,7 @@ def find_working_memories(agent: Agent, cursor: int) -> tuple[list[AgentMemoryRe
     """Return what a bounded scan of the account's working memories finds, and the next cursor; 0 is the end."""
     found: set[AgentMemoryRef] = set()
     for _ in range(MAX_SCANS):
-        refs, cursor = scan_working_memories(agent.account_id, cursor)
+        refs, cursor = scan_agents(account_id=agent.account_id, cursor=cursor)
         found |= {ref for ref in refs if ref.agent_id == agent.agent_id}
         if not cursor:
             break

@@ -8,10 +8,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.artifact_cards import format_revision, linkable_url
-from memory.admin.columns import DAY, column, excerpt_column, link_column, text_column
+from memory.admin.columns import DAY, column, excerpt_column, link_column, row_link, text_column
 from memory.admin.fields import ExternalIdField, PlainTextField
 from memory.admin.memories import LONG_COLUMNS, MemoryKindAdmin, OwnedMemoryForm
-from memory.admin.page_links import row_link
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.models import Artifact
 from memory_project.admin_lists import AccountFilter

@@ -10,6 +10,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, models
 from django.db.models import Q, QuerySet
+from django.db.models.expressions import DatabaseDefault
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -67,6 +68,13 @@ def ids_by_account(rows: QuerySet[Any]) -> dict[UUID, list[UUID]]:
 def adopt_row(instance: Any, stored: Any) -> None:
     """Give the form's instance the values that the service stored, for what follows in the request."""
     instance.__dict__.update(stored.__dict__)
+
+
+def unset_database_defaults(new: models.Model) -> None:
+    """Set the columns of a new row that the database will fill to None, which pages show as empty."""
+    for column in new._meta.concrete_fields:
+        if isinstance(getattr(new, column.attname), DatabaseDefault):
+            setattr(new, column.attname, None)
 
 
 def read_number(text: str, *, max_digits: int = 9) -> int | None:
@@ -215,7 +223,9 @@ class BoundedAdmin(Admin):
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         row: Any = kwargs.get("obj")
-        if row is not None:
+        if row is None:
+            unset_database_defaults(context["adminform"].form.instance)
+        else:
             # a refused form has changed its instance: describe what is stored
             stored = self.get_object(request, str(row.pk)) if request.method == "POST" else row
             context = {**context, **self.describe_row(request, stored or row)}

@@ -9,11 +9,10 @@ from uuid import UUID
 from django.db.models import Q
 from django.db.models.functions import Left
 
-from memory.admin.columns import DAY, MINUTE
-from memory.admin.page_links import change_url, turn_url
+from memory.admin.columns import DAY, MINUTE, change_url, turn_url
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.models import Fact, FactReview, FactVersion, Link
-from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
+from memory.services.memories.store import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
 
 MAX_VERSIONS = 100
 MAX_QUOTES = 20

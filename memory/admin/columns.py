@@ -1,13 +1,44 @@
-"""List columns and read-only fields that many pages share. Each function returns a method for an admin class."""
+"""List columns and read-only fields that many pages share, and links to pages.
+
+Each `…_column` returns a method for an admin class. Links name models in lower case, as in Django's URL names.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
 
-from memory.admin.page_links import row_link
 from memory.admin.text import excerpt_of, mark_invisible, render_json
+
+
+def change_url(model: str, row_id: object) -> str:
+    return reverse(f"admin:memory_{model}_change", args=[row_id])
+
+
+def list_url(model: str, **query: object) -> str:
+    """Return the address of a model's list, filtered by `query`."""
+    address = reverse(f"admin:memory_{model}_changelist")
+    return f"{address}?{urlencode({name: str(value) for name, value in query.items()})}" if query else address
+
+
+def turn_url(conversation_row_id: object, index: int) -> str:
+    """Return the address of a turn within the transcript of its conversation."""
+    return f"{change_url('conversation', conversation_row_id)}?turn={index}#turn-{index}"
+
+
+def row_link(model: str, row_id: object, text: object) -> SafeString | str:
+    """Link to a row's page. Return a dash if `row_id` is None."""
+    return "-" if row_id is None else format_html('<a href="{}">{}</a>', change_url(model, row_id), text)
+
+
+def list_link(model: str, text: object, **query: Any) -> SafeString:
+    return format_html('<a href="{}">{}</a>', list_url(model, **query), text)
+
 
 Column = Callable[..., Any]
 

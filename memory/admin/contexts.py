@@ -13,12 +13,18 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.base import ServiceForm, VersionedForm, adopt_row, staff_owner
-from memory.admin.columns import agent_column, column, excerpt_column, json_column
+from memory.admin.columns import (
+    agent_column,
+    column,
+    excerpt_column,
+    json_column,
+    list_link,
+    row_link,
+)
 from memory.admin.fields import ExternalIdField, JSONObjectField, NameField, PlainTextField
 from memory.admin.filters import LinkedRowFilter
-from memory.admin.grants import GrantsField, render_grants
+from memory.admin.grants import GrantsForm, render_grants
 from memory.admin.object_actions import ChangeFormActionAdmin, ObjectAction
-from memory.admin.page_links import list_link, row_link
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.models import AccessControl, ContextSnapshot, Memory, PersistentContext
 from memory.owner import Owner
@@ -59,20 +65,13 @@ def context_link(row: Any) -> SafeString | str:
     return row_link("persistentcontext", row.context.pk, excerpt_of(row.context.name)) if row.context else "-"
 
 
-class ContextForm(ServiceForm, VersionedForm):
+class ContextForm(ServiceForm, VersionedForm, GrantsForm):
     name = NameField(max_length=200, strip=False)
     description = PlainTextField(required=False)
     agent_id = ExternalIdField(
         required=False, label="Owner", help_text="An agent. If it is empty, the account owns the context."
     )
-    access_control = GrantsField()
     metadata = JSONObjectField(required=False, initial=dict)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        grants = self.fields.get("access_control")
-        if isinstance(grants, GrantsField):
-            grants.suggest_agents_of(self.instance.account_id)
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]

@@ -8,8 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from ledger import store
-from memory.admin.columns import MINUTE
-from memory.admin.page_links import change_url
+from memory.admin.columns import MINUTE, change_url
 from memory.admin.text import mark_invisible
 from memory.admin.transcripts import TranscriptWindow, indent_value
 from memory.models import Conversation, EpisodicMemory, Participant, TurnRecord

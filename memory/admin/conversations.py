@@ -1,11 +1,13 @@
-"""Conversations, which open as a transcript with their live data next to it, and their participants."""
+"""Conversations, which open as a transcript with their live data and actions next to it, and their participants."""
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -13,7 +15,6 @@ from django.utils.http import urlencode
 
 from memory.admin.base import REDIS_IS_DOWN, AuditedAdmin, read_number, staff_owner
 from memory.admin.columns import MINUTE, agent_column, column
-from memory.admin.conversation_actions import CONVERSATION_ACTIONS, CorrectForm
 from memory.admin.conversation_sidebar import (
     format_progress,
     format_state,
@@ -24,24 +25,102 @@ from memory.admin.conversation_sidebar import (
     read_participants,
     read_records,
 )
-from memory.admin.fields import ExternalIdField
+from memory.admin.fields import ExternalIdField, JSONObjectField
 from memory.admin.filters import ConditionFilter
-from memory.admin.object_actions import ObjectActionAdmin
+from memory.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.admin.transcripts import choose_window, read_transcript
 from memory.models import Conversation, Kind, Memory, Participant
 from memory.owner import Owner
+from memory.services.conversations.lifecycle import change_conversation, end_conversation
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES
 from memory.services.conversations.staff_edits import (
     EXTRACTION_JOB,
+    SUMMARIZE_JOB,
+    archive_conversation,
     delete_conversation,
     delete_conversation_and_episodes,
     request_extraction_as_staff,
+    request_summary_as_staff,
     retry_failed,
+    retry_summary,
+    unarchive_conversation,
 )
-from memory.tasks import run_soon
+from memory.tasks import notify_job_worker, run_soon
 from memory_project.admin_lists import AccountFilter
 from memory_project.http.problems import REDIS_ERRORS
+
+MAX_TITLE_CHARACTERS = 200
+
+
+class CorrectForm(forms.Form):
+    title = forms.CharField(
+        max_length=MAX_TITLE_CHARACTERS, required=False, strip=False, widget=forms.TextInput(attrs={"dir": "auto"})
+    )
+    metadata = JSONObjectField(required=False, label="Metadata as JSON")
+
+
+class EndForm(forms.Form):
+    outcome = forms.ChoiceField(required=False, choices=[("", "no outcome"), *Conversation.Outcome.choices])
+
+
+def correct(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    changes = {name: value for name, value in data.items() if value != getattr(conversation, name)}
+    if not changes:
+        return "Nothing to save: title and metadata are the same."
+    change_conversation(owner, conversation.conversation_id, changes=changes, now=datetime.now(UTC))
+    return f"Saved: {', '.join(sorted(changes))}."
+
+
+def end(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    ended = end_conversation(owner, conversation.conversation_id, outcome=data["outcome"], now=datetime.now(UTC))
+    if ended.summarize_to is not None:
+        run_soon(SUMMARIZE_JOB)
+    if ended.cleared_at is None:
+        return "The conversation is ended. Redis does not answer: its live data is cleared as soon as Redis does."
+    return "The conversation is ended. Its session, working memory and ledger are cleared."
+
+
+def summarize(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    requested = request_summary_as_staff(owner, conversation.conversation_id, now=datetime.now(UTC))
+    transaction.on_commit(partial(notify_job_worker, SUMMARIZE_JOB))
+    is_queued = requested.summarize_to is not None
+    return "A summary of all turns is queued." if is_queued else "The summary covers all turns already."
+
+
+def retry(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    retry_summary(owner, conversation.conversation_id, now=datetime.now(UTC))
+    transaction.on_commit(partial(notify_job_worker, SUMMARIZE_JOB))
+    return "The summary is queued and tried again now."
+
+
+def extract(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    requested = request_extraction_as_staff(owner, conversation.conversation_id, now=datetime.now(UTC))
+    if requested.extracted_count == requested.turn_count:
+        return "Knowledge was already extracted from all turns."
+    run_soon(EXTRACTION_JOB)
+    return "Extraction from the remaining turns is queued."
+
+
+def archive(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    archive_conversation(owner, conversation.conversation_id, now=datetime.now(UTC))
+    return "The conversation and its turns are archived: they can be read, but searches no longer find them."
+
+
+def unarchive(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    unarchive_conversation(owner, conversation.conversation_id, now=datetime.now(UTC))
+    return "The conversation and its turns are no longer archived."
+
+
+CONVERSATION_ACTIONS = {
+    "correct": ObjectAction(run=correct, form=CorrectForm),
+    "end": ObjectAction(run=end, form=EndForm),
+    "summarize": ObjectAction(run=summarize),
+    "retry": ObjectAction(run=retry),
+    "extract": ObjectAction(run=extract),
+    "archive": ObjectAction(run=archive),
+    "unarchive": ObjectAction(run=unarchive),
+}
 
 
 class ParticipantForm(forms.ModelForm):  # type: ignore[type-arg]

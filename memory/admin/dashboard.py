@@ -31,8 +31,9 @@ from memory.admin.charts import (
     render_line_chart,
 )
 from memory.maintenance import JOBS, Job
+from memory.models import JobRun
 from memory.services.operations.alerts import find_alerts, format_age
-from memory.services.operations.trends import (
+from memory.services.operations.samples import (
     BACKLOG,
     BY_KIND,
     BY_TIER,
@@ -48,7 +49,6 @@ from memory.services.operations.trends import (
     SESSION_BUFFERS,
     SIZES,
     JobDay,
-    LastRun,
     ModelDay,
     SampleKey,
     last_days,
@@ -254,7 +254,7 @@ def column_labels(days: Sequence[date]) -> Sequence[str]:
     return [f"{day.day} {day:%b}" if day in (days[0], day.replace(day=1)) else str(day.day) for day in days]
 
 
-def job_lines(runs: Mapping[str, LastRun], now: datetime) -> Iterator[JobLine]:
+def job_lines(runs: Mapping[str, JobRun], now: datetime) -> Iterator[JobLine]:
     for job in JOBS.values():
         run = runs.get(job.name)
         yield JobLine(
@@ -262,13 +262,13 @@ def job_lines(runs: Mapping[str, LastRun], now: datetime) -> Iterator[JobLine]:
             description=job.description,
             status=run.status if run else "",
             ran=f"{format_age(run.created_at, now)} ago" if run else "never",
-            duration="" if run is None or run.seconds is None else format_seconds(run.seconds),
+            duration="" if run is None or run.duration_seconds is None else format_seconds(run.duration_seconds),
             counts=f"{run.examined:,} / {run.changed:,} / {run.failed:,}" if run else "",
             due=format_due(job, run, now),
         )
 
 
-def format_due(job: Job, run: LastRun | None, now: datetime) -> str:
+def format_due(job: Job, run: JobRun | None, now: datetime) -> str:
     """Say when the next run is due."""
     last_due = job.last_due(now)
     if last_due is None:

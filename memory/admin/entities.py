@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -13,16 +14,23 @@ from django.urls import URLPattern, path
 from memory.admin.base import BoundedAdmin, staff_owner
 from memory.admin.beliefs import entity_link
 from memory.admin.columns import column, text_column, time_column
-from memory.admin.entity_actions import MAX_MERGED, merge_selected, split_view
-from memory.admin.entity_pages import read_absorbed, read_facts, read_mentions, read_neighbours, render_entity
+from memory.admin.entity_pages import (
+    MAX_MERGED,
+    merge_selected,
+    read_absorbed,
+    read_facts,
+    read_mentions,
+    read_neighbours,
+    render_entity,
+    split_view,
+)
 from memory.admin.fields import JSONObjectField, JSONTextsField, NameField, PlainTextField
 from memory.admin.filters import LinkedFilter
-from memory.admin.meaning_search import NOT_YET_EMBEDDED, MeaningSearchAdmin
-from memory.admin.memories import LONG_COLUMNS, MemoryKindAdmin, OwnedMemoryForm
+from memory.admin.memories import LONG_COLUMNS, NOT_YET_EMBEDDED, MeaningSearchAdmin, MemoryKindAdmin, OwnedMemoryForm
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.models import Entity
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS, MAX_ENTITY_TYPE_CHARACTERS
-from memory.retrieval.entities import search_entities
+from memory.retrieval.search import search_entities
 from memory.services.entities.change import EntityChanges, correct_entity, remove_entity
 from memory.services.memories.correct import correct_memory
 from memory_project.admin_lists import AccountFilter
@@ -74,7 +82,7 @@ class EntityAdmin(MeaningSearchAdmin):
     )
 
     def get_urls(self) -> list[URLPattern]:
-        view: Callable[..., HttpResponse] = self.admin_site.admin_view(self.split_view)
+        view: Callable[..., HttpResponse] = self.admin_site.admin_view(partial(split_view, self))
         return [path("<path:object_id>/split/", view, name="memory_entity_split"), *super().get_urls()]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
@@ -120,9 +128,6 @@ class EntityAdmin(MeaningSearchAdmin):
             "drawing": render_entity(request, row, types, datetime.now(UTC)) if may_see_facts else None,
             "can_split": len(row.names) > 1 and not row.archived,
         }
-
-    def split_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return split_view(self, request, object_id)
 
     @admin.action(description="Merge selected entities…", permissions=["change"])
     def merge(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:

@@ -8,10 +8,9 @@ from django.http import HttpRequest
 
 from memory.admin.base import holder_owner
 from memory.admin.fields import ExternalIdField, JSONListField
-from memory.admin.meaning_search import NOT_YET_EMBEDDED, MeaningSearchAdmin
-from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryKindAdmin
+from memory.admin.memories import LONG_COLUMNS, NOT_YET_EMBEDDED, MeaningSearchAdmin, MemoryForm, MemoryKindAdmin
 from memory.models import EpisodicMemory
-from memory.retrieval.episodes import search_episodes
+from memory.retrieval.search import search_episodes
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 
 DETAILS = ("key_decisions", "entities_mentioned", "tools_called")

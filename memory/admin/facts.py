@@ -21,14 +21,13 @@ from memory.admin.beliefs import (
 from memory.admin.columns import column, text_column
 from memory.admin.fields import PlainTextField
 from memory.admin.filters import ConditionFilter
-from memory.admin.meaning_search import NOT_YET_EMBEDDED, MeaningSearchAdmin
-from memory.admin.memories import MemoryKindAdmin, OwnedMemoryForm
+from memory.admin.memories import NOT_YET_EMBEDDED, MeaningSearchAdmin, MemoryKindAdmin, OwnedMemoryForm
 from memory.admin.object_actions import ChangeFormActionAdmin, ObjectAction
 from memory.admin.text import excerpt_of, format_decayed
 from memory.models import Fact
 from memory.models.facts import Temporal, true_at
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.retrieval.facts import search_facts
+from memory.retrieval.kind_searches import search_facts
 from memory.services.embedding.embed import embed_texts
 from memory.services.facts.globalize import globalize_fact
 from memory.services.facts.learn import MAX_CLAIM_CHARACTERS, FactDraft

@@ -1,7 +1,7 @@
 """A form field for access control: a table of agents, what each may do, and whether every agent may read.
 
-A form has it as `access_control = GrantsField()` and calls `suggest_agents_of` with its row's account. Its value is the
-documented JSON, validated. Pages for users who may only look show it with `render_grants`.
+A form of rows that have it derives from `GrantsForm`. Its value is the documented JSON, validated. Pages for users who
+may only look show it with `render_grants`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -136,10 +136,6 @@ class GrantsField(forms.Field):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"required": False, "label": "Access", **options})
 
-    def suggest_agents_of(self, account_id: UUID | None) -> None:
-        """Suggest the agents of this account."""
-        self.widget.account_id = account_id
-
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, (TypedGrants, str)):
             return value
@@ -165,6 +161,18 @@ class GrantsField(forms.Field):
             return self.clean(data) != AccessControl.parse(initial or {}).model_dump()
         except ValidationError:
             return True
+
+
+class GrantsForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Base of the forms of rows with access control. It suggests the agents of the row's account."""
+
+    access_control = GrantsField()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        grants = self.fields.get("access_control")
+        if isinstance(grants, GrantsField):
+            grants.widget.account_id = self.instance.account_id
 
 
 def access_lists(typed: TypedGrants) -> dict[str, Any]:

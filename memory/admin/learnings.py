@@ -7,12 +7,11 @@ from django.db.models import F, QuerySet
 from django.http import HttpRequest
 
 from memory.admin.base import MAX_INLINE_ROWS, Inline, ReadOnlyAdmin, staff_owner
-from memory.admin.columns import column, link_column, text_column
+from memory.admin.columns import column, link_column, list_link, text_column
 from memory.admin.memories import MemoryKindAdmin
-from memory.admin.page_links import list_link
 from memory.admin.text import mark_invisible
 from memory.models import Learning, LearningVote
-from memory.services.learnings.publish import delete_vote
+from memory.services.learnings import delete_vote
 from memory_project.admin_lists import AccountFilter
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import atan2, cos, hypot, pi, sin
 from uuid import UUID
 
-from memory.admin.page_links import change_url
+from memory.admin.columns import change_url
 from memory.admin.text import excerpt_of
 from memory.kinds import spec_of
 

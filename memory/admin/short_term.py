@@ -11,14 +11,13 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from memory.admin.base import BoundedAdmin, ServiceForm, staff_owner
-from memory.admin.columns import column, json_column, text_column
+from memory.admin.columns import column, json_column, list_link, text_column
 from memory.admin.fields import JSONValueField
-from memory.admin.page_links import list_link
 from memory.admin.text import excerpt_of, json_excerpt, mark_invisible
 from memory.errors import NotFound
 from memory.models import AgentShortTermMemory
-from memory.models.short_term import MIN_PROMOTION_READS
-from memory.services.short_term.keep import correct_entry, delete_entry_by_id, refresh_entry
+from memory.models.short_term import MIN_PROMOTION_READS, ShortTermKey
+from memory.services.short_term import correct_entry, delete_entry, refresh_entry
 from memory_project.admin_lists import AccountFilter
 
 
@@ -142,7 +141,7 @@ class ShortTermAdmin(BoundedAdmin):
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         now = datetime.now(UTC)
         try:
-            delete_entry_by_id(staff_owner(request, obj.account_id), obj.pk, now=now)
+            delete_entry(staff_owner(request, obj.account_id), ShortTermKey(id=obj.pk), now=now)
         except NotFound:
             # the service deletes an expired entry and nevertheless reports that there was none
             if not obj.is_expired(now):
@@ -154,7 +153,7 @@ class ShortTermAdmin(BoundedAdmin):
         rows: Any = queryset
         live = list(rows.live(now))
         for entry in live:
-            refresh_entry(staff_owner(request, entry.account_id), entry.pk, now=now)
+            refresh_entry(staff_owner(request, entry.account_id), ShortTermKey(id=entry.pk), now=now)
         self.message_user(request, f"Restarted the time to live of {self.count_rows(len(live))}.", messages.SUCCESS)
         if expired := queryset.filter(expires_at__lte=now).count():
             message = f"Not refreshed, since they have expired: {self.count_rows(expired)}."

@@ -11,16 +11,14 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.base import ReadOnlyAdmin, holder_owner
-from memory.admin.columns import agent_column, column, link_column, text_column
+from memory.admin.columns import agent_column, column, link_column, list_link, row_link, text_column
 from memory.admin.fields import ExternalIdField, IdListField, PlainTextField
-from memory.admin.meaning_search import MeaningSearchAdmin
-from memory.admin.memories import LONG_COLUMNS, MemoryForm, MemoryKindAdmin
+from memory.admin.memories import LONG_COLUMNS, MeaningSearchAdmin, MemoryForm, MemoryKindAdmin
 from memory.admin.object_actions import ChangeFormActionAdmin, ObjectAction
-from memory.admin.page_links import list_link, row_link
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.models import Strategy, StrategyTool, StrategyUse
 from memory.owner import Owner
-from memory.retrieval.strategies import search_strategies
+from memory.retrieval.kind_searches import search_strategies
 from memory.scoring import success_rate
 from memory.services.strategies.learn import reinforce_strategy
 from memory_project.admin_lists import AccountFilter

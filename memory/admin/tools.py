@@ -11,10 +11,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.base import AuditedAdmin
-from memory.admin.columns import agent_column, column, text_column
+from memory.admin.columns import agent_column, change_url, column, list_link, row_link, text_column, turn_url
 from memory.admin.fields import PlainTextField
 from memory.admin.filters import LinkedRowFilter, RecentFilter
-from memory.admin.page_links import change_url, list_link, row_link, turn_url
 from memory.admin.text import excerpt_of, mark_invisible, render_json, text_excerpt
 from memory.models import Conversation, StrategyTool, Tool, ToolInvocation
 from memory_project.admin_lists import AccountFilter

@@ -14,14 +14,14 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 
 from memory.admin.artifact_cards import ArtifactCard, read_artifacts
+from memory.admin.columns import change_url, turn_url
 from memory.admin.memories import MARK_COLUMNS
-from memory.admin.page_links import change_url, turn_url
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.admin.tools import format_latency, format_success
 from memory.admin.transcripts import TextBlock, folded_block, small_json, text_block
 from memory.models import CompressionLevel, Kind, Link, ToolInvocation, TurnRecord, TurnSlot
 from memory.reasoning import is_deeper
-from memory.services.memories.links import PRODUCED, USED
+from memory.services.memories.store import PRODUCED, USED
 
 CARD_CHARACTERS = 3_000
 MAX_DATA_BYTES = 8_000

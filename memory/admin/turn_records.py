@@ -7,13 +7,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from memory.admin.base import BoundedAdmin, staff_owner
-from memory.admin.columns import agent_column, column, json_column, link_column, text_column
+from memory.admin.columns import agent_column, column, json_column, link_column, row_link, text_column
 from memory.admin.memories import LONG_COLUMNS, MemoryKindAdmin, OwnedMemoryForm
-from memory.admin.page_links import row_link
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.admin.turn_cards import VisibleModels, format_level, read_turn_cards
 from memory.models import TurnRecord, TurnSlot
-from memory.retrieval.words import has_words_or_ids
+from memory.retrieval.retrievers.lexical import has_words_or_ids
 from memory.services.records.record import delete_record
 from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
 

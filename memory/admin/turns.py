@@ -8,11 +8,10 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.html import format_html
 
-from memory.admin.columns import column, text_column
+from memory.admin.columns import column, text_column, turn_url
 from memory.admin.fields import ExternalIdField
 from memory.admin.memories import LONG_COLUMNS, MemoryKindAdmin, OwnedMemoryForm
 from memory.admin.object_actions import ChangeFormActionAdmin, ObjectAction
-from memory.admin.page_links import turn_url
 from memory.admin.transcripts import whole_turn
 from memory.models import Turn
 from memory.owner import Owner

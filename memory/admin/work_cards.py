@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.models.functions import Left
 
 from memory.admin.artifact_cards import ArtifactCard, read_artifacts
+from memory.admin.columns import change_url
 from memory.admin.memories import MARK_COLUMNS
-from memory.admin.page_links import change_url
 from memory.admin.text import EXCERPT_CHARACTERS, excerpt_of, mark_invisible
 from memory.admin.transcripts import TextBlock, text_block
 from memory.admin.turn_cards import (
@@ -24,7 +24,7 @@ from memory.admin.turn_cards import (
 )
 from memory.models import Link, WorkEpisode
 from memory.reasoning import is_deeper
-from memory.services.memories.links import DERIVED_FROM, PRODUCED
+from memory.services.memories.store import DERIVED_FROM, PRODUCED
 
 MAX_LINES = 10
 

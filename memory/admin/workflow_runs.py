@@ -12,9 +12,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.base import BoundedAdmin, ServiceForm, adopt_row, staff_owner
-from memory.admin.columns import agent_column, column, text_column
+from memory.admin.columns import agent_column, column, list_link, row_link, text_column
 from memory.admin.fields import ExternalIdField, IdListField, JSONObjectField
-from memory.admin.page_links import list_link, row_link
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.models import MemoryPool, WorkflowRun
 from memory.owner import Owner

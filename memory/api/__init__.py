@@ -1,4 +1,4 @@
-"""The HTTP API: one module per resource, with the serializers of its bodies, queries and answers, and its views.
+"""The HTTP API: one module per family of resources, with the serializers of bodies, queries and answers, and the views.
 
 `urls.py` lists the routes, `fields.py`, `filters.py` and `vectors.py` hold shared shapes, and `memory_project.http` is
 the general contract. Serializers check the shape of a request, services check the rules.
@@ -14,6 +14,7 @@ To add a field to a resource, for example to goals, change four places:
 4. the service (`memory/services/goals/plan.py`): the dataclass `GoalDraft`, `CHANGEABLE` if the field may change, and
    the row that `add_goal` makes. `draft_fields` and `changed_fields` pass the members of a body on by name.
 
-To add a resource: a module with its serializers and one view per group of actions, based on `views.OwnerViewSet`, whose
-class attributes declare what each action takes and answers; a line per path in `urls.py`; a test module.
+To add a resource: a module with its serializers and one view per group of actions, based on `views.OwnerViewSet` (on
+`views.VersionedViewSet` if its rows have an ETag), whose class attributes declare what each action takes and answers; a
+line per path in `urls.py`; a test module.
 """

@@ -255,8 +255,7 @@ class Artifacts(OwnerViewSet):
         Otherwise the latest revision is returned (200), and gains what it lacked. A new revision inherits what is not
         sent. 422 for a record, goal, memory or artifact that does not exist, 409 for a quarantined artifact.
         """
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         given = ArtifactDraft(own=read_vector(owner, body), **draft_fields(ArtifactDraft, body))
         draft = complete_draft(owner, given)
         embedded = embed_texts([] if draft.own else [draft.text])

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from memory import conf
 from memory.api.fields import NonBlankText, TextList, TopK
-from memory.api.recall_fields import MAX_TOKENS, CandidateAnswer, RecallFields, recall_request_from_body
+from memory.api.recall import MAX_TOKENS, CandidateAnswer, RecallFields, recall_request_from_body
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS

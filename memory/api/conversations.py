@@ -19,15 +19,16 @@ from memory.models import Conversation, Participant
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import (
     ConversationDefaults,
+    LineageStep,
     change_conversation,
     create_conversation,
     end_conversation,
     find_conversation,
+    read_conversation_lineage,
 )
-from memory.services.conversations.lineage import LineageStep, read_conversation_lineage
 from memory.services.extraction.extract import request_extraction
 from memory.services.operations.jobs import request_run
-from memory.services.sessions.hybrid import MemoryManager
+from memory.services.sessions import MemoryManager
 from memory.services.summaries.summarize import request_summary
 from memory.tasks import notify_job_worker, run_soon
 from memory_project.http.answers import AnswerSerializer
@@ -181,9 +182,7 @@ class Conversations(OwnerViewSet):
         body = self.body()
         owner, conversation_id = self.agent_owner(body), body.get("conversation_id") or str(uuid4())
         defaults = ConversationDefaults(**draft_fields(ConversationDefaults, body))
-        return self.write_once(
-            lambda: self.respond(create_conversation(owner, conversation_id, defaults=defaults, now=timezone.now()))
-        )
+        return self.write_row(create_conversation, owner, conversation_id, defaults=defaults, now=timezone.now())
 
     def retrieve(self, request: Request, conversation_id: str) -> Response:
         """Return a conversation with its participants."""
@@ -272,12 +271,8 @@ class ConversationLineageAnswer(AnswerSerializer):
     truncated = serializers.BooleanField(help_text="True if there are more in either direction.")
 
 
-def serialize_step(conversation: Conversation, step: int) -> dict[str, Any]:
-    return RelatedConversation.serialize(conversation, {"step": step})
-
-
 def serialize_related(related: LineageStep) -> dict[str, Any]:
-    return serialize_step(related.conversation, related.step)
+    return RelatedConversation.serialize(related.conversation, {"step": related.step})
 
 
 class ConversationLineages(OwnerViewSet):
@@ -295,7 +290,7 @@ class ConversationLineages(OwnerViewSet):
         return self.respond(
             found,
             {
-                "conversation": serialize_step(found.conversation, 0),
+                "conversation": RelatedConversation.serialize(found.conversation, {"step": 0}),
                 "earlier": [*map(serialize_related, found.earlier)],
                 "later": [*map(serialize_related, found.later)],
             },

@@ -39,7 +39,7 @@ from memory.api.fields import (
     TopK,
 )
 from memory.api.filters import RowFilter, TextFilter
-from memory.api.recall_fields import Techniques
+from memory.api.recall import Techniques
 from memory.api.vectors import QueryVectorFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.models import ContextEntry, ContextEntryVersion
@@ -190,8 +190,8 @@ class EntryViewSet(OwnerViewSet):
         if self.request.method != "HEAD":
             log_reads(owner, reads, action=Action.READ, now=now)
 
-    def respond_entry(self, entry: ContextEntry) -> Response:
-        return self.respond_with_etag(entry, relevance_at(entry, timezone.now()))
+    def answer_row(self, row: ContextEntry) -> Response:
+        return self.respond_with_etag(row, relevance_at(row, timezone.now()))
 
 
 class ContextEntries(EntryViewSet):
@@ -229,8 +229,7 @@ class ContextEntries(EntryViewSet):
 
         Vectors are made for the first 200 texts before the answer, the others soon after.
         """
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         drafts = entry_drafts_from_body(owner, body.get("entries", [body]))
         embedded = embed_texts([draft.text for draft in drafts if draft.own is None])
 
@@ -239,7 +238,7 @@ class ContextEntries(EntryViewSet):
             stored = store_entries(owner, context_id, drafts=drafts, embedded=embedded, editor=editor, now=now)
             if "entries" in body:
                 return Response({"entries": [serialize_entry(entry, now=now) for entry in stored]}, status=201)
-            return self.respond_entry(stored[0])
+            return self.answer_row(stored[0])
 
         return self.write_once(write)
 
@@ -297,7 +296,7 @@ class Entries(EntryViewSet):
         owner, expected = self.owner(body), self.expected_versions()
         edit = edit_from_body(owner, body)
         embedded = embed_texts([] if edit.own else [edit.content])
-        return self.respond_entry(
+        return self.answer_row(
             update_entry_content(owner, entry_id, edit=edit, embedded=embedded, expected=expected, now=timezone.now())
         )
 
@@ -311,17 +310,13 @@ class Entries(EntryViewSet):
         """Increase the importance, up to 1."""
         body, expected = self.body(), self.expected_versions()
         owner, by = self.owner(body), body["by"]
-        return self.write_once(
-            lambda: self.respond_entry(boost_importance(owner, entry_id, by=by, expected=expected, now=timezone.now()))
-        )
+        return self.write_row(boost_importance, owner, entry_id, by=by, expected=expected, now=timezone.now())
 
     def reduce(self, request: Request, entry_id: UUID) -> Response:
         """Decrease the importance, down to 0."""
         body, expected = self.body(), self.expected_versions()
         owner, by = self.owner(body), body["by"]
-        return self.write_once(
-            lambda: self.respond_entry(reduce_importance(owner, entry_id, by=by, expected=expected, now=timezone.now()))
-        )
+        return self.write_row(reduce_importance, owner, entry_id, by=by, expected=expected, now=timezone.now())
 
 
 class EntryVersions(EntryViewSet):
@@ -350,7 +345,7 @@ class EntryVersions(EntryViewSet):
 
         def write() -> Response:
             now, editor = timezone.now(), choose_editor(owner, body)
-            return self.respond_entry(
+            return self.answer_row(
                 restore_version(owner, version, embedded=embedded, editor=editor, expected=expected, now=now)
             )
 

@@ -21,10 +21,10 @@ from memory.api.fields import (
 from memory.api.vectors import QueryVectorFields, VectorFields, read_vector
 from memory.api.views import OwnerViewSet
 from memory.models import EpisodicMemory
-from memory.retrieval.episodes import EpisodeHit
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
+from memory.retrieval.search import EpisodeHit
 from memory.services.embedding.embed import embed_texts
-from memory.services.recall.search import search_episodes_by_text
+from memory.services.recall.recall import search_episodes_by_text
 from memory.services.summaries.store import EpisodeDraft, episodes_of_conversation, store_episodes
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import BoundedList, ExternalId
@@ -45,7 +45,7 @@ class Items(BoundedList):
 
 class NewEpisode(OwnerFields, VectorFields):
     conversation_id = ExternalId(help_text="Conversation that is summarized.")
-    summary = NonBlankText(max_length=MAX_SUMMARY_CHARACTERS, help_text="Text of the summary.")
+    summary = NonBlankText(alias="text", max_length=MAX_SUMMARY_CHARACTERS, help_text="Text of the summary.")
     key_decisions = Items("Decisions made in the conversation, as any JSON values.")
     entities_mentioned = Items("Entities mentioned in the conversation, as any JSON values.")
     tools_called = Items("Tools called in the conversation, as any JSON values.")

@@ -26,7 +26,7 @@ from memory.api.fields import (
 )
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.vectors import VectorFields, read_vector
-from memory.api.views import OwnerViewSet
+from memory.api.views import VersionedViewSet
 from memory.models import Certainty, Fact, FactVersion, Temporal
 from memory.owner import Owner
 from memory.services.embedding.embed import embed_texts
@@ -67,7 +67,7 @@ class QueryFraction(serializers.FloatField):
 class EditableFactFields(OwnerFields, VectorFields):
     """The fields of a fact that clients set when they store it and may correct later."""
 
-    claim = NonBlankText(required=False, max_length=MAX_CLAIM_CHARACTERS, help_text=CLAIM_HELP)
+    claim = NonBlankText(alias="text", required=False, max_length=MAX_CLAIM_CHARACTERS, help_text=CLAIM_HELP)
     confidence = Fraction(required=False, help_text=CONFIDENCE_HELP)
     temporal = serializers.ChoiceField(Temporal.choices, required=False)
     valid_from = AwareDateTimeField(required=False, allow_null=True, help_text="Time when it became true, or null.")
@@ -81,7 +81,7 @@ class EditableFactFields(OwnerFields, VectorFields):
 
 
 class NewFact(EditableFactFields):
-    claim = NonBlankText(max_length=MAX_CLAIM_CHARACTERS, help_text=CLAIM_HELP)
+    claim = NonBlankText(alias="text", max_length=MAX_CLAIM_CHARACTERS, help_text=CLAIM_HELP)
     confidence = Fraction(
         required=False,
         help_text=f"{CONFIDENCE_HELP} Default: that of `certainty` (0.95, 0.85, 0.70 or 0.50), else 1.",
@@ -190,7 +190,7 @@ class FactFilter(RowFilter):
         return filter_by_conversation(rows, conversation_id)
 
 
-class Facts(OwnerViewSet):
+class Facts(VersionedViewSet):
     """Facts of the user and of no user in particular; without a user, those that the agent learnt."""
 
     bodies = {"create": NewFact, "partial_update": FactCorrection}
@@ -220,8 +220,7 @@ class Facts(OwnerViewSet):
         The latter gains the evidence, and the greater one of both confidences. 409 for a claim that was rejected or is
         quarantined. 422 for entities and turns that are not the owner's.
         """
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         draft = fact_draft_from_body(owner, body)
         embedded = embed_texts([] if draft.own else [draft.claim])
 
@@ -258,7 +257,7 @@ class Facts(OwnerViewSet):
         return Response(status=204)
 
 
-class FactChanges(OwnerViewSet):
+class FactChanges(VersionedViewSet):
     """Changes of an active fact (409 for others), by its user, the agent that learnt it, or the account (403)."""
 
     bodies = {"supersede": NewFact, "promote": Promotion, "reject": OwnerFields}
@@ -270,13 +269,10 @@ class FactChanges(OwnerViewSet):
 
         The new fact has the same user and channel, and the same entities if it names none.
         """
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         draft = fact_draft_from_body(owner, body)
         embedded = embed_texts([] if draft.own else [draft.claim])
-        return self.write_once(
-            lambda: self.respond_with_etag(supersede_fact(owner, fact_id, draft, embedded=embedded, now=timezone.now()))
-        )
+        return self.write_row(supersede_fact, owner, fact_id, draft, embedded=embedded, now=timezone.now())
 
     def promote(self, request: Request, fact_id: UUID) -> Response:
         """Copy a fact to `_global`, for the same user and agent. If it is known there already, that one is linked.
@@ -286,11 +282,7 @@ class FactChanges(OwnerViewSet):
         body = self.body()
         owner, reason = self.owner(body), body["reason"]
         embedded = embed_texts([find_fact(owner, fact_id).text])
-        return self.write_once(
-            lambda: self.respond_with_etag(
-                globalize_fact(owner, fact_id, reason=reason, embedded=embedded, now=timezone.now())
-            )
-        )
+        return self.write_row(globalize_fact, owner, fact_id, reason=reason, embedded=embedded, now=timezone.now())
 
     def reject(self, request: Request, fact_id: UUID) -> Response:
         """Reject a fact: it is no longer believed, nor is the same fact in other channels, and it is not learnt again.
@@ -298,4 +290,4 @@ class FactChanges(OwnerViewSet):
         An old fact that is still believed can be rejected too.
         """
         owner = self.owner(self.body())
-        return self.write_once(lambda: self.respond_with_etag(reject_fact(owner, fact_id, now=timezone.now())))
+        return self.write_row(reject_fact, owner, fact_id, now=timezone.now())

@@ -11,7 +11,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from memory.services.turns.store import CLOCK_SKEW
+from memory.dates import CLOCK_SKEW
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import (
     ActingFields,

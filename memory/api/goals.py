@@ -25,7 +25,7 @@ from memory.api.fields import (
 )
 from memory.api.filters import RowFilter, boolean_filter
 from memory.api.vectors import VectorFields, read_vector
-from memory.api.views import OwnerViewSet
+from memory.api.views import VersionedViewSet
 from memory.models import Goal, Link
 from memory.models.goals import SUBGOAL_OF
 from memory.services.embedding.embed import embed_texts
@@ -64,7 +64,7 @@ class EditableGoalFields(OwnerFields, VectorFields):
     """The fields of a goal that clients set when they add it and may change later."""
 
     description = NonBlankText(
-        required=False, max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work."
+        alias="text", required=False, max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work."
     )
     priority = Priority(required=False, help_text=f"{PRIORITY_HELP} Default for a new goal: 0.")
     deadline = AwareDateTimeField(required=False, allow_null=True, help_text="Due time with a zone. Null: none.")
@@ -77,7 +77,9 @@ class EditableGoalFields(OwnerFields, VectorFields):
 
 
 class NewGoal(EditableGoalFields):
-    description = NonBlankText(max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work.")
+    description = NonBlankText(
+        alias="text", max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work."
+    )
     blocked_by = BoundedIds(
         max_length=MAX_BLOCKERS, help_text="Open goals that it waits for, of the same user (or agent)."
     )
@@ -167,7 +169,7 @@ class GoalFilter(RowFilter):
         return rows.filter(late) if overdue else rows.exclude(late)
 
 
-class Goals(OwnerViewSet):
+class Goals(VersionedViewSet):
     """Goals of the user and of no user in particular; without a user, those that the agent added.
 
     403 for changes of another agent's goal that belongs to no user.
@@ -195,13 +197,10 @@ class Goals(OwnerViewSet):
 
         422 for a parent or blocker that does not exist or belongs to another user (or agent), and for a closed blocker.
         """
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         draft = GoalDraft(**draft_fields(GoalDraft, body), parent_id=body.get("parent"), own=read_vector(owner, body))
         embedded = embed_texts([] if draft.own else [draft.description])
-        return self.write_once(
-            lambda: self.respond_with_etag(add_goal(owner, draft, embedded=embedded, now=timezone.now()))
-        )
+        return self.write_row(add_goal, owner, draft, embedded=embedded, now=timezone.now())
 
     def retrieve(self, request: Request, goal_id: UUID) -> Response:
         """Return a goal with the goals around it. The ETag is of the goal itself; the others have their own."""
@@ -227,7 +226,7 @@ class Goals(OwnerViewSet):
         return Response(status=204)
 
 
-class GoalProgress(OwnerViewSet):
+class GoalProgress(VersionedViewSet):
     """Closing goals, and making them wait for each other."""
 
     bodies = {"complete": GoalEnd, "block": GoalBlocker, "unblock": GoalBlocker}
@@ -260,6 +259,4 @@ class GoalProgress(OwnerViewSet):
     def change_blocker(self, goal_id: UUID, change: Callable[..., Goal]) -> Response:
         body, expected = self.body(), self.expected_versions()
         owner, by = self.owner(body), body["by"]
-        return self.write_once(
-            lambda: self.respond_with_etag(change(owner, goal_id, by=by, expected=expected, now=timezone.now()))
-        )
+        return self.write_row(change, owner, goal_id, by=by, expected=expected, now=timezone.now())

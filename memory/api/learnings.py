@@ -25,7 +25,7 @@ from memory.api.views import OwnerViewSet
 from memory.models import Learning
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from memory.services.embedding.embed import embed_texts
-from memory.services.learnings.publish import (
+from memory.services.learnings import (
     LearningDraft,
     find_learning,
     find_learnings,
@@ -43,7 +43,7 @@ ORDERS = {"newest": ("-id",), "score": ("-score", "-id")}
 
 class NewLearning(OwnerFields, VectorFields):
     team = serializers.UUIDField(help_text="Team that the insight is for. The acting agent must be a member.")
-    insight = NonBlankText(max_length=MAX_INSIGHT_CHARACTERS, help_text="Text of the insight.")
+    insight = NonBlankText(alias="text", max_length=MAX_INSIGHT_CHARACTERS, help_text="Text of the insight.")
     metadata = Metadata(required=False, help_text="Facts of your own about the insight.")
 
 
@@ -114,13 +114,10 @@ class Learnings(OwnerViewSet):
 
     def create(self, request: Request) -> Response:
         """Publish an insight to a team of the acting agent. 422 for another team; the account may use any team."""
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         draft = LearningDraft(**draft_fields(LearningDraft, body), team_id=body["team"], own=read_vector(owner, body))
         embedded = embed_texts([] if draft.own else [draft.insight])
-        return self.write_once(
-            lambda: self.respond(publish_learning(owner, draft, embedded=embedded, now=timezone.now()))
-        )
+        return self.write_row(publish_learning, owner, draft, embedded=embedded, now=timezone.now())
 
     def retrieve(self, request: Request, learning_id: UUID) -> Response:
         """Return an insight."""
@@ -142,9 +139,7 @@ class LearningVotes(OwnerViewSet):
         """Vote on an insight, or change the vote. 422 for an insight of the agent's own."""
         body = self.body()
         owner, helpful = self.agent_owner(body), body["helpful"]
-        return self.write_once(
-            lambda: self.respond(vote_on_learning(owner, learning_id, helpful=helpful, now=timezone.now()))
-        )
+        return self.write_row(vote_on_learning, owner, learning_id, helpful=helpful, now=timezone.now())
 
 
 class LearningSearches(OwnerViewSet):
@@ -157,8 +152,7 @@ class LearningSearches(OwnerViewSet):
 
     def search(self, request: Request) -> Response:
         """Find the insights of the agent's teams that are most similar to the query."""
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         own = read_vector(owner, body, "query_embedding")
         found = find_learnings(
             owner, text=body["query"], top_k=body["top_k"], own=own, team_id=body.get("team"), now=timezone.now()

@@ -11,8 +11,8 @@ from memory.api.entries import EntrySearch, FoundEntries, respond_entry_search
 from memory.api.fields import TextList, TtlSeconds, draft_fields
 from memory.api.views import OwnerViewSet
 from memory.models import AgentShortTermMemory, ContextEntry
-from memory.services.router.route import TIERS, MemoryRouter
-from memory.services.short_term.keep import MAX_TTL_SECONDS
+from memory.services.router import TIERS, MemoryRouter
+from memory.services.short_term import MAX_TTL_SECONDS
 from memory.tiers.base import NewValue
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId

@@ -17,9 +17,8 @@ from memory.api.fields import (
 from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Point, Rationale, Reasoning, Slots
 from memory.models import TurnRecord, TurnSlot
 from memory.reasoning import Provenance, ReasoningTier
-from memory.services.records.link import MAX_REFERENCES
 from memory.services.records.record import RecordDraft
-from memory.services.records.slots import MAX_SLOT_CHARACTERS
+from memory.services.records.slots import MAX_REFERENCES, MAX_SLOT_CHARACTERS
 from memory.services.tools import MAX_INTEGER, MAX_VALUE_BYTES
 from memory_project.http.serializers import BoundedList, ExternalId, ObjectOrText, StrictSerializer, Text, WholeNumber
 

@@ -9,14 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.fields import Degraded, NonBlankText, OwnerFields, draft_fields
-from memory.api.recall_fields import POSTURES
+from memory.api.recall import POSTURES
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.models import ApiKey, CompressionLevel, TurnSlot
 from memory.reasoning import Provenance, ReasoningTier
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Posture
-from memory.services.replay.candidates import REPLAY_ITEM_KINDS
+from memory.services.replay.candidates import DEEP_POSTURES, DEFAULT_TOKENS, REPLAY_ITEM_KINDS, ReplayRequest
 from memory.services.replay.replay import MAX_REPLAY_TOKENS, MIN_REPLAY_TOKENS, ReplaySlice, conclude_replay, replay
-from memory.services.replay.targets import DEEP_POSTURES, DEFAULT_TOKENS, ReplayRequest
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import ExternalId, WholeNumber

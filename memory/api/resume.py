@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.fields import BoundedIds, Degraded, NonBlankText, OwnerFields, TextList, draft_fields
-from memory.api.recall_fields import DeadlineField
+from memory.api.recall import DeadlineField
 from memory.api.replay import ReplayAnswer
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.extraction.work_notes import NoteKind
@@ -18,8 +18,7 @@ from memory.kinds import kind_choices
 from memory.models import Goal, TurnRecord
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from memory.services.resume.items import PacketItem, PacketSection
-from memory.services.resume.read import RESUME_TOKENS, ResumeRequest
-from memory.services.resume.resume import ResumePacket, conclude_resume, resume_work
+from memory.services.resume.resume import RESUME_TOKENS, ResumePacket, ResumeRequest, conclude_resume, resume_work
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ExternalId, Flag, WholeNumber
 

@@ -21,7 +21,7 @@ from memory.api.turns import MessageFields, message_from_turn
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
-from memory.services.sessions.hybrid import MemoryManager, join_session, open_session
+from memory.services.sessions import MemoryManager, join_session, open_session
 from memory.tiers.session import SessionMemory, max_ttl_seconds
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId

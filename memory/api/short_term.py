@@ -13,12 +13,13 @@ from memory.api.fields import TtlSeconds, draft_fields
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.views import OwnerViewSet
 from memory.models import AgentShortTermMemory
-from memory.services.short_term.keep import (
+from memory.models.short_term import ShortTermKey
+from memory.services.short_term import (
     MAX_TTL_SECONDS,
     ShortTermDraft,
-    delete_entry_by_id,
+    delete_entry,
     find_entry_by_id,
-    read_entry_by_id,
+    read_entry,
     refresh_entry,
     store_entry,
 )
@@ -80,22 +81,22 @@ class ShortTermMemories(OwnerViewSet):
         """Store an entry, replacing the one of that session and key. 413 for a value that is too large."""
         body = self.body()
         owner, draft = self.agent_owner(body), ShortTermDraft(**draft_fields(ShortTermDraft, body))
-        return self.write_once(lambda: self.respond(store_entry(owner, draft, now=timezone.now())))
+        return self.write_row(store_entry, owner, draft, now=timezone.now())
 
     def retrieve(self, request: Request, memory_id: UUID) -> Response:
         """Return an entry and count the access: entries read three times are worth promoting. A HEAD does not count."""
-        look_up = find_entry_by_id if request.method == "HEAD" else read_entry_by_id
-        return self.respond(look_up(self.owner(self.query()), memory_id, now=timezone.now()))
+        owner, now = self.owner(self.query()), timezone.now()
+        if request.method == "HEAD":
+            return self.respond(find_entry_by_id(owner, memory_id, now=now))
+        return self.respond(read_entry(owner, ShortTermKey(id=memory_id), now=now))
 
     def destroy(self, request: Request, memory_id: UUID) -> Response:
         """Delete an entry."""
-        delete_entry_by_id(self.owner(self.query()), memory_id, now=timezone.now())
+        delete_entry(self.owner(self.query()), ShortTermKey(id=memory_id), now=timezone.now())
         return Response(status=204)
 
     def refresh(self, request: Request, memory_id: UUID) -> Response:
         """Restart the time to live, or set another one, from now on. Never shortens the time that is left."""
         body = self.body()
-        owner, seconds = self.owner(body), body.get("ttl_seconds")
-        return self.write_once(
-            lambda: self.respond(refresh_entry(owner, memory_id, ttl_seconds=seconds, now=timezone.now()))
-        )
+        owner, entry_key, seconds = self.owner(body), ShortTermKey(id=memory_id), body.get("ttl_seconds")
+        return self.write_row(refresh_entry, owner, entry_key, ttl_seconds=seconds, now=timezone.now())

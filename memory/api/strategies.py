@@ -27,8 +27,8 @@ from memory.api.filters import RowFilter, TextFilter
 from memory.api.vectors import QueryVectorFields, VectorFields, read_vector
 from memory.api.views import OwnerViewSet
 from memory.models import Strategy
+from memory.retrieval.kind_searches import StrategyHit
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
-from memory.retrieval.strategies import StrategyHit
 from memory.scoring import success_rate
 from memory.services.embedding.embed import embed_texts
 from memory.services.strategies.learn import (
@@ -48,7 +48,9 @@ MAX_DESCRIPTION_CHARACTERS = 10_000
 
 
 class NewStrategy(OwnerFields, VectorFields):
-    description = NonBlankText(max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the strategy.")
+    description = NonBlankText(
+        alias="text", max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the strategy."
+    )
     context_pattern = Text(
         required=False,
         allow_blank=True,
@@ -141,13 +143,10 @@ class Strategies(OwnerViewSet):
 
         409 for one that is quarantined.
         """
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         draft = StrategyDraft(**draft_fields(StrategyDraft, body), own=read_vector(owner, body))
         embedded = embed_texts([] if draft.own else [draft.text])
-        return self.write_once(
-            lambda: self.respond(learn_strategy(owner, draft, embedded=embedded, now=timezone.now()))
-        )
+        return self.write_row(learn_strategy, owner, draft, embedded=embedded, now=timezone.now())
 
     def retrieve(self, request: Request, strategy_id: UUID) -> Response:
         """Return a strategy of any channel."""
@@ -185,8 +184,7 @@ class StrategySearches(OwnerViewSet):
 
         The nearest 200 strategies (or ten times `top_k`, if that is more) are ranked by similarity x success_rate.
         """
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         own = read_vector(owner, body, "query_embedding")
         found = find_strategies(
             owner,

@@ -15,15 +15,23 @@ from rest_framework.exceptions import ValidationError
 
 from memory.api.fields import IN_FUTURE, draft_fields, parse_timestamp
 from memory.api.vectors import EmbeddingField, VectorFields
+from memory.dates import CLOCK_SKEW
 from memory.errors import Unprocessable
 from memory.extraction.messages import BEYOND_TEXT, MalformedMessage, read_message
 from memory.models import Turn
 from memory.models.turns import ROLES
 from memory.services.memories.store import VectorInput
-from memory.services.turns.store import CLOCK_SKEW, TurnDraft
+from memory.services.turns import TurnDraft
 from memory_project.http.paths import CONTROL, MAX_ID_CHARACTERS
 from memory_project.http.problems import Problem
-from memory_project.http.serializers import MAX_NAMED_ERRORS, ExternalId, Text, WholeNumber, describe_unknown_name
+from memory_project.http.serializers import (
+    MAX_NAMED_ERRORS,
+    ExternalId,
+    Text,
+    WholeNumber,
+    describe_unknown_name,
+    rename_alias,
+)
 
 MAX_TURNS = 1_000
 MAX_CONTENT_BYTES = 1_048_576
@@ -164,6 +172,7 @@ def read_fields(turn: Any) -> dict[str, Any]:
     """Return the fields, each checked by itself."""
     if not isinstance(turn, dict):
         raise ValidationError({"non_field_errors": ["Must be a JSON object."]})
+    turn = rename_alias(turn, "text", "content")
     fields: dict[str, Any] = {}
     errors: dict[str, Any] = {} if "role" in turn else {"role": ["This field is required."]}
     for name, value in turn.items():
@@ -208,7 +217,7 @@ class NewTurn(VectorFields):
 
     role = serializers.ChoiceField(Turn.Role.choices)
     name = ExternalId(required=False, allow_null=True, help_text="Name of the speaker.")
-    content = ContentField(allow_null=True, help_text="May be left out with tool calls.")
+    content = ContentField(allow_null=True, help_text="May be left out with tool calls, and sent as `text`.")
     timestamp = serializers.DateTimeField(
         required=False, help_text="Time with a zone, at most 5 minutes ahead. Default: now."
     )

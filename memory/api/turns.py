@@ -25,7 +25,7 @@ from memory.providers.embeddings import embedding_provider
 from memory.services.conversations.lifecycle import ConversationDefaults
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.store import VectorInput
-from memory.services.turns.store import StoredTurns, TurnDraft, store_turn_stream, store_turns, turns_of_conversation
+from memory.services.turns import StoredTurns, TurnDraft, store_turn_stream, store_turns, turns_of_conversation
 from memory.tasks import run_soon
 from memory.tiers.session_stores import SessionTurn
 from memory_project.http.answers import AnswerSerializer
@@ -100,10 +100,6 @@ def message_from_turn(turn: Turn | SessionTurn) -> dict[str, Any]:
     return message
 
 
-def serialize_turn(turn: Turn) -> dict[str, Any]:
-    return TurnAnswer.serialize(turn, message_from_turn(turn))
-
-
 class Turns(OwnerViewSet):
     """The log of a conversation. A write creates it, or makes the agent take part; those that take part may read it."""
 
@@ -117,7 +113,7 @@ class Turns(OwnerViewSet):
         """List turns, first one first."""
         query = self.query()
         rows = filter_rows(turns_of_conversation(self.owner(query), conversation_id), query, LOOKUPS)
-        return self.respond_page(rows.only(*COLUMNS), serialize_turn)
+        return self.respond_page(rows.only(*COLUMNS), lambda turn: TurnAnswer.serialize(turn, message_from_turn(turn)))
 
     def create(self, request: Request, conversation_id: str) -> HttpResponseBase:
         """Append turns: all of them, or none.

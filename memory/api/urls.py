@@ -7,21 +7,13 @@ from typing import Any
 
 from django.urls import path
 
-from memory.api.access_log import AccessLogs
-from memory.api.agent_working import (
-    AgentWorkingMemories,
-    AgentWorkingValues,
-    PersistedWorkingMemories,
-    SharedWithAgents,
-    WorkingShares,
-)
-from memory.api.agents import Agents
+from memory.api.agents import Agents, TeamMembers, Teams
 from memory.api.artifacts import Artifacts
 from memory.api.audit_log import AuditLog
 from memory.api.context import Contexts
-from memory.api.contexts import ContextArchiving, ContextGrants, PersistentContexts
+from memory.api.contexts import AccessLogs, ContextArchiving, ContextGrants, PersistentContexts, Snapshots
 from memory.api.conversations import ConversationLineages, ConversationLives, Conversations
-from memory.api.entities import Entities, EntityMerges
+from memory.api.entities import Entities, EntityMerges, Relationships
 from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
 from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
 from memory.api.facts import FactChanges, Facts
@@ -30,27 +22,28 @@ from memory.api.graph import Graphs
 from memory.api.jobs import Jobs
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
-from memory.api.pool_data import PoolContents
-from memory.api.pools import PoolGrants, Pools
+from memory.api.pools import PoolContents, PoolGrants, Pools
 from memory.api.profiles import Profiles
 from memory.api.recall import Recall
-from memory.api.relationships import Relationships
 from memory.api.replay import Replays
 from memory.api.resume import Resume
 from memory.api.sessions import ActiveGoals, Sessions, SessionValues, Thoughts
-from memory.api.shared_context_pools import CachedResults, Postings, RunPools
 from memory.api.short_term import ShortTermMemories
-from memory.api.snapshots import Snapshots
 from memory.api.strategies import Strategies, StrategySearches
-from memory.api.teams import TeamMembers, Teams
 from memory.api.timeline import Timeline
-from memory.api.tool_invocations import ToolInvocations
-from memory.api.tools import Tools
+from memory.api.tool_invocations import ToolInvocations, Tools
 from memory.api.turn_records import ConversationRecords, TurnRecords
 from memory.api.turns import Turns
 from memory.api.work_episodes import WorkEpisodes
-from memory.api.workflow_runs import WorkflowRuns
-from memory.api.working_memory import WorkingMemories
+from memory.api.workflow_runs import CachedResults, Postings, RunPools, WorkflowRuns
+from memory.api.working_memory import (
+    AgentWorkingMemories,
+    AgentWorkingValues,
+    PersistedWorkingMemories,
+    SharedWithAgents,
+    WorkingMemories,
+    WorkingShares,
+)
 
 Actions = dict[str, Any]
 

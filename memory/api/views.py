@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, ParamSpec
 
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -15,6 +15,8 @@ from memory.services.audit import record_read, records_reads
 from memory_project.http.views import ServiceViewSet
 
 logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
 
 
 class FollowUpResponse(Response):
@@ -66,6 +68,11 @@ class OwnerViewSet(ServiceViewSet):
         )
         return self._owner
 
+    def body_and_owner(self) -> tuple[dict[str, Any], Owner]:
+        """Return the checked body, and the owner that it names."""
+        body = self.body()
+        return body, self.owner(body)
+
     def agent_owner(self, data: Mapping[str, Any]) -> Owner:
         """Return the owner of something that only an agent can have.
 
@@ -75,6 +82,14 @@ class OwnerViewSet(ServiceViewSet):
         if not owner.agent_id:
             raise ValidationError({"agent_id": ["Name the acting agent: this key is not bound to one."]})
         return owner
+
+    def answer_row(self, row: Any) -> Response:
+        """Answer one row as this view's actions do."""
+        return self.respond(row)
+
+    def write_row(self, write: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Response:
+        """Call a service that writes one row, in `write_once`, and answer the row."""
+        return self.write_once(lambda: self.answer_row(write(*args, **kwargs)))
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
@@ -106,6 +121,13 @@ class OwnerViewSet(ServiceViewSet):
             return []
         rows: Sequence[Mapping[str, Any]] = data["results"] if self.action in self.pages else [data]
         return rows
+
+
+class VersionedViewSet(OwnerViewSet):
+    """Base of views that answer a row with its ETag."""
+
+    def answer_row(self, row: Any) -> Response:
+        return self.respond_with_etag(row)
 
 
 def audited_memory_type(view: type) -> str:

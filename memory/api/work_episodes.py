@@ -14,12 +14,11 @@ from memory.api.filters import RowFilter, TextFilter
 from memory.api.views import OwnerViewSet
 from memory.models import CompressionLevel, TurnRecord, TurnSlot, WorkEpisode
 from memory.reasoning import ReasoningTier
+from memory.services.records.read import RecordView
 from memory.services.records.reasoning import RedactedSlot, read_policy
 from memory.services.work_episodes.read import (
     ExpandedEpisode,
-    ExpandedRecord,
     WorkEpisodeView,
-    expand_work_episode,
     redacted_view,
     view_work_episode,
     visible_work_episodes,
@@ -105,10 +104,8 @@ def serialize_expanded(expanded: ExpandedEpisode) -> dict[str, Any]:
     return WorkEpisodeAnswer.serialize(expanded.view.episode, shown_content(expanded.view) | given)
 
 
-def serialize_expanded_record(expanded: ExpandedRecord) -> dict[str, Any]:
-    return EpisodeRecord.serialize(
-        expanded.record, {"slots": [serialize_expanded_slot(each) for each in expanded.slots]}
-    )
+def serialize_expanded_record(view: RecordView) -> dict[str, Any]:
+    return EpisodeRecord.serialize(view.record, {"slots": [serialize_expanded_slot(each) for each in view.slots]})
 
 
 def serialize_expanded_slot(slot: RedactedSlot) -> dict[str, Any]:
@@ -140,7 +137,5 @@ class WorkEpisodes(OwnerViewSet):
     def retrieve(self, request: Request, episode_id: UUID) -> Response:
         """Return an episode of any level, even an archived one, as long as retention keeps it."""
         query, now = self.query(), timezone.now()
-        owner, level = self.owner(query), query.get("expand")
-        if level is None:
-            return Response(serialize_expanded(view_work_episode(owner, episode_id, now=now)))
-        return Response(serialize_expanded(expand_work_episode(owner, episode_id, level=int(level), now=now)))
+        level = int(query["expand"]) if "expand" in query else None
+        return Response(serialize_expanded(view_work_episode(self.owner(query), episode_id, level=level, now=now)))

@@ -1,5 +1,10 @@
-"""`/workflow-runs`: runs of workflows, and the agents that work on them together."""
+"""`/workflow-runs`: runs of workflows, the agents that work on them together, and the pools that these share.
 
+Below `/pools/{pool_id}` are the postings and cached results that some of those pools hold.
+"""
+
+from datetime import datetime
+from math import ceil
 from typing import Any
 
 from django.utils import timezone
@@ -8,11 +13,32 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import Metadata, TextList, changed_fields, draft_fields
+from memory import conf
+from memory.api.fields import JsonObject, Metadata, QueryWholeNumber, TextList, TtlSeconds, changed_fields, draft_fields
 from memory.api.filters import RowFilter, TextFilter
+from memory.api.pools import PoolAnswer, PoolChange, PoolViewSet, pool_draft_from_body
 from memory.api.views import OwnerViewSet
-from memory.models import WorkflowRun
-from memory.services.pools.workflow_runs import MAX_AGENTS, RunDraft, change_run, find_run, start_run
+from memory.models import ToolCacheEntry, WorkflowRun
+from memory.models.pools import WORKFLOW_POOL_TYPES
+from memory.services.pools.data import (
+    MAX_RESULT_TTL_SECONDS,
+    cache_result,
+    delete_cached_result,
+    find_cached_result,
+    live_results,
+    post_to_blackboard,
+    read_postings,
+)
+from memory.services.pools.workflow_runs import (
+    MAX_AGENTS,
+    POOL_SCOPES,
+    RunDraft,
+    change_run,
+    create_run_pool,
+    find_run,
+    run_pools,
+    start_run,
+)
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, BoundedList, ExternalId, Text
 
@@ -84,7 +110,7 @@ class WorkflowRuns(OwnerViewSet):
         """Start a run. 409 if the account has one of this id."""
         body = self.body()
         owner, draft = self.owner(body), RunDraft(**draft_fields(RunDraft, body))
-        return self.write_once(lambda: self.respond(start_run(owner, draft, now=timezone.now())))
+        return self.write_row(start_run, owner, draft, now=timezone.now())
 
     def retrieve(self, request: Request, workflow_run_id: str) -> Response:
         """Return a run."""
@@ -101,3 +127,133 @@ class WorkflowRuns(OwnerViewSet):
         body = self.body()
         owner, changes = self.owner(body), changed_fields(body)
         return self.respond(change_run(owner, workflow_run_id, changes=changes, now=timezone.now()))
+
+
+class NewRunPool(PoolChange):
+    pool_id = ExternalId(required=False, help_text="Id of the pool. Default: a new UUID.")
+    pool_type = serializers.ChoiceField(WORKFLOW_POOL_TYPES)
+    scope = serializers.ChoiceField(
+        POOL_SCOPES,
+        required=False,
+        help_text="Others who may read it. Default: task (none).",
+    )
+    # DRF takes it out of the class
+    data = JsonObject(  # type: ignore[assignment]
+        required=False, help_text="First data of the pool. For the type shared_memory only."
+    )
+
+
+class NewPosting(ActingFields):
+    content = serializers.JSONField(allow_null=True, help_text="Any JSON value.")
+
+
+class PostingsQuery(ActingFields):
+    after = QueryWholeNumber(required=False, help_text="Limit to greater positions.")
+
+
+class PostingAnswer(AnswerSerializer):
+    position = serializers.IntegerField(help_text="Place on the blackboard, from 0 without gaps.")
+    agent_id = serializers.CharField(help_text="Agent that posted it. Empty: the account.")
+    content = serializers.JSONField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class CachedBody(ActingFields):
+    value = serializers.JSONField(allow_null=True, help_text="Any JSON value.")
+    ttl_seconds = TtlSeconds(max_value=MAX_RESULT_TTL_SECONDS, default_seconds=conf.TOOL_CACHE_TTL_SECONDS)
+
+
+class CachedKeyAnswer(AnswerSerializer):
+    key = serializers.CharField()
+    agent_id = serializers.CharField(help_text="Agent that stored the result. Empty: the account.")
+    ttl_seconds = serializers.IntegerField(help_text="Seconds until the result expires.")
+    expires_at = serializers.DateTimeField()
+    hit_count = serializers.IntegerField(help_text="Number of times it was found since it was stored.")
+
+
+class CachedAnswer(CachedKeyAnswer):
+    value = serializers.JSONField(allow_null=True)
+
+
+def remaining_ttl(entry: ToolCacheEntry, now: datetime) -> dict[str, Any]:
+    return {"ttl_seconds": ceil((entry.expires_at - now).total_seconds())}
+
+
+class RunPools(PoolViewSet):
+    """Pools that a run's agents share until it ends. Everything else about them is below `/pools/{pool_id}`.
+
+    Once the run has ended, the content of its pools is read-only. Their owners still grant and revoke access, change
+    `expires_at` and delete them.
+    """
+
+    bodies = {"create": NewRunPool}
+    queries = {"list": ActingFields}
+    answer = PoolAnswer
+
+    def list(self, request: Request, workflow_run_id: str) -> Response:
+        """List the run's pools without their content, latest first."""
+        return self.respond_page(run_pools(self.owner(self.query()), workflow_run_id, now=timezone.now()))
+
+    def create(self, request: Request, workflow_run_id: str) -> Response:
+        """Create a pool, as an agent of the run. 409 if the account has a pool of this id, 422 if the run has ended."""
+        body = self.body()
+        owner, draft = self.owner(body), pool_draft_from_body(body)
+        return self.write_row(create_run_pool, owner, workflow_run_id, draft, now=timezone.now())
+
+
+class Postings(OwnerViewSet):
+    """A blackboard: agents add postings, which are never changed or deleted. 422 for a pool of another type."""
+
+    bodies = {"create": NewPosting}
+    queries = {"list": PostingsQuery}
+    answer = PostingAnswer
+    problems = {"list": (422,)}
+    not_audited = frozenset({"list"})
+    ordering = ("position",)
+
+    def list(self, request: Request, pool_id: str) -> Response:
+        """List postings, oldest first. The read counts in the pool's statistics."""
+        query = self.query()
+        return self.respond_page(
+            read_postings(self.owner(query), pool_id, after=query.get("after"), now=timezone.now())
+        )
+
+    def create(self, request: Request, pool_id: str) -> Response:
+        """Add a posting. 409 if the run has ended, 413 if the pool would become too large."""
+        body, owner = self.body_and_owner()
+        return self.write_row(post_to_blackboard, owner, pool_id, content=body["content"], now=timezone.now())
+
+
+class CachedResults(OwnerViewSet):
+    """A tool cache: results by key, each of which expires by itself. 422 for a pool of another type."""
+
+    bodies = {"update": CachedBody}
+    queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
+    answer = CachedAnswer
+    answers = {"list": CachedKeyAnswer}
+    problems = {"list": (422,), "retrieve": (422,), "destroy": (409, 422)}
+    not_audited = frozenset({"retrieve"})
+
+    def list(self, request: Request, pool_id: str) -> Response:
+        """List the keys of results that have not expired, latest first."""
+        now = timezone.now()
+        rows = live_results(self.owner(self.query()), pool_id, now=now)
+        return self.respond_page(rows, lambda entry: CachedKeyAnswer.serialize(entry, remaining_ttl(entry, now)))
+
+    def retrieve(self, request: Request, pool_id: str, key: str) -> Response:
+        """Return a result, and count it as a hit. 404 if it has expired."""
+        now = timezone.now()
+        entry = find_cached_result(self.owner(self.query()), pool_id, key, now=now)
+        return self.respond(entry, remaining_ttl(entry, now))
+
+    def update(self, request: Request, pool_id: str, key: str) -> Response:
+        """Store a result, replacing the present one. 409 if the run has ended, 413 if it or the pool is too large."""
+        body, now = self.body(), timezone.now()
+        ttl_seconds = body.get("ttl_seconds")
+        entry = cache_result(self.owner(body), pool_id, key, value=body["value"], ttl_seconds=ttl_seconds, now=now)
+        return self.respond(entry, remaining_ttl(entry, now))
+
+    def destroy(self, request: Request, pool_id: str, key: str) -> Response:
+        """Delete a result, if it exists."""
+        delete_cached_result(self.owner(self.query()), pool_id, key, now=timezone.now())
+        return Response(status=204)

@@ -1,17 +1,39 @@
-"""`/working-memory/{conversation_id}`: the fields that each agent works with in one conversation."""
+"""`/working-memory/{conversation_id}`: the fields that each agent works with in one conversation.
+
+`/agents/{agent_id}/working-memory`: the named values that an agent works with, and what it shares of them.
+
+`task_id` and `workflow_run_id` (in the body of a PUT or POST, else in the query) select another working memory of the
+agent: the one for that task, that workflow run, or both.
+"""
 
 from typing import Any
 
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memory import conf
+from memory.api.fields import TtlSeconds
 from memory.api.views import OwnerViewSet
+from memory.errors import NotFound
+from memory.owner import Owner
 from memory.services.accounts.register import register_agent
+from memory.services.working_memory import load_from_database, persist_to_database, share_value
+from memory.tiers.agent_working import MAX_TTL_SECONDS, WorkingMemoryService
 from memory.tiers.base import MAX_NAME_CHARACTERS
+from memory.tiers.named_values import StoredValue
 from memory.tiers.working import WorkingMemory
 from memory_project.http.answers import AnswerSerializer
-from memory_project.http.serializers import MAX_NAMED_ERRORS, ActingFields, BoundedList, StrictSerializer, Text
+from memory_project.http.serializers import (
+    MAX_NAMED_ERRORS,
+    ActingFields,
+    BoundedList,
+    ExternalId,
+    StrictSerializer,
+    Text,
+)
 
 MAX_REMOVED_FIELDS = 1_000
 ANY_FIELDS = {"type": "object", "additionalProperties": True, "description": "The fields: values by name."}
@@ -72,8 +94,7 @@ class WorkingMemories(OwnerViewSet):
 
         A write that would exceed four times the limit answers 413 with `stored` false and changes nothing.
         """
-        body = self.body()
-        owner = self.owner(body)
+        body, owner = self.body_and_owner()
         stored = WorkingMemory(owner).set(conversation_id, body["data"])
         register_agent(owner.account_id, owner.agent_id)
         return self.respond(stored, {"stored": True})
@@ -89,3 +110,196 @@ class WorkingMemories(OwnerViewSet):
         else:
             memory.delete(conversation_id, self.body()["fields"])
         return Response(status=204)
+
+
+class WorkingMemoryFields(StrictSerializer):
+    """Selects one working memory of the agent. Default: the one for no task and no workflow run."""
+
+    task_id = ExternalId(required=False, help_text="Task whose working memory is meant.")
+    workflow_run_id = ExternalId(required=False, help_text="Workflow run whose working memory is meant.")
+
+
+class NewWorkingValue(WorkingMemoryFields):
+    value = serializers.JSONField(allow_null=True, help_text="Any JSON value.")
+    ttl_seconds = TtlSeconds(max_value=MAX_TTL_SECONDS, default_seconds=conf.AGENT_MEMORY_TTL_SECONDS)
+
+
+class AppendedValue(WorkingMemoryFields):
+    value = serializers.JSONField(allow_null=True, help_text="Element for a list, any JSON value; or text for a text.")
+
+
+class NewShare(WorkingMemoryFields):
+    target_agent_id = ExternalId(help_text="Agent that may read the value.")
+    ttl_seconds = TtlSeconds("Seconds until it expires. Default: when the value does.", max_value=MAX_TTL_SECONDS)
+
+
+class RevokedShare(WorkingMemoryFields):
+    target_agent_id = ExternalId(help_text="Agent that may no longer read the value.")
+
+
+class WorkingKeyAnswer(AnswerSerializer):
+    key = serializers.CharField()
+    ttl_seconds = serializers.IntegerField(help_text="Seconds until the value expires.")
+
+
+class WorkingKeysAnswer(AnswerSerializer):
+    keys = WorkingKeyAnswer(many=True, help_text="Sorted by name.")
+
+
+class WorkingValueAnswer(WorkingKeyAnswer):
+    value = serializers.JSONField(allow_null=True)
+
+
+class SharedValueAnswer(WorkingKeyAnswer):
+    target_agent_id = serializers.CharField()
+
+
+class SavedValuesAnswer(AnswerSerializer):
+    values = serializers.IntegerField(source="count", help_text="Number of values.")
+    saved_at = serializers.DateTimeField()
+
+
+def selected_memory(data: dict[str, Any]) -> dict[str, str]:
+    """Return the arguments of a checked body or query that select a working memory."""
+    return {name: data[name] for name in WorkingMemoryFields._declared_fields if name in data}
+
+
+def require_value(stored: StoredValue | None) -> StoredValue:
+    if stored is None:
+        raise NotFound("there is no such value")
+    return stored
+
+
+class AgentMemoryViewSet(OwnerViewSet):
+    """Base of the views below `/agents/{agent_id}`: the agent in the path is the acting agent."""
+
+    def acting(self, agent_id: str) -> Owner:
+        """Return the owner for the agent. Raises a 403 problem when the key is bound to another agent."""
+        return self.owner({"agent_id": agent_id})
+
+    def memory(self, agent_id: str, data: dict[str, Any]) -> WorkingMemoryService:
+        return WorkingMemoryService(self.acting(agent_id), **selected_memory(data))
+
+
+class AgentWorkingMemories(AgentMemoryViewSet):
+    """All values of one working memory."""
+
+    queries = {"everything": WorkingMemoryFields, "clear": WorkingMemoryFields}
+    answers = {"everything": WorkingKeysAnswer}
+    statuses = {"clear": 204}
+
+    @extend_schema(operation_id="agents_working_memory_list")
+    def everything(self, request: Request, agent_id: str) -> Response:
+        """List the keys of the values that have not expired. Empty for an unknown agent."""
+        expiries = self.memory(agent_id, self.query()).expiries()
+        return Response({"keys": [{"key": key, "ttl_seconds": seconds} for key, seconds in expiries.items()]})
+
+    @extend_schema(operation_id="agents_working_memory_clear")
+    def clear(self, request: Request, agent_id: str) -> Response:
+        """Delete all values. Shared copies and saved values stay."""
+        self.memory(agent_id, self.query()).clear()
+        return Response(status=204)
+
+
+class AgentWorkingValues(AgentMemoryViewSet):
+    """One value, which expires by itself."""
+
+    bodies = {"update": NewWorkingValue, "append": AppendedValue}
+    queries = {"retrieve": WorkingMemoryFields, "destroy": WorkingMemoryFields}
+    answer = WorkingValueAnswer
+    key = ""
+    """The key where the path is a sub-path: values may have the names of sub-paths."""
+
+    def retrieve(self, request: Request, agent_id: str, key: str = "") -> Response:
+        """Return a value."""
+        key = key or self.key
+        return self.respond(require_value(self.memory(agent_id, self.query()).find(key)), {"key": key})
+
+    def update(self, request: Request, agent_id: str, key: str = "") -> Response:
+        """Store a value, replacing the present one. 413 for a value that is too large, 422 for one too many."""
+        key, body = key or self.key, self.body()
+        seconds = body.get("ttl_seconds", conf.AGENT_MEMORY_TTL_SECONDS)
+        self.memory(agent_id, body).store(key, body["value"], seconds)
+        register_agent(self.credential.account_id, agent_id)
+        return Response({"key": key, "value": body["value"], "ttl_seconds": seconds})
+
+    def destroy(self, request: Request, agent_id: str, key: str = "") -> Response:
+        """Delete a value, if it exists. Shared copies stay."""
+        self.memory(agent_id, self.query()).remove(key or self.key)
+        return Response(status=204)
+
+    def append(self, request: Request, agent_id: str, key: str) -> Response:
+        """Append an element to a list, or text to a text; without a value, start a list. The expiry stays.
+
+        Atomic. 422 for a value of another type, 413 if it would become too large; nothing changes then.
+        """
+        body = self.body()
+        stored = self.memory(agent_id, body).append(key, body["value"])
+        register_agent(self.credential.account_id, agent_id)
+        return self.respond(stored, {"key": key})
+
+
+class PersistedWorkingMemories(AgentWorkingValues):
+    """Saving working memory to the database and loading it; also the value with the name of the sub-path."""
+
+    bodies = {"update": NewWorkingValue, "persist": WorkingMemoryFields, "load": WorkingMemoryFields}
+    answer = WorkingValueAnswer
+    answers = {"persist": SavedValuesAnswer, "load": SavedValuesAnswer}
+
+    def persist(self, request: Request, agent_id: str) -> Response:
+        """Save all values with the time that each has left, replacing what was saved before."""
+        # not in `write_once`: Redis is read before the transaction, and saving twice has the effect of saving once
+        return self.respond(
+            persist_to_database(self.acting(agent_id), **selected_memory(self.body()), now=timezone.now())
+        )
+
+    def load(self, request: Request, agent_id: str) -> Response:
+        """Restore the saved values, each for the time that it had left. Replaces values of the same key; others stay.
+
+        404 if nothing was saved, 422 if there would be too many values; nothing changes then.
+        """
+        return self.respond(load_from_database(self.acting(agent_id), **selected_memory(self.body())))
+
+
+class WorkingShares(AgentMemoryViewSet):
+    """A copy of one value that another agent may read, until it is revoked or expires."""
+
+    bodies = {"share": NewShare}
+    queries = {"take_back": RevokedShare}
+    answers = {"share": SharedValueAnswer}
+    statuses = {"take_back": 204}
+
+    def share(self, request: Request, agent_id: str, key: str) -> Response:
+        """Let another agent read the present value. Replaces what was shared under this key before.
+
+        404 if there is no value, 422 if this agent shares too many values with that one already.
+        """
+        body = self.body()
+        target_agent_id = body["target_agent_id"]
+        shared = share_value(
+            self.acting(agent_id),
+            key,
+            target_agent_id=target_agent_id,
+            ttl_seconds=body.get("ttl_seconds"),
+            **selected_memory(body),
+        )
+        return self.respond(shared, {"key": key, "target_agent_id": target_agent_id})
+
+    def take_back(self, request: Request, agent_id: str, key: str) -> Response:
+        """Stop sharing a value. 404 if nothing is shared with that agent under this key."""
+        query = self.query()
+        if not self.memory(agent_id, query).take_back(query["target_agent_id"], key):
+            raise NotFound("nothing was shared")
+        return Response(status=204)
+
+
+class SharedWithAgents(AgentMemoryViewSet):
+    """A value that another agent shares with this one."""
+
+    queries = {"retrieve": WorkingMemoryFields}
+    answers = {"retrieve": WorkingValueAnswer}
+
+    def retrieve(self, request: Request, agent_id: str, source_agent_id: str, key: str) -> Response:
+        """Return the shared copy. 404 if none is shared for this task and workflow run, or not any more."""
+        stored = self.memory(agent_id, self.query()).find_shared(source_agent_id, key)
+        return self.respond(require_value(stored), {"key": key})

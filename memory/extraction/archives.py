@@ -1,7 +1,7 @@
-"""Archives of chats as their services send them: a .zip with conversations.json inside, or that file itself.
+"""Archives of chats as chat services export them: a .zip with conversations.json inside, or that file itself.
 
-A conversations.json is one JSON list of any length. It is cut into its entries as it is read, so that memory holds
-one of them at a time; what a zip unpacks to is counted while it does, whatever its table of contents claims.
+A conversations.json is one JSON list of any length. It is split into its entries while it is read, so that only one
+entry at a time is in memory. The bytes that a .zip unpacks to are counted on the way, whatever its directory claims.
 """
 
 import re
@@ -14,20 +14,23 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from pydantic import ValidationError
 from pydantic_core import from_json
 
 from memory.extraction.imported import (
     MAX_CONVERSATION_BYTES,
+    MAX_TITLE_CHARACTERS,
     BadLine,
     ImportedConversation,
+    ImportedMessage,
     Item,
     NothingSaid,
     reason_of,
+    refuse_repeated_ids,
 )
+from memory.owner import Owner
 
 MAX_ARCHIVE_BYTES = 4 * 1024**3
-"""As much as an archive may unpack to."""
+"""Bytes that an archive may unpack to."""
 CHUNK_BYTES = 1024 * 1024
 ZIP_MAGIC = b"PK\x03\x04"
 NO_LIST = "the file is no JSON list of conversations"
@@ -44,12 +47,12 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError, 
 
 
 class DamagedArchive(ValueError):  # noqa: N818 - says what happened
-    """An archive that cannot be read; the text is a sentence about the whole, without any of its contents."""
+    """An archive that cannot be read. The message is about the archive as a whole and quotes none of its contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveEntry:
-    """One conversation of an archive, parsed as JSON; `number` is its 1-based place."""
+    """One conversation of an archive, parsed as JSON. `number` is its position in the archive, from 1."""
 
     number: int
     size_bytes: int
@@ -59,6 +62,25 @@ class ArchiveEntry:
 EntryReader = Callable[[ArchiveEntry], ImportedConversation | NothingSaid]
 
 
+def import_chat(
+    entry: ArchiveEntry, owner: Owner, *, conversation_id: str, title: str | None, messages: tuple[ImportedMessage, ...]
+) -> ImportedConversation | NothingSaid:
+    """Return a chat of an archive as a conversation of this owner. Raises ValueError if messages share an id."""
+    if not messages:
+        return NothingSaid(number=entry.number)
+    refuse_repeated_ids(messages)
+    return ImportedConversation(
+        number=entry.number,
+        size_bytes=entry.size_bytes,
+        conversation_id=conversation_id,
+        agent_id=owner.agent_id,
+        user_id=owner.user_id,
+        channel=owner.channel,
+        title=(title or "")[:MAX_TITLE_CHARACTERS],
+        messages=messages,
+    )
+
+
 def read_archive(
     stream: BinaryIO,
     read_entry: EntryReader,
@@ -66,9 +88,9 @@ def read_archive(
     max_bytes: int = MAX_ARCHIVE_BYTES,
     max_entry_bytes: int = MAX_CONVERSATION_BYTES,
 ) -> Iterator[Item]:
-    """Every conversation of an archive; one that is bad, and where the archive itself ends too soon, as a BadLine.
+    """Yield every conversation of an archive, and a BadLine for each that cannot be read or if the archive is damaged.
 
-    At most 4 GiB unpacked, at most 64 MiB an entry.
+    An archive may have 4 GiB unpacked, and each entry 64 MiB.
     """
     number, room = 0, Room(max_bytes)
     try:
@@ -88,14 +110,12 @@ def _read_raw(number: int, raw: bytes, read_entry: EntryReader, max_bytes: int) 
     try:
         value = from_json(raw, allow_inf_nan=False)
         return read_entry(ArchiveEntry(number=number, size_bytes=len(raw), value=value))
-    except ValidationError as err:
-        return BadLine(number=number, reason=reason_of(err))
     except ValueError as err:
-        return BadLine(number=number, reason=str(err))
+        return BadLine(number=number, reason=reason_of(err))
 
 
 def open_documents(stream: BinaryIO) -> Iterator[BinaryIO]:
-    """Open the lists of conversations in a .zip, in order of their names; anything else is such a list itself."""
+    """Yield the conversations.json files of a .zip in the order of their names. Any other file is yielded itself."""
     if not (isinstance(stream, BufferedReader) and stream.peek(4).startswith(ZIP_MAGIC)):
         yield stream
         return
@@ -115,7 +135,7 @@ def _is_document(entry: ZipInfo) -> bool:
 
 
 class Room:
-    """The rest of a limit on everything that is read."""
+    """A limit on all bytes that are read from an archive, and the number of bytes left."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = self.left_bytes = max_bytes
@@ -127,17 +147,17 @@ class Room:
 
 
 def bounded_chunks(stream: BinaryIO, room: Room) -> Iterator[bytes]:
-    """Yield the stream's contents piece by piece. Raises DamagedArchive beyond the limit."""
+    """Yield the contents of the stream in chunks. Raises DamagedArchive beyond the limit."""
     while chunk := stream.read(CHUNK_BYTES):
         room.take(len(chunk))
         yield chunk
 
 
 def split_array(chunks: Iterable[bytes], *, max_bytes: int) -> Iterator[bytes]:
-    """Yield the elements of a JSON list of objects, each as its bytes, cut one byte above the limit.
+    """Yield the elements of a JSON list of objects as bytes. An element longer than the limit is cut one byte above it.
 
-    What stands between elements and is no object is yielded as an element too: parsing it will fail. Raises
-    DamagedArchive for what is no list, or ends before its list does.
+    Anything between the elements that is not an object is yielded as an element too, and parsing it will fail. Raises
+    DamagedArchive if the text is not a list or ends before its list does.
     """
     scanner = _Scanner(max_bytes)
     for chunk in chunks:
@@ -180,7 +200,10 @@ class _Scanner:
         self.keep(chunk[start:])
 
     def pass_boundary(self, depth: int, piece: bytes) -> Iterator[bytes]:
-        """Pass a bracket of the list, or an outer one of an element; `depth` is that before it, `piece` ends there."""
+        """Handle a bracket of the list or an outermost bracket of an element, and yield the element that ends there.
+
+        `depth` is the depth before the bracket. `piece` is the text up to it.
+        """
         if depth == 2:
             yield piece
         elif depth == 1:

@@ -1,48 +1,42 @@
-"""Chats as ChatGPT exports them: each a tree of messages, of which the path to the current one was the conversation.
+"""Chats as ChatGPT exports them. Each is a tree of messages; the path to its current node is the conversation.
 
     [{"title", "create_time", "conversation_id" | "id", "current_node", "mapping": {node: {"parent", "children",
       "message": {"id", "author": {"role", "name"}, "create_time", "recipient",
                   "content": {"content_type", "parts" | "text" | …}, "metadata": {"model_slug", …}} | null}}}]
 
-Answers that were generated again and questions that were edited away lie beside the path, and are left out; so are
+Answers that were generated again and questions that were edited are not on this path and are left out. So are
 messages that ChatGPT hides from the reader, and empty ones.
 """
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator
-
-from memory.extraction.archives import ArchiveEntry
+from memory.extraction.archives import ArchiveEntry, import_chat
 from memory.extraction.imported import (
     MAX_ID_CHARACTERS,
-    MAX_TITLE_CHARACTERS,
     Id,
     ImportedConversation,
     ImportedMessage,
     Lenient,
     NothingSaid,
     StorableObject,
+    Text,
     read_chat_message,
-    refuse_nul,
-    refuse_repeated_ids,
 )
 from memory.owner import Owner
-
-_Text = Annotated[str, AfterValidator(refuse_nul)]
 
 
 class _Author(Lenient):
     role: str
-    name: _Text | None = None
+    name: Text | None = None
 
 
 class _Message(Lenient):
     id: Id
     author: _Author
     create_time: float | None = None
-    recipient: _Text | None = None
+    recipient: Text | None = None
     content: StorableObject | None = None
     metadata: StorableObject | None = None
 
@@ -53,7 +47,7 @@ class _Node(Lenient):
 
 
 class _Chat(Lenient):
-    title: _Text | None = None
+    title: Text | None = None
     conversation_id: Id | None = None
     id: Id | None = None
     current_node: str
@@ -61,26 +55,14 @@ class _Chat(Lenient):
 
 
 def read_chat(entry: ArchiveEntry, owner: Owner) -> ImportedConversation | NothingSaid:
-    """One conversation, for this owner's agent, user and channel. Raises ValueError (pydantic's among them)."""
+    """Read one conversation, for this owner's agent, user and channel. Raises ValueError, also those of pydantic."""
     chat = _Chat.model_validate(entry.value)
     conversation_id = chat.conversation_id or chat.id
     if conversation_id is None:
         raise ValueError("conversation_id is missing")
     told = [message for message in path_to(chat.current_node, chat.mapping) if is_visible(message)]
     messages = tuple(read_message_of(position, message) for position, message in enumerate(told))
-    if not messages:
-        return NothingSaid(number=entry.number)
-    refuse_repeated_ids(messages)
-    return ImportedConversation(
-        number=entry.number,
-        size_bytes=entry.size_bytes,
-        conversation_id=conversation_id,
-        agent_id=owner.agent_id,
-        user_id=owner.user_id,
-        channel=owner.channel,
-        title=(chat.title or "")[:MAX_TITLE_CHARACTERS],
-        messages=messages,
-    )
+    return import_chat(entry, owner, conversation_id=conversation_id, title=chat.title, messages=messages)
 
 
 def path_to(leaf: str, mapping: Mapping[str, Any]) -> list[_Message]:
@@ -99,19 +81,19 @@ def path_to(leaf: str, mapping: Mapping[str, Any]) -> list[_Message]:
 
 
 def is_visible(message: _Message) -> bool:
-    """Return whether a reader of the chat sees the message, and it says something."""
+    """Return True if the message has content and ChatGPT shows it to the reader of the chat."""
     hidden = (message.metadata or {}).get("is_visually_hidden_from_conversation")
-    return not hidden and bool(says(content_of(message)))
+    return not hidden and bool(says_something(content_of(message)))
 
 
-def says(content: str | list[dict[str, Any]]) -> bool:
+def says_something(content: str | list[dict[str, Any]]) -> bool:
     if isinstance(content, str):
         return bool(content.strip())
     return any(part["type"] != "text" or str(part.get("text") or "").strip() for part in content)
 
 
 def content_of(message: _Message) -> str | list[dict[str, Any]]:
-    """Return a text where that is all; else parts, each object of the archive whole under the type that it names."""
+    """Return the content as a text if it is only that, otherwise as parts that keep each object and name its type."""
     content = dict(message.content or {})
     parts, text = content.get("parts"), content.get("text")
     if isinstance(parts, list):
@@ -131,7 +113,7 @@ def part_of(part: Any) -> dict[str, Any]:
 
 
 def read_message_of(position: int, message: _Message) -> ImportedMessage:
-    """Read a message; what an assistant says to a tool is a call of it."""
+    """Read a message. A text that the assistant sends to a tool becomes a call of that tool."""
     content = content_of(message)
     told: dict[str, Any] = {"role": message.author.role, "name": (message.author.name or "")[:MAX_ID_CHARACTERS]}
     recipient = message.recipient or "all"
@@ -153,7 +135,7 @@ def read_message_of(position: int, message: _Message) -> ImportedMessage:
 
 
 def time_of(position: int, seconds: float | None) -> datetime | None:
-    """Convert seconds since 1970."""
+    """Convert seconds since 1970 to a time in UTC. Raises ValueError for a time out of range."""
     try:
         return datetime.fromtimestamp(seconds, UTC) if seconds is not None else None
     except (OverflowError, ValueError, OSError) as err:

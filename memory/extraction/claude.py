@@ -4,44 +4,41 @@
       "content": [{"type": "text" | "tool_use" | "tool_result" | …, …}], "created_at", "parent_message_uuid",
       "attachments": [{"file_name", "extracted_content", …}], "files": [{"file_name", …}]}]}]
 
-Newer archives name each message's parent: of messages that were edited or answered again, the ones on the path to the
-last message are the conversation.
+Newer archives name the parent of each message. Then the conversation is the path to the last message, without versions
+of messages that were edited or answered again.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import BeforeValidator
 
-from memory.extraction.archives import ArchiveEntry
+from memory.extraction.archives import ArchiveEntry, import_chat
 from memory.extraction.imported import (
-    MAX_TITLE_CHARACTERS,
     Id,
     ImportedConversation,
     ImportedMessage,
     Lenient,
     NothingSaid,
     StorableObject,
+    Text,
     parse_time,
     read_chat_message,
-    refuse_nul,
-    refuse_repeated_ids,
 )
 from memory.owner import Owner
 
 ROLES = {"human": "user", "assistant": "assistant"}
 MAX_ATTACHMENT_CHARACTERS = 100_000
-"""Of an attached file as it is searched. All of it is kept."""
+"""Characters of an attached file up to which its text is searched. The file itself is kept whole."""
 
-_Text = Annotated[str, AfterValidator(refuse_nul)]
 _Time = Annotated[Any, BeforeValidator(parse_time)]
 
 
 class _Message(Lenient):
     uuid: Id
     sender: Literal["human", "assistant"]
-    text: _Text | None = None
+    text: Text | None = None
     content: list[StorableObject] | None = None
     created_at: _Time | None = None
     parent_message_uuid: str | None = None
@@ -51,35 +48,23 @@ class _Message(Lenient):
 
 class _Chat(Lenient):
     uuid: Id
-    name: _Text | None = None
+    name: Text | None = None
     chat_messages: list[_Message]
 
 
 def read_chat(entry: ArchiveEntry, owner: Owner) -> ImportedConversation | NothingSaid:
-    """One conversation, for this owner's agent, user and channel. Raises ValueError (pydantic's among them)."""
+    """Read one conversation, for this owner's agent, user and channel. Raises ValueError, also those of pydantic."""
     chat = _Chat.model_validate(entry.value)
     told = [(message, list(parts_of(message))) for message in path_of(chat.chat_messages)]
     messages = tuple(
         read_message_of(position, message, parts)
         for position, (message, parts) in enumerate((message, parts) for message, parts in told if parts)
     )
-    if not messages:
-        return NothingSaid(number=entry.number)
-    refuse_repeated_ids(messages)
-    return ImportedConversation(
-        number=entry.number,
-        size_bytes=entry.size_bytes,
-        conversation_id=chat.uuid,
-        agent_id=owner.agent_id,
-        user_id=owner.user_id,
-        channel=owner.channel,
-        title=(chat.name or "")[:MAX_TITLE_CHARACTERS],
-        messages=messages,
-    )
+    return import_chat(entry, owner, conversation_id=chat.uuid, title=chat.name, messages=messages)
 
 
 def path_of(messages: Sequence[_Message]) -> Sequence[_Message]:
-    """Return the messages from the first to the last one's, parent by parent; all of them if no parents are given."""
+    """Return the messages on the path from the first to the last one, or all messages if none names its parent."""
     by_id = {message.uuid: message for message in messages}
     if not any(message.parent_message_uuid in by_id for message in messages):
         return messages
@@ -94,7 +79,7 @@ def path_of(messages: Sequence[_Message]) -> Sequence[_Message]:
 
 
 def parts_of(message: _Message) -> Iterator[dict[str, Any]]:
-    """Return what was said and attached, as parts; empty ones are left out."""
+    """Yield the parts of a message: texts and other blocks, attachments, files. Empty blocks are left out."""
     blocks = [block for block in message.content or () if is_said(block)]
     if blocks:
         yield from blocks
@@ -119,7 +104,7 @@ def is_said(block: dict[str, Any]) -> bool:
 
 
 def read_message_of(position: int, message: _Message, parts: Sequence[dict[str, Any]]) -> ImportedMessage:
-    """Read a message: a single text is a text, uses of tools are calls of them, all else stays as it came."""
+    """Read a message. A single text becomes its content, uses of tools become tool calls, other parts stay parts."""
     calls = [call_of(part) for part in parts if part.get("type") == "tool_use"]
     others = [part for part in parts if part.get("type") != "tool_use"]
     is_text = len(others) == 1 and others[0].get("type") == "text" and not others[0].get("citations")

@@ -1,7 +1,7 @@
-"""Texts of work in fewer words (E5): what a compressor is, and the one that needs no language model.
+"""Compression of texts about work (E5): the interface of compressors, and the one that needs no language model.
 
-It quotes. Sentences that hold a fact, a refusal, an error or a note of work stay, whole; of the others those that
-TextRank puts last go, with courtesies and words that say nothing. What tools were called with, and gave back, stays.
+This one quotes. It keeps sentences that contain a fact, a negation, an error or a note of work, and the calls of tools
+with their results. Of the other sentences it drops those that TextRank ranks below average, courtesies and fillers.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from memory.extraction.survivors import facts_in, has_negation, tells_error, with_survivors
+from memory.extraction.survivors import append_lost_facts, facts_in, has_negation, mentions_error
 from memory.extraction.work_notes import NoteKind, kind_of
 from memory.providers import textrank
 from memory.providers.language_models import Meter
@@ -20,7 +20,7 @@ from memory.providers.summaries import MAX_RANKED_CHARACTERS, MAX_SENTENCES, Ext
 from memory.tokens import estimate_tokens
 
 SHORT_TOKENS = 30
-"""A text of no more is short already."""
+"""Tokens up to which a text is not compressed."""
 
 _CALL = re.compile(r"\s*[\w.:-]{1,100}\(.*(?:->|!!|\)\s*$)")
 _LABELLED = re.compile(r"(?:Decided|Rejected|Blocked by): ")
@@ -41,7 +41,7 @@ _COURTESY = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A text to be shortened; `part` says what it is of the work. Facts may be lost for `max_tokens` alone."""
+    """A text to shorten. `part` names its role in the work, as "action". Facts may be lost only with `max_tokens`."""
 
     part: str
     text: str
@@ -49,27 +49,27 @@ class Passage:
 
 
 class Compressor(Protocol):
-    """Says the same in fewer words. `source` names it: "extractive", or a model."""
+    """Shortens texts. `source` names the compressor: "extractive", or the name of a model."""
 
     @property
     def source(self) -> str: ...
 
     @property
     def is_remote(self) -> bool:
-        """Return whether it waits for another machine, so that several works are worth requesting in parallel."""
+        """Return True if it waits for another machine, so that running several at once saves time."""
 
     def shorten(self, passages: Sequence[Passage], *, meter: Meter, deadline_seconds: float) -> list[str]:
-        """Return a text for each, in order; none is longer than its original. Raises ProviderError."""
+        """Return one text per passage, in order, none longer than its original. Raises ProviderError."""
 
 
 class ExtractiveCompressor:
-    """Quotes. The same passage gives the same text."""
+    """Shortens texts by quoting their important sentences. The same passage always gives the same text."""
 
     source = "extractive"
     is_remote = False
 
     def shorten(self, passages: Sequence[Passage], *, meter: Meter, deadline_seconds: float) -> list[str]:
-        """Asks nobody, raises nothing."""
+        """Return one text per passage, in order. Calls no model and raises nothing."""
         return [shorten_passage(passage) for passage in passages]
 
 
@@ -83,30 +83,32 @@ def shorten_passage(passage: Passage) -> str:
 
 
 def shorten_text(text: str) -> str:
-    """Return the text without its dispensable sentences. All its facts remain; a short text is returned unchanged."""
+    """Return the text without its less important sentences, but with all its facts. A short text stays as it is."""
     if estimate_tokens(text) <= SHORT_TOKENS:
         return text
     lines = [[line] if must_stay_whole(line) else split_sentences(line) for line in text.splitlines()]
     sentences = [sentence for line in lines for sentence in line]
-    kept = kept_sentences(sentences)
+    kept = quote_sentences(sentences)
     following = iter(kept)
     told = [" ".join(sentence for _ in line if (sentence := next(following))) for line in lines]
-    short = with_survivors("\n".join(line for line in told if line), text)
+    short = append_lost_facts("\n".join(line for line in told if line), text)
     return short if estimate_tokens(short) < estimate_tokens(text) else text
 
 
-def kept_sentences(sentences: Sequence[str]) -> list[str]:
-    """Return each sentence as it is quoted; empty for those that are left out."""
-    ranks = [rank for start in range(0, len(sentences), MAX_SENTENCES) for rank in ranks_of(sentences, start)]
-    told = once_each([format_sentence(sentence, rank) for sentence, rank in zip(sentences, ranks, strict=True)])
+def quote_sentences(sentences: Sequence[str]) -> list[str]:
+    """Return the text that is kept of each sentence, empty if it is dropped. At least one sentence is kept."""
+    ranks = [rank for start in range(0, len(sentences), MAX_SENTENCES) for rank in rank_sentences(sentences, start)]
+    told = blank_repeated_sentences(
+        [format_sentence(sentence, rank) for sentence, rank in zip(sentences, ranks, strict=True)]
+    )
     if not any(told) and told:
         best = max(range(len(ranks)), key=lambda index: (ranks[index], -index))
         told[best] = sentences[best]
     return told
 
 
-def once_each(sentences: Sequence[str]) -> list[str]:
-    """Drop sentences that repeat an earlier one word for word; a call stays a call each time."""
+def blank_repeated_sentences(sentences: Sequence[str]) -> list[str]:
+    """Replace sentences that repeat an earlier one by empty texts. Calls of tools are kept each time."""
     seen: set[str] = set()
     kept = []
     for sentence in sentences:
@@ -116,7 +118,7 @@ def once_each(sentences: Sequence[str]) -> list[str]:
 
 
 def format_sentence(sentence: str, rank: float) -> str:
-    """`rank` is in parts of the mean."""
+    """Return what is kept of a sentence, empty for nothing. `rank` is its TextRank divided by the mean."""
     if must_stay_whole(sentence):
         return sentence
     bare = _FILLERS.sub("", sentence).strip()
@@ -124,18 +126,18 @@ def format_sentence(sentence: str, rank: float) -> str:
 
 
 def must_stay_whole(line: str) -> bool:
-    """Return what may not be shortened: calls and their results, and the points of a rationale."""
+    """Return True for a line that is never shortened: a call with its result, or a point of a rationale."""
     return _CALL.match(line) is not None or _LABELLED.match(line) is not None
 
 
 def must_stay(sentence: str) -> bool:
-    if facts_in(sentence) or tells_error(sentence) or has_negation(sentence):
+    if facts_in(sentence) or mentions_error(sentence) or has_negation(sentence):
         return True
     return not _COURTESY.match(sentence) and kind_of(sentence) not in (None, NoteKind.QUESTION_OPEN)
 
 
-def ranks_of(sentences: Sequence[str], start: int) -> list[float]:
-    """Return the TextRank of the sentences of one segment, in parts of their mean."""
+def rank_sentences(sentences: Sequence[str], start: int) -> list[float]:
+    """Return the TextRank of up to MAX_SENTENCES sentences from `start`, each divided by their mean."""
     words = [tokenize(sentence[:MAX_RANKED_CHARACTERS]) for sentence in sentences[start : start + MAX_SENTENCES]]
     weights = textrank.inverse_document_frequencies(words)
     prior = np.array([sum(weights[word] for word in dict.fromkeys(each)) for each in words]).clip(min=1e-6)

@@ -1,9 +1,9 @@
-"""Our own format of conversations: JSON Lines, one conversation a line (`conversations.export` writes it)."""
+"""The native format of conversations: JSON Lines, one conversation per line (`services.conversations.export`)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, BinaryIO, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from memory.extraction.imported import (
     MAX_CONVERSATION_BYTES,
@@ -68,7 +68,7 @@ class _Conversation(Strict):
 
 
 def bounded_lines(stream: BinaryIO, *, max_bytes: int = MAX_CONVERSATION_BYTES) -> Iterator[bytes]:
-    """Lines of a binary file, each cut one byte above the limit, so that no line can fill the memory."""
+    """Yield the lines of a binary file, each cut one byte above the limit, so that no line can fill the memory."""
     while line := stream.readline(max_bytes + 1):
         yield line
         while len(line) > max_bytes and not line.endswith(b"\n"):
@@ -78,22 +78,20 @@ def bounded_lines(stream: BinaryIO, *, max_bytes: int = MAX_CONVERSATION_BYTES) 
 def read_conversations(
     lines: Iterable[bytes | str], *, max_bytes: int = MAX_CONVERSATION_BYTES
 ) -> Iterator[ImportedConversation | BadLine]:
-    """Read JSON Lines, one conversation a line, holding one line at a time.
+    """Read JSON Lines with one conversation per line. Only one line at a time is in memory.
 
     `{"id", "agent", "user"?, "channel"?, "title"?, "continues"?, "metadata"?, "outcome"?, "ended_at"?, "messages"}`,
-    each message as OpenAI's chat API has it (`role`, `name`, `content`, BEYOND_TEXT) and `timestamp`, `model`,
-    `client_id`, `metadata`, and `agent`, `user`, `channel` where they are others than the conversation's (an empty
-    agent is nobody in particular). Ids of 1 to 100 characters,
-    times in ISO 8601 with a zone, other fields refused, at most 64 MiB a line. Every line yields exactly one item;
-    blank ones and byte order marks are bad lines too.
+    Each message has the fields of OpenAI's chat API (`role`, `name`, `content`, BEYOND_TEXT), and `timestamp`, `model`,
+    `client_id` and `metadata`. `agent`, `user` and `channel` of a message replace those of the conversation; an empty
+    agent is no particular agent. Ids have 1 to 100 characters, times are ISO 8601 with a zone, unknown fields are
+    refused, and a line has at most 64 MiB. Every line yields exactly one item. Blank lines and lines that begin with a
+    byte order mark yield a BadLine.
     """
     for number, line in enumerate(lines, start=1):
         try:
             yield _read_line(number, line, max_bytes)
-        except ValidationError as err:
-            yield BadLine(number=number, reason=reason_of(err))
         except ValueError as err:
-            yield BadLine(number=number, reason=str(err))
+            yield BadLine(number=number, reason=reason_of(err))
 
 
 def _read_line(number: int, line: bytes | str, max_bytes: int) -> ImportedConversation:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from memory.extraction.terms import capitalized_names, content_words, specific_terms
 from memory.extraction.work_notes import (
-    LONGEST_SENTENCE,
+    MAX_SENTENCE_CHARACTERS,
     NoteKind,
-    bare_sentence,
     is_instruction,
     kind_of,
+    strip_opener,
     work_sentences,
 )
 from memory.providers.sentences import is_question, split_sentences
@@ -78,9 +78,9 @@ class Exchange:
 def split_answer_sentences(text: str) -> list[str]:
     """Return `work_sentences`, keeping the opener of an answer that is nothing else ("Yes.", "Sure, ...")."""
     sentences = work_sentences(text)
-    first = next(iter(split_sentences(text[:LONGEST_SENTENCE])), "")
+    first = next(iter(split_sentences(text[:MAX_SENTENCE_CHARACTERS])), "")
     is_verdict = len(content_words(first)) <= MAX_VERDICT_WORDS and is_yes_or_no(first)
-    has_more = bool(bare_sentence(first))
+    has_more = bool(strip_opener(first))
     if not is_verdict or (not has_more and sentences and verdict_in_answer(sentences[0])):
         return sentences
     return [" ".join(first.split()), *(sentences[1:] if has_more else sentences)]
@@ -116,7 +116,7 @@ def is_yes_or_no(answer: str) -> bool:
 
 
 def verdict_in_answer(answer: str) -> NoteKind | None:
-    """Return whether the answer rejects or decides; None for questions, pleasantries and anything else."""
+    """Return REJECTION or DECISION for an answer that refuses or agrees; None for anything else."""
     if _PLEASANTRY.match(answer) or is_question(answer):
         return None
     if _REFUSAL.match(answer):

@@ -1,9 +1,9 @@
-"""Grounding: checks that a text says what a claim says it does.
+"""Grounding: checks that the words of a claim occur in the texts that it was extracted from.
 
-Names are looked for as they are written, whatever their width, case, quotation marks and unseen characters. Claims are
-compared by words, roughly: this tells what was made up from what was said, not true from false. English inflects at
-the end of words, so that the first four letters of a word are enough; where words are not spaced, pairs of characters
-take their place.
+Names must occur as they are written, apart from width, case, quotation marks and invisible characters. Claims are
+compared roughly, by word stems: the check finds claims that were made up, not claims that are false. English inflects
+at the end of words, so the first four letters serve as the stem. In scripts without spaces between words, pairs of
+characters serve as stems.
 """
 
 import re
@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from memory.identity import normalize_name
 from memory.invisible_characters import INVISIBLE_CODE_POINTS, JOINERS, code_points
 
-TOLD_SHARE = 1 / 3
-"""Of the words of a claim, so many must have been said."""
+MIN_SPOKEN_SHARE = 1 / 3
+"""Share of a claim's words that must occur in the texts."""
 STEM_LETTERS = 4
 
 # Thai, Lao, Burmese, Khmer, kana, Chinese characters; and Korean, whose particles cling to names
@@ -27,8 +27,10 @@ _REPLACED |= dict.fromkeys(map(ord, "‘’ʼ`´"), "'") | dict.fromkeys(map(ord
 _STANDS_FOR_SPEAKERS = frozenset({"user", "assi"})
 
 
-def fold(text: str) -> str:
-    r"""Return a text on one line, without what writers differ in and without invisible characters.
+def fold_text(text: str) -> str:
+    r"""Return a text on one line, in lower case, with uniform width, quotation marks and dashes.
+
+    Invisible characters are removed.
 
     >>> fold("Ana’s\n  ＰＵＭＰ")
     "ana's pump"
@@ -38,12 +40,12 @@ def fold(text: str) -> str:
 
 
 def is_named(name: str, folded: str) -> bool:
-    """Return whether the name stands in a folded text as words of its own; an s may follow it.
+    """Return True if a folded text contains the name as separate words, possibly followed by an s.
 
     >>> is_named("Ana", fold("Is that Ana's?")), is_named("Ana", fold("Anatomy"))
     (True, False)
     """
-    needle = fold(normalize_name(name))
+    needle = fold_text(normalize_name(name))
     if not needle or needle not in folded:
         return False
     before = "" if _IS_UNSPACED.match(needle[0]) else _NO_LETTER_BEFORE
@@ -52,19 +54,19 @@ def is_named(name: str, folded: str) -> bool:
 
 
 def word_stems(text: str) -> frozenset[str]:
-    """Return the stems by which the words of a text are compared."""
-    return frozenset(stem for word in _WORD.findall(fold(text)) for stem in _stems_of(word))
+    """Return the stems of the words of a text."""
+    return frozenset(stem for word in _WORD.findall(fold_text(text)) for stem in _stems_of(word))
 
 
 def is_grounded(claim: str, told: Collection[str]) -> bool:
-    """Return whether enough of the claim's words (`TOLD_SHARE`) are among these stems.
+    """Return True if at least MIN_SPOKEN_SHARE of the claim's stems are among `told`.
 
-    Short words say too little to count, and "the user" is nobody's word.
+    Short words count only if there are no others. "User" and "assistant" never count, since nobody says them.
     """
-    words = [word for word in _WORD.findall(fold(claim)) if word[:STEM_LETTERS] not in _STANDS_FOR_SPEAKERS]
+    words = [word for word in _WORD.findall(fold_text(claim)) if word[:STEM_LETTERS] not in _STANDS_FOR_SPEAKERS]
     telling = [word for word in words if len(word) >= STEM_LETTERS or not word.isalpha() or _IS_UNSPACED.match(word)]
     stems = {stem for word in telling or words for stem in _stems_of(word)}
-    return bool(stems) and sum(stem in told for stem in stems) >= TOLD_SHARE * len(stems)
+    return bool(stems) and sum(stem in told for stem in stems) >= MIN_SPOKEN_SHARE * len(stems)
 
 
 def _stems_of(word: str) -> Iterator[str]:
@@ -75,27 +77,27 @@ def _stems_of(word: str) -> Iterator[str]:
         yield word[:STEM_LETTERS] if word.isalpha() else word
 
 
-class Ground:
-    """The words of some turns, each given as its number, speaker and text."""
+class SpokenText:
+    """The folded texts and stems of turns, which are given as tuples of index, speaker and text."""
 
     def __init__(self, turns: Sequence[tuple[int, str, str]]) -> None:
-        self._texts = {index: fold(text) for index, _, text in turns}
-        self._speakers = sorted({fold(speaker) for _, speaker, _ in turns})
+        self._texts = {index: fold_text(text) for index, _, text in turns}
+        self._speakers = sorted({fold_text(speaker) for _, speaker, _ in turns})
         self._stems = {index: word_stems(text) for index, text in self._texts.items()}
         self._speakers_stems = frozenset(stem for speaker in self._speakers for stem in word_stems(speaker))
         self._naming: dict[str, frozenset[int] | None] = {}
 
     def names(self, name: str, turns: Collection[int]) -> bool:
-        """Return whether one of these turns names it, or it speaks in any of all turns."""
+        """Return True if one of these turns contains the name, or if it is the name of any speaker."""
         naming = self._turns_naming(name)
         return naming is None or not naming.isdisjoint(turns)
 
     def stems_up_to(self, last: int) -> frozenset[str]:
-        """Return the stems of the turns up to this one, and of the names of their speakers."""
+        """Return the stems of the turns up to this index, and of the names of all speakers."""
         return self._speakers_stems.union(*(stems for index, stems in self._stems.items() if index <= last))
 
     def _turns_naming(self, name: str) -> frozenset[int] | None:
-        """Return the turns that name it; None if it speaks itself."""
+        """Return the indexes of the turns that contain the name; None if it is the name of a speaker."""
         if name not in self._naming:
             speaks = any(is_named(name, speaker) for speaker in self._speakers)
             named_in = frozenset(index for index, text in self._texts.items() if is_named(name, text))

@@ -1,7 +1,7 @@
-"""The results and checks that all readers of conversations share: ids, times, sizes, and what no row can hold.
+"""The results and checks that all readers of conversations share: ids, times, sizes, and values that no row can hold.
 
-Files come from strangers. Nothing in them stops the reading: what cannot be read is yielded as a BadLine that
-says where it is and why, without repeating what it says.
+Files come from strangers, and nothing in them stops the reading. For each part that cannot be read a BadLine is
+yielded, which says where it is and what is wrong without quoting it.
 """
 
 import math
@@ -16,9 +16,9 @@ from memory.extraction.messages import ChatMessage, MalformedMessage, read_messa
 from memory.owner import GLOBAL_CHANNEL
 
 MAX_CONVERSATION_BYTES = 64 * 1024 * 1024
-"""As much of a file as one conversation may be."""
+"""Bytes that one conversation may have in a file."""
 MAX_TEXT_BYTES = 2 * 1024 * 1024
-"""Of a message as it is searched: twice what the API takes as content, since tool calls are told in it too."""
+"""Bytes of a message's text: twice what the API takes as content, since the text contains tool calls too."""
 MAX_ID_CHARACTERS = 100
 MAX_TITLE_CHARACTERS = 200
 MAX_TIME_CHARACTERS = 60
@@ -40,11 +40,11 @@ _COMPLAINTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedMessage:
-    """A message from a file; the time in UTC. An agent, user or channel of None is the conversation's."""
+    """A message from a file, with its time in UTC. An agent, user or channel of None is that of the conversation."""
 
     message: ChatMessage
     timestamp: datetime | None = None
-    # as it was told, where `canonical_time` tells it otherwise
+    # the time as written in the file, if `canonical_time` writes it differently
     timestamp_text: str = ""
     model: str = ""
     client_id: str = ""
@@ -56,9 +56,9 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedConversation:
-    """A conversation from a file; times in UTC. `number` is its 1-based place: line, sample or entry."""
+    """A conversation from a file, with times in UTC. `number` is its line, sample or entry in the file, from 1."""
 
-    # where it was told is no part of what was told
+    # its place in the file does not count in comparisons
     number: int = field(compare=False)
     size_bytes: int = field(compare=False)
     conversation_id: str
@@ -75,7 +75,7 @@ class ImportedConversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadLine:
-    """Something that could not be read: its 1-based place (line, sample or entry) and a reason fit for a terminal."""
+    """A part of a file that could not be read: its line, sample or entry, from 1, and a reason to print."""
 
     number: int
     reason: str
@@ -83,7 +83,7 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingSaid:
-    """An archive's conversation without a message: opened, and left again."""
+    """A conversation of an archive that has no messages."""
 
     number: int
 
@@ -104,7 +104,7 @@ def refuse_blank(text: str) -> str:
 
 
 def refuse_unstorable(value: Any) -> Any:
-    """Any JSON value that PostgreSQL can hold: no NUL in its texts and names, no number beyond floats."""
+    """Return a JSON value. Raises ValueError if PostgreSQL cannot store it: for NUL characters and infinite numbers."""
     if isinstance(value, str):
         refuse_nul(value)
     elif isinstance(value, float) and not math.isfinite(value):
@@ -118,7 +118,10 @@ def refuse_unstorable(value: Any) -> Any:
 
 
 def parse_time(value: object) -> datetime:
-    """Parse an ISO 8601 time with a zone, into UTC. Numbers are refused: seconds and milliseconds look alike."""
+    """Parse an ISO 8601 time with a zone and convert it to UTC. Raises ValueError.
+
+    Numbers are refused, because seconds and milliseconds look alike.
+    """
     if not isinstance(value, str):
         raise ValueError("is not a text")
     try:
@@ -134,12 +137,13 @@ def parse_time(value: object) -> datetime:
 
 
 def canonical_time(moment: datetime) -> str:
-    """`2026-03-02T08:30:00Z`: in UTC, with a fraction of six digits where there is one."""
+    """Format a time in UTC as `2026-03-02T08:30:00Z`, with six more digits if it has a fraction of a second."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+Text = Annotated[str, AfterValidator(refuse_nul)]
 Nameable = Annotated[str, Field(max_length=MAX_ID_CHARACTERS), AfterValidator(refuse_nul)]
-# blanks alone are an id too: the API takes them
+# the API accepts ids of blanks alone, so files may contain them
 Id = Annotated[Nameable, Field(min_length=1)]
 Title = Annotated[str, Field(max_length=MAX_TITLE_CHARACTERS), AfterValidator(refuse_nul)]
 Storable = Annotated[Any, AfterValidator(refuse_unstorable)]
@@ -147,19 +151,19 @@ StorableObject = Annotated[dict[str, Any], AfterValidator(refuse_unstorable)]
 
 
 class Strict(BaseModel):
-    """Our own format: a field that nobody knows is an error, not a loss."""
+    """Base of shapes in the native format: unknown fields are errors, so that nothing is lost silently."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class Lenient(BaseModel):
-    """Other people's formats, which grow fields."""
+    """Base of shapes in foreign formats: unknown fields are ignored, since others add fields at any time."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
 def read_chat_message(message: Mapping[str, Any], *, place: str) -> ChatMessage:
-    """`read_message` with bounds; raises ValueError that begins with `place`."""
+    """Read a message as `read_message` does, and check its length. Raises ValueError that begins with `place`."""
     try:
         read = read_message(message)
     except MalformedMessage as err:
@@ -170,29 +174,33 @@ def read_chat_message(message: Mapping[str, Any], *, place: str) -> ChatMessage:
 
 
 def refuse_repeated_ids(messages: Iterable[ImportedMessage]) -> None:
-    """Refuse a client id that two messages of the conversation have."""
+    """Raise ValueError if two messages of the conversation have the same client id."""
     first: dict[str, int] = {}
     for position, message in enumerate(messages):
         if message.client_id and first.setdefault(message.client_id, position) != position:
             raise ValueError(f"messages[{position}].client_id is that of messages[{first[message.client_id]}]")
 
 
-def reason_of(error: ValidationError) -> str:
-    """Return the first few complaints with their places: one line of printable ASCII, without values of the file."""
+def reason_of(error: ValueError) -> str:
+    """Return why something could not be read, on one line.
+
+    Of an error of pydantic the first few complaints are named with their places: in ASCII, without values of the file.
+    """
+    if not isinstance(error, ValidationError):
+        return str(error)
     complaints = error.errors(include_url=False, include_input=False, include_context=False)
-    told = [f"{_place(each['loc'])} {_complaint(each['type'], each['msg'])}".strip() for each in complaints]
+    told = [
+        f"{_place(each['loc'])} {_COMPLAINTS.get(each['type']) or each['msg'].removeprefix('Value error, ')}".strip()
+        for each in complaints
+    ]
     more = len(told) - MAX_REASONS
     return "; ".join(told[:MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _place(location: Sequence[int | str]) -> str:
-    """`("messages", 3, "name")` as `messages[3].name`; field names of the file escaped and shortened."""
+    """Format a location such as `("messages", 3, "name")` as `messages[3].name`, with field names escaped and cut."""
     return "".join(map(_step, location)).removeprefix(".")
 
 
 def _step(part: int | str) -> str:
     return f"[{part}]" if isinstance(part, int) else f".{ascii(part[:MAX_FIELD_CHARACTERS])[1:-1]}"
-
-
-def _complaint(kind: str, message: str) -> str:
-    return _COMPLAINTS.get(kind) or message.removeprefix("Value error, ")

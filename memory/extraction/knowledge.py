@@ -1,8 +1,8 @@
-"""Knowledge extraction (X10): what a stretch of a conversation says about the world, as plain values.
+"""Knowledge extraction (X10): the input and output of extractors, and the checks of their output.
 
-An extractor is shown a chunk: new turns, some that came before them, and facts that are already known of those who are
-spoken of. It answers entities, facts, relationships and preferences, each with the turns that say so. Everything
-refers to what the extractor was shown by small numbers, never by ids: an answer cannot name what it was not shown.
+An extractor gets a chunk of a conversation: new turns, some turns before them, and known facts about the people and
+things in them. It returns entities, facts, relationships and preferences, each with the turns that state it. All of
+these refer to turns and facts by small numbers, never by ids, so that an extractor cannot name anything else.
 """
 
 import re
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from memory.extraction.grounding import Ground, fold, is_grounded, is_named, word_stems
+from memory.extraction import wording
+from memory.extraction.grounding import SpokenText, fold_text, is_grounded, is_named, word_stems
 from memory.extraction.orders import gives_orders
-from memory.extraction.wording import LONGEST_CLAIM, LONGEST_TOPIC, LONGEST_VALUE, beyond_stance, is_name, is_text
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty, Temporal
 from memory.models.links import STRUCTURAL_TYPES
@@ -22,25 +22,25 @@ from memory.providers.digests import SPOKEN_ROLES
 from memory.providers.language_models import Meter
 
 RELATIONSHIP_TYPES = ("RELATED_TO", "PART_OF", "LOCATED_IN", "WORKS_FOR", "KNOWS", "CREATED_BY", "REFERENCES")
-"""The documented ones. Others may be given; the offline rules find no others."""
+"""The documented types of relationships, the only ones that the offline rules find. Models may return others."""
 
 ENTITY_TYPES = ("person", "organization", "place", "product", "event", "animal", "work", "concept")
-"""What extractors tell apart. Clients may give any type."""
+"""The types of entities that extractors distinguish. Clients may store any type."""
 
 RELATIONSHIP_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,49}")
 
-MOST_ITEMS = 200
-"""Of each kind, in an extraction."""
-MOST_PARTS = 20
-"""Aliases of an entity; entities of a fact, and facts that it refers to."""
+MAX_EXTRACTED_ITEMS = 200
+"""Entities, facts, relationships and preferences that are kept of an extraction, of each."""
+MAX_ITEM_PARTS = 20
+"""Aliases of an entity, entities of a fact, and other facts that a fact refers to, of each."""
 PARTS = ("alias", "description")
-"""Of an entity: left out of it, and counted in `dropped`, though the entity stands."""
+"""Reasons in `dropped` that count a part of an entity, while the entity itself is kept."""
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkTurn:
-    """A turn as an extractor is shown it. `index` is its number in the conversation."""
+    """A turn as an extractor gets it. `index` is its number in the conversation."""
 
     index: int
     role: str
@@ -51,7 +51,7 @@ class ChunkTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
-    """A fact that is believed already. `number` is its name in this chunk, from 1 on."""
+    """A fact that the service already believes. `number` identifies it within the chunk, from 1."""
 
     number: int
     claim: str
@@ -59,7 +59,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The input of an extractor: `turns` are new, in order; `before` are the turns right before, for reading only."""
+    """The input of an extractor: new `turns` in order, and the turns right `before` them for context."""
 
     turns: Sequence[ChunkTurn]
     before: Sequence[ChunkTurn] = ()
@@ -67,7 +67,7 @@ class Chunk:
 
     @property
     def indexes(self) -> frozenset[int]:
-        """The turns that may be named as evidence."""
+        """The indexes of the new turns, which may be named as evidence."""
         return frozenset(turn.index for turn in self.turns)
 
 
@@ -84,9 +84,9 @@ class ExtractedEntity:
 class ExtractedFact:
     """A claim that stands alone ("Ana lives in Berlin"), about entities of this extraction, by their names.
 
-    `certainty` and `temporal` are values of `models.facts`. `contradicts` and `corrects` are numbers of known facts,
-    or of facts before this one in the extraction: the former are no longer true beside this one, the latter were
-    wrong all along, as the speaker said.
+    `certainty` and `temporal` are values of `models.facts`. `contradicts` and `corrects` are numbers of known facts, or
+    of facts before this one in the extraction. Contradicted facts cannot be true at the same time as this one.
+    Corrected facts were never true, as the speaker said.
     """
 
     number: int
@@ -103,7 +103,7 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedRelationship:
-    """A relationship between two entities of this extraction, by their names."""
+    """A relationship between two entities of this extraction, which are given by their names."""
 
     source: str
     target: str
@@ -129,8 +129,8 @@ class ExtractedPreference:
 class Extraction:
     """The result of an extraction.
 
-    `dropped` counts, by reason, items that named turns, facts or entities which they were not shown. `source` names who
-    found it: "rules", or a model.
+    `dropped` counts the items that were left out, by reason (see `check_extraction`). `source` is "rules" or the name
+    of a model.
     """
 
     source: str
@@ -142,47 +142,46 @@ class Extraction:
 
 
 class Extractor(Protocol):
-    """Finds knowledge in chunks; asks no database, may run in a thread."""
+    """Extracts knowledge from chunks. It reads no database, so that it may run in a thread."""
 
     @property
     def is_remote(self) -> bool:
-        """Return whether it waits for another machine, so that several chunks are worth requesting in parallel."""
+        """Return True if it waits for another machine, so that extracting several chunks at once saves time."""
 
     def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
-        """Extract knowledge; what comes back is checked by `checked`. Raises ProviderError."""
+        """Return the knowledge in the new turns, checked by `check_extraction`. Raises ProviderError."""
 
 
-def heard(turns: Iterable[ChunkTurn]) -> list[ChunkTurn]:
-    """Return the turns that somebody spoke, without those that give orders to machinery (`orders`).
+def spoken_turns(turns: Iterable[ChunkTurn]) -> list[ChunkTurn]:
+    """Return the turns of users and assistants, without those that contain injected instructions (see `orders`).
 
-    What prompts, tools and functions put into a conversation is a machine's word, however it reads. Orders may stand in
-    a speaker's name, too.
+    Turns of prompts, tools and functions are left out, since nobody said them. Speakers' names are checked as well.
     """
     spoken = (turn for turn in turns if turn.role in SPOKEN_ROLES)
     return [turn for turn in spoken if not (gives_orders(turn.text) or gives_orders(turn.speaker))]
 
 
-class Checking:
-    """The state of checking an extraction: what its chunk supports, and what was kept so far."""
+class ExtractionCheck:
+    """The state of `check_extraction`: what the chunk supports, and what was kept so far."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.dropped: Counter[str] = Counter()
         self._new = {turn.index: turn for turn in chunk.turns}
-        self._heard = heard([*chunk.before, *chunk.turns])
+        self._heard = spoken_turns([*chunk.before, *chunk.turns])
         self._heard_indexes = frozenset(turn.index for turn in self._heard)
-        self._ground = Ground([(turn.index, turn.speaker, turn.text) for turn in self._heard])
+        self._ground = SpokenText([(turn.index, turn.speaker, turn.text) for turn in self._heard])
         self._names: dict[str, str] = {}
         self._names_of: dict[str, tuple[str, ...]] = {}
-        self._claims = {known.number: fold(known.claim) for known in chunk.known}
+        self._claims = {known.number: fold_text(known.claim) for known in chunk.known}
 
     def keep(
         self, items: Iterable[Item], fault_of: Callable[[Item], str], key_of: Callable[[Item], Hashable]
     ) -> Iterator[Item]:
-        """Yield the items without a fault one by one: the next is examined when the effect of the last one is known."""
+        """Yield the items without a fault, lazily: a later item is checked against the ones kept before it."""
         keys: set[Hashable] = set()
         for item in items:
             key = key_of(item)
-            repeated = "duplicate" if key in keys else "many" if len(keys) == MOST_ITEMS else ""
+            repeated = "duplicate" if key in keys else "many" if len(keys) == MAX_EXTRACTED_ITEMS else ""
             if fault := fault_of(item) or repeated:
                 self.dropped[fault] += 1
                 continue
@@ -190,7 +189,7 @@ class Checking:
             yield item
 
     def keep_entities(self, entities: Iterable[ExtractedEntity]) -> tuple[ExtractedEntity, ...]:
-        tidy = (replace(entity, evidence=in_order(entity.evidence)) for entity in entities)
+        tidy = (replace(entity, evidence=sort_unique(entity.evidence)) for entity in entities)
         kept = list(self.keep(tidy, self.entity_fault, lambda entity: normalize_name(entity.name)))
         self._names = {normalize_name(entity.name): entity.name for entity in kept}
         return tuple(map(self.without_made_up_parts, kept))
@@ -198,27 +197,28 @@ class Checking:
     def entity_fault(self, entity: ExtractedEntity) -> str:
         if fault := self.evidence_fault(entity.evidence):
             return fault
-        if not (is_name(entity.name) and len(entity.description) <= LONGEST_CLAIM):
+        if not (wording.is_name(entity.name) and len(entity.description) <= wording.MAX_EXTRACTED_CLAIM_CHARACTERS):
             return "text"
         if entity.type not in ENTITY_TYPES:
             return "type"
         return "" if self._ground.names(entity.name, entity.evidence) else "ungrounded"
 
     def without_made_up_parts(self, entity: ExtractedEntity) -> ExtractedEntity:
-        """Return the entity with the aliases that are said and nobody else's, and the description if it is grounded."""
+        """Return the entity with its grounded aliases that are no other entity's, and its description if grounded."""
         aliases: dict[str, str] = {}
         for alias in entity.aliases:
             key = normalize_name(alias)
-            is_free = key not in self._names and key not in aliases and len(aliases) < MOST_PARTS
-            if is_free and is_name(alias) and self._ground.names(alias, entity.evidence):
+            is_free = key not in self._names and key not in aliases and len(aliases) < MAX_ITEM_PARTS
+            if is_free and wording.is_name(alias) and self._ground.names(alias, entity.evidence):
                 aliases[key] = alias
-        is_described = is_text(entity.description, LONGEST_CLAIM) and self.tells(entity.description, entity.evidence)
+        text = entity.description
+        is_told = self.tells(text, entity.evidence)
+        is_described = is_told and wording.is_text(text, wording.MAX_EXTRACTED_CLAIM_CHARACTERS)
         self.dropped["alias"] += len(entity.aliases) - len(aliases)
-        self.dropped["description"] += bool(entity.description) and not is_described
+        self.dropped["description"] += bool(text) and not is_described
         self._names |= dict.fromkeys(aliases, entity.name)
         self._names_of[entity.name] = (entity.name, *aliases.values())
-        description = entity.description if is_described else ""
-        return replace(entity, aliases=tuple(aliases.values()), description=description)
+        return replace(entity, aliases=tuple(aliases.values()), description=text if is_described else "")
 
     def keep_facts(self, facts: Iterable[ExtractedFact]) -> tuple[ExtractedFact, ...]:
         kept = []
@@ -226,7 +226,7 @@ class Checking:
         for fact in self.keep(
             tidy, self.fact_fault, lambda fact: (normalize_claim(fact.claim), fact.valid_from, fact.valid_to)
         ):
-            self._claims[fact.number] = fold(fact.claim)
+            self._claims[fact.number] = fold_text(fact.claim)
             kept.append(fact)
         return tuple(kept)
 
@@ -234,9 +234,9 @@ class Checking:
         return replace(
             fact,
             entities=tuple(dict.fromkeys(map(self.first_name, fact.entities))),
-            contradicts=in_order(set(fact.contradicts) - set(fact.corrects)),
-            corrects=in_order(fact.corrects),
-            evidence=in_order(fact.evidence),
+            contradicts=sort_unique(set(fact.contradicts) - set(fact.corrects)),
+            corrects=sort_unique(fact.corrects),
+            evidence=sort_unique(fact.evidence),
         )
 
     def fact_fault(self, fact: ExtractedFact) -> str:
@@ -256,14 +256,14 @@ class Checking:
         referred = (*fact.contradicts, *fact.corrects)
         if fact.number in self._claims or not all(number in self._claims for number in referred):
             return "reference"
-        if max(len(fact.entities), len(referred)) > MOST_PARTS:
+        if max(len(fact.entities), len(referred)) > MAX_ITEM_PARTS:
             return "many"
         return "" if all(self.concerns(fact, self._claims[number]) for number in referred) else "reference"
 
     def concerns(self, fact: ExtractedFact, claim: str) -> bool:
-        """Return whether an older claim is about something that the fact is about."""
+        """Return True if an older claim is about one of the fact's entities, or about the user if the fact is."""
         names = [name for entity in fact.entities for name in self._names_of[entity]]
-        names += ["user"] if is_named("user", fold(fact.claim)) else []
+        names += ["user"] if is_named("user", fold_text(fact.claim)) else []
         if not names:
             return not word_stems(fact.claim).isdisjoint(word_stems(claim))
         return any(is_named(name, claim) for name in names)
@@ -273,7 +273,7 @@ class Checking:
             relationship,
             source=self.first_name(relationship.source),
             target=self.first_name(relationship.target),
-            evidence=in_order(relationship.evidence),
+            evidence=sort_unique(relationship.evidence),
         )
 
     def relationship_fault(self, relationship: ExtractedRelationship) -> str:
@@ -290,17 +290,17 @@ class Checking:
             return "self"
         return "" if self.are_spoken_of(ends, relationship.evidence) else "ungrounded"
 
-    def tidy_preference(self, preference: ExtractedPreference) -> ExtractedPreference:
-        return replace(preference, evidence=in_order(preference.evidence))
-
     def preference_fault(self, preference: ExtractedPreference) -> str:
         if fault := self.evidence_fault(preference.evidence):
             return fault
         if not self.is_users(preference.evidence):
             return "role"
-        if not (is_text(preference.topic, LONGEST_TOPIC) and is_text(preference.value, LONGEST_VALUE)):
+        if not (
+            wording.is_text(preference.topic, wording.MAX_TOPIC_CHARACTERS)
+            and wording.is_text(preference.value, wording.MAX_PREFERENCE_CHARACTERS)
+        ):
             return "text"
-        said = [preference.topic, *beyond_stance(preference.value)]
+        said = [preference.topic, *wording.beyond_stance(preference.value)]
         if not all(self.tells(text, preference.evidence) for text in said):
             return "ungrounded"
         return "" if preference.fact is None or preference.fact in self._claims else "reference"
@@ -322,7 +322,7 @@ class Checking:
         return all(name in self._names_of for name in names)
 
     def are_spoken_of(self, entities: Iterable[str], evidence: Collection[int]) -> bool:
-        """Return whether each is called by one of its names in some turn up to the evidence."""
+        """Return True if turns up to the last one of the evidence name each entity."""
         turns = {turn.index for turn in self._heard if turn.index <= max(evidence)}
         return all(any(self._ground.names(name, turns) for name in self._names_of[entity]) for entity in entities)
 
@@ -330,13 +330,13 @@ class Checking:
         return is_grounded(claim, self._ground.stems_up_to(max(evidence)))
 
 
-def in_order(numbers: Iterable[int]) -> tuple[int, ...]:
+def sort_unique(numbers: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(set(numbers)))
 
 
 def label_fault(fact: ExtractedFact) -> str:
-    """Return what is wrong with the fact whatever the chunk says."""
-    if not is_text(fact.claim, LONGEST_CLAIM):
+    """Return what is wrong with the fact by itself, whatever the chunk says; empty if nothing."""
+    if not wording.is_text(fact.claim, wording.MAX_EXTRACTED_CLAIM_CHARACTERS):
         return "text"
     if fact.certainty not in Certainty.values:
         return "certainty"
@@ -348,32 +348,32 @@ def label_fault(fact: ExtractedFact) -> str:
     return "" if times == sorted(set(times)) else "time"
 
 
-def checked(extraction: Extraction, chunk: Chunk) -> Extraction:
-    """Return the reliable part of an extraction: only items that keep all of these rules, whoever found them.
+def check_extraction(extraction: Extraction, chunk: Chunk) -> Extraction:
+    """Return only the items of an extraction that keep all of these rules, whichever extractor found them.
 
-    An item that breaks one is dropped whole, and counted in `dropped` under the first rule that it breaks:
+    An item that breaks a rule is dropped as a whole, and counted in `dropped` under the first rule that it breaks:
 
-    - `evidence`: it names turns, all of them new ones of the chunk.
-    - `role`: they were spoken by people or agents. Preferences and corrections are the user's to tell.
-    - `order`: none of them gives orders to machinery (`orders.gives_orders`).
-    - `text`: texts say something, in the length that is kept, on one line, without control characters and tags; names
-      have a letter, and are neither an id nor an address.
-    - `type`, `certainty`, `temporal`: one of those that there are; no structural relationship.
-    - `time`: times have a zone and are of the years 2 to 9998, an end lies after its beginning.
-    - `entity`: facts and relationships name entities that are left in the extraction.
-    - `ungrounded`: entities are named in their evidence, or speak; those of facts and relationships in some turn up to
-      the evidence; claims, topics and values are told there, by their words (`grounding.is_grounded`).
-    - `self`: a relationship has two ends.
-    - `reference`: numbers of facts are new ones; what is referred to is known, or is left before in the extraction. A
-      fact refers to what concerns the same: one of its entities is named there.
-    - `duplicate`: another item of the extraction says the same.
-    - `many`: there are at most MOST_ITEMS of a kind, MOST_PARTS entities or references in a fact.
+    - `evidence`: the item names at least one turn, and only new turns of the chunk.
+    - `role`: these turns are of users or assistants; those of preferences and corrections are of users.
+    - `order`: none of them contains injected instructions (`orders.gives_orders`).
+    - `text`: texts are not empty, not too long, on one line, and without control characters and tags. Names have a
+      letter and are neither ids nor addresses.
+    - `type`, `certainty`, `temporal`: the value is an allowed one. Structural types of relationships are not allowed.
+    - `time`: times have a zone and are in the years 2 to 9998, and the end is after the beginning.
+    - `entity`: facts and relationships name entities that were kept.
+    - `ungrounded`: an entity's name occurs in its evidence or is a speaker's. For facts and relationships it may occur
+      in any turn up to the evidence. The words of claims, topics and values occur there too (`grounding.is_grounded`).
+    - `self`: the two ends of a relationship differ.
+    - `reference`: the number of a fact is new. The facts that it refers to are known, or were kept before it, and are
+      about the same: their claims name one of its entities.
+    - `duplicate`: no other item of the extraction says the same.
+    - `many`: there are at most MAX_EXTRACTED_ITEMS of each, and MAX_ITEM_PARTS entities or references in a fact.
 
-    Lists come without repetitions and evidence in order, names of facts and relationships become the entities' first
-    names. An alias that is not said, or is another's name, is left out (counted as `alias`), as is a description that
-    is not told (`description`). What has been checked comes back as it is.
+    Repetitions are removed from lists, evidence is sorted, and facts and relationships name entities by their first
+    names. An alias that occurs in no turn or is the name of another entity is left out (counted as `alias`), and so is
+    a description that is not grounded (`description`). Checking a checked extraction again changes nothing.
     """
-    checking = Checking(chunk)
+    checking = ExtractionCheck(chunk)
     entities = checking.keep_entities(extraction.entities)
     facts = checking.keep_facts(extraction.facts)
     relationships = tuple(
@@ -385,9 +385,9 @@ def checked(extraction: Extraction, chunk: Chunk) -> Extraction:
     )
     preferences = tuple(
         checking.keep(
-            map(checking.tidy_preference, extraction.preferences),
+            (replace(each, evidence=sort_unique(each.evidence)) for each in extraction.preferences),
             checking.preference_fault,
-            lambda preference: (fold(preference.topic), fold(preference.value)),
+            lambda preference: (fold_text(preference.topic), fold_text(preference.value)),
         )
     )
     return replace(

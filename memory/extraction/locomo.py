@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
 from memory.extraction.imported import (
@@ -16,17 +16,17 @@ from memory.extraction.imported import (
     ImportedMessage,
     Lenient,
     Strict,
+    Text,
     read_chat_message,
     reason_of,
     refuse_blank,
-    refuse_nul,
 )
 
 _SESSION_KEY = re.compile(r"session_([1-9][0-9]{0,4})")
 
 
 def _parse_session_time(value: object) -> datetime:
-    """LoCoMo's "1:56 pm on 8 May, 2023"; it names no zone, and is taken as UTC."""
+    """Parse a time of LoCoMo, such as "1:56 pm on 8 May, 2023". It names no zone and is taken as UTC."""
     if not isinstance(value, str):
         raise ValueError("is missing or not a text")
     try:
@@ -35,18 +35,15 @@ def _parse_session_time(value: object) -> datetime:
         raise ValueError('is no time like "1:56 pm on 8 May, 2023"') from err
 
 
-_Text = Annotated[str, AfterValidator(refuse_nul)]
-
-
 class _Turn(Lenient):
     speaker: Id
-    text: _Text
-    blip_caption: _Text | None = None
+    text: Text
+    blip_caption: Text | None = None
     dia_id: object = None
 
     @property
     def content(self) -> str:
-        """The text, and the caption of a picture behind it."""
+        """The text, followed by the caption of a shared picture."""
         shared = f"[shares {self.blip_caption}]" if self.blip_caption else ""
         return f"{self.text} {shared}".strip()
 
@@ -68,12 +65,12 @@ class _Sample(Lenient):
 
 
 def read_locomo(document: bytes | str) -> Iterator[ImportedConversation | BadLine]:
-    """Read a JSON list of LoCoMo samples: the agent is the sample, each `session_N` a conversation of its own.
+    """Read a JSON list of LoCoMo samples. Each sample becomes an agent, and each `session_N` of it a conversation.
 
-    The conversation's id is `{sample_id}-{N}`, sessions come in the order of N, every turn has its session's
-    time, its speaker's name and its `dia_id` as client id (by which evidence names it), and a caption is told as
-    `[shares …]`. Both speakers are people, so both have the role "user". A BadLine's number is the 1-based place of
-    the sample. The whole document is held at once.
+    The conversation's id is `{sample_id}-{N}`, and sessions come in the order of N. Each turn gets the time of its
+    session, the name of its speaker, and its `dia_id` as client id, by which evidence names it. A caption becomes
+    `[shares …]`. Both speakers are people, so both have the role "user". The number of a BadLine is the position of the
+    sample, from 1. The whole document is in memory at once.
     """
     try:
         raw = document.encode() if isinstance(document, str) else document
@@ -104,10 +101,8 @@ def _read_sessions(number: int, sample: _Sample) -> Iterator[ImportedConversatio
         try:
             session = _Session.model_validate(fields)
             yield _imported_session(number, sample.sample_id, session)
-        except ValidationError as err:
-            yield BadLine(number=number, reason=f"{key}: {reason_of(err)}")
         except ValueError as err:
-            yield BadLine(number=number, reason=f"{key}: {err}")
+            yield BadLine(number=number, reason=f"{key}: {reason_of(err)}")
 
 
 def _imported_session(number: int, sample_id: str, session: _Session) -> ImportedConversation:
@@ -131,7 +126,7 @@ def _imported_session(number: int, sample_id: str, session: _Session) -> Importe
 
 
 def _client_ids(turns: Sequence[_Turn]) -> list[str]:
-    """Each turn's `dia_id`; none where it is missing, no id, or another turn's already."""
+    """Return the `dia_id` of each turn; empty if it is missing, is no valid id, or repeats an earlier one."""
     ids: list[str] = []
     for turn in turns:
         told = turn.dia_id if isinstance(turn.dia_id, str) and "\x00" not in turn.dia_id else ""

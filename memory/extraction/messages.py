@@ -1,7 +1,7 @@
-"""Chat messages as clients and exports have them, and the turn that each becomes.
+"""Chat messages in the format of OpenAI's chat API, and their conversion to turns and back.
 
-A message is what OpenAI's chat API takes and answers: a role, a text or a list of parts, tool calls, a tool's result.
-What plain text cannot say stays in `payload` as it came, so that `message_of` gives back what `read_message` took.
+A message has a role, a text or a list of parts, and possibly tool calls, or the result of a tool. Everything that is
+not plain text is kept unchanged in `payload`, so that `message_of` returns the message that `read_message` took.
 """
 
 import json
@@ -12,16 +12,16 @@ from typing import Any
 from memory.models.turns import ROLES
 
 BEYOND_TEXT = ("tool_calls", "tool_call_id", "function_call", "refusal", "annotations", "audio")
-"""Fields of a chat message besides role, name and content; kept as they come, left out where they are null."""
+"""Fields of a chat message besides role, name and content. They are kept unchanged, and left out if they are null."""
 
-MOST_PARTS = 1_000
+MAX_MESSAGE_PARTS = 1_000
 EMPTY = "(empty)"
-"""The text of a tool's result, or of a model's answer, that says nothing: the log needs something to show."""
+"""The text of an empty result of a tool, or of an empty answer of a model, since a turn must have a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """`text` is what people read and searches find; `payload` what it does not say, None where it says everything."""
+    """A chat message. People read and searches find its `text`; `payload` has the rest, or is None if there is none."""
 
     role: str
     text: str
@@ -30,7 +30,7 @@ class ChatMessage:
 
 
 class MalformedMessage(ValueError):  # noqa: N818 - says what happened
-    """`field` is the one to mend; the message is a sentence without any of the text."""
+    """A message that cannot be read. `field` names the field at fault; the reason quotes nothing of the message."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(reason)
@@ -38,9 +38,9 @@ class MalformedMessage(ValueError):  # noqa: N818 - says what happened
 
 
 def read_message(message: Mapping[str, Any]) -> ChatMessage:
-    """Read a chat message (`role`, `name`, `content` and BEYOND_TEXT; other keys are not looked at).
+    """Read a chat message: `role`, `name`, `content` and the fields BEYOND_TEXT. Other keys are ignored.
 
-    Raises MalformedMessage. Types of role and name are the caller's to check.
+    The caller checks the types of role and name. Raises MalformedMessage.
     """
     role, content = message.get("role"), message.get("content")
     if role not in ROLES:
@@ -57,20 +57,20 @@ def read_message(message: Mapping[str, Any]) -> ChatMessage:
 
 
 def message_of(*, role: str, name: str, text: str, payload: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the chat message that `read_message` took: role, name, content, then the rest as it came."""
+    """Return the chat message that `read_message` took: role, name, content, then the other fields unchanged."""
     kept = dict(payload or {})
     message = {"role": role} | ({"name": name} if name else {}) | {"content": kept.pop("content", text)}
     return message | {field: kept[field] for field in BEYOND_TEXT if field in kept}
 
 
 def texts_of(content: Any) -> list[str]:
-    """Return the texts of a content: itself, or its parts' texts; a part that is no text is named by its type."""
+    """Return the texts of a content: the text itself, or the text of each part, or a part's type if it has no text."""
     if content is None:
         return []
     if isinstance(content, str):
         return [content]
-    if not isinstance(content, list) or len(content) > MOST_PARTS:
-        raise MalformedMessage("content", f"must be a text, null or a list of at most {MOST_PARTS} parts")
+    if not isinstance(content, list) or len(content) > MAX_MESSAGE_PARTS:
+        raise MalformedMessage("content", f"must be a text, null or a list of at most {MAX_MESSAGE_PARTS} parts")
     return [text_of_part(part) for part in content]
 
 
@@ -84,10 +84,10 @@ def text_of_part(part: Any) -> str:
 
 
 def format_calls(beyond: Mapping[str, Any]) -> list[str]:
-    """Each tool call as `name(arguments)`."""
+    """Format each tool call as `name(arguments)`."""
     calls = beyond.get("tool_calls", [])
-    if not isinstance(calls, list) or len(calls) > MOST_PARTS:
-        raise MalformedMessage("tool_calls", f"must be a list of at most {MOST_PARTS} calls")
+    if not isinstance(calls, list) or len(calls) > MAX_MESSAGE_PARTS:
+        raise MalformedMessage("tool_calls", f"must be a list of at most {MAX_MESSAGE_PARTS} calls")
     told = [format_call(function_of(call)) for call in calls]
     if "function_call" in beyond:
         told.append(format_call(beyond["function_call"], field="function_call"))
@@ -95,7 +95,7 @@ def format_calls(beyond: Mapping[str, Any]) -> list[str]:
 
 
 def function_of(call: Any) -> Any:
-    """Return what a tool call calls, which lies under the name of its type."""
+    """Return the function that a tool call names, which is under the key of the call's type."""
     kind = call.get("type", "function") if isinstance(call, dict) else None
     return call.get(kind) if isinstance(kind, str) else None
 
@@ -123,14 +123,14 @@ def format_audio(beyond: Mapping[str, Any]) -> str:
 
 
 def may_be_empty(role: str, content: Any, beyond: Mapping[str, Any]) -> bool:
-    """OpenAI has tools that answer nothing, and models whose answer was cut off, or is sound alone."""
+    """Return True if the message may have no text: a result of a tool, or an answer cut off or in audio alone."""
     if role == "function":
         return True
     return role in ("tool", "assistant") and (content is not None or "audio" in beyond)
 
 
 def tools_named(payloads: Sequence[Mapping[str, Any] | None]) -> list[str]:
-    """Return the tools that these messages call, each once, in order."""
+    """Return the names of the tools that these messages call, each once, in the order of their first calls."""
     names: dict[str, None] = {}
     for payload in payloads:
         beyond = payload or {}

@@ -1,9 +1,11 @@
-"""Knowledge by a language model: one question a chunk, answered in a shape, and believed as far as it was said.
+"""Knowledge extraction by a language model, with one structured answer per chunk, of which grounded items are kept.
 
-The model is shown what people and agents said and nothing else: no tools' results, no prompts, no turn that gives
-orders (`knowledge.heard`), no ids. The shape is wide on purpose: where an item of the answer breaks a rule, the item
-is dropped (`knowledge.checked`) and the others stand, for a conversation must not be able to spoil all that was said
-beside it. Only an answer that is no such JSON at all is sent back to be mended.
+The model gets only what users and assistants said: no results of tools, no prompts, no turns with injected instructions
+(`knowledge.spoken_turns`), and no ids. The schema of the answer is lenient on purpose: an item that breaks a rule is
+dropped (`knowledge.check_extraction`) and the other items are kept, so that one bad item cannot spoil a whole answer.
+Only an answer that does not fit the schema at all is sent back to be repaired.
+
+`knowledge_extractor` chooses between this extractor and the offline rules.
 """
 
 import re
@@ -26,33 +28,35 @@ from memory.extraction.knowledge import (
     ExtractedPreference,
     ExtractedRelationship,
     Extraction,
-    checked,
-    heard,
+    Extractor,
+    check_extraction,
+    spoken_turns,
 )
-from memory.extraction.wording import LONGEST_TOPIC, stands_for_speaker
+from memory.extraction.rules import RuleExtractor
+from memory.extraction.wording import MAX_TOPIC_CHARACTERS, stands_for_speaker
 from memory.models.facts import Certainty, Temporal
-from memory.providers.language_models import LanguageModel, Meter, Question
+from memory.providers.language_models import LanguageModel, Meter, Question, language_model
 from memory.providers.material import encode_line
 
 ANSWER_TOKENS = 8_000
-"""What an answer may have: a fact takes about a hundred, and smaller models refuse to be asked for more."""
-MOST_ASKED_FOR = 30
-"""Of each kind, so that answers end before their tokens do."""
+"""Tokens of an answer. A fact takes about a hundred, and smaller models refuse requests for more tokens."""
+MAX_REQUESTED_ITEMS = 30
+"""Entities, facts, relationships and preferences that the model is asked for, of each, to keep answers complete."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?")
 
 
-def one_of(values: Iterable[str]) -> Any:
-    """Return a field for one of these texts; another text does not invalidate the whole answer."""
+def enumerated_field(values: Iterable[str]) -> Any:
+    """Return a field whose schema allows these texts. Another text does not invalidate the whole answer."""
     return Field(json_schema_extra={"enum": list(values)})
 
 
 class EntityReply(BaseModel):
-    """Somebody or something that has a name."""
+    """A named person or thing."""
 
     name: str
-    type: Annotated[str, one_of(ENTITY_TYPES)]
+    type: Annotated[str, enumerated_field(ENTITY_TYPES)]
     aliases: list[str]
     description: str
     evidence: list[int]
@@ -63,8 +67,8 @@ class FactReply(BaseModel):
 
     number: int
     claim: str
-    certainty: Annotated[str, one_of(Certainty.values)]
-    temporal: Annotated[str, one_of(Temporal.values)]
+    certainty: Annotated[str, enumerated_field(Certainty.values)]
+    temporal: Annotated[str, enumerated_field(Temporal.values)]
     entities: list[str]
     valid_from: str | None
     valid_to: str | None
@@ -79,11 +83,11 @@ class RelationshipReply(BaseModel):
     source: str
     target: str
     type: str
-    certainty: Annotated[str, one_of(Certainty.values)]
+    certainty: Annotated[str, enumerated_field(Certainty.values)]
     evidence: list[int]
 
 
-class PreferenceAnswer(BaseModel):
+class PreferenceReply(BaseModel):
     """A preference of the user."""
 
     topic: str
@@ -98,11 +102,11 @@ class KnowledgeAnswer(BaseModel):
     entities: list[EntityReply]
     facts: list[FactReply]
     relationships: list[RelationshipReply]
-    preferences: list[PreferenceAnswer]
+    preferences: list[PreferenceReply]
 
 
 class ModelExtractor:
-    """Asks a language model."""
+    """Extracts knowledge by a language model."""
 
     is_remote = True
 
@@ -110,21 +114,21 @@ class ModelExtractor:
         self._model = model
 
     def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
-        """One question; none where nobody said anything. The chunk must fit the model. Raises ProviderError."""
+        """Extract knowledge by one request, or by none if nobody said anything. Raises ProviderError."""
         nothing = Extraction(source=self._model.model)
-        shown = replace(chunk, turns=heard(chunk.turns), before=heard(chunk.before))
+        shown = replace(chunk, turns=spoken_turns(chunk.turns), before=spoken_turns(chunk.before))
         if not shown.turns:
             return nothing
-        question = ask_for_knowledge(shown)
+        question = build_extraction_question(shown)
         answer = self._model.ask(question, KnowledgeAnswer, meter=meter, deadline_seconds=deadline_seconds)
-        return checked(AnswerReader(chunk).read(answer, nothing), chunk)
+        return check_extraction(AnswerReader(chunk).read(answer, nothing), chunk)
 
 
-def ask_for_knowledge(chunk: Chunk) -> Question:
-    """Return the question about a chunk, all of whose turns are shown."""
+def build_extraction_question(chunk: Chunk) -> Question:
+    """Return the request about a chunk, with all of its turns."""
     limits = {
-        "items": MOST_ASKED_FOR,
-        "topic_characters": LONGEST_TOPIC,
+        "items": MAX_REQUESTED_ITEMS,
+        "topic_characters": MAX_TOPIC_CHARACTERS,
         "entity_types": ", ".join(ENTITY_TYPES),
         "relationship_types": ", ".join(RELATIONSHIP_TYPES),
     }
@@ -142,14 +146,14 @@ def ask_for_knowledge(chunk: Chunk) -> Question:
 
 
 def next_number(chunk: Chunk) -> int:
-    """Return the number at which new facts start."""
+    """Return the first number for new facts: one more than the greatest of the known ones."""
     return max((known.number for known in chunk.known), default=0) + 1
 
 
 def format_turn(turn: ChunkTurn) -> Mapping[str, object]:
-    """Format the turn without its number: what cannot be named is no evidence.
+    """Return a turn as JSON for the prompt, without its number, so that it cannot be named as evidence.
 
-    The weekday saves models the counting.
+    The weekday is included, since models are bad at computing it.
     """
     name = {"name": turn.speaker} if turn.speaker.strip() else {}
     when = {"time": turn.timestamp.isoformat(timespec="minutes"), "weekday": turn.timestamp.strftime("%A")}
@@ -157,7 +161,7 @@ def format_turn(turn: ChunkTurn) -> Mapping[str, object]:
 
 
 class AnswerReader:
-    """Turns an answer into an extraction, unchecked but for its times: one that is none drops its fact."""
+    """Converts an answer to an unchecked extraction. Facts with a malformed time are dropped and counted."""
 
     def __init__(self, chunk: Chunk) -> None:
         self._zones = {turn.index: turn.timestamp.tzinfo for turn in chunk.turns}
@@ -175,7 +179,7 @@ class AnswerReader:
         )
 
     def read_fact(self, fact: FactReply) -> ExtractedFact | None:
-        """Read a fact; return None, and count it, if a time is malformed."""
+        """Return the fact, or None after counting it if one of its times is malformed."""
         zone = next((self._zones[index] for index in fact.evidence if index in self._zones), None)
         try:
             valid_from, valid_to = (parse_time(text, zone=zone) for text in (fact.valid_from, fact.valid_to))
@@ -184,10 +188,10 @@ class AnswerReader:
             return None
         return ExtractedFact(
             number=fact.number,
-            claim=on_one_line(fact.claim),
-            certainty=label(fact.certainty),
-            temporal=label(fact.temporal),
-            entities=tuple(on_one_line(name) for name in fact.entities if not stands_for_speaker(name)),
+            claim=join_line(fact.claim),
+            certainty=normalize_label(fact.certainty),
+            temporal=normalize_label(fact.temporal),
+            entities=tuple(join_line(name) for name in fact.entities if not stands_for_speaker(name)),
             valid_from=valid_from,
             valid_to=valid_to,
             contradicts=tuple(fact.contradicts),
@@ -197,9 +201,9 @@ class AnswerReader:
 
 
 def parse_time(text: str | None, *, zone: tzinfo | None) -> datetime | None:
-    """Parse an ISO date, which begins at midnight, or an ISO time, in the turn's zone if it has none itself.
+    """Parse an ISO date as midnight, or an ISO time. Without a zone of its own it gets that of the turn.
 
-    Raises ValueError for anything else, ISO's rarer forms too.
+    Raises ValueError for anything else, also for rarer forms of ISO 8601.
 
     >>> parse_time("2023-05-02", zone=UTC)
     datetime.datetime(2023, 5, 2, 0, 0, tzinfo=datetime.timezone.utc)
@@ -217,36 +221,42 @@ def parse_time(text: str | None, *, zone: tzinfo | None) -> datetime | None:
 
 def read_entity(entity: EntityReply) -> ExtractedEntity:
     return ExtractedEntity(
-        name=on_one_line(entity.name),
-        type=label(entity.type),
-        aliases=tuple(map(on_one_line, entity.aliases)),
-        description=on_one_line(entity.description),
+        name=join_line(entity.name),
+        type=normalize_label(entity.type),
+        aliases=tuple(map(join_line, entity.aliases)),
+        description=join_line(entity.description),
         evidence=tuple(entity.evidence),
     )
 
 
 def read_relationship(relationship: RelationshipReply) -> ExtractedRelationship:
     return ExtractedRelationship(
-        source=on_one_line(relationship.source),
-        target=on_one_line(relationship.target),
+        source=join_line(relationship.source),
+        target=join_line(relationship.target),
         type=re.sub(r"[\s-]+", "_", relationship.type.strip()).upper(),
-        certainty=label(relationship.certainty),
+        certainty=normalize_label(relationship.certainty),
         evidence=tuple(relationship.evidence),
     )
 
 
-def read_preference(preference: PreferenceAnswer) -> ExtractedPreference:
+def read_preference(preference: PreferenceReply) -> ExtractedPreference:
     return ExtractedPreference(
-        topic=on_one_line(preference.topic),
-        value=on_one_line(preference.value),
+        topic=join_line(preference.topic),
+        value=join_line(preference.value),
         fact=preference.fact,
         evidence=tuple(preference.evidence),
     )
 
 
-def on_one_line(text: str) -> str:
+def join_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def label(text: str) -> str:
+def normalize_label(text: str) -> str:
     return text.strip().lower()
+
+
+def knowledge_extractor() -> Extractor:
+    """Return the language model's extractor if EXTRACTION_MODEL is set, else the offline one."""
+    model = language_model("extraction")
+    return RuleExtractor() if model is None else ModelExtractor(model)

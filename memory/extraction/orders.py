@@ -1,24 +1,25 @@
-"""Orders: turns that talk to the machinery that reads them, instead of saying something to somebody.
+"""Injected instructions: turns that address the software that reads them instead of a person.
 
-Nothing is learnt from such a turn, and no language model is shown it. This is a sieve, not a wall: it knows the usual
-forms (orders to drop one's instructions, chat templates, tags, answers in JSON, hidden text, the same in base64 or in
-letters that only look Latin), in English above all. What comes through is still fenced in prompts, and what a model
-makes of it is held to what was said (`knowledge.checked`). A turn that merely asks to remember something is none.
+Nothing is learnt from such a turn, and no language model gets it. The check is a filter, not a guarantee: it knows the
+usual forms (orders to drop instructions, chat templates, tags, answers in JSON, hidden text, the same in base64 or in
+letters that only look Latin), mostly in English. Turns that pass are still delimited in prompts, and what a model makes
+of them is checked (`knowledge.check_extraction`). A turn that merely asks to remember something is not of this kind.
 
-To add a form, add a pattern: it is searched in text that is folded (`grounding.fold`), line by line where it says ^.
+To add a form, add a pattern to `_FORMS`, which is searched for in the folded text (`grounding.fold_text`), or to
+`_LINES`, which is searched for in each folded line.
 """
 
 import base64
 import binascii
 import re
 
-from memory.extraction.grounding import fold
+from memory.extraction.grounding import fold_text
 
 _BEFORE = r"(?:previous|prior|above|preceding|earlier|foregoing|former|initial|original|system|safety|your|hidden)"
 _RULES = r"(?:instructions?|prompts?|rules?|guidelines?|directives?|orders?|messages?|restrictions?|guardrails?)"
 _KNOWLEDGE = r"(?:facts?|entity|entities|memory|memories|relationships?|knowledge)"
 _FORMS = (
-    # drop what you were told
+    # ignore instructions
     (
         rf"\b(?:ignore|disregard|forget|override|bypass|overrule|neglect|(?:not|don't) (?:obey|follow))\b[^.!?]{{0,30}}"
         rf"\b{_BEFORE}\b[^.!?]{{0,20}}\b{_RULES}"
@@ -34,12 +35,12 @@ _FORMS = (
     ),
     r"(?:игнорир|забуд)\w*.{0,40}(?:инструкц|указан)",
     r"(?:忽略|无视|無視).{0,20}(?:指令|指示|提示)|(?:指示|命令).{0,10}無視",
-    # tell what you were told
+    # reveal instructions
     (
         r"\b(?:reveal|print|repeat|show|output|leak|dump|recite|quote|what (?:is|are|was|were))\b[^.!?]{0,30}"
         rf"\b(?:your|hidden|initial|system)\s+(?:\w+\s+)?(?:{_RULES}|configuration)"
     ),
-    # be somebody else
+    # take another role
     (
         r"\byou are (?:now|no longer)\s+(?:in\s+)?(?:an?\s+|the\s+|my\s+)?"
         r"(?:free\b|unrestricted|unfiltered|bound|jailbroken|dan\b|developer|admin|root|system|operator|extract)"
@@ -51,7 +52,7 @@ _FORMS = (
         r"\b(?:note|message|instructions?|attention) (?:to|for) (?:the |any |all )?"
         r"(?:ai|assistant|model|llm|extract\w*|memory (?:service|system|store))\b"
     ),
-    # write this down, in the words of the machinery
+    # change stored knowledge, in the words of this service
     (
         r"\b(?:delete|erase|remove|retract|reject|supersede|overwrite|invalidate|purge|wipe|drop|contradict)\b[^.!?]{0,30}"
         rf"\b(?:known|all|every|stored|existing|the user's|these|number|id)\b[^.!?]{{0,20}}\b{_KNOWLEDGE}\b"
@@ -99,28 +100,28 @@ _ORDER_LINE = re.compile("|".join(f"(?:{form})" for form in _LINES))
 _CYRILLIC, _GREEK = "аеорсухіјѕԁһӏ", "οανεικτυρ"
 _LOOKALIKES = str.maketrans(_CYRILLIC + _GREEK, "aeopcyxijsdhl" + "oaveiktup")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
-MOST_BLOBS = 50
+MAX_BASE64_BLOBS = 50
 # tag characters are unseen copies of ASCII; only flags of regions need them
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007f]+")
 _HIDDEN = re.compile("[\U000e0000-\U000e007f\u202d\u202e]")
 
 
 def gives_orders(text: str) -> bool:
-    """Return whether the text addresses the machinery that reads it. Linear in its length."""
+    """Return True if the text contains injected instructions. Takes time linear in its length."""
     return _HIDDEN.search(_FLAG.sub("", text)) is not None or _orders(text) or any(map(_orders, _decoded(text)))
 
 
 def _orders(text: str) -> bool:
-    whole = fold(text)
+    whole = fold_text(text)
     if _ORDER.search(whole) or _ORDER.search(whole.translate(_LOOKALIKES)):
         return True
-    return any(_ORDER_LINE.search(fold(line).translate(_LOOKALIKES)) for line in text.splitlines())
+    return any(_ORDER_LINE.search(fold_text(line).translate(_LOOKALIKES)) for line in text.splitlines())
 
 
 def _decoded(text: str) -> list[str]:
-    """Return the texts that it holds as base64."""
+    """Return the decoded texts of the runs of base64 in a text."""
     found = []
-    for blob in _BASE64.findall(text)[:MOST_BLOBS]:
+    for blob in _BASE64.findall(text)[:MAX_BASE64_BLOBS]:
         bare = blob.rstrip("=").translate(str.maketrans("-_", "+/"))
         try:
             found.append(base64.b64decode(bare + "=" * (-len(bare) % 4)).decode())

@@ -1,29 +1,29 @@
-"""Patterns of work: which tools were called one after the other, and what for.
+"""Patterns of work: sequences of tool calls, and the tasks that they were for.
 
-A sequence is a pattern where it has FEWEST_STEPS different calls, and MOST_STEPS calls at most: one call is no way of
-doing something, and a longer sequence is that of one afternoon. What it was for is one line of somebody's words, which
-are shown to agents later: what gives orders to the machinery, or is no plain text, is passed over.
+A sequence is a pattern if it has at least MIN_PATTERN_STEPS different tools and at most MAX_PATTERN_STEPS calls: one
+call is no way of doing something, and a longer sequence will not recur. Its task is one line in the words of a user.
+Since agents read it later, texts with injected instructions and texts that are not plain are skipped.
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from memory.extraction.grounding import fold, word_stems
+from memory.extraction.grounding import fold_text, word_stems
 from memory.extraction.orders import gives_orders
 from memory.extraction.wording import is_text
 from memory.invisible_characters import drop_invisible
 from memory.providers.sentences import split_sentences
 
-FEWEST_STEPS, MOST_STEPS = 2, 20
-LONGEST_NAME = 100
-LONGEST_TASK = 200
-"""Characters."""
-LOOKED_AT = 2_000
-"""Characters of a text that a task is taken from."""
-ALIKE_SHARE = 0.5
-"""Two tasks are alike that share so much of their words (Dice's coefficient)."""
-SHORTEST_STEM = 4
+MIN_PATTERN_STEPS, MAX_PATTERN_STEPS = 2, 20
+MAX_TOOL_NAME_CHARACTERS = 100
+MAX_TASK_CHARACTERS = 200
+"""Characters of a task, after which it is cut."""
+MAX_READ_TASK_CHARACTERS = 2_000
+"""Characters at the beginning of a text that are searched for the task."""
+MIN_TASK_LIKENESS = 0.5
+"""The `likeness` from which two tasks count as the same."""
+MIN_STEM_LETTERS = 4
 COMMON_STEMS = frozenset(
     (
         *("abou", "agai", "also", "been", "coul", "does", "from", "have", "hell", "help", "here", "into", "just"),
@@ -32,7 +32,7 @@ COMMON_STEMS = frozenset(
         *("your",),
     )
 )
-"""Of English words that tasks of all sorts have (`word_stems`)."""
+"""Stems (`word_stems`) of English words that occur in tasks of all kinds."""
 BLANKS = re.compile(r"\s+")
 
 
@@ -40,35 +40,37 @@ BLANKS = re.compile(r"\s+")
 class Trail:
     """The calls made for one purpose, in the order in which they are added.
 
-    Failed calls are left out, and a repeated call of the same tool is one step. One call more than a pattern may have
-    is all that is kept.
+    Failed calls are left out, and consecutive calls of one tool are one step. Beyond one step more than a pattern may
+    have, no step is added.
     """
 
     steps: list[str] = field(default_factory=list)
     task_types: set[str] = field(default_factory=set)
 
     def add(self, tool_name: str, *, task_type: str, success: bool | None) -> None:
-        """`success` None: nobody said."""
+        """Add a call, unless it failed. `success` None means that this is unknown."""
         if success is False:
             return
         if task_type:
             self.task_types.add(task_type)
-        if self.steps[-1:] != [tool_name] and len(self.steps) <= MOST_STEPS:
+        if self.steps[-1:] != [tool_name] and len(self.steps) <= MAX_PATTERN_STEPS:
             self.steps.append(tool_name)
 
     @property
     def is_pattern(self) -> bool:
-        return len(set(self.steps)) >= FEWEST_STEPS and len(self.steps) <= MOST_STEPS and are_plain(self.steps)
+        return (
+            len(set(self.steps)) >= MIN_PATTERN_STEPS and len(self.steps) <= MAX_PATTERN_STEPS and are_plain(self.steps)
+        )
 
     @property
     def task_type(self) -> str:
-        """Return the type of the calls, if all that have one agree."""
+        """The task type of the calls, if all that have one have the same; otherwise empty."""
         return next(iter(self.task_types)) if len(self.task_types) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """A sequence of tools, and what it was for: `task` in words, its type, or both."""
+    """A sequence of tools, and its task: `task` in words, its type, or both."""
 
     steps: tuple[str, ...]
     task: str
@@ -76,7 +78,7 @@ class Pattern:
 
     @property
     def description(self) -> str:
-        """Describe the pattern in a sentence.
+        """The pattern in a sentence.
 
         >>> Pattern(steps=("search_docs", "read_file", "send_report"), task="", task_type="").description
         'Call search_docs, then read_file, then send_report.'
@@ -85,61 +87,63 @@ class Pattern:
 
 
 def are_plain(names: Iterable[str]) -> bool:
-    """Return whether these are names of tools, rather than orders to their readers."""
+    """Return True if these are plain names of tools, without injected instructions."""
     named = list(names)
-    return all(is_text(name, LONGEST_NAME) for name in named) and not gives_orders(", ".join(named))
+    return all(is_text(name, MAX_TOOL_NAME_CHARACTERS) for name in named) and not gives_orders(", ".join(named))
 
 
 def format_task(texts: Iterable[str]) -> str:
-    """Return the purpose of a sequence in the words of the first quotable text; empty if none is."""
+    """Return the task in the words of the first of these texts that has one (`gist_of`); empty if none has."""
     return next(filter(None, map(gist_of, texts)), "")
 
 
 def gist_of(text: str) -> str:
-    r"""Return the first sentence that has words of its own, on one line of LONGEST_TASK characters at most.
+    r"""Return the first sentence with other than common words, on one line of at most MAX_TASK_CHARACTERS.
 
-    Empty for a text that gives orders anywhere in what is looked at, and for one that says nothing.
+    Empty if there is none, or if the searched part of the text contains injected instructions.
 
     >>> gist_of("Hello there!\nPlease water  the roses. They hang their heads.")
     'Please water the roses.'
     """
-    seen = text[:LOOKED_AT]
+    seen = text[:MAX_READ_TASK_CHARACTERS]
     if gives_orders(seen):
         return ""
     telling = next((each for each in split_sentences(drop_invisible(seen)) if content_stems(each)), "")
-    gist = shorten(BLANKS.sub(" ", telling))
-    return gist if is_text(gist, LONGEST_TASK) else ""
+    gist = shorten_task(BLANKS.sub(" ", telling))
+    return gist if is_text(gist, MAX_TASK_CHARACTERS) else ""
 
 
-def shorten(sentence: str) -> str:
-    """Cut a text to LONGEST_TASK characters, between words where it has any."""
-    if len(sentence) <= LONGEST_TASK:
+def shorten_task(sentence: str) -> str:
+    """Cut a text to MAX_TASK_CHARACTERS, between words if it has several."""
+    if len(sentence) <= MAX_TASK_CHARACTERS:
         return sentence
-    cut = sentence[: LONGEST_TASK - 1]
+    cut = sentence[: MAX_TASK_CHARACTERS - 1]
     whole_words = cut.rpartition(" ")[0]
     return f"{whole_words or cut}…"
 
 
 def content_stems(text: str) -> frozenset[str]:
-    """Return the stems by which a task is compared, without those of most sentences and short English words."""
+    """Return the stems by which a task is compared, without common ones and short English words."""
     stems = word_stems(text)
     return frozenset(
-        stem for stem in stems - COMMON_STEMS if len(stem) >= SHORTEST_STEM or not (stem.isascii() and stem.isalpha())
+        stem
+        for stem in stems - COMMON_STEMS
+        if len(stem) >= MIN_STEM_LETTERS or not (stem.isascii() and stem.isalpha())
     )
 
 
 def likeness(task: str, other: str) -> float:
-    """Return how much two tasks share of their words, 0 to 1: 2 |A ∩ B| / (|A| + |B|). Dice 1945."""
+    """Return the likeness of two tasks, from 0 to 1: 2 |A ∩ B| / (|A| + |B|) over their stems. Dice 1945."""
     ours, theirs = content_stems(task), content_stems(other)
     if not ours or not theirs:
-        return float(fold(task) == fold(other) != "")
+        return float(fold_text(task) == fold_text(other) != "")
     return 2 * len(ours & theirs) / (len(ours) + len(theirs))
 
 
 def task_likeness(pattern: Pattern, other: Pattern) -> float:
-    """Return how much two patterns had the same purpose, 0 to 1.
+    """Return the likeness of the tasks of two patterns, from 0 to 1.
 
-    0 if their types differ; else by their words, or by their types alone if one of them has no words.
+    It is 0 if their types differ, otherwise that of their words, or of their types alone if one has no words.
     """
     if pattern.task_type and other.task_type and pattern.task_type != other.task_type:
         return 0.0

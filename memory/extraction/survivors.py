@@ -1,8 +1,8 @@
-"""Facts that may not be lost when a text is shortened: numbers, names of things, paths, errors, and refusals.
+"""Facts that must not be lost when a text is shortened: numbers, names of things, paths, errors, and negations.
 
-What is a fact here shows by its form alone, in any language: a word with a digit, an underscore, a slash or a dot in
-it, CamelCase, ALLCAPS, a quotation. Who shortens a text has `with_survivors` put back what got lost, and is held to
-`keeps_negations`: a summary that turns "must not" into "must" is worse than none.
+A fact is recognized by its form alone, in any language: a word with a digit, an underscore, a slash or a dot inside,
+CamelCase, ALLCAPS, or a quotation. Code that shortens a text appends lost facts (`append_lost_facts`) and checks the
+result with `keeps_negations`, because a summary that turns "must not" into "must" is worse than none.
 """
 
 import re
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from memory.providers.sentences import split_sentences
 
-LONGEST_FACT = 2_000
-"""Characters of a word that is a fact; a longer one is material, not a name of something."""
+MAX_FACT_CHARACTERS = 2_000
+"""Characters that a fact may have. Longer words are data, not names of something."""
 
 _QUOTED = re.compile(
     r"""`[^`\n]{1,200}` | "[^"\n]{1,200}" | “[^”\n]{1,200}” | «[^»\n]{1,200}» | (?<!\w)'[^'\n]{1,100}'(?!\w)""",
@@ -49,50 +49,50 @@ _ERROR = re.compile(
 
 
 def facts_in(text: str) -> tuple[str, ...]:
-    """Each once, as it stands there, quotations first. A number takes the word behind it along: `500 rows`."""
+    """Return the facts of a text as written, each once, quotations first. A number includes its unit: `500 rows`."""
     found = dict.fromkeys(quoted[0] for quoted in _QUOTED.finditer(text))
     return tuple(found | dict.fromkeys(fact for word in _WORD.finditer(text) for fact in _facts_of(text, word)))
 
 
-def with_survivors(short: str, original: str) -> str:
-    """`short`, and in a line behind it what facts of `original` it lost."""
-    lost = _lost(short, original)
+def append_lost_facts(short: str, original: str) -> str:
+    """Return `short` with a line that lists the facts of `original` missing in it, if there are any."""
+    lost = _lost_facts(short, original)
     if not lost:
         return short
     told = f"{short}\nAlso: {', '.join(lost)}".lstrip("\n")
     # a quotation mark within one of them may have paired with another's
-    return "\n".join([told, *(f"Also: {fact}" for fact in _lost(told, original))])
+    return "\n".join([told, *(f"Also: {fact}" for fact in _lost_facts(told, original))])
 
 
 def has_negation(sentence: str) -> bool:
     return _NEGATION.search(sentence) is not None
 
 
-def tells_error(sentence: str) -> bool:
+def mentions_error(sentence: str) -> bool:
     return _ERROR.search(sentence) is not None
 
 
-def tells_nothing_else(short: str, original: str) -> bool:
-    """Return whether each fact in `short` stands in the original, and is denied, or is not, as it is there."""
+def adds_no_facts(short: str, original: str) -> bool:
+    """Return True if each fact of `short` is in the original too, negated or affirmed in the same way."""
     denied, stated = _by_negation(short)
     denied_before, stated_before = _by_negation(original)
     return denied <= denied_before and stated <= stated_before
 
 
 def keeps_negations(short: str, original: str) -> bool:
-    """Return whether, besides `tells_nothing_else`, each fact that the original denies is denied."""
-    return tells_nothing_else(short, original) and _by_negation(original)[0] <= _by_negation(short)[0]
+    """Return True if `adds_no_facts`, and each fact that is negated in the original is negated in `short` too."""
+    return adds_no_facts(short, original) and _by_negation(original)[0] <= _by_negation(short)[0]
 
 
-def _lost(short: str, original: str) -> list[str]:
+def _lost_facts(short: str, original: str) -> list[str]:
     kept = set(facts_in(short))
     return [fact for fact in facts_in(original) if fact not in kept]
 
 
 def _facts_of(text: str, word: re.Match[str]) -> Iterator[str]:
-    """Return the word, without the marks around it, if it is a fact."""
+    """Yield the word without the marks around it, and with its unit, if it is a fact."""
     bare = word[0].lstrip(_OPENERS).rstrip(_CLOSERS)
-    if not bare or len(bare) > LONGEST_FACT or not _is_fact(bare):
+    if not bare or len(bare) > MAX_FACT_CHARACTERS or not _is_fact(bare):
         return
     is_amount = word[0].endswith(bare) and _AMOUNT.fullmatch(bare)
     unit = _UNIT.match(text, word.end()) if is_amount else None
@@ -100,14 +100,14 @@ def _facts_of(text: str, word: re.Match[str]) -> Iterator[str]:
 
 
 def _is_fact(word: str) -> bool:
-    if any(character.isdigit() for character in word) or _TELLING.search(word[:LONGEST_FACT]):
+    if any(character.isdigit() for character in word) or _TELLING.search(word[:MAX_FACT_CHARACTERS]):
         return True
     is_capital = word.isupper() and word != "OK" and _CAPITALS.fullmatch(word) is not None
     return is_capital or _DATE_WORD.fullmatch(word) is not None
 
 
 def _by_negation(text: str) -> tuple[set[str], set[str]]:
-    """Return the words that are facts, of sentences that deny something and of those that do not."""
+    """Return the words that are facts in sentences with a negation, and those in sentences without."""
     denied: set[str] = set()
     stated: set[str] = set()
     for sentence in split_sentences(text):

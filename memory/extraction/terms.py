@@ -53,7 +53,7 @@ def stem_word(word: str) -> str:
 
 
 def specific_terms(text: str) -> frozenset[str]:
-    """Return what a text names that nothing else stands for: numbers, identifiers, paths, versions, sums, codes."""
+    """Return the specific terms of a text in lower case: numbers, identifiers, paths, versions, sums, codes."""
     quoted = _QUOTED.findall(text)
     words = (match.group()[:MAX_SPECIFIC_CHARACTERS] for match in _UNBROKEN.finditer(_QUOTED.sub(" ", text)))
     found = [*quoted, *(each for word in words for each in ([word] if _DIGIT.search(word) else _SIGNED.findall(word)))]

@@ -1,4 +1,4 @@
-"""Slots of structured turns (E2, E3): as dataclasses, and as the texts that are searched and quoted."""
+"""Slots of structured turns (E2, E3) as dataclasses, which format the texts that are searched and quoted."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from memory.reasoning import Provenance, ReasoningTier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A decision, a rejected option, or a blocker, with why where that was said."""
+    """A decision, a rejected option or a blocker, with the reason if one was given."""
 
     what: str
     why: str = ""
@@ -21,7 +21,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rationale:
-    """A reasoning in the documented shape: what was decided, what was not, what is in the way."""
+    """A reasoning in the documented shape: decisions, rejected options and blockers."""
 
     decisions: Sequence[Point] = ()
     rejected: Sequence[Point] = ()
@@ -32,12 +32,12 @@ class Rationale:
         return not (self.decisions or self.rejected or self.blockers)
 
     def format(self) -> str:
-        """Return a line for each point, prefixed with what it is."""
+        """Return one line per point, prefixed by its type."""
         labels = (("Decided", self.decisions), ("Rejected", self.rejected), ("Blocked by", self.blockers))
         return "\n".join(f"{label}: {point.format()}" for label, points in labels for point in points)
 
     def summarize(self) -> str:
-        """Why the turn moved in one direction, in a line: what was decided, else what is in the way."""
+        """Return the decisions in one line, or the blockers if there are none; empty without both."""
         points = self.decisions or self.blockers
         label = "Decided" if self.decisions else "Blocked by"
         return f"{label}: {'; '.join(point.format() for point in points)}" if points else ""
@@ -56,7 +56,7 @@ POINTS = ("decisions", "rejected", "blockers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool that a turn called: what went in, what came out, what went wrong."""
+    """A call of a tool, with its arguments, and its result or error."""
 
     tool: str
     arguments: Any = None
@@ -64,7 +64,7 @@ class Call:
     error: str = ""
 
     def format(self) -> str:
-        """`tool(arguments) -> result`, or `!! error`, whole."""
+        """Return `tool(arguments) -> result`, or `tool(arguments) !! error`, uncut."""
         came = f" !! {self.error}" if self.error else ""
         came += f" -> {format_value(self.result)}" if self.result is not None else ""
         return f"{self.tool}({'' if self.arguments is None else format_value(self.arguments)}){came}"
@@ -89,12 +89,12 @@ class Observation:
 class Reasoning:
     """The reason why the turn went as it did.
 
-    `tier` is the deepest that is given here; shallower ones may stand beside it. A RAW_TRACE has a `trace`, a
-    STRUCTURED_RATIONALE a `rationale`, a DECISION_SUMMARY a `summary`.
+    `tier` is the deepest tier that it contains, maybe besides shallower ones. The tier RAW_TRACE has a `trace`,
+    STRUCTURED_RATIONALE a `rationale`, and DECISION_SUMMARY a `summary`.
     """
 
     tier: ReasoningTier
-    # out of whatever prints it
+    # logs and error messages must not contain it
     trace: str = field(default="", repr=False)
     rationale: Rationale = field(default_factory=Rationale)
     summary: str = ""
@@ -115,7 +115,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of an action: `status` is open, succeeded or failed."""
+    """The result of an action. `status` is open, succeeded or failed."""
 
     status: str
     text: str = ""
@@ -127,7 +127,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """The present ones of a turn's four slots."""
+    """The four slots of a turn; None for those that it lacks."""
 
     observation: Observation | None = None
     reasoning: Reasoning | None = None

@@ -1,16 +1,16 @@
-"""Forms of names, claims and preferences, whatever they say."""
+"""Checks of the form of names, claims and preferences, independent of their meaning."""
 
 import re
 
-from memory.extraction.grounding import fold
+from memory.extraction.grounding import fold_text
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS
 
-LONGEST_CLAIM = 2_000
-"""Characters of a claim; of a description, too."""
-LONGEST_TOPIC = 100
-LONGEST_VALUE = 500
+MAX_EXTRACTED_CLAIM_CHARACTERS = 2_000
+"""Characters that a claim or a description may have."""
+MAX_TOPIC_CHARACTERS = 100
+MAX_PREFERENCE_CHARACTERS = 500
 
-# what ends lines, or turns text around, or is not there to be seen; and tags
+# line ends, control characters, characters that reverse text or are invisible, and tags
 _NO_TEXT = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff\\U000e0000-\\U000e007f]|<[/!?a-zA-Z]"
 )
@@ -33,31 +33,31 @@ _STANCES = frozenset(
 
 
 def is_text(text: str, longest: int) -> bool:
-    """Return whether it says something on one line, within so many characters, without control characters and tags."""
+    """Return True for a text that is not blank, on one line, within the length, without control characters and tags."""
     return 0 < len(text.strip()) <= len(text) <= longest and not _NO_TEXT.search(text)
 
 
 def is_name(name: str) -> bool:
-    """Return whether it can be the name of something: it has a letter, and is no id, address or placeholder."""
+    """Return True if it can be a name: it has a letter, and is no id, address or stand-in such as "they"."""
     has_letter = any(map(str.isalpha, name))
     return (
         is_text(name, MAX_ENTITY_NAME_CHARACTERS)
         and has_letter
         and not _NO_NAME.search(name)
-        and fold(name) not in _STAND_INS
+        and fold_text(name) not in _STAND_INS
     )
 
 
 def stands_for_speaker(name: str) -> bool:
-    """Return whether somebody speaks, or is spoken to, under this name because none is known."""
-    return fold(name) in _FOR_SPEAKERS
+    """Return True for a word that stands for a speaker without a known name, such as "the user"."""
+    return fold_text(name) in _FOR_SPEAKERS
 
 
 def beyond_stance(value: str) -> list[str]:
-    """Return what a preference says besides liking and disliking: nothing, or one text.
+    """Return what a preference says besides liking or disliking, as a list of one text or none.
 
     >>> beyond_stance("likes"), beyond_stance("prefers it cold")
     ([], ['cold'])
     """
-    words = " ".join(word for word in fold(value).split() if word not in _STANCES)
+    words = " ".join(word for word in fold_text(value).split() if word not in _STANCES)
     return [words] if words else []

@@ -1,8 +1,8 @@
 """Kinds of sentences about work: decisions, rejections, blockers, constraints, next steps.
 
-For runtimes that record no slots, and for texts that are compressed. By rules for plain English: they know the usual
-forms of such sentences, not their meaning. Each sentence is one note at most, of the first kind whose form it has; what
-it says stands there word for word.
+They serve runtimes that record no slots, and the compression of texts. The rules are for plain English and know the
+usual forms of such sentences, not their meaning. A sentence is one note at most, of the first kind whose form it has,
+and is quoted word for word.
 """
 
 import re
@@ -10,17 +10,69 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memory.extraction.polarity import is_denied, is_left_open
 from memory.providers.sentences import is_question, split_sentences
 
-LONGEST_TEXT = 20_000
-"""Characters that are looked at: of a longer text the first half of these, and the last half."""
-LONGEST_SENTENCE = 600
-"""Characters; of a longer one no more is looked at, or told."""
+MAX_CLAUSE_CHARACTERS = 160
+"""Characters before a word that are searched for a negation."""
+
+_CLAUSE_ENDS = re.compile(
+    r"[;:!?()–—]|[.,](?=\s)|\s-\s|\b(?:but|and|because|since|so|while|although|though|yet\ (?!to\b)(?=\w+\ \w+ed\b))\b",
+    re.IGNORECASE | re.VERBOSE,
+)
+# words that may be between a negation and the word that it negates
+_LIGHT = (
+    "be|been|being|is|are|was|were|have|has|had|having|do|does|did|get|gets|got|will|would|can|could|should|yet|ever|"
+    "even|really|quite|fully|entirely|actually|properly|successfully|completely|all|any|a|an|the|more|other|further|"
+    "new|such|find|found|see|seen|show|shows|showed|report|reported|give|gave|of|them|it|this|that|these|those|to|we|"
+    "i|they|you|think|so|far|with|on|in|for|at|single"
+)
+_DENIED = re.compile(
+    rf"(?:\b(?:not(?!\ (?:only|just|merely)\b)|cannot|never|hardly|without|yet\ to|no|nor|zero|0)|n't)"
+    rf"(?:\ (?:{_LIGHT})\b)*\ *$",
+    re.IGNORECASE,
+)
+_DENYING_SUBJECT = re.compile(
+    r"^\W*(?:(?:so|then|still|well|sadly|unfortunately|today)\s+)*"
+    r"(?:no(?!\ (?:doubt|wonder|problem|idea|matter)\b)|none|neither|nothing|nobody|not\ (?:one|a\ single))\b",
+    re.IGNORECASE,
+)
+_COUNTED_NONE = re.compile(r"\w*\s*[:=]\s*(?:0|none|no|zero)\b(?!\.\d)", re.IGNORECASE)
+_LEFT_OPEN = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|did|do|does)(?:\ not|n't)(?:\ yet)?[.!]?$|\bnot\ yet[.!]?$", re.IGNORECASE
+)
+
+
+def is_denied(sentence: str, match: re.Match[str]) -> bool:
+    """Return True if the matched words are negated in the sentence, as in "was never deployed" or "no errors".
+
+    The check follows the forms of English and looks at one clause. A word is negated by a negation right before it,
+    with only light words such as "be" between them, or by a subject such as "nobody" or "nothing".
+    """
+    if _COUNTED_NONE.match(sentence, match.end()):
+        return True
+    before = clause_before(sentence, match.start())
+    return _DENIED.search(before) is not None or _DENYING_SUBJECT.match(before) is not None
+
+
+def clause_before(sentence: str, end: int) -> str:
+    before = sentence[max(0, end - MAX_CLAUSE_CHARACTERS) : end]
+    ends = [boundary.end() for boundary in _CLAUSE_ENDS.finditer(before)]
+    return before[ends[-1] if ends else 0 :]
+
+
+def is_left_open(sentence: str) -> bool:
+    """Return True if the sentence ends with something not done yet, as "3 hosts are done, 6 are not."."""
+    return _LEFT_OPEN.search(sentence.rstrip()) is not None
+
+
+MAX_NOTED_CHARACTERS = 20_000
+"""Characters of a text that are searched. Of a longer text these are half from the beginning, half from the end."""
+MAX_SENTENCE_CHARACTERS = 600
+"""Characters after which a sentence is cut."""
 
 
 class NoteKind(StrEnum):
-    """The meaning of a sentence for work that goes on."""
+    """The meaning of a sentence for somebody who continues the work."""
 
     CORRECTION = "correction"
     QUESTION_OPEN = "question_open"
@@ -35,7 +87,7 @@ class NoteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A sentence of work, as it was said."""
+    """A sentence about work, as it was said."""
 
     kind: NoteKind
     text: str
@@ -82,7 +134,7 @@ _DECISION = r"""
     | \b(?:i'd|i\ would|we'd)\ (?:rather|prefer)\b | \b(?:instead\ of|rather\ than|in\ favou?r\ of|in\ place\ of)\b
     | \bdo\ it\ (?:that|this)\ way\b | \w\ it\ is[.!]?$ | \breplac(?:es|ed|ing)\b
 """
-# what is a rule only where somebody binds others by it: "approve" alone is what somebody does
+# words that make a rule only together: "approve" alone is something that somebody does
 _BINDS = r"(?:must|should|shall|may|can|needs?|ha(?:s|ve)\ to|without|only|not|no|never|before|until|unless|ask|want)"
 _BOUND = r"(?:approv(?:e|es|al)|permission|(?<![.\w])policy|sign(?:s|ed)?[- ]?off|up\ to\ (?:[€$£]\s?)?\d+)"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
@@ -107,7 +159,7 @@ _CONSTRAINT = rf"""
     | \bask\ (?:me|him|her|us|them)\b | \bonly\b.{{0,40}}\b(?:can|may|should|allowed)\b | \bcannot\ exceed\b
     | (?:^|[,;:–—-]\s|\b(?:and|but|so|that)\s)(?:nobody|no\ one)\ (?!(?:knows?|is|was|has|had|else|seems?|\w+ed)\b)\w+
 """
-# a limit that was run into is an error, so what only names one comes after these
+# a limit that was exceeded is an error, so sentences that only name a limit are matched after errors
 _LIMIT = r"\b(?:budget|deadline|limit|ceiling|quota)\b"
 _ERROR = r"""
     (?<!%\ )\berrors?\b(?!\ (?:rates?|budgets?)|-free)
@@ -127,7 +179,7 @@ _NEXT_STEP = r"""
     | \b(?:i'll|i\ will|we'll|we\ will|i'm\ going\ to)\b | \b(?:pick\ (?:it|this|up)|continue|resume|carry\ on)\b
     | ^then\b | \bonce\ (?:that|the|it|this|we)\b | \bneed(?:s)?\ to\b | \bshould\ (?:be|do|now|next|then)\b
 """
-# what came to an end, and what was only found out
+# results that end something, and results that were only found out
 _DEED = r"""
     \b(?:finished|done|pass(?:ed|es)|deployed|complet(?:ed|e)|merged|fixed|shipped|succeeded|confirmed|verified)\b
     | \b(?:(?<!\bi\ )(?<!\bwe\ )found|root\ cause|turn(?:s|ed)\ out|rolled\ (?:back|out)|migrated|restored|created)\b
@@ -152,19 +204,19 @@ FORMS: Sequence[tuple[NoteKind, re.Pattern[str]]] = [
         (NoteKind.RESULT, _RESULT),
     )
 ]
-"""In the order in which they are tried: what is taken back first, what was merely done last."""
+"""Patterns in the order in which they are tried, from corrections to mere results."""
 _RESULT_FORM = dict(FORMS)[NoteKind.RESULT]
 _DEED_FORM, _FINDING_FORM = (re.compile(form, re.IGNORECASE | re.VERBOSE) for form in (_DEED, _FINDING))
 DENIABLE = frozenset(NoteKind) - {NoteKind.CORRECTION, NoteKind.CONSTRAINT}
-"""Of rules and corrections a "not" is a part."""
+"""Kinds that a negation cancels. In constraints and corrections a "not" is part of the form."""
 DENIED = frozenset({NoteKind.DECISION, NoteKind.ERROR, NoteKind.NEXT_STEP, NoteKind.RESULT})
-"""What a denial of these says is known."""
+"""Kinds whose negation has a meaning of its own (`kind_of_denied`)."""
 _SUPPOSED = re.compile(r"[^.,;:]{0,80}\b(?:should|must|would|might|shall|will|if|unless)\b", re.IGNORECASE)
-"""What should be, or may come, is no report."""
+"""A sentence about what should or may happen reports no outcome."""
 _STILL_OPEN = re.compile(r"\b(?:is|are|be|been|yet|still|isn't|aren't)\b", re.IGNORECASE)
-"""What is not so now, may be yet; what was not so, failed."""
+"""Present forms: what "is not" done is still open, while what "was not" done has failed."""
 _CALL = re.compile(r"\s*[\w.:-]{1,100}\(.*?\)\s*(?P<end>->|!!|$)\s*(?P<gave>.*)", re.DOTALL)
-"""How a call is told: the tool, its arguments, and what it gave, or how it failed."""
+"""The format of a call (`turn_slots.Call.format`): tool, arguments, and result or error."""
 
 # what people begin an instruction with
 _VERBS = (
@@ -196,7 +248,7 @@ _SIGN = str.maketrans({"’": "'", "‘": "'"})
 
 
 def find_notes(text: str) -> list[Note]:
-    """Return the notes of a text in order, in linear time; of a long text the middle is left out.
+    """Return the notes of a text in order, without the middle of a long text. Takes linear time.
 
     >>> [note.kind.value for note in find_notes("We go with MIT. No idea. It can't ship until Ana signs.")]
     ['decision', 'blocker']
@@ -206,39 +258,39 @@ def find_notes(text: str) -> list[Note]:
 
 
 def work_sentences(text: str) -> list[str]:
-    """Return the examined sentences of a text, each on one line and without its opener ("Okay, …")."""
-    return [bare for sentence in split_sentences(shortened(text)) if (bare := bare_sentence(sentence))]
+    """Return the sentences of a text that are searched, each on one line and without an opener such as "Okay, "."""
+    return [bare for sentence in split_sentences(drop_middle(text)) if (bare := strip_opener(sentence))]
 
 
-def shortened(text: str) -> str:
-    if len(text) <= LONGEST_TEXT:
+def drop_middle(text: str) -> str:
+    if len(text) <= MAX_NOTED_CHARACTERS:
         return text
-    return f"{text[: LONGEST_TEXT // 2]}\n{text[-LONGEST_TEXT // 2 :]}"
+    return f"{text[: MAX_NOTED_CHARACTERS // 2]}\n{text[-MAX_NOTED_CHARACTERS // 2 :]}"
 
 
-def bare_sentence(sentence: str) -> str:
+def strip_opener(sentence: str) -> str:
     opener = _OPENERS.match(sentence)
     # a sentence that is nothing but an opener says nothing
     bare = sentence[opener.end() :] if opener else sentence
-    return " ".join(bare[:LONGEST_SENTENCE].split())
+    return " ".join(bare[:MAX_SENTENCE_CHARACTERS].split())
 
 
 def is_instruction(sentence: str) -> bool:
-    """Return whether it has the form of an instruction: "Use the old one", "no new packages".
+    """Return True for the form of an instruction, as "Use the old one" or "no new packages".
 
-    Useful only if the speaker is known: what tools print has the same form.
+    Ask this only about what people said, since outputs of tools have the same form.
     """
-    return not is_question(sentence) and _INSTRUCTION.search(sentence[:LONGEST_SENTENCE]) is not None
+    return not is_question(sentence) and _INSTRUCTION.search(sentence[:MAX_SENTENCE_CHARACTERS]) is not None
 
 
-def leans_on_former(sentence: str) -> bool:
-    """Return whether only the sentence before says what it is about: "It waits.", "No reply so far."."""
+def depends_on_previous(sentence: str) -> bool:
+    """Return True if only the sentence before says what it is about, as "It waits." or "No reply so far."."""
     return _LEANS.match(sentence.translate(_SIGN)) is not None
 
 
 def kind_of(sentence: str) -> NoteKind | None:
-    """Return the kind of one sentence; None if it has none. The output of a call may be a result or an error."""
-    plain = sentence[:LONGEST_SENTENCE].translate(_SIGN)
+    """Return the kind of one sentence, or None. A call of a tool may be a result or an error."""
+    plain = sentence[:MAX_SENTENCE_CHARACTERS].translate(_SIGN)
     if (call := _CALL.fullmatch(plain)) is not None:
         return kind_of_call(call)
     if is_question(sentence):
@@ -260,9 +312,10 @@ def kind_of_call(call: re.Match[str]) -> NoteKind | None:
 
 
 def kind_of_denied(kind: NoteKind, plain: str) -> NoteKind | None:
-    """Return the kind of a sentence that denies something.
+    """Return the kind of a sentence that negates its `kind`.
 
-    No error is a result; what was not decided or need not be done is nothing; what did not occur is open or failed.
+    No error is a result. A negated decision is nothing. A negated next step is a result if it reports one. A negated
+    result is a next step or an error, depending on the tense.
     """
     if kind == NoteKind.RESULT:
         return NoteKind.NEXT_STEP if _STILL_OPEN.search(plain) else NoteKind.ERROR
@@ -273,19 +326,19 @@ def kind_of_denied(kind: NoteKind, plain: str) -> NoteKind | None:
 
 
 def status_of(sentence: str) -> str:
-    """Return how what a sentence reports ended: succeeded, failed or open; empty if it does not say."""
+    """Return the outcome that a sentence reports: succeeded, failed or open; empty if it reports none."""
     kind = kind_of(sentence)
     if _SUPPOSED.match(sentence):
         return ""
     if kind == NoteKind.NEXT_STEP:
-        return "open" if tells_undone(sentence) else ""
+        return "open" if reports_undone(sentence) else ""
     if kind == NoteKind.RESULT:
         is_finding = _FINDING_FORM.search(sentence) is not None and _DEED_FORM.search(sentence) is None
         return "" if is_finding else "succeeded"
     return "failed" if kind == NoteKind.ERROR else ""
 
 
-def tells_undone(sentence: str) -> bool:
-    """Return whether it denies something that would be a result."""
-    plain = sentence[:LONGEST_SENTENCE].translate(_SIGN)
+def reports_undone(sentence: str) -> bool:
+    """Return True if it says that something is not done, which would be a result."""
+    plain = sentence[:MAX_SENTENCE_CHARACTERS].translate(_SIGN)
     return is_left_open(plain) or any(is_denied(plain, match) for match in _RESULT_FORM.finditer(plain))

@@ -1,6 +1,6 @@
-"""Episodes rewritten after a goal or an artifact that they name was renamed or deleted.
+"""Updates of work episodes after a goal or an artifact that they name was renamed or deleted.
 
-Their lines about other things stay as they are.
+Lines about other things are not changed.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,24 +9,24 @@ from typing import Any
 from memory.extraction.work_stories import LABELS, one_line
 
 NAMING = ("goal", "produced")
-"""What an episode's data and its lines repeat of others."""
+"""Fields of an episode's data, and labels of its lines, that name goals and artifacts."""
 
 NOTHING_LEFT = "(taken out)"
-"""The text of an episode that told nothing else."""
+"""The text of an episode of which nothing is left."""
 
 Renaming = Callable[[str, str], str]
-"""What to tell for a thing of NAMING, by which it is and how it was told; empty to leave it out."""
+"""Returns the new text for a field of NAMING and its current text; empty to remove it."""
 
 
 def format_product(title: str, uri: str) -> str:
-    """Format an artifact as episodes name it."""
+    """Return the text by which episodes name an artifact."""
     return one_line(f"{title} ({uri})" if title else uri)
 
 
 def is_product_of(told: str, uri: str) -> bool:
-    """Return whether a product was recorded under this path or URI, whatever its title.
+    """Return True if the text names an artifact of this path or URI, whatever its title.
 
-    >>> is_told_of("The plan (docs/plan.md)", "docs/plan.md"), is_told_of("old/docs/plan.md", "docs/plan.md")
+    >>> is_product_of("The plan (docs/plan.md)", "docs/plan.md"), is_product_of("old/docs/plan.md", "docs/plan.md")
     (True, False)
     """
     name = one_line(uri)
@@ -34,7 +34,7 @@ def is_product_of(told: str, uri: str) -> bool:
 
 
 def rewrite_episode(text: str, data: Mapping[str, Any], renaming: Renaming) -> tuple[str, dict[str, Any]]:
-    """Text and data of an episode with other names in them."""
+    """Return the text and data of an episode after renaming."""
     lines = [told for line in text.split("\n") if (told := rewrite_line(line, renaming)) is not None]
     return "\n".join(lines).strip() or NOTHING_LEFT, {
         key: rewrite_item(key, value, renaming) for key, value in data.items()

@@ -1,7 +1,7 @@
-"""The outcome of adjacent turns of one goal (E5): net decisions, retractions, actions, and how it ended.
+"""Data and texts of work episodes (E5): decisions that hold, retractions, actions and the outcome of adjacent turns.
 
-Points of rationales come first; what else is told is found by the forms of sentences (`work_notes`). Everything stands
-as somebody wrote it. A decision that a later turn takes back is a correction, and no decision any more.
+Points of rationales come first; further ones are found by the forms of sentences (`work_notes`). Everything is quoted
+as somebody wrote it. A decision that a later turn retracts is listed as a correction instead.
 """
 
 import re
@@ -18,26 +18,26 @@ from memory.extraction.work_notes import NoteKind, find_notes, kind_of, work_sen
 from memory.providers.sentences import tokenize
 from memory.tokens import estimate_tokens
 
-MOST_STEPS = 30
+MAX_EPISODE_STEPS = 30
 """Records that one episode merges."""
-MOST_ITEMS = 30
-"""Of each list but decisions, corrections, and what was produced: the latest,"""
-MOST_TOKENS = 100
-"""as far as they have no more of these."""
-MOST_COMPARED = 20
-"""Points of one turn that are compared with what was decided before."""
+MAX_LIST_ITEMS = 30
+"""Items of each list, the latest ones. Decisions, corrections and products are not limited."""
+MAX_LIST_TOKENS = 100
+"""Tokens of the items of such a list together."""
+MAX_COMPARED_POINTS = 20
+"""Points of one turn that are compared with earlier decisions."""
 SHARE_OF_ESSENTIALS = 0.75
-"""Of an episode's tokens, what decisions and outcomes may take before another episode begins."""
-LEAST_TOKENS_OF_A_DEED = 10
-SHARED_WORDS = 0.6
-"""A later point that shares so many of a decision's words is about the same."""
-SHARED_WORDS_OF_OPPOSITES = 0.8
-"""And one that only denies what the other does not."""
-LEAST_SHARED = 2
+"""Share of an episode's tokens that decisions and outcomes may take before another episode begins."""
+MIN_ACTION_TOKENS = 10
+SAME_MATTER_SHARE = 0.6
+"""Share of words that a point must have in common with a decision to be about the same matter."""
+OPPOSITE_MATTER_SHARE = 0.8
+"""The same for a point that differs from the decision by a negation."""
+MIN_COMMON_WORDS = 2
 FOUND = frozenset({NoteKind.ERROR, NoteKind.RESULT})
-"""What is found in what was perceived; other sentences as far as they name something."""
+"""Kinds of sentences of an observation that are findings. Other sentences are if they contain facts."""
 UNSETTLED = frozenset({NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN, NoteKind.ERROR})
-"""What a sentence of an outcome is that settles nothing."""
+"""Kinds of sentences of an outcome that resolve nothing."""
 
 LABELS = {
     "goal": "Goal",
@@ -53,13 +53,13 @@ LABELS = {
     "open_ends": "Open",
     "tools": "Tools",
 }
-"""What the lines of an episode's text begin with, by what they tell, in this order."""
+"""Labels of the lines of an episode's text, by field of its data, in the order of the text."""
 ARCHIVED = ("goal", "decisions", "produced", "outcome", "corrections", "open_ends")
-"""What is left of an archived episode, beside the outcomes of steps that did not succeed."""
+"""Fields that an archived episode keeps, besides the outcomes of steps that did not succeed."""
 FAILED = "Failed"
 SUCCEEDED = "succeeded"
 
-_TAKES_BACK = re.compile(
+_RETRACTS = re.compile(
     r"\b(?:instead|no longer|rather than|revert(?:ed|ing)?|undo(?:ne|ing)?|undid|roll(?:ed|ing)? back|cancel\w*"
     r"|withdr[ae]w\w*|abandon\w*|drop(?:ped)?|stop(?:ped)?|wrong|mistake|scrap(?:ped)?"
     r"|changed? (?:my|our|the) (?:mind|plan))\b",
@@ -77,9 +77,9 @@ _SMALL_WORDS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One record, as far as the policy allows.
+    """One record, without reasoning that the account's tier does not allow.
 
-    `points` are those of its rationale; without one, `summary` says why.
+    `points` are those of its rationale. `summary` is the reason in short, for records without a rationale.
     """
 
     number: int
@@ -101,24 +101,24 @@ class Step:
 
     @property
     def decisions(self) -> list[str]:
-        """Return what was decided in it, with reasons."""
+        """The decisions of the step, with reasons."""
         told = format_points(self.points.decisions) or [one_line(self.summary).removeprefix("Decided: ")]
-        return unlike([*told, *self.notes.get(NoteKind.DECISION, ())])
+        return drop_repeated_texts([*told, *self.notes.get(NoteKind.DECISION, ())])
 
     @property
     def rejected(self) -> list[str]:
-        return unlike([*format_points(self.points.rejected), *self.notes.get(NoteKind.REJECTION, ())])
+        return drop_repeated_texts([*format_points(self.points.rejected), *self.notes.get(NoteKind.REJECTION, ())])
 
     @cached_property
     def findings(self) -> Sequence[str]:
-        """Return the observations that went wrong, were discoveries, or name something."""
+        """The sentences of the observation that report an error or a result, or contain facts."""
         kinds = {text: kind_of(text) for text in work_sentences(self.observation)}
         return [text for text, kind in kinds.items() if kind in FOUND or (kind is None and facts_in(text))]
 
     @cached_property
     def settled(self) -> Sequence[frozenset[str]]:
-        """The words of each thing that it brought to an end."""
-        told = work_sentences(self.outcome)[:MOST_COMPARED] if self.status == SUCCEEDED else []
+        """The words of each sentence of a successful outcome that may resolve something open."""
+        told = work_sentences(self.outcome)[:MAX_COMPARED_POINTS] if self.status == SUCCEEDED else []
         return [words_of(text) for text in told if kind_of(text) not in UNSETTLED]
 
     @property
@@ -128,7 +128,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkStory:
-    """Adjacent steps of one goal, and what they produced, by name."""
+    """Adjacent steps of one goal, with the names of the artifacts that they produced."""
 
     goal: str
     steps: Sequence[Step]
@@ -136,7 +136,7 @@ class WorkStory:
 
 
 def one_line(text: str) -> str:
-    """Put a text on one line, so that none of its lines passes for one of ours."""
+    """Return a text on one line, so that none of its lines looks like a line of the episode."""
     return " ".join(text.split())
 
 
@@ -144,25 +144,25 @@ def format_points(points: Iterable[Point]) -> list[str]:
     return [one_line(point.format()) for point in points]
 
 
-def unlike(texts: Iterable[str]) -> list[str]:
-    """Each once, where it came last; what another one says with more words around it is left out."""
+def drop_repeated_texts(texts: Iterable[str]) -> list[str]:
+    """Return each text once, at its last position. A text whose words another one contains is left out."""
     told: dict[str, str] = {}
     for text in texts:
         key = " ".join(tokenize(text))
-        others = (other for other in list(told.items())[-MOST_COMPARED:] if other[0] != key)
+        others = (other for other in list(told.items())[-MAX_COMPARED_POINTS:] if other[0] != key)
         if key and not any(key in other and has_negation(text) == has_negation(said) for other, said in others):
             told.pop(key, None)
             told[key] = text
     return list(told.values())
 
 
-def cut_steps(steps: Sequence[Step], *, max_tokens: int) -> Iterator[Sequence[Step]]:
-    """Split the steps into segments whose decisions and outcomes leave room for actions; at least one step each."""
+def split_steps(steps: Sequence[Step], *, max_tokens: int) -> Iterator[Sequence[Step]]:
+    """Yield the steps in segments of one step or more, whose decisions and outcomes leave room for actions."""
     stretch: list[Step] = []
     taken = 0
     for step in steps:
         cost = step.essential_tokens
-        if stretch and (len(stretch) == MOST_STEPS or taken + cost > max_tokens * SHARE_OF_ESSENTIALS):
+        if stretch and (len(stretch) == MAX_EPISODE_STEPS or taken + cost > max_tokens * SHARE_OF_ESSENTIALS):
             yield stretch
             stretch, taken = [], 0
         stretch.append(step)
@@ -171,32 +171,32 @@ def cut_steps(steps: Sequence[Step], *, max_tokens: int) -> Iterator[Sequence[St
         yield stretch
 
 
-def net_work(story: WorkStory) -> dict[str, Any]:
-    """Return an episode's `data`: what holds at the end, in the order in which it came."""
+def build_episode_data(story: WorkStory) -> dict[str, Any]:
+    """Return an episode's `data`: what holds at the end of its steps, in chronological order."""
     last = story.steps[-1]
     decisions, corrections = net_decisions(story.steps)
     return {
         "goal": one_line(story.goal),
         "decisions": decisions,
-        "rejected": latest(text for step in story.steps for text in step.rejected),
-        "constraints": latest(notes_of(story.steps, NoteKind.CONSTRAINT)),
+        "rejected": latest_texts(text for step in story.steps for text in step.rejected),
+        "constraints": latest_texts(notes_of(story.steps, NoteKind.CONSTRAINT)),
         "findings": latest_findings(story.steps),
-        "produced": unlike(map(one_line, story.produced)),
+        "produced": drop_repeated_texts(map(one_line, story.produced)),
         "outcomes": [
             {"status": step.status, "text": one_line(step.outcome)} for step in story.steps[:-1] if step.outcome.strip()
         ],
         "outcome": one_line(last.outcome),
         "corrections": corrections,
-        "blockers": latest(blockers_of(story.steps)),
-        "open_ends": latest(open_ends_of(story.steps)),
-        "tools": list(dict.fromkeys(tool for step in story.steps for tool in step.tools))[:MOST_ITEMS],
+        "blockers": latest_texts(blockers_of(story.steps)),
+        "open_ends": latest_texts(open_ends_of(story.steps)),
+        "tools": list(dict.fromkeys(tool for step in story.steps for tool in step.tools))[:MAX_LIST_ITEMS],
     }
 
 
-def latest(texts: Iterable[str]) -> list[str]:
-    newest_first = unlike(texts)[: -MOST_ITEMS - 1 : -1]
+def latest_texts(texts: Iterable[str]) -> list[str]:
+    newest_first = drop_repeated_texts(texts)[: -MAX_LIST_ITEMS - 1 : -1]
     sizes = accumulate(estimate_tokens(text) for text in newest_first)
-    fitting = sum(1 for _ in takewhile(lambda size: size <= MOST_TOKENS, sizes))
+    fitting = sum(1 for _ in takewhile(lambda size: size <= MAX_LIST_TOKENS, sizes))
     return newest_first[:fitting][::-1]
 
 
@@ -205,21 +205,21 @@ def notes_of(steps: Iterable[Step], *kinds: NoteKind) -> Iterator[str]:
 
 
 def latest_findings(steps: Sequence[Step]) -> list[str]:
-    """Return the findings in order; failures and discoveries take precedence over what only names something."""
+    """Return the latest findings in order. Errors and results take precedence over sentences with facts."""
     found = [text for step in steps for text in step.findings]
-    told = set(latest(sorted(found, key=lambda text: kind_of(text) in FOUND)))
-    return [text for text in unlike(found) if text in told]
+    told = set(latest_texts(sorted(found, key=lambda text: kind_of(text) in FOUND)))
+    return [text for text in drop_repeated_texts(found) if text in told]
 
 
 def blockers_of(steps: Sequence[Step]) -> Iterator[str]:
-    """Return the blockers that no later step resolved. What an outcome says stands there."""
+    """Yield the blockers that no later step resolved, without those that their step's outcome repeats."""
     for place, step in enumerate(steps, start=1):
         said = [*format_points(step.points.blockers), *besides_outcome(step, NoteKind.BLOCKER)]
         yield from (text for text in said if not is_settled(text, steps[place:]))
 
 
 def open_ends_of(steps: Sequence[Step]) -> Iterator[str]:
-    """Return what earlier steps left open and no later one resolved, and what the last one says comes next."""
+    """Yield outcomes of open steps that no later step resolved, and next steps and questions of the last step."""
     for place, step in enumerate(steps[:-1], start=1):
         if step.status == "open" and not is_settled(step.outcome, steps[place:]):
             yield one_line(step.outcome)
@@ -232,79 +232,82 @@ def besides_outcome(step: Step, *kinds: NoteKind) -> Iterator[str]:
 
 
 def is_settled(text: str, later: Iterable[Step]) -> bool:
-    """Return whether an outcome says most of what was open."""
+    """Return True if the outcome of a later step has most words of the open text."""
     about = words_of(text)
-    least = max(LEAST_SHARED, SHARED_WORDS * len(about))
+    least = max(MIN_COMMON_WORDS, SAME_MATTER_SHARE * len(about))
     return any(len(about & settled) >= least for step in later for settled in step.settled)
 
 
 def net_decisions(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
-    """Return the decisions that hold, those retracted with their retractions, and other corrections."""
+    """Return the decisions that hold, and the corrections: retracted decisions with the reason, and others."""
     held: dict[str, frozenset[str]] = {}
     corrections: list[str] = []
     for step in steps:
-        for text, is_rejection in takings_back(step):
+        for text, is_rejection in find_retractions(step):
             said = words_of(text)
             against = [
                 decision
                 for decision, about in held.items()
-                if is_same_matter(about, said, needed(text, decision, is_rejection=is_rejection))
-                or gives_up(text, about)
+                if is_same_matter(about, said, min_shared_words(text, decision, is_rejection=is_rejection))
+                or gives_up_decision(text, about)
             ]
             corrections += [format_correction(decision, text, step) for decision in against]
             if not against and text in step.notes.get(NoteKind.CORRECTION, ()):
                 corrections.append(text)
             held = {decision: about for decision, about in held.items() if decision not in against}
         held |= {decision: words_of(decision) for decision in step.decisions}
-    return unlike(held), unlike(corrections)
+    return drop_repeated_texts(held), drop_repeated_texts(corrections)
 
 
 def format_correction(decision: str, text: str, step: Step) -> str:
-    """Format a correction; a rejection in a rationale is deeper than a decision, so only its fact is told."""
+    """Format a retracted decision with the text that retracts it, unless that text is part of a rationale.
+
+    A rationale is of a deeper tier of reasoning than corrections, which must not repeat it.
+    """
     is_of_rationale = text in format_points(step.points.rejected)
     return f"{decision} (taken back)" if is_of_rationale else f"{decision} (taken back: {text})"
 
 
-def takings_back(step: Step) -> list[tuple[str, bool]]:
-    """Return what in a step may retract an earlier decision, and whether it does so by being a rejection."""
+def find_retractions(step: Step) -> list[tuple[str, bool]]:
+    """Return the texts of a step that may retract earlier decisions, each with True if it is a rejection."""
     others = [*step.notes.get(NoteKind.CORRECTION, ()), *step.decisions]
     points = [*((text, True) for text in step.rejected), *((text, False) for text in dict.fromkeys(others))]
-    return points[:MOST_COMPARED]
+    return points[:MAX_COMPARED_POINTS]
 
 
-def needed(text: str, decision: str, *, is_rejection: bool) -> float:
-    """Return the share of words that a point must share with a decision to retract it; above 1, it retracts none."""
-    if is_rejection or _TAKES_BACK.search(text):
-        return SHARED_WORDS
-    return SHARED_WORDS_OF_OPPOSITES if has_negation(text) != has_negation(decision) else 2
+def min_shared_words(text: str, decision: str, *, is_rejection: bool) -> float:
+    """Return the share of words that a text must have in common with a decision to retract it; above 1 for never."""
+    if is_rejection or _RETRACTS.search(text):
+        return SAME_MATTER_SHARE
+    return OPPOSITE_MATTER_SHARE if has_negation(text) != has_negation(decision) else 2
 
 
-def gives_up(text: str, about: frozenset[str]) -> bool:
-    """Return whether it says that something is given up, and names nothing besides what was decided."""
+def gives_up_decision(text: str, about: frozenset[str]) -> bool:
+    """Return True if it says that something is given up and names only words of the decision `about`."""
     undone = (words_of(match["undone"]) for match in _IS_GIVEN_UP.finditer(text))
     return any(words and words <= about for words in undone)
 
 
 def is_same_matter(about: frozenset[str], said: frozenset[str], share: float) -> bool:
     shared = len(about & said)
-    return shared >= max(min(LEAST_SHARED, len(about)), 1) and shared >= share * min(len(about), len(said))
+    return shared >= max(min(MIN_COMMON_WORDS, len(about)), 1) and shared >= share * min(len(about), len(said))
 
 
 def words_of(text: str) -> frozenset[str]:
     return frozenset(tokenize(text.split(" (because ", 1)[0])) - _SMALL_WORDS
 
 
-def deeds_to_shorten(story: WorkStory, data: Mapping[str, Any], *, max_tokens: int) -> list[Passage]:
-    """Return what each step did, within the tokens left by what must be told."""
-    left = max_tokens - estimate_tokens(lay_out(data, story, [""] * len(story.steps)))
+def actions_to_shorten(story: WorkStory, data: Mapping[str, Any], *, max_tokens: int) -> list[Passage]:
+    """Return the actions of the steps to shorten, within the tokens that the other lines leave."""
+    left = max_tokens - estimate_tokens(format_episode_text(data, story, [""] * len(story.steps)))
     share = left // len(story.steps)
-    bound = share if share >= LEAST_TOKENS_OF_A_DEED else 0
+    bound = share if share >= MIN_ACTION_TOKENS else 0
     texts = (step.action if bound else "" for step in story.steps)
     return [Passage(part="action", text=text, max_tokens=max(bound, 1)) for text in texts]
 
 
-def lay_out(data: Mapping[str, Any], story: WorkStory, deeds: Sequence[str]) -> str:
-    """Return the episode's text: a prefixed line for each thing. `deeds` are the actions of each step."""
+def format_episode_text(data: Mapping[str, Any], story: WorkStory, deeds: Sequence[str]) -> str:
+    """Return the episode's text: a line with a label for each item. `deeds` are the shortened actions, one per step."""
     *earlier, last = zip(story.steps, deeds, strict=True)
     done = [*(format_action(step, deed, data["open_ends"]) for step, deed in earlier), one_line(last[1])]
     told = {**data, "done": list(filter(None, done)), "tools": filter(None, [", ".join(data["tools"])])}
@@ -315,7 +318,7 @@ def lay_out(data: Mapping[str, Any], story: WorkStory, deeds: Sequence[str]) -> 
 
 
 def format_action(step: Step, deed: str, open_ends: Collection[str]) -> str:
-    """Format what was done and its result, unless it is told as an open end, or by what was done."""
+    """Format an action with its outcome, unless the outcome is listed as open or part of the action's text."""
     done, outcome = one_line(deed), one_line(step.outcome)
     is_told = outcome.rstrip(".") in done if step.status == SUCCEEDED else outcome in open_ends
     status = "" if step.status == SUCCEEDED or not outcome else f"{step.status}: "
@@ -331,9 +334,9 @@ def as_list(value: Any) -> Iterable[str]:
 
 
 def archive_work(text: str, data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Text and data of a merged episode, reduced to what a goal was, what was decided and produced, what came of it.
+    """Return the text and data of a merged episode, reduced to the fields ARCHIVED and unsuccessful outcomes.
 
-    A text that was corrected since has the last word: of the lists, what does not stand in it any more is dropped.
+    If the text was corrected since, items that it no longer contains are dropped from the data.
     """
     starts = tuple(LABELS[key] for key in ARCHIVED)
     lines = [line for line in text.split("\n") if line.startswith(starts) and ": " in line]

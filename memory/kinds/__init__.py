@@ -37,20 +37,5 @@ from memory.kinds.base import (
     unregister,
 )
 
-__all__ = [
-    "Audience",
-    "Kind",
-    "KindSpec",
-    "Merging",
-    "all_kinds",
-    "all_specs",
-    "kind_choices",
-    "kinds_seen_by",
-    "kinds_where",
-    "register",
-    "spec_of",
-    "unregister",
-]
-
 for _kind in Kind:
     register(import_module(f"{__name__}.{_kind.value}").SPEC)

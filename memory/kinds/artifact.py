@@ -15,7 +15,7 @@ SPEC = KindSpec(
     correctable=frozenset({"title", "artifact_type"}),
     not_correctable=frozenset({"user_id", "channel"}),
     lifecycles=(
-        "memory.services.work_episodes.lifecycle.MentionLifecycle",
-        "memory.services.artifacts.lifecycle.ArtifactLifecycle",
+        "memory.services.work_episodes.propagate.MentionLifecycle",
+        "memory.services.artifacts.change.ArtifactLifecycle",
     ),
 )

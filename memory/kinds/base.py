@@ -1,7 +1,7 @@
 """Declarations of kinds of memory, and their registry."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
@@ -58,6 +58,15 @@ class Merging:
     """Counters that move to the surviving memory. `access_count` of every kind does."""
     maxima: tuple[str, ...] = ()
     """Columns of which the surviving memory gets the greater value."""
+    evidence: tuple[str, ...] = ()
+    """Counters that say, besides the memories it is derived from, how well founded a memory is."""
+    only: Mapping[str, str] = field(default_factory=dict)
+    """Values that columns must have for a memory to be merged."""
+    has_beliefs: bool = False
+    """True if there are versions of what is believed: a merge confirms the survivor, and open ones match whenever they
+    began."""
+    has_access_log: bool = False
+    """True if its context keeps a log of writes, merges included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

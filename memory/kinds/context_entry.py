@@ -12,8 +12,14 @@ SPEC = KindSpec(
     recall_weight=FACT_WEIGHT,
     scopes=frozenset({"workspace"}),
     resume_quote="whole",
-    merging=Merging(key=("entry_type", "memory_type", "value"), maxima=("importance", "confidence")),
+    merging=Merging(
+        key=("entry_type", "memory_type", "value"),
+        maxima=("importance", "confidence"),
+        # entries under two keys are two things, whatever they say
+        only={"key": ""},
+        has_access_log=True,
+    ),
     correctable=frozenset({"entry_type", "source_type", "memory_type", "importance", "confidence"}),
-    lifecycles=("memory.services.contexts.lifecycle.EntryLifecycle",),
+    lifecycles=("memory.services.contexts.versions.EntryLifecycle",),
     admin_page="contextentry",
 )

@@ -13,6 +13,6 @@ SPEC = KindSpec(
     resume_quote="omitted",
     # the text follows from its names, and names are unique per holder and channel
     not_correctable=frozenset({"text", "user_id", "channel"}),
-    lifecycles=("memory.services.entities.lifecycle.EntityLifecycle",),
+    lifecycles=("memory.services.entities.change.EntityLifecycle",),
     admin_page="entity",
 )

@@ -12,7 +12,7 @@ SPEC = KindSpec(
     has_links=True,
     repeat_key=("holder", "temporal", "valid_from", "valid_to"),
     resume_quote="whole",
-    merging=Merging(),
+    merging=Merging(key=("temporal", "valid_from", "valid_to"), only={"status": "active"}, has_beliefs=True),
     # a corrected claim is another belief, and identity follows from holder, channel and claim
     not_correctable=frozenset({"text", "user_id", "channel"}),
     admin_page="fact",

@@ -17,8 +17,8 @@ SPEC = KindSpec(
     # it blocks other goals until it is closed, so it does not expire
     not_correctable=frozenset({"user_id", "expires_at"}),
     lifecycles=(
-        "memory.services.work_episodes.lifecycle.MentionLifecycle",
-        "memory.services.goals.lifecycle.GoalLifecycle",
+        "memory.services.work_episodes.propagate.MentionLifecycle",
+        "memory.services.goals.plan.GoalLifecycle",
     ),
     admin_page="goal",
 )

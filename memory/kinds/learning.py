@@ -13,6 +13,6 @@ SPEC = KindSpec(
     scopes=frozenset({"workspace"}),
     repeat_key=("holder", "temporal", "valid_from", "valid_to"),
     resume_quote="whole",
-    merging=Merging(),
+    merging=Merging(evidence=("helpful_count", "unhelpful_count")),
     admin_page="learning",
 )

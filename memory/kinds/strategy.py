@@ -13,10 +13,15 @@ SPEC = KindSpec(
     scopes=frozenset({"workspace", "profile"}),
     has_links=True,
     resume_quote="omitted",
-    merging=Merging(key=("task_type", "tool_sequence"), sums=("success_count", "failure_count"), maxima=("last_used",)),
+    merging=Merging(
+        key=("task_type", "tool_sequence"),
+        sums=("success_count", "failure_count"),
+        evidence=("success_count", "failure_count"),
+        maxima=("last_used",),
+    ),
     correctable=frozenset({"description", "context_pattern", "task_type", "tool_sequence"}),
     # the text follows from description and pattern
     not_correctable=frozenset({"text"}),
-    lifecycles=("memory.services.strategies.lifecycle.StrategyLifecycle",),
+    lifecycles=("memory.services.strategies.learn.StrategyLifecycle",),
     admin_page="strategy",
 )

@@ -15,6 +15,6 @@ SPEC = KindSpec(
     # who says on another day to have run today, has run again
     repeat_key=("role", "speaker", "agent_id", "user_id", "day"),
     correctable=frozenset({"name"}),
-    lifecycles=("memory.services.turns.lifecycle.TurnLifecycle",),
+    lifecycles=("memory.services.turns.TurnLifecycle",),
     admin_page="turn",
 )

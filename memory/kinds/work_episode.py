@@ -15,5 +15,5 @@ SPEC = KindSpec(
     has_reasoning_tier=True,
     is_compressed=True,
     not_correctable=frozenset({"user_id", "channel"}),
-    lifecycles=("memory.services.work_episodes.lifecycle.WorkLifecycle",),
+    lifecycles=("memory.services.work_episodes.propagate.WorkLifecycle",),
 )

@@ -1,13 +1,14 @@
 """Maintenance in the background: work that no request waits for, done in batches by whichever worker is free.
 
 Every job has the same shape, so that the same code runs from beat, `manage.py run_job`, the admin and the API, and
-reports the same figures: `run(*, now, batch) -> Report` does one batch in a transaction of its own. The runner calls it
-until its cursor is empty, under a lease in the run's row (`JobRun`). So a killed worker leaves nothing half done, the
-next worker goes on at the cursor, and the row, not the broker, is the queue.
+reports the same figures: a function `(*, now, batch) -> BatchReport` does one batch in a transaction of its own. The
+runner calls it until its cursor is empty, under a lease in the run's row (`JobRun`). So a killed worker leaves nothing
+half done, the next worker goes on at the cursor, and the row, not the broker, is the queue.
 
-To add a job, add a module to this package whose function `run` carries the decorator `@job(every=…, batch_size=…)`.
-The module's name is the job's name; the first line of the function's docstring describes it to operators. A batch must
-be idempotent (it may run again), keep to the batch's account where its rows belong to accounts, and change nothing on a
+To add a job, add a function with the decorator `@job(every=…, batch_size=…)` to the module of its subject
+(`memory_jobs`, `conversation_jobs`, `embedding_jobs`, `retention_jobs`, `ledger_jobs`, `log_jobs`), or to a new module.
+The function's name is the job's name; the first line of its docstring describes it to operators. A batch must be
+idempotent (it may run again), keep to the batch's account where its rows belong to accounts, and change nothing on a
 dry run but move its cursor all the same. Beat, the command, the admin and the API then know it.
 """
 

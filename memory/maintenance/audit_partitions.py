@@ -59,7 +59,7 @@ class PartitionStep:
 
 
 @job(every=time(hour=0, minute=10), batch_size=1)
-def run(*, now: datetime, batch: Batch) -> BatchReport:
+def audit_partitions(*, now: datetime, batch: Batch) -> BatchReport:
     """Create the audit log's daily partitions ahead of time and drop those past their retention.
 
     One day's partition a batch, in the order of days; the cursor is the day.
@@ -84,25 +84,18 @@ def plan_steps(cursor: CursorWrapper, now: datetime) -> list[PartitionStep]:
     Nothing is outdated before it is so by the database's clock: a run with a future `now` creates days and drops none.
     """
     today = now.astimezone(UTC).date()
-    oldest_kept = min(today, day_of_database(cursor)) - timedelta(days=conf.AUDIT_RETENTION_DAYS)
-    found = {table.day: table for table in tables_of_days(cursor)}
+    cursor.execute("SELECT (now() AT TIME ZONE 'UTC')::date")
+    oldest_kept = min(today, cursor.fetchone()[0]) - timedelta(days=conf.AUDIT_RETENTION_DAYS)
+    # the partitions, and the tables that used to be partitions
+    cursor.execute(DAYS, [PARENT, PARENT, f"^{PARENT}_[0-9]{{8}}$"])
+    found = {
+        day: DayTable(day=day, is_attached=attached, is_half_detached=half) for day, attached, half in cursor.fetchall()
+    }
     ahead = (today + timedelta(days=days) for days in range(conf.AUDIT_PARTITIONS_AHEAD + 1))
     missing = [day for day in ahead if day not in found or not found[day].is_attached]
     wanted = [PartitionStep(table=DayTable(day=day, is_attached=False), outdated=False) for day in missing]
     outdated = [PartitionStep(table=table, outdated=True) for day, table in found.items() if day < oldest_kept]
     return sorted([*wanted, *outdated], key=lambda step: step.table.day)
-
-
-def day_of_database(cursor: CursorWrapper) -> date:
-    cursor.execute("SELECT (now() AT TIME ZONE 'UTC')::date")
-    found: date = cursor.fetchone()[0]
-    return found
-
-
-def tables_of_days(cursor: CursorWrapper) -> list[DayTable]:
-    """Return the partitions, and the tables that used to be partitions."""
-    cursor.execute(DAYS, [PARENT, PARENT, f"^{PARENT}_[0-9]{{8}}$"])
-    return [DayTable(day=day, is_attached=attached, is_half_detached=half) for day, attached, half in cursor.fetchall()]
 
 
 def make_day(cursor: CursorWrapper, table: DayTable) -> dict[str, int]:

@@ -3,8 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
+
+from django.db.models import QuerySet
+
+Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
 Clock = Callable[[], datetime]
 """Returns the current time. Passed in from the edge, since only the edge may read the real clock."""
@@ -21,6 +25,18 @@ class Batch:
     """Count without changing anything; `changed` is then how many rows would have changed."""
     renew: Callable[[], None] = field(default=lambda: None, compare=False)
     """Renew the lease, from within a batch that may outlast it. Raises if another worker has taken over."""
+
+    def next_of(self, rows: Rows) -> Rows:
+        """Return the rows of this batch, in the order of their ids: of its account, if it has one."""
+        if self.account_id is not None:
+            rows = rows.filter(account_id=self.account_id)
+        if self.cursor:
+            rows = rows.filter(id__gt=UUID(self.cursor))
+        return rows.order_by("id")[: self.size]
+
+    def cursor_after(self, found: Sequence[object]) -> str:
+        """Return the cursor after these ids or places; empty if they were fewer than the batch may have."""
+        return str(found[-1]) if len(found) == self.size else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +92,21 @@ REGISTERED_JOBS: dict[str, Job] = {}
 """The jobs by name, as their modules declare them."""
 
 
+class JobFunction(RunBatch, Protocol):
+    """A function that does one batch, and whose name is the job's."""
+
+    __name__: str
+
+
 def job(
     *, every: timedelta | time | None, batch_size: int, aliases: Sequence[str] = ()
-) -> Callable[[RunBatch], RunBatch]:
-    """Register the decorated function as a job.
+) -> Callable[[JobFunction], JobFunction]:
+    """Register the decorated function as the job of its name, described by the first line of its docstring."""
 
-    The job is named after its module, and described by the first line of the function's docstring.
-    """
-
-    def register(run: RunBatch) -> RunBatch:
-        name = run.__module__.rpartition(".")[2]
+    def register(run: JobFunction) -> JobFunction:
         description = (run.__doc__ or "").partition("\n")[0]
-        REGISTERED_JOBS[name] = Job(
-            name=name, description=description, run=run, every=every, batch_size=batch_size, aliases=aliases
+        REGISTERED_JOBS[run.__name__] = Job(
+            name=run.__name__, description=description, run=run, every=every, batch_size=batch_size, aliases=aliases
         )
         return run
 

@@ -65,20 +65,16 @@ def run_at_once(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | 
 def execute(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None = None) -> JobRun:
     """Run a claimed run to its end and return its row. Whatever it raises is stored in the row."""
     with logged_as_job(run.id):
-        return run_logged(job, run, clock=clock, on_progress=on_progress)
-
-
-def run_logged(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None) -> JobRun:
-    logger.debug("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
-    try:
-        with span("job", job=job.name) as traced:
-            run_batches(job, run, clock=clock, on_progress=on_progress)
-            traced.note(examined=run.examined, changed=run.changed, failed=run.failed)
-    except LeaseLost:
-        logger.warning("job %s run %s stops: it lost its lease, another worker has taken it up", job.name, run.id)
-    except Exception as error:  # noqa: BLE001 - the outermost loop of every job
-        fail(run, error)
-    run.refresh_from_db()
+        logger.debug("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
+        try:
+            with span("job", job=job.name) as traced:
+                run_batches(job, run, clock=clock, on_progress=on_progress)
+                traced.note(examined=run.examined, changed=run.changed, failed=run.failed)
+        except LeaseLost:
+            logger.warning("job %s run %s stops: it lost its lease, another worker has taken it up", job.name, run.id)
+        except Exception as error:  # noqa: BLE001 - the outermost loop of every job
+            fail(run, error)
+        run.refresh_from_db()
     return run
 
 

@@ -12,7 +12,6 @@ from memory.maintenance.base import Job
 from memory_project.env import SettingError
 
 PAUSE = re.compile(r"([1-9][0-9]{0,5})([smh])")
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
 SECONDS = {"h": 3_600, "m": 60, "s": 1}
 """The length of each unit, the largest unit first."""
 OFF = "off"
@@ -34,13 +33,13 @@ def rescheduled(jobs: Iterable[Job], times: Sequence[str]) -> dict[str, Job]:
 def parse_job_time(name: str, text: str) -> timedelta | time | None:
     """Parse `04:00` (a time of day, UTC), `30s`, `15m`, `2h` (a pause), or `off`. Raises SettingError.
 
-    >>> parse_time("decay", "15m")
+    >>> parse_job_time("decay", "15m")
     datetime.timedelta(seconds=900)
     """
     if text == OFF:
         return None
     if pause := PAUSE.fullmatch(text):
-        return timedelta(**{UNITS[pause[2]]: int(pause[1])})
+        return timedelta(seconds=int(pause[1]) * SECONDS[pause[2]])
     try:
         if not re.fullmatch(r"[0-9]{2}:[0-9]{2}", text):
             raise ValueError(text)
@@ -53,7 +52,7 @@ def parse_job_time(name: str, text: str) -> timedelta | time | None:
 
 
 def format_job_time(every: timedelta | time | None) -> str:
-    """Format a job's time as `parse_time` reads it.
+    """Format a job's time as `parse_job_time` reads it.
 
     >>> format_job_time(timedelta(minutes=90))
     '90m'

@@ -1,4 +1,4 @@
-"""Accounts (the tenants), their teams and agents, and the keys of the API."""
+"""Accounts (the tenants), their teams and agents, the keys of the API, and the profiles of users."""
 
 import hashlib
 import secrets
@@ -72,6 +72,16 @@ class Account(models.Model):
         return self.name
 
 
+class AccountRow(models.Model):
+    """The first columns of tables whose rows belong to an account."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
+
+    class Meta:
+        abstract = True
+
+
 class AgentQuerySet(AccountQuerySet["Agent"]):
     """Agents by account."""
 
@@ -120,11 +130,9 @@ class Team(models.Model):
         return self.name
 
 
-class TeamMember(models.Model):
+class TeamMember(AccountRow):
     """An agent in a team, by `agent_id`: an agent may join before its first write creates its row."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     team = models.ForeignKey(Team, models.CASCADE, related_name="members")
     agent_id = models.CharField(max_length=100)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -221,3 +229,53 @@ class ApiKey(models.Model):
     @staticmethod
     def hash_secret(secret: str) -> str:
         return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# proxies, so that each admin page of data in Redis has a permission of its own
+
+
+class WorkingMemoryAccount(Account):
+    """An account on the admin pages of its working memory."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "working memory"
+        verbose_name_plural = "working memory"
+
+
+class LedgerAccount(Account):
+    """An account on the admin pages of its injection ledger."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "injection ledger"
+        verbose_name_plural = "injection ledger"
+
+
+class UserProfile(AccountRow):
+    """The preferences, expertise and communication style of a user of the account, the same for every agent.
+
+    It is looked up by the user's id.
+
+    `provenance` maps the name of a preference that was derived from a fact to the fact, its turns and the time.
+    """
+
+    user_id = models.CharField(max_length=100)
+    preferences = models.JSONField(default=dict, blank=True)
+    expertise_areas = models.JSONField(default=list, blank=True)
+    communication_style = models.JSONField(default=dict, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    provenance = models.JSONField(default=dict, blank=True, editable=False)
+    version = models.PositiveIntegerField(default=1, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "user_profiles"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "user_id"], name="profile_once"),
+            models.CheckConstraint(condition=~Q(user_id=""), name="profile_has_a_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"profile {self.pk}"

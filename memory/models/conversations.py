@@ -7,9 +7,8 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
-from memory.models.accounts import Account
+from memory.models.accounts import AccountRow
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory_project.ids import uuid7
 
 
 class ParticipantQuerySet(models.QuerySet["Participant"]):
@@ -20,11 +19,9 @@ class ParticipantQuerySet(models.QuerySet["Participant"]):
         return self.filter(account_id=account_id, conversation_id=conversation_id)
 
 
-class Participant(models.Model):
+class Participant(AccountRow):
     """An agent that wrote into a conversation, so that it may read it."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     conversation_id = models.CharField(max_length=100)
     agent_id = models.CharField(max_length=100)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -58,7 +55,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
         return self.filter(ended_at__isnull=False, cleared_at=None)
 
 
-class Conversation(models.Model):
+class Conversation(AccountRow):
     """A conversation in the database. Its live side is the session in Redis, under the same id.
 
     User and channel are those of the first write and never change, because they are part of the session's keys. Turns
@@ -70,8 +67,6 @@ class Conversation(models.Model):
         SUCCESS = "success"
         FAILURE = "failure"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     conversation_id = models.CharField(max_length=100)
     agent_id = models.CharField(
         max_length=100, blank=True, default="", help_text="Agent that started the conversation."

@@ -6,9 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
 
-from memory.models.accounts import Account
+from memory.models.accounts import AccountRow
 from memory.models.memory import Memory
-from memory_project.ids import uuid7
 
 MAX_ENTITY_NAME_CHARACTERS = 500
 MAX_ENTITY_TYPE_CHARACTERS = 50
@@ -39,9 +38,6 @@ class Entity(Memory):
             models.CheckConstraint(condition=~Q(type=""), name="entity_has_a_type"),
         ]
 
-    def __str__(self) -> str:
-        return f"entity {self.pk}"
-
     @property
     def names(self) -> list[str]:
         """The name, then the aliases."""
@@ -49,15 +45,13 @@ class Entity(Memory):
         return [self.name, *aliases]
 
 
-class EntityName(models.Model):
+class EntityName(AccountRow):
     """A name or an alias of an entity.
 
     `identity` (`memory.identity.entity_identity`) is unique in the account: for one holder, channel and type, a name
     stands for one entity, the one that was stored first.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     # the database deletes names with their entity, by a foreign key within the account (see the migration)
     entity = models.ForeignKey(Entity, models.CASCADE, related_name="known_names", db_index=False, db_constraint=False)
     identity = models.CharField(max_length=64)

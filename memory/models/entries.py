@@ -1,17 +1,17 @@
-"""Context entries: what a persistent context holds, each with all of its versions."""
+"""Context entries: what a persistent context holds, each with all of its versions, and snapshots of them."""
 
 from datetime import datetime
 
 from django.db import models
 from django.db.models import DurationField, ExpressionWrapper, F, FloatField, Q, Value
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Cast, Extract, Greatest, Least, Power
+from django.db.models.functions import Cast, Extract, Greatest, Least, Now, Power
 
 from memory import scoring
-from memory.models.accounts import Account
+from memory.models.accounts import AccountRow
+from memory.models.contexts import PersistentContext
 from memory.models.memory import Memory
 from memory_project.fields import VerbatimJSONField
-from memory_project.ids import uuid7
 
 SECONDS_PER_DAY = 86_400.0
 MAX_AGE_DAYS = 10_000.0
@@ -77,14 +77,12 @@ class ContextEntry(Memory):
         )
 
 
-class ContextEntryVersion(models.Model):
+class ContextEntryVersion(AccountRow):
     """One version of an entry, the latest one included. Rows are never changed.
 
     It refers to the version before it. `restored_from` is the number of the version whose content it restored.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     # the database deletes versions with their entry, by a foreign key within the account (see the migration)
     entry = models.ForeignKey(
         ContextEntry, models.CASCADE, related_name="versions", db_index=False, db_constraint=False
@@ -123,3 +121,47 @@ def effective_relevance(now: datetime) -> Combinable:
         + Value(scoring.CONFIDENCE_WEIGHT) * F("confidence")
         + Value(scoring.RECENCY_WEIGHT) * Power(Value(scoring.DAILY_DECAY), age_days)
     )
+
+
+class ContextSnapshot(AccountRow):
+    """The entries of a context, with their versions, importance and confidence, at one time."""
+
+    context = models.ForeignKey(PersistentContext, models.CASCADE, related_name="snapshots", db_index=False)
+    name = models.CharField(max_length=200, blank=True, default="")
+    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Agent that made the snapshot.")
+    entry_count = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "context_snapshots"
+        indexes = [models.Index(fields=["account", "context", "created_at"], name="snapshot_of_context")]
+
+    def __str__(self) -> str:
+        return self.name or f"snapshot {self.pk}"
+
+
+class SnapshotEntry(AccountRow):
+    """One entry of a snapshot. Its content is that of the version, which exists as long as the entry does."""
+
+    # the database deletes these with both, by foreign keys within the account (see the migration)
+    snapshot = models.ForeignKey(
+        ContextSnapshot, models.CASCADE, related_name="entries", db_index=False, db_constraint=False
+    )
+    entry = models.ForeignKey(ContextEntry, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
+    number = models.PositiveIntegerField(help_text="Number of the version of the entry.")
+    importance = models.FloatField()
+    confidence = models.FloatField()
+    attributes = models.JSONField(default=dict, help_text="Types, source and metadata of the entry, by column.")
+
+    class Meta:
+        db_table = "context_snapshot_entries"
+        verbose_name_plural = "snapshot entries"
+        constraints = [models.UniqueConstraint(fields=["account", "snapshot", "entry"], name="snapshot_entry_once")]
+        indexes = [
+            models.Index(fields=["account", "entry"], name="snapshot_entry_of"),
+            # for the database, when it deletes them with their snapshot
+            models.Index(fields=["snapshot"], name="snapshot_entry_in"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.entry_id} at {self.number}"

@@ -12,9 +12,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from memory.models.accounts import Account
+from memory.models.accounts import AccountRow
 from memory.models.memory import Memory, value_before_decay
-from memory_project.ids import uuid7
 
 
 class Certainty(models.TextChoices):
@@ -89,15 +88,12 @@ class Fact(Memory):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"fact {self.pk}"
-
     @property
     def unfaded_confidence(self) -> float:
         return value_before_decay(self.confidence, base=self.base_confidence, faded=self.faded_confidence)
 
 
-class FactVersion(models.Model):
+class FactVersion(AccountRow):
     """A belief of the service about a fact, from `recorded_at` until `retracted_at`. A row is only changed to close it.
 
     The spans of a fact's versions do not overlap: each one ends when the next begins, or before.
@@ -113,8 +109,6 @@ class FactVersion(models.Model):
         ACCEPTED = "accepted"
         PROMOTED = "promoted"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     # the database deletes versions with their fact, by a foreign key within the account (see the migration)
     fact = models.ForeignKey(Fact, models.CASCADE, related_name="versions", db_index=False, db_constraint=False)
     number = models.PositiveIntegerField()
@@ -145,7 +139,7 @@ class FactVersion(models.Model):
         return f"version {self.number}"
 
 
-class FactTombstone(models.Model):
+class FactTombstone(AccountRow):
     """A rejected fact, as keyed hashes, so that nothing of its text is left when the fact itself is erased.
 
     `claim_digest` is the hash of holder and normalized claim, `entity_digests` are those of the normalized names of the
@@ -153,8 +147,6 @@ class FactTombstone(models.Model):
     extraction has met it since.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     claim_digest = models.CharField(max_length=64)
     entity_digests = models.JSONField(default=list)
     fact_digest = models.CharField(max_length=64, help_text="Hash of the claim and entity digests together.")
@@ -172,7 +164,7 @@ class FactTombstone(models.Model):
         return f"tombstone {self.fact_digest[:12]}"
 
 
-class FactReview(models.Model):
+class FactReview(AccountRow):
     """Two facts that contradict each other, for staff to decide on. The new one is pending until then."""
 
     class Status(models.TextChoices):
@@ -181,8 +173,6 @@ class FactReview(models.Model):
         KEPT_OLD = "kept_old"
         BOTH_TRUE = "both_true"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     # the database deletes reviews with their facts, by foreign keys within the account (see the migration)
     old_fact = models.ForeignKey(Fact, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
     new_fact = models.ForeignKey(Fact, models.CASCADE, related_name="+", db_index=False, db_constraint=False)

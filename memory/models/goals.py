@@ -55,6 +55,3 @@ class Goal(Memory):
                 condition=Q(status="completed", patterns_extracted_at=None),
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"goal {self.pk}"

@@ -4,9 +4,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from memory.models.accounts import Account
+from memory.models.accounts import AccountRow
 from memory.models.memory import Memory
-from memory_project.ids import uuid7
 
 STRUCTURAL_TYPES = frozenset(
     {
@@ -18,11 +17,9 @@ STRUCTURAL_TYPES = frozenset(
 such a type."""
 
 
-class Link(models.Model):
+class Link(AccountRow):
     """A typed, weighted edge. A foreign key over (account, id) keeps both ends in the link's account."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     source = models.ForeignKey(Memory, models.CASCADE, related_name="links_out", db_index=False, db_constraint=False)
     target = models.ForeignKey(Memory, models.CASCADE, related_name="links_in", db_index=False, db_constraint=False)
     type = models.CharField(max_length=50)

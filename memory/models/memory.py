@@ -15,11 +15,10 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from memory.kinds import Audience, Kind, all_kinds, kinds_seen_by, kinds_where, spec_of
-from memory.models.accounts import Account
+from memory.models.accounts import Account, AccountRow
 from memory.models.contexts import PersistentContext
 from memory.models.conversations import Participant
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory_project.ids import uuid7
 
 
 def visible_rows(owner: Owner, *kinds: Kind) -> Q:
@@ -106,11 +105,9 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(embed_after__isnull=False)
 
 
-class Memory(models.Model):
+class Memory(AccountRow):
     """One remembered thing. `identity` is unique per account and kind: storing the same thing again finds its row."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     kind = models.CharField(max_length=20, choices=Kind)
     identity = models.CharField(max_length=300)
     agent_id = models.CharField(max_length=100, blank=True, default="")
@@ -219,3 +216,27 @@ class Memory(models.Model):
 def value_before_decay(value: float, *, base: float | None, faded: float | None) -> float:
     """Return the value before it decayed: `base` if the value is the decayed one, otherwise the value itself."""
     return value if base is None or value != faded else base
+
+
+class TermCount(models.Model):
+    """Document frequencies of words, by account, for BM25. Changes are appended and read as their sum.
+
+    A row is a change by `docs`, which may be negative, of the number of memories that contain a term. A term is a
+    lexeme with the prefix of its account. The rows of an account and term add up. The empty term counts the memories
+    themselves and their `tokens`. Memories that are archived, quarantined or buried are not counted; expired ones are.
+    Triggers append a row with each write, so that writers do not wait for one another. The job `recall_statistics`
+    replaces the rows of a term by their sum.
+    """
+
+    # a trigger deletes the rows with their account: a foreign key would be checked for every row
+    account = models.ForeignKey(Account, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    term = models.TextField()
+    docs = models.IntegerField()
+    tokens = models.BigIntegerField(default=0)
+
+    class Meta:
+        db_table = "memory_terms"
+        indexes = [models.Index(fields=["account", "term"], include=["docs", "tokens"], name="term_count")]
+
+    def __str__(self) -> str:
+        return f"{self.docs:+d}"

@@ -1,20 +1,80 @@
-"""Memory pools: JSON that agents share, read and written whole or in part. Each write makes a version."""
+"""Memory pools: JSON that agents share, read and written whole or in part. Each write makes a version.
+
+Agents that execute a workflow together (`WorkflowRun`) share pools meanwhile.
+"""
 
 from collections.abc import Collection
 from datetime import datetime
 from typing import Self
 from uuid import UUID
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Count, Exists, Func, OuterRef, Q, Sum
 from django.db.models.functions import Cast, Coalesce, Now
 
 from memory.models.access import SharedQuerySet, SharedRow
-from memory.models.accounts import Account
-from memory.models.workflow_runs import WorkflowRun, has_agent
+from memory.models.accounts import AccountRow
 from memory.owner import Owner
 from memory_project.fields import VerbatimJSONField
 from memory_project.ids import uuid7
+
+
+class WorkflowRunQuerySet(models.QuerySet["WorkflowRun"]):
+    """Chainable filters; every use starts at `visible_to`."""
+
+    def visible_to(self, owner: Owner) -> Self:
+        """Filter to runs that the owner's agent began or takes part in, or to all of the account without an agent."""
+        rows = self.filter(account_id=owner.account_id)
+        return rows.filter(has_agent(owner)) if owner.agent_id else rows
+
+    def managed_by(self, owner: Owner) -> Self:
+        """Filter to runs that the owner's agent began, or to all of the account for an owner without an agent."""
+        rows = self.filter(account_id=owner.account_id)
+        return rows.filter(agent_id=owner.agent_id) if owner.agent_id else rows
+
+
+def has_agent(owner: Owner) -> Q:
+    """Return the condition on runs that the owner's agent began or takes part in."""
+    return Q(agent_id=owner.agent_id) | Q(agents__contains=[owner.agent_id])
+
+
+class WorkflowRun(AccountRow):
+    """One run of a workflow. The agent `agent_id` began it; `agents` are the nodes that share its pools."""
+
+    class Status(models.TextChoices):
+        RUNNING = "running"
+        COMPLETED = "completed"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    workflow_run_id = models.CharField(max_length=100)
+    workflow = models.CharField(max_length=200, blank=True, default="", help_text="Name of the workflow.")
+    agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Agent that began the run.")
+    agents = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    status = models.CharField(max_length=20, choices=Status, default=Status.RUNNING)
+    metadata = models.JSONField(default=dict, blank=True)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = WorkflowRunQuerySet.as_manager()
+
+    class Meta:
+        db_table = "workflow_runs"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "workflow_run_id"], name="workflow_run_once_in_account"),
+            models.CheckConstraint(condition=~Q(workflow_run_id=""), name="workflow_run_has_an_id"),
+            models.CheckConstraint(
+                condition=Q(status="running", ended_at=None) | (~Q(status="running") & Q(ended_at__isnull=False)),
+                name="workflow_run_ends_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.workflow_run_id
+
 
 WORKFLOW_POOL_TYPES = ("shared_memory", "tool_cache", "blackboard")
 """Types of pools that belong to a workflow run, whose agents are their members. The type restricts nothing further."""
@@ -138,11 +198,9 @@ class SharedContextPool(MemoryPool):
         proxy = True
 
 
-class BlackboardPosting(models.Model):
+class BlackboardPosting(AccountRow):
     """A posting of an agent on a blackboard. Append-only: the database refuses changes."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     pool = models.ForeignKey(MemoryPool, models.CASCADE, related_name="postings", db_index=False)
     position = models.PositiveIntegerField(help_text="Number of the posting on its blackboard, from 0 without gaps.")
     agent_id = models.CharField(max_length=100, blank=True, default="")
@@ -172,11 +230,9 @@ class ToolCacheEntryQuerySet(models.QuerySet["ToolCacheEntry"]):
         return found["count"], found["size_bytes"]
 
 
-class ToolCacheEntry(models.Model):
+class ToolCacheEntry(AccountRow):
     """A result of a tool, shared with the other agents of the run until it expires."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     pool = models.ForeignKey(MemoryPool, models.CASCADE, related_name="cached", db_index=False)
     key = models.CharField(max_length=200)
     value = VerbatimJSONField(null=True)

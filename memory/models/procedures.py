@@ -1,4 +1,4 @@
-"""Procedural memory: tools, their invocations, and strategies learnt from what succeeded."""
+"""Procedural memory: tools, their invocations, strategies learnt from what succeeded, and learnings of teams."""
 
 from datetime import datetime
 from typing import Self
@@ -8,19 +8,16 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from memory.models.accounts import Account
+from memory.models.accounts import AccountRow
 from memory.models.conversations import Conversation
 from memory.models.memory import Memory, of_participants
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.fields import SealedJSONField
-from memory_project.ids import uuid7
 
 
-class Tool(models.Model):
+class Tool(AccountRow):
     """A tool that agents call, with totals over all invocations in the account. It is looked up by name."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     name = models.CharField(max_length=100)
     description = models.TextField(blank=True, default="")
     usage_count = models.PositiveBigIntegerField(default=0)
@@ -59,11 +56,9 @@ class ToolInvocationQuerySet(models.QuerySet["ToolInvocation"]):
         return self.filter(timestamp__gte=moment)
 
 
-class ToolInvocation(models.Model):
+class ToolInvocation(AccountRow):
     """One call of a tool in a conversation. Input, output and error message are encrypted at rest."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     agent_id = models.CharField(max_length=100, blank=True, default="")
     user_id = models.CharField(max_length=100, blank=True, default="")
     channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
@@ -132,15 +127,10 @@ class Strategy(Memory):
         # the search for patterns looks up whole sequences
         indexes = [HashIndex(fields=["tool_sequence"], name="strategy_sequence")]
 
-    def __str__(self) -> str:
-        return f"strategy {self.pk}"
 
-
-class StrategyTool(models.Model):
+class StrategyTool(AccountRow):
     """A tool that a strategy calls: the documented relation USES_TOOL."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     strategy = models.ForeignKey(Strategy, models.CASCADE, related_name="tools", db_index=False, db_constraint=False)
     tool = models.ForeignKey(Tool, models.CASCADE, related_name="strategies", db_index=False, db_constraint=False)
 
@@ -153,11 +143,9 @@ class StrategyTool(models.Model):
         return f"{self.strategy_id} uses {self.tool_id}"
 
 
-class StrategyUse(models.Model):
+class StrategyUse(AccountRow):
     """A use of a strategy, possibly in a conversation: the documented relation SUCCEEDED_IN if it succeeded."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     strategy = models.ForeignKey(Strategy, models.CASCADE, related_name="uses", db_index=False, db_constraint=False)
     # the database clears it when the conversation is deleted (see the migration)
     conversation = models.ForeignKey(
@@ -176,3 +164,40 @@ class StrategyUse(models.Model):
 
     def __str__(self) -> str:
         return f"{self.strategy_id} {'+' if self.success else '-'}"
+
+
+class Learning(Memory):
+    """An insight (the memory's `text`) that an agent publishes to a team, with votes of the agents that used it.
+
+    Its `context` is the team's shared one, so that the team's members see it. `score` is the lower bound of how
+    often it helps (`scoring.wilson_lower_bound`). Each vote updates it.
+    """
+
+    helpful_count = models.PositiveIntegerField(default=0)
+    unhelpful_count = models.PositiveIntegerField(default=0)
+    score = models.FloatField(default=0.0)
+
+    class Meta:
+        db_table = "learnings"
+        constraints = [models.CheckConstraint(condition=Q(score__range=(0, 1)), name="learning_score_in_range")]
+
+
+class LearningVote(AccountRow):
+    """The vote of an agent on whether a learning helped. Voting again changes the vote."""
+
+    # the database deletes votes with their learning, by a foreign key within the account (see the migration)
+    learning = models.ForeignKey(Learning, models.CASCADE, related_name="votes", db_index=False, db_constraint=False)
+    agent_id = models.CharField(max_length=100)
+    helpful = models.BooleanField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "learning_votes"
+        constraints = [
+            models.UniqueConstraint(fields=["account", "learning", "agent_id"], name="vote_once_an_agent"),
+            models.CheckConstraint(condition=~Q(agent_id=""), name="vote_has_an_agent"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id} {'+' if self.helpful else '-'}"

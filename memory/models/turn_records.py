@@ -3,23 +3,103 @@
 A `TurnRecord` links the four slots of one turn to the conversation, the goal that was worked on, its tools and
 artifacts. Each slot is a memory of its own (`TurnSlot`) that searches find. A raw trace is not a memory: it is
 encrypted in `ReasoningTrace`, and no search reads it.
+
+In time, adjacent turns of a goal are merged into a `WorkEpisode` (E5). What the work produces or uses outside of the
+conversation is an `Artifact` (E9): files, documents, pages and data.
 """
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
+from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from memory.models.accounts import Account
+from memory.models.accounts import AccountRow
 from memory.models.conversations import Conversation
 from memory.models.goals import Goal
 from memory.models.memory import Memory, of_participants
-from memory.models.work_episodes import MEMORY_TIERS, TIERS, CompressionLevel, WorkEpisode
 from memory.owner import GLOBAL_CHANNEL, Owner
-from memory.reasoning import Provenance, ReasoningTier
+from memory.reasoning import Provenance, ReasoningTier, is_deeper
 from memory_project.fields import SealedJSONField, VerbatimJSONField
-from memory_project.ids import uuid7
+
+TIERS = [(tier.value, tier.value.replace("_", " ")) for tier in ReasoningTier]
+MEMORY_TIERS = [tier.value for tier in ReasoningTier if tier != ReasoningTier.RAW_TRACE]
+"""Tiers of reasoning that a memory may contain."""
+
+
+MIN_TIER_BY_FIELD = {
+    **dict.fromkeys(("goal", "findings", "produced", "tools", "outcomes", "outcome"), ReasoningTier.NONE),
+    **dict.fromkeys(("decisions", "corrections"), ReasoningTier.DECISION_SUMMARY),
+}
+"""The least tier of reasoning that may read a field of an episode's data. Other fields belong to the rationale."""
+
+
+class CompressionLevel(models.IntegerChoices):
+    """Levels of compression of structured turns. The rows that a level was made from are archived, not deleted."""
+
+    RAW = 0, "raw"
+    SLOT_SUMMARIZED = 1, "slot_summarized"
+    MERGED = 2, "merged"
+    ARCHIVED = 3, "archived"
+
+
+class WorkEpisode(Memory):
+    """The records `first_number` to `last_number` of a conversation, all of one goal, as the memory's `text`.
+
+    `data` holds lists of texts: `decisions`, `rejected`, `constraints`, `findings`, `produced`, `corrections`,
+    `blockers`, `open_ends`, `tools`; the texts `goal` and `outcome`; and `outcomes`, {"status", "text"} of each record
+    but the last, whose status is the episode's. An episode of level ARCHIVED is DERIVED_FROM the merged one before it.
+    `tier` is the deepest tier of reasoning that text and data contain.
+    """
+
+    class Status(models.TextChoices):
+        OPEN = "open"
+        SUCCEEDED = "succeeded"
+        FAILED = "failed"
+
+    log = models.ForeignKey(Conversation, models.CASCADE, related_name="work_episodes", db_index=False)
+    # the database clears it when the goal is deleted (see the migration)
+    for_goal = models.ForeignKey(
+        Goal, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    )
+    level = models.PositiveSmallIntegerField(choices=CompressionLevel, default=CompressionLevel.MERGED)
+    first_number = models.PositiveIntegerField()
+    last_number = models.PositiveIntegerField()
+    status = models.CharField(max_length=20, choices=Status, default=Status.OPEN)
+    tier = models.CharField(max_length=30, choices=TIERS, default=ReasoningTier.NONE.value)
+    data = models.JSONField(default=dict, blank=True)
+    raw_tokens = models.PositiveIntegerField(
+        default=0, help_text="Size of the slots that it was made from, in tokens, as they were stored."
+    )
+    compressor = models.CharField(
+        max_length=100, blank=True, default="", help_text="Name of the compressor that wrote the text."
+    )
+
+    class Meta:
+        db_table = "work_episodes"
+        constraints = [
+            models.CheckConstraint(condition=Q(level__in=(2, 3)), name="work_episode_level_known"),
+            models.CheckConstraint(condition=Q(tier__in=MEMORY_TIERS), name="work_episode_tells_no_trace"),
+            models.CheckConstraint(
+                condition=Q(last_number__gte=models.F("first_number")), name="work_episode_numbers_in_order"
+            ),
+            models.UniqueConstraint(fields=["log", "first_number", "level"], name="work_episode_once"),
+        ]
+        indexes = [models.Index(fields=["memory_ptr"], name="work_episode_to_archive", condition=Q(level=2))]
+
+    def __str__(self) -> str:
+        return f"work episode {self.pk}"
+
+
+def data_within_tier(data: Mapping[str, Any], *, tier: str, allowed: ReasoningTier) -> dict[str, Any]:
+    """Return the fields of an episode's data that the account's allowed tier may read. `tier` is the episode's."""
+    if not is_deeper(tier, allowed):
+        return dict(data)
+    told_from = {name: MIN_TIER_BY_FIELD.get(name, ReasoningTier.STRUCTURED_RATIONALE) for name in data}
+    return {name: value for name, value in data.items() if not is_deeper(told_from[name], allowed)}
+
 
 PROVENANCES = [(each.value, each.value.replace("_", " ")) for each in Provenance]
 
@@ -35,7 +115,7 @@ class TurnRecordQuerySet(models.QuerySet["TurnRecord"]):
         return self.filter(conversation_id=conversation_id)
 
 
-class TurnRecord(models.Model):
+class TurnRecord(AccountRow):
     """One structured turn. Records are numbered from 0 without gaps in their conversation.
 
     `client_id` is the id that the runtime gave it; the same id again is the same record. `level` is the compression of
@@ -48,8 +128,6 @@ class TurnRecord(models.Model):
         SUCCEEDED = "succeeded"
         FAILED = "failed"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     agent_id = models.CharField(max_length=100, blank=True, default="")
     user_id = models.CharField(max_length=100, blank=True, default="")
     channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
@@ -153,11 +231,9 @@ class TurnSlot(Memory):
         return f"{self.slot} {self.pk}"
 
 
-class ReasoningTrace(models.Model):
+class ReasoningTrace(AccountRow):
     """The reasoning that a provider returned in a turn. It is encrypted at rest, and only deep replay returns it."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     record = models.OneToOneField(TurnRecord, models.CASCADE, related_name="trace")
     trace = SealedJSONField()
     tokens = models.PositiveIntegerField(default=0)
@@ -169,3 +245,40 @@ class ReasoningTrace(models.Model):
 
     def __str__(self) -> str:
         return f"trace {self.pk}"
+
+
+class Artifact(Memory):
+    """One revision of something with a path or URI. The memory's `text` describes it.
+
+    The next revision is a row of its own that SUPERSEDES this one. `digest` is the hash of its content.
+    """
+
+    uri = models.TextField()
+    artifact_type = models.CharField(max_length=50, blank=True, default="")
+    title = models.CharField(max_length=500, blank=True, default="")
+    digest = models.CharField(max_length=200, blank=True, default="")
+    revision = models.PositiveIntegerField(default=1)
+    label = models.CharField(
+        max_length=100, blank=True, default="", help_text="Name that the client gave to the revision."
+    )
+    is_latest = models.BooleanField(default=True)
+    # the database clears both when their target is deleted (see the migration)
+    record = models.ForeignKey(
+        TurnRecord, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    )
+    for_goal = models.ForeignKey(
+        Goal, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    )
+
+    class Meta:
+        db_table = "artifacts"
+        constraints = [
+            models.CheckConstraint(condition=~Q(uri=""), name="artifact_has_a_uri"),
+            models.CheckConstraint(condition=Q(revision__gte=1), name="artifact_revision_counts"),
+        ]
+        indexes = [
+            # a URI may be longer than an entry of a B-tree
+            HashIndex(fields=["uri"], name="artifact_uri"),
+            models.Index(fields=["record"], name="artifact_of_record", condition=Q(record__isnull=False)),
+            models.Index(fields=["for_goal"], name="artifact_of_goal", condition=Q(for_goal__isnull=False)),
+        ]

@@ -1,4 +1,4 @@
-"""Turns: the messages of conversations, in order. Each one is a memory as well."""
+"""Turns: the messages of conversations, in order, and the summaries of conversations. Each one is a memory as well."""
 
 from typing import Any
 
@@ -52,3 +52,15 @@ class Turn(Memory):
     def content(self) -> Any:
         """The content as it was sent: a text, the parts of a chat message, or None if there are only tool calls."""
         return (self.payload or {}).get("content", self.text)
+
+
+class EpisodicMemory(Memory):
+    """The summary of a conversation (the memory's `text`) with the documented fields. Searches find it by meaning."""
+
+    key_decisions = models.JSONField(default=list, blank=True)
+    entities_mentioned = models.JSONField(default=list, blank=True)
+    tools_called = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        db_table = "episodic_memories"
+        verbose_name_plural = "episodic memories"

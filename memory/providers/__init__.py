@@ -1,6 +1,6 @@
-"""The outside world: models that embed, write, rank. Everything above sees a Protocol, never a vendor.
+"""Models that embed, write and rank. Code above this package uses a Protocol and never a vendor's client.
 
-Each kind has a Protocol, a real implementation, and an offline one that works with no key and no network.
+There are a Protocol and an implementation for each kind of model, and an offline one where the service needs it.
 To add an implementation, write the class, name it in the package's selection, and run it through the same
 tests as the others. Failures are `ProviderError`s from `memory.errors`, whatever the vendor raised.
 """

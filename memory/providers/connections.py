@@ -1,27 +1,52 @@
-"""Connections that end with the time of who asks, whatever the other side does.
+"""Deadlines, and connections that end within the time limit of a request, whatever the server does.
 
-The timeouts of HTTP clients are of one wait each: a server that sends a line of headers now and then is never late.
-Here every wait of a request, for the connection, TLS, headers and body, has what is left of the request's time at
-most. Only the look-up of a host's name has the system's own.
+The timeouts of HTTP clients limit each wait, so that a server that sends a line of headers now and then is never late.
+Here every wait of a request (for the connection, TLS, headers and body) lasts at most as long as the rest of the
+request's time. Only the look-up of the host's name has the timeout of the system.
 """
 
 import math
 import ssl
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import httpcore2
 import httpx2
 
-from memory.providers.deadlines import Deadline
+from memory.errors import ProviderTooSlow
 
 WRITTEN_AT_ONCE = 16_384
-"""Bytes: a server that takes little at a time is waited for with each of them."""
+"""Bytes that are written at once. The time is checked before each write."""
 
-NEVER = Deadline(None)
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A deadline in the time of the monotonic clock. None means never."""
+
+    at: float = math.inf
+
+    @classmethod
+    def after(cls, seconds: float | None) -> "Deadline":
+        return cls() if seconds is None else cls(time.monotonic() + seconds)
+
+    def remaining_seconds(self, *, at_most: float) -> float:
+        """Return the seconds that remain. Raises ProviderTooSlow when nothing remains."""
+        remaining = self.left_seconds()
+        if remaining <= 0:
+            raise ProviderTooSlow("the deadline has passed")
+        return min(remaining, at_most)
+
+    def left_seconds(self) -> float:
+        """Return the seconds left: negative after the deadline, infinite without one."""
+        return self.at - time.monotonic()
+
+
+NEVER = Deadline()
 _deadline: ContextVar[Deadline] = ContextVar("deadline", default=NEVER)
 
 
@@ -55,7 +80,7 @@ def keep_time(client: httpx2.Client) -> httpx2.Client:
 
 
 def seconds_left(timeout: float | None, late: type[httpcore2.TimeoutException]) -> float | None:
-    """Return the client's timeout, or less. Raises the client's own exception once nothing is left."""
+    """Return the client's timeout, or the time left if that is less. Raises the client's exception if none is left."""
     left = _deadline.get().left_seconds()
     if left <= 0:
         raise late("the time of the request is over")

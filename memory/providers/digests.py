@@ -1,7 +1,7 @@
 """Digests of conversation segments, in the fields of the documented episode.
 
-Offline, a digest quotes: the sentences that TextRank ranks first, and what rules find besides. With a language model it
-is the model's answer, validated against a shape.
+Offline, a digest quotes the sentences that TextRank ranks first, and lists what rules find. With a language model it is
+the model's answer, validated against a schema.
 """
 
 import re
@@ -20,14 +20,14 @@ from memory.providers.summaries import ExtractiveSummarizer, Message, entities_m
 from memory.tokens import estimate_tokens
 
 MAX_ITEMS = 30
-"""Of each list that a digest keeps."""
+"""Items that each list of a digest keeps."""
 
 SPOKEN_ROLES = frozenset({"user", "assistant"})
-"""Who takes part in a conversation; others set it up, or answer machines."""
+"""Roles that speak in a conversation. The others configure it, or are results of tools."""
 
 MAX_SUMMARY_CHARACTERS = 40_000
 MAX_TIMES_TOO_LONG = 4
-"""A summary of so many times the tokens that it may have is not what was asked for."""
+"""A summary with more than this many times its allowed tokens is refused."""
 MAX_ITEM_CHARACTERS = 500
 MAX_ANSWERED_ITEMS = 200
 WORDS_PER_TOKEN = 0.7
@@ -39,7 +39,7 @@ Items = Annotated[list[Item], Field(max_length=MAX_ANSWERED_ITEMS)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """`source` names who wrote it: "extractive", or a model."""
+    """The digest of a conversation up to some turn. `source` is "extractive" or the name of a model."""
 
     summary: str
     key_decisions: tuple[str, ...]
@@ -50,7 +50,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptSegment:
-    """A segment to digest: messages in order, the digest of what came before them, tools known to be called."""
+    """A segment to digest: its messages in order, the digest of everything before, and the tools that were called."""
 
     messages: Sequence[Message]
     previous: Digest | None
@@ -58,11 +58,11 @@ class TranscriptSegment:
 
 
 class Digester(Protocol):
-    """Takes the previous digest in, so that the new one stands for everything so far."""
+    """Digests segments. Each new digest includes the previous one, so that it covers the conversation so far."""
 
     @property
     def is_remote(self) -> bool:
-        """Return whether it waits for another machine, so that several digests are worth requesting in parallel."""
+        """Return True if it waits for another machine, so that digesting several segments at once saves time."""
 
     def digest(self, stretch: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
         """Digest a segment. Raises ProviderError."""
@@ -71,19 +71,19 @@ class Digester(Protocol):
 def summary_digester() -> Digester:
     """Return the language model's digester if one is configured for summaries, else the offline one.
 
-    Neither stands in for the other.
+    If the model fails, the offline digester does not replace it.
     """
     model = language_model("summary")
     return ExtractiveDigester() if model is None else ModelDigester(model)
 
 
 class ExtractiveDigester:
-    """Quotes, and finds decisions, names and tools by rules. What machines said is left out where people spoke."""
+    """Digests by quoting, and by rules for decisions, names and tools. Quotes machines only if nobody spoke."""
 
     is_remote = False
 
     def digest(self, stretch: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
-        """Quote the best lines of the previous summary, then the best new sentences; raises nothing."""
+        """Quote the best lines of the previous summary, then the best new sentences. Raises nothing."""
         previous = stretch.previous or NOTHING_BEFORE
         spoken = spoken_messages(stretch)
         return Digest(
@@ -98,8 +98,8 @@ class ExtractiveDigester:
 def quote_both(before: Sequence[Message], spoken: Sequence[Message], *, max_tokens: int) -> str:
     """Quote old and new lines; old lines get half of the tokens, and what the new sentences leave.
 
-    Ranked together, the chosen ones of before would win every time, and a long conversation's summary would stay at its
-    beginning.
+    If old and new lines were ranked together, the old ones would win every time, and the summary of a long conversation
+    would never get beyond its beginning.
     """
     summarizer = ExtractiveSummarizer()
     if not before:
@@ -113,17 +113,14 @@ NOTHING_BEFORE = Digest(summary="", key_decisions=(), entities_mentioned=(), too
 
 
 def spoken_messages(stretch: TranscriptSegment) -> Sequence[Message]:
-    """Return the messages without the tool calls that stand in them as text; all of them if nobody said anything."""
+    """Return the spoken messages without the texts of tool calls; all messages if nobody said anything."""
     calls = tuple(f"{tool}(" for tool in stretch.tools)
-    spoken = [without_calls(message, calls) for message in stretch.messages if message.role in SPOKEN_ROLES]
-    return [message for message in spoken if message.content.strip()] or stretch.messages
-
-
-def without_calls(message: Message, calls: tuple[str, ...]) -> Message:
-    if not calls:
-        return message
-    lines = [line for line in message.content.split("\n") if not line.startswith(calls)]
-    return replace(message, content="\n".join(lines))
+    spoken = []
+    for message in stretch.messages:
+        lines = [line for line in message.content.split("\n") if not line.startswith(calls)]
+        if message.role in SPOKEN_ROLES and any(map(str.strip, lines)):
+            spoken.append(replace(message, content="\n".join(lines)))
+    return spoken or stretch.messages
 
 
 def previous_lines(previous: Digest, spoken: Iterable[Message]) -> Iterator[Message]:
@@ -136,7 +133,7 @@ def previous_lines(previous: Digest, spoken: Iterable[Message]) -> Iterator[Mess
 
 
 def latest_items(before: Iterable[str], found: Iterable[str]) -> tuple[str, ...]:
-    """Both in order, each once (where it came last), the last MOST_ITEMS of them."""
+    """Return the last MAX_ITEMS of both lists in order, each item once, at its last position."""
     items: dict[str, str] = {}
     for item in (*before, *found):
         key = " ".join(item.split()).casefold()
@@ -155,7 +152,7 @@ class DigestAnswer(BaseModel):
 
 
 class ModelDigester:
-    """Asks a language model. Its tools are believed only where they are known, or stand in the material."""
+    """Digests by a language model. Tools in its answer count only if they are known or occur in the material."""
 
     is_remote = True
 
@@ -163,17 +160,23 @@ class ModelDigester:
         self._model = model
 
     def digest(self, stretch: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
-        """One question. The messages must fit the model (`how_many_fit`, `pieces`). Raises ProviderError."""
+        """Digest by one request. The messages must fit (`how_many_fit`, `cut_message`). Raises ProviderError."""
         question = ask_for_digest(stretch, max_tokens=max_tokens)
         answer = self._model.ask(question, DigestAnswer, meter=meter, deadline_seconds=deadline_seconds)
         if estimate_tokens(answer.summary) > MAX_TIMES_TOO_LONG * max_tokens:
             raise ProviderReplyInvalid(f"the summary has more than {MAX_TIMES_TOO_LONG} times {max_tokens} tokens")
         before = stretch.previous.tools_called if stretch.previous else ()
+        texts = [message.content for message in stretch.messages]
+        named = [
+            tool
+            for tool in answer.tools_called
+            if any(re.search(rf"(?<!\w){re.escape(tool)}(?!\w)", text) for text in texts)
+        ]
         return Digest(
             summary=answer.summary,
             key_decisions=latest_items((), answer.key_decisions),
             entities_mentioned=latest_items((), answer.entities_mentioned),
-            tools_called=latest_items((*before, *stretch.tools), named_tools(answer.tools_called, stretch)),
+            tools_called=latest_items((*before, *stretch.tools), named),
             source=self._model.model,
         )
 
@@ -192,27 +195,21 @@ def ask_for_digest(stretch: TranscriptSegment, *, max_tokens: int) -> Question:
 
 
 def format_digest(digest: Digest) -> str:
-    """Format the digest as a line of the material."""
+    """Format a digest as a line of the prompt."""
     fields = asdict(digest)
     del fields["source"]
     return encode_line(fields)
 
 
 def format_message(message: Message) -> str:
-    """Format the message as a line of the material."""
+    """Format a message as a line of the prompt."""
     when = {} if message.timestamp is None else {"time": message.timestamp.isoformat(timespec="minutes")}
     name = {"name": message.name} if message.name.strip() else {}
     return encode_line({"role": message.role, **name, **when, "text": message.content})
 
 
-def named_tools(tools: Iterable[str], stretch: TranscriptSegment) -> list[str]:
-    """Return the tools that the messages name."""
-    texts = [message.content for message in stretch.messages]
-    return [tool for tool in tools if any(re.search(rf"(?<!\w){re.escape(tool)}(?!\w)", text) for text in texts)]
-
-
 def how_many_fit(messages: Sequence[Message], *, max_tokens: int) -> int:
-    """Return how many messages, from the first on, fit into one request; at least one, if there is one."""
+    """Return how many of the first messages fit into one request: at least one if there is any."""
     sizes = accumulate(estimate_tokens(format_message(message)) for message in messages)
     fitting = sum(1 for _ in takewhile(lambda size: size <= max_tokens, sizes))
     return max(fitting, min(1, len(messages)))

@@ -1,8 +1,8 @@
-"""Endpoints of models, whatever they are asked for: how patiently, and what their failures mean.
+"""Requests to endpoints of models of any kind: retries, size limits, and the translation of failures.
 
-The retries of OpenAI's client are off: they give every attempt the full timeout and know of no deadline. A reply is
-read as a stream, so that its size is not the server's to choose, nor its slowness (`connections`), and parsed by who
-asked: the client checks little of it, and refuses no HTML.
+The retries of OpenAI's client are off, because they give every attempt the full timeout and know no deadline. A reply
+is read as a stream, so that its size and its time are limited (`connections`). It is parsed by the caller, because the
+client checks little of it and does not refuse HTML.
 """
 
 import email.utils
@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
 import openai
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memory.errors import (
     ProviderError,
@@ -25,8 +27,7 @@ from memory.errors import (
     ProviderTooSlow,
     ProviderUnavailable,
 )
-from memory.providers.connections import keep_time, trusted_authorities
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline, keep_time, trusted_authorities
 
 T = TypeVar("T")
 
@@ -35,42 +36,53 @@ MAX_WAIT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An endpoint: address, model, and patience; `what` names it in errors."""
+    """An endpoint: its address, its model, and the limits of retries. `what` names it in error messages."""
 
     what: ClassVar[str] = "endpoint"
 
     model: str
     api_key: str = field(default="", repr=False)
     base_url: str = ""
-    """Empty: OpenAI's own."""
+    """Address of the API. Empty: that of OpenAI."""
     timeout_seconds: float = 5.0
-    """Of one request."""
+    """Timeout of one request."""
     max_attempts: int = 4
     backoff_seconds: float = 0.25
-    """Before the second attempt, doubled before each later one, between half and all of it by chance."""
+    """Wait before the second attempt. It doubles before each later one; a random half to all of it is waited."""
 
 
 def check_base_url(base_url: str, *, setting: str = "OPENAI_BASE_URL") -> None:
     """Check an address. Raises ImproperlyConfigured, which does not repeat it: it may hold a password."""
     try:
-        parts = urlsplit(base_url)
-        is_sound = not base_url or (parts.scheme in ("http", "https") and is_host(httpx2.URL(base_url)))
+        host = httpx2.URL(base_url)
+        # as the socket will encode it; a name that cannot be is a UnicodeError
+        is_host = bool(host.raw_host.decode().encode("idna")) and "%" not in host.host
+        is_sound = not base_url or (urlsplit(base_url).scheme in ("http", "https") and is_host)
     except (ValueError, httpx2.InvalidURL):
         is_sound = False
     if not is_sound:
         raise ImproperlyConfigured(f"{setting} must be empty or a URL that starts with http:// or https://")
 
 
-def is_host(url: httpx2.URL) -> bool:
-    """Return whether a name can be resolved. Raises UnicodeError if it cannot be encoded."""
-    # as the socket will do it
-    return bool(url.raw_host.decode().encode("idna")) and "%" not in url.host
-
-
 def check_api_key(api_key: str, *, setting: str = "OPENAI_API_KEY") -> None:
     """Check that a header can hold the key. Raises ImproperlyConfigured, without repeating it."""
     if not (api_key.isascii() and api_key.isprintable() and api_key == api_key.strip()):
         raise ImproperlyConfigured(f"{setting} must be of printable ASCII, without white space around it")
+
+
+class StrictReply(BaseModel):
+    """A reply of an endpoint, or a part of one, validated strictly: a number in quotes is no number."""
+
+    model_config = ConfigDict(strict=True)
+
+
+def openai_connection(setting: str) -> dict[str, Any]:
+    """Return key and address of the OpenAI-compatible endpoint. Raises ImproperlyConfigured without a sound one."""
+    if not (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
+        raise ImproperlyConfigured(f"{setting} needs OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint without keys")
+    check_base_url(settings.OPENAI_BASE_URL)
+    check_api_key(settings.OPENAI_API_KEY)
+    return {"api_key": settings.OPENAI_API_KEY, "base_url": settings.OPENAI_BASE_URL}
 
 
 def open_client(endpoint: Endpoint) -> openai.OpenAI:
@@ -84,7 +96,7 @@ def open_client(endpoint: Endpoint) -> openai.OpenAI:
 
 
 def ask_patiently(ask: Callable[[], T], *, endpoint: Endpoint, deadline: Deadline) -> T:
-    """Return the answer, asking again while that may help and the deadline leaves time. Raises a ProviderError."""
+    """Return the answer, with retries while they may help and the deadline leaves time. Raises a ProviderError."""
     attempt = 1
     while True:
         try:
@@ -92,14 +104,14 @@ def ask_patiently(ask: Callable[[], T], *, endpoint: Endpoint, deadline: Deadlin
         except ProviderUnavailable as failure:
             wait = wait_seconds(endpoint, attempt, failure.retry_after_seconds)
             is_last = attempt == endpoint.max_attempts or wait > MAX_WAIT_SECONDS
-            if is_last or not deadline.leaves_room_for(wait):
+            if is_last or deadline.left_seconds() <= wait:
                 raise
         time.sleep(wait)
         attempt += 1
 
 
 def ask_once(ask: Callable[[], T], *, what: str) -> T:
-    """Return the answer of one request. Raises a ProviderError for what the client raises."""
+    """Return the answer of one request. Translates exceptions of the client to a ProviderError."""
     try:
         return ask()
     except (openai.OpenAIError, httpx2.HTTPError) as err:
@@ -128,8 +140,18 @@ def read_reply(parts: Iterable[bytes], *, most_bytes: int) -> bytes:
     return bytes(body)
 
 
+def parse_reply(parse: Callable[[bytes], T], body: bytes, *, what: str) -> T:
+    """Return the parsed reply, which should be the JSON of `what`. Raises ProviderReplyInvalid."""
+    try:
+        return parse(body)
+    except ValidationError:
+        pass
+    # outside the handler, or the original, which quotes the reply, would be its context in logs
+    raise ProviderReplyInvalid(f"the reply is not the JSON of {what}")
+
+
 def translate_failure(err: openai.OpenAIError | httpx2.HTTPError, *, what: str) -> ProviderError:
-    """Return the error that says what to do, without a word of the provider's own."""
+    """Return the error that says what to do. It quotes nothing of the provider's message."""
     if isinstance(err, openai.APIStatusError):
         return translate_status(err.response, what=what)
     if isinstance(err, openai.APITimeoutError | httpx2.TimeoutException):
@@ -152,7 +174,7 @@ def translate_status(response: httpx2.Response, *, what: str) -> ProviderError:
 
 
 def read_retry_after(value: str, *, now: datetime) -> float | None:
-    """Seconds from a Retry-After header (RFC 9110, 10.2.3): digits or a date; None without a sound one."""
+    """Return the seconds of a Retry-After header (RFC 9110, 10.2.3), a number or a date; None for anything else."""
     if value.isascii() and value.isdigit():
         return float(value)
     try:

@@ -1,6 +1,6 @@
-"""Other people's text in prompts: encoded so that none of it can close its fence or pass for a line of ours.
+"""Encoding of foreign texts in prompts, so that they cannot end their section or look like a line of the template.
 
-A template writes the fence, tags of ours around lines of JSON; what is inside can hold neither a tag nor a line break.
+A template puts its own tags around lines of JSON, and the encoded lines contain neither tags nor line breaks.
 """
 
 import json
@@ -25,6 +25,15 @@ _ESCAPES = {ord(character): escape(character) for character in MARKUP}
 _ESCAPES |= {point: escape(chr(point)) for point in (*INVISIBLE_CODE_POINTS, *code_points(*ENDS_LINES, *SURROGATES))}
 
 
+def is_valid_unicode(text: str) -> bool:
+    """Return True if the text can be encoded as UTF-8. A text with a lone surrogate cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def encode_line(fields: Mapping[str, Any]) -> str:
-    """One line of JSON that any reader of JSON decodes to `fields`; without `<`, `>` and `&`."""
+    """Return `fields` as one line of JSON without the characters `<`, `>` and `&`."""
     return json.dumps(fields, ensure_ascii=False).translate(_ESCAPES)

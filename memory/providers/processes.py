@@ -1,4 +1,4 @@
-"""State that a forked process may not share with its parent."""
+"""State that a forked process must not share with its parent."""
 
 import os
 import threading
@@ -11,7 +11,8 @@ T = TypeVar("T")
 class PerProcess(Generic[T]):
     """A value made at first use, once in each process: threads and sockets do not survive a fork.
 
-    A forked process keeps its parent's value, unused: destroying it would wait for threads that are not there.
+    A forked process keeps the value of its parent without using it, because destroying it would wait for threads that
+    do not exist in the child.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:

@@ -30,7 +30,7 @@ _MAX_LIST_NUMBER_CHARACTERS = 4
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences of a text in order, each a verbatim slice of it without the white space around it.
+    """Return the sentences of a text in order, each a verbatim slice of it without the white space around it.
 
     A sentence ends at a terminator (Latin, Greek, Arabic, Armenian, Ethiopic, Indic, Burmese, Khmer or CJK)
     or at a line break, and does not end inside numbers, addresses, initials ("J. Silva"), list numbers
@@ -48,7 +48,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _continues(text: str, start: int, boundary: re.Match[str]) -> bool:
-    """Return whether the sentence from `start` continues after this terminator."""
+    """Return True if the sentence from `start` continues after this terminator."""
     mark = boundary["spaced"]
     following = text[boundary.end() : boundary.end() + 2].lstrip()[:1]
     if mark != ".":
@@ -60,7 +60,7 @@ def _continues(text: str, start: int, boundary: re.Match[str]) -> bool:
 
 
 def _ends_in_abbreviation(before: str, following: str) -> bool:
-    """Return whether the text before a full stop is an abbreviation."""
+    """Return True if the text before a full stop is an abbreviation."""
     last = before.rsplit(maxsplit=1)[-1].lstrip("(\"'“‘«[") if before.strip() else ""
     word = last.lower()
     if _TITLE.fullmatch(word) or (len(last) == 1 and last.isupper() and last != "I"):
@@ -71,12 +71,12 @@ def _ends_in_abbreviation(before: str, following: str) -> bool:
 
 
 def is_question(sentence: str) -> bool:
-    """Return whether the sentence ends in a question mark of its script, with or without quotation marks after it."""
+    """Return True if the sentence ends in a question mark of its script, possibly followed by quotation marks."""
     return sentence.rstrip(_QUESTION_CLOSERS).endswith(("?", "？", "؟", "\u037e"))
 
 
 def tokenize(text: str) -> list[str]:
-    """Words of a text, case-folded, in order; pairs of characters where a script has no spaces."""
+    """Return the words of a text, case-folded and in order. Scripts without spaces give pairs of characters."""
     return [token for match in _WORD.finditer(text) for token in _tokens_of(match[0])]
 
 

@@ -1,6 +1,6 @@
 """Summaries of conversations and the lists of the documented episode, without a language model.
 
-They quote: no sentence is written that nobody said. `digests` turns them into what stands for a conversation.
+Summaries only quote what somebody said. `digests` makes the episode of a conversation from them.
 """
 
 import re
@@ -30,7 +30,7 @@ CUT_MARK = "…"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One turn of a conversation; `name` is the speaker where known, `timestamp` aware."""
+    """One turn of a conversation. `name` is the speaker if known, and `timestamp` has a zone."""
 
     role: str
     content: str
@@ -39,13 +39,13 @@ class Message:
 
     @property
     def speaker(self) -> str:
-        """The name, else the role, on one line."""
+        """The name of the speaker on one line, or else the role."""
         return " ".join(self.name.split()) or " ".join(self.role.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySentence:
-    """A sentence as its speaker said it."""
+    """A sentence with its speaker, as it was said."""
 
     speaker: str
     text: str
@@ -56,7 +56,7 @@ class KeySentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A summary of a conversation; `source` names its author: "extractive", or a model."""
+    """A summary of a conversation. `source` is "extractive" or the name of a model."""
 
     text: str
     sentences: tuple[KeySentence, ...]
@@ -84,7 +84,7 @@ class ExtractiveSummarizer:
     source = "extractive"
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> Summary:
-        """Quote whole sentences within the budget, one a line ("Ana: …"), as far as they are worth it.
+        """Quote whole sentences within the budget, one per line ("Ana: …").
 
         Near-repetitions are left out, and so is filler: what scores under a quarter of the mean.
         Sentences are never cut, with one exception: if not even one fits, the first-ranked one is quoted up
@@ -103,14 +103,14 @@ class ExtractiveSummarizer:
 
 
 def quoted_sentences(messages: Sequence[Message]) -> Iterator[KeySentence]:
-    """Every sentence of a conversation with its speaker, in order."""
+    """Return all sentences of a conversation with their speakers, in order."""
     for message in messages:
         for text in split_sentences(message.content):
             yield KeySentence(speaker=message.speaker, text=text)
 
 
 def _candidates(messages: Sequence[Message]) -> list[_Candidate]:
-    """Sentences with words in them; all of them if none has any (pictograms, say)."""
+    """Return the sentences that contain words, or all sentences if none does, as in pictograms."""
     candidates = [
         _Candidate(
             sentence=sentence,
@@ -141,7 +141,7 @@ def _weights(candidates: Sequence[_Candidate]) -> textrank.Vector:
 
 
 def _detail(text: str) -> float:
-    """1, and 1 more for digits, 1 more for a capitalised word behind the first; less for a question."""
+    """Return 1, plus 1 for digits, plus 1 for a capitalised word after the first, all times 0.3 for a question."""
     has_digit = any(character.isdecimal() for character in text)
     has_name = any(word[0].isupper() and word != "I" for word in text.split()[1:])
     return (1 + has_digit + has_name) * (QUESTION_WEIGHT if is_question(text) else 1.0)
@@ -171,7 +171,7 @@ def _choose(candidates: Sequence[_Candidate], order: Sequence[int], max_tokens: 
 
 
 def _is_repetition(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two sentences share most of their words: a Jaccard index of at least 0.8."""
+    """Return True if two sentences share most of their words: a Jaccard index of at least 0.8."""
     shared = len(one & other)
     return shared >= DUPLICATE_OVERLAP * (len(one) + len(other) - shared)
 
@@ -212,7 +212,7 @@ _SMALL_TALK = re.compile(
 
 
 def key_decisions(messages: Sequence[Message], *, limit: int = 10) -> list[str]:
-    """Sentences that settle something or take it on, verbatim with their speaker, in order.
+    """Return the sentences that decide or promise something, verbatim with their speaker, in order.
 
     "decided", "agreed", "let's", "I will", "we're going to", "Marta will" and their kin. Questions,
     conditions, doubts and sentences over 500 characters are left out. Of more than `limit`, those that
@@ -227,7 +227,7 @@ def key_decisions(messages: Sequence[Message], *, limit: int = 10) -> list[str]:
 
 
 def _commitment(text: str) -> int:
-    """2 for a decision, 1 for an undertaking, 0 for neither or for "I will." alone."""
+    """Return 2 for a decision, 1 for a promise, 0 for neither or for "I will." alone."""
     if len(text.split()) <= 2 or is_question(text) or _OPEN.search(text) or _SMALL_TALK.search(text):
         return 0
     if _SETTLED.search(text):
@@ -248,7 +248,7 @@ _NO_NAME = re.compile(
 
 
 def entities_mentioned(messages: Sequence[Message], *, limit: int = 20) -> list[str]:
-    """Names of the speakers in order, then names that were spoken of, the most frequent first.
+    """Return the names of the speakers in order, then the names that they mention, the most frequent first.
 
     A name is a run of up to five capitalised words. At the start of a sentence a capital says nothing: there
     a single word counts only if it is capitalised inside a sentence too. A single word that also occurs in
@@ -278,7 +278,7 @@ def _names(sentences: Sequence[KeySentence]) -> Iterator[str]:
 
 
 def _capitalised_runs(text: str) -> Iterator[tuple[bool, list[str]]]:
-    """Capitalised words with nothing but a space between them, and whether they start the sentence."""
+    """Yield runs of capitalised words with only spaces between them, each with True if it starts the sentence."""
     run: list[str] = []
     is_start, end = False, 0
     for match in _NAME_WORD.finditer(text):

@@ -1,4 +1,4 @@
-"""TextRank on numpy: which sentences of a text the others point to.
+"""TextRank with numpy: scores for how central each sentence of a text is.
 
 Mihalcea & Tarau, "TextRank: Bringing Order into Texts", EMNLP 2004, with a walk that restarts at sentences of
 weight (Haveliwala, "Topic-Sensitive PageRank", 2002) instead of anywhere.
@@ -22,7 +22,7 @@ MAX_ITERATIONS = 100
 
 
 def inverse_document_frequencies(sentences: Sequence[Words]) -> dict[str, float]:
-    """Weight of each word: ln(1 + (n - df + 0.5) / (df + 0.5)), as in BM25; never negative.
+    """Return the weight of each word: ln(1 + (n - df + 0.5) / (df + 0.5)), as in BM25; never negative.
 
     It stands for the stop-word lists and part-of-speech filters of the paper, which only exist by language.
     """
@@ -53,7 +53,7 @@ def similarities(sentences: Sequence[Words]) -> Vector:
 
 
 def rank(similarity: Vector, *, prior: Vector) -> Vector:
-    """Scores that sum to 1, by damped power iteration: s = (1 - d) p + d Mᵀ s, M the similarities by row.
+    """Return scores that sum to 1, by damped power iteration: s = (1 - d) p + d Mᵀ s, M the similarities by row.
 
     `prior` (p, positive, any scale) is where the walk restarts; uniform, it is the paper's formula scaled.
     A sentence like no other passes its score on by the prior. Rounded to nine digits, so that the

@@ -15,6 +15,7 @@ from memory.kinds import Kind, all_kinds
 from memory.models.binary import half_vector
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate, Metric
+from memory.retrieval.kind_searches import CONFIDENT, TRUE, TRUE_AND_BELIEVED_NOW, VERSION_BELIEVED_THEN
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, RecallContext, Retriever, VisibleRows
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Query, Scope
 from memory.retrieval.retrievers import RETRIEVERS
@@ -52,28 +53,16 @@ FACT_COLUMNS = (
 
 # lets through facts that are true (now, or at `as_of`) and believed, and all other kinds. With EXISTS the planner might
 # collect all true facts of all accounts first
-TRUE_FACTS = """(kind <> 'fact' OR (
-    SELECT own.recorded_at IS NOT NULL AND own.retracted_at IS NULL
-        AND (own.valid_from IS NULL OR own.valid_from <= %(as_of)s::timestamptz)
-        AND (own.valid_to IS NULL OR own.valid_to > %(as_of)s::timestamptz)
-        {confident}
-    FROM facts AS own WHERE own.memory_ptr_id = {memory_id}))"""
+TRUE_FACTS = f"""(kind <> 'fact' OR (
+    SELECT {TRUE_AND_BELIEVED_NOW} {{confident}} FROM facts AS own WHERE own.memory_ptr_id = {{memory_id}}))"""
 
-FACTS_BELIEVED_THEN = """(kind <> 'fact' OR (
+FACTS_BELIEVED_THEN = f"""(kind <> 'fact' OR (
     SELECT count(*) > 0 FROM fact_versions AS known
-    WHERE known.account_id = %(account_id)s AND known.fact_id = {memory_id}
-    AND known.recorded_at <= %(known_at)s::timestamptz
-    AND (known.retracted_at IS NULL OR known.retracted_at > %(known_at)s::timestamptz)
-    AND (known.valid_from IS NULL OR known.valid_from <= %(as_of)s::timestamptz)
-    AND (known.valid_to IS NULL OR known.valid_to > %(as_of)s::timestamptz)
-    {confident}))"""
+    WHERE {VERSION_BELIEVED_THEN.format("{memory_id}")} AND {TRUE.format("known")} {{confident}}))"""
 
 # at most one row, since the versions of a fact do not overlap in time
-VERSION_BELIEVED_THEN = """LEFT JOIN LATERAL (
-    SELECT * FROM fact_versions AS version
-    WHERE version.account_id = %(account_id)s AND version.fact_id = found.id
-    AND version.recorded_at <= %(known_at)s::timestamptz
-    AND (version.retracted_at IS NULL OR version.retracted_at > %(known_at)s::timestamptz) OFFSET 0
+JOIN_BELIEVED_VERSION = f"""LEFT JOIN LATERAL (
+    SELECT * FROM fact_versions AS known WHERE {VERSION_BELIEVED_THEN.format("found.id")} OFFSET 0
 ) AS known ON true"""
 
 COLUMNS_BELIEVED_THEN = {
@@ -82,8 +71,6 @@ COLUMNS_BELIEVED_THEN = {
     **{f"facts.{name}": f"known.{name}" for name in ("confidence", "valid_from", "valid_to")},
 }
 """Columns of a fact as it was believed at `known_at`. It is found by its current text."""
-
-CONFIDENT = "AND confidence >= %(min_confidence)s::float8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +195,7 @@ def filter_sql(shape: GatheringShape, memory_id: str) -> str:
     """Return the question's filters as a condition on columns that memories and vectors share."""
     text = f" AND NOT {memory_id} = ANY(%(without)s::uuid[])"
     if not shape.kinds or Kind.FACT.value in shape.kinds:
-        text += f" AND {true_facts_sql(shape, memory_id, confident=CONFIDENT)}"
+        text += f" AND {true_facts_sql(shape, memory_id, confident=f'AND {CONFIDENT}')}"
     if shape.has_contexts:
         text += " AND context_id = ANY(%(contexts)s::uuid[])"
     if shape.has_types:
@@ -269,7 +256,7 @@ def scored_sql(shape: GatheringShape) -> str:
         joins.append(left_join_child("facts"))
         if shape.has_known_at:
             columns = [COLUMNS_BELIEVED_THEN.get(column, column) for column in columns]
-            joins.append(VERSION_BELIEVED_THEN)
+            joins.append(JOIN_BELIEVED_VERSION)
     similarity, gist = "NULL::float8", "NULL::float8"
     own = f"""SELECT own.vector FROM memory_vectors AS own
         WHERE own.memory_id = memories.id AND own.model = %(model)s AND own.width = {shape.width}"""

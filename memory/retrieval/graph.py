@@ -19,7 +19,12 @@ from memory.models import Fact, Memory, PersistentContext
 from memory.models.facts import true_at
 from memory.owner import Owner
 from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, collapse_whitespace, owner_shape, where_sql
-from memory.retrieval.visibility import ALLOWED_TIERS, reasoning_is_allowed
+from memory.retrieval.visibility import (
+    ALLOWED_TIERS,
+    IN_READABLE_CONTEXT,
+    readable_contexts_cte,
+    reasoning_is_allowed,
+)
 
 MAX_DEPTH = 3
 SCANNED_PER_NEIGHBOUR = 20
@@ -51,7 +56,7 @@ NEIGHBOURS = """
 
 WALK = """
     WITH RECURSIVE {allowed}
-    readable AS MATERIALIZED (SELECT array_agg(id) AS ids FROM persistent_contexts WHERE {contexts}),
+    {contexts}
     walk (depth, ids, seen, is_cut) AS (
         SELECT 0, ids, ids, false FROM (
             SELECT array_agg(id ORDER BY salience DESC, id) AS ids FROM memories
@@ -231,7 +236,7 @@ def fields_of_row(shape: type[WalkNode | WalkEdge], row: dict[str, Any]) -> dict
 
 @lru_cache(maxsize=64)
 def build_walk_statement(shape: OwnerShape, *, has_types: bool) -> Sql:
-    contexts = where_sql(PersistentContext.objects.visible_to(shape.owner).active(), prefix="c")
+    contexts = readable_contexts_cte(PersistentContext.objects.visible_to(shape.owner).active(), all_kinds())
     rows = walkable_rows(shape.owner)
     believed = where_sql(Fact.objects.filter(true_at(STAND_INS["now"])), prefix="f")
     # one fact by its key; an EXISTS might read all facts
@@ -268,5 +273,5 @@ def walkable_rows(owner: Owner) -> Sql:
     in_contexts = where_sql(Memory.objects.visible_to(replace(owner, agent_id=""), *sorted(kinds)), prefix="w")
     allowed = reasoning_is_allowed(table="memories", memory_id="memories.id")
     text = f"""{of_all.text} AND {allowed} AND (({elsewhere.text})
-        OR ({in_contexts.text} AND context_id = ANY((SELECT ids FROM readable)::uuid[])))"""
+        OR ({in_contexts.text} AND {IN_READABLE_CONTEXT}))"""
     return Sql(text=text, parameters={**of_all.parameters, **elsewhere.parameters, **in_contexts.parameters})

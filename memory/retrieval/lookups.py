@@ -9,6 +9,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from memory.kinds import Kind
+from memory.models import Memory
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.gathering import COLUMNS, TURN_COLUMNS
@@ -94,6 +95,14 @@ def adjacent_spots(turns: Sequence[Candidate]) -> list[tuple[str, int]]:
     steps = [step for step in range(-ADJACENT_TURNS, ADJACENT_TURNS + 1) if step]
     around = [(turn.conversation_id, (turn.index or 0) + step) for turn in turns for step in steps]
     return [spot for spot in dict.fromkeys(around) if spot not in own and spot[1] >= 0]
+
+
+def locate_entries(owner: Owner, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
+    """Return pairs of context id and entry id, as the access log takes them. At most one statement."""
+    if not ids:
+        return []
+    rows = Memory.objects.filter(account_id=owner.account_id, kind=Kind.CONTEXT_ENTRY, id__in=ids)
+    return list(rows.values_list("context_id", "id"))
 
 
 @lru_cache(maxsize=64)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from memory.models import Kind
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.lookups import ADJACENT_TURNS
 
-NO_DEADLINE = Deadline(None)
+NO_DEADLINE = Deadline()
 MAX_JOINED_GAP = 2 * ADJACENT_TURNS
 """Turns of a conversation belong to one passage if their numbers differ by no more: their adjacent turns meet."""
 

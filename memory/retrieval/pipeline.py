@@ -14,7 +14,7 @@ from uuid import UUID
 from memory.errors import ProviderError
 from memory.kinds import Kind, spec_of
 from memory.models import Fact
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.rerankers import Reranker
 from memory.retrieval.candidates import Bundle, Candidate, Metric
 from memory.retrieval.gathering import gather_candidates

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from memory.errors import ProviderError
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.language_models import LanguageModel, Meter
 from memory.retrieval.candidates import Candidate, OpenGoal
 from memory.retrieval.queries import Query

@@ -33,7 +33,7 @@ from memory.models import (
     WorkEpisode,
 )
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
-from memory.models.work_episodes import data_within_tier
+from memory.models.turn_records import data_within_tier
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, is_deeper
 from memory.retrieval.query_analysis import LINEAGE_CTE

@@ -1,10 +1,10 @@
 """Search in memories of one kind: by meaning, and by words for rows without a vector, or all if the query has none.
 
-This module holds what the kinds share. Each kind's module adds a `KindSearch` (its table, columns and hit) and a search
-function.
+A `KindSearch` adds what is special to a kind: its hit and its columns. Turns, episodes, entities and learnings, which
+need no more than that, are at the end; facts, goals, strategies and context entries are in `kind_searches`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -16,12 +16,15 @@ from memory import conf
 from memory.kinds import Audience, Kind, spec_of
 from memory.models import Memory, PersistentContext, Vector
 from memory.models.binary import Embedding, half_vector
+from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.retrieval.retrievers.lexical import bm25_ctes
 from memory.retrieval.retrievers.vector import nearest_ctes
 from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, collapse_whitespace, owner_shape, where_sql
+from memory.retrieval.visibility import IN_READABLE_CONTEXT, has_contexts, readable_contexts_cte
 
 H = TypeVar("H")
+FoundHit = TypeVar("FoundHit", bound="Hit")
 Row = dict[str, Any]
 
 SHARED_COLUMNS = (
@@ -45,23 +48,29 @@ DATED_VECTORS = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KindSearch(Generic[H]):
-    """The search in a kind: the table of its own columns, those that a hit has, and the class of its hits.
+class KindSearch(Generic[FoundHit]):
+    """The search in a kind: the class of its hits, and the columns of its own table that a hit has.
 
     `text_field` is the field of a hit that holds the memory's text; empty if it has none. `type_column` holds the
     values of `MemoryQuery.types`; empty if the kind has no types. `condition` is a further SQL condition on the kind's
     table, named `own`; its parameters are `MemoryQuery.values`.
     """
 
-    kind: Kind
-    hit: Callable[..., H]
-    table: str
+    hit: type[FoundHit]
     columns: tuple[str, ...]
     text_field: str = "text"
     type_column: str = ""
     condition: str = ""
 
-    def make_hit(self, row: Row) -> H:
+    @property
+    def kind(self) -> Kind:
+        return self.hit.kind
+
+    @property
+    def table(self) -> str:
+        return model_of(self.kind)._meta.db_table
+
+    def make_hit(self, row: Row) -> FoundHit:
         text = {self.text_field: row["text"]} if self.text_field else {}
         return self.hit(**text | {name: value for name, value in row.items() if name != "text"})
 
@@ -127,7 +136,9 @@ class SearchResults(Generic[H]):
     degraded: Sequence[str]
 
 
-def search_kind(owner: Owner, searched: KindSearch[H], query: MemoryQuery, *, now: datetime) -> SearchResults[H]:
+def search_kind(
+    owner: Owner, searched: KindSearch[FoundHit], query: MemoryQuery, *, now: datetime
+) -> SearchResults[FoundHit]:
     """Return the `top_k` memories of a kind nearest to the query (see `search_rows`). One statement."""
     found = search_rows(owner, searched, query, now=now)
     return SearchResults(hits=[searched.make_hit(row) for row in found.hits], degraded=found.degraded)
@@ -172,7 +183,10 @@ def build_search_statement(
 
     With a vector, words are searched for only among pending rows.
     """
-    readable = readable_cte(shape.owner, bounds) if is_in_context(searched.kind) else Sql(text="", parameters={})
+    asked = " AND id = ANY(%(contexts)s::uuid[])" if bounds.has_contexts else ""
+    # as a condition on rows it would be planned five times
+    contexts = PersistentContext.objects.visible_to(shape.owner).active()
+    readable = readable_contexts_cte(contexts, [searched.kind], condition=asked)
     rows, vectors = candidate_conditions(shape.owner, searched, width, bounds)
     pending = f"{rows.text} AND embed_after IS NOT NULL"
     if width is None:
@@ -195,27 +209,14 @@ def build_search_statement(
     )
 
 
-def is_in_context(kind: Kind) -> bool:
-    """Return True if memories of this kind live in persistent contexts."""
-    return spec_of(kind).audience is Audience.CONTEXT_READERS
-
-
-def readable_cte(owner: Owner, bounds: SearchBounds) -> Sql:
-    """Return a CTE of the readable contexts. As a condition on rows it would be planned five times."""
-    where = where_sql(PersistentContext.objects.visible_to(owner).active(), prefix="c")
-    asked = " AND id = ANY(%(contexts)s::uuid[])" if bounds.has_contexts else ""
-    text = f"""
-        readable AS MATERIALIZED (SELECT array_agg(id) AS ids FROM persistent_contexts WHERE {where.text}{asked}),"""
-    return Sql(text=text, parameters=where.parameters)
-
-
 def candidate_conditions(
     owner: Owner, searched: KindSearch[Any], width: int | None, bounds: SearchBounds
 ) -> tuple[Sql, Sql]:
     """Return the conditions on memories and on their vectors, for an owner made of stand-ins."""
     now, model, kind = STAND_INS["now"], STAND_INS["model"], searched.kind
+    in_context = has_contexts([kind])
     # memories in contexts are limited by the list of readable contexts, not by the agent
-    sees = replace(owner, agent_id="") if is_in_context(kind) else owner
+    sees = replace(owner, agent_id="") if in_context else owner
     rows = Memory.objects.visible_to(sees, kind).in_channels(owner).recallable(now)
     vectors = Vector.objects.visible_to(sees, kind).in_channels(owner).live(now).of_model(model, width or 0)
     # knowledge of no user is for every user
@@ -223,7 +224,7 @@ def candidate_conditions(
         rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
     of_rows, of_vectors = where_sql(rows, prefix="m"), where_sql(vectors, prefix="v")
     dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if bounds.has_window else ("", "")
-    within = " AND context_id = ANY((SELECT ids FROM readable)::uuid[])" if is_in_context(kind) else ""
+    within = f" AND {IN_READABLE_CONTEXT}" if in_context else ""
     wanted = f"{WANTED_ROWS}{dated}{within}{child_condition(searched, bounds, 'memories.id')}"
     wanted_vectors = (
         f"{WANTED_VECTORS}{dated_vectors}{within}{child_condition(searched, bounds, 'memory_vectors.memory_id')}"
@@ -261,3 +262,115 @@ def degraded_reasons(query: MemoryQuery, found: Sequence[Row]) -> list[str]:
     if found and found[0]["pending"]:
         degraded.append("embedding_pending")
     return degraded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnHit(Hit):
+    """A found turn. `text` is the text that is searched."""
+
+    kind: ClassVar[Kind] = Kind.TURN
+
+    index: int
+    role: str
+    name: str
+    text: str
+
+
+TurnResults = SearchResults[TurnHit]
+TURNS = KindSearch(hit=TurnHit, columns=("turns.index", "role", "name"))
+
+
+def search_turns(owner: Owner, query: MemoryQuery, *, now: datetime) -> TurnResults:
+    """Return the `top_k` turns nearest to the query that the owner may read (see `search_rows`). One statement."""
+    return search_kind(owner, TURNS, query, now=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeHit(Hit):
+    """A found episode."""
+
+    kind: ClassVar[Kind] = Kind.EPISODE
+
+    summary: str
+    key_decisions: list[Any]
+    entities_mentioned: list[Any]
+    tools_called: list[Any]
+
+
+EpisodeResults = SearchResults[EpisodeHit]
+EPISODES = KindSearch(
+    hit=EpisodeHit,
+    columns=("key_decisions", "entities_mentioned", "tools_called"),
+    text_field="summary",
+)
+
+
+def search_episodes(owner: Owner, query: MemoryQuery, *, now: datetime) -> EpisodeResults:
+    """Return the owner's `top_k` episodes nearest to the query (see `search_rows`). One statement."""
+    return search_kind(owner, EPISODES, query, now=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityHit(Hit):
+    """A found entity. `text` holds its names and description; `event_time` is when it was first seen."""
+
+    kind: ClassVar[Kind] = Kind.ENTITY
+
+    text: str
+    name: str
+    type: str
+    aliases: list[str]
+    description: str
+    properties: dict[str, Any]
+    salience: float
+
+
+ENTITIES = KindSearch(
+    hit=EntityHit,
+    columns=("name", "type", "aliases", "description", "properties", "salience"),
+    type_column="type",
+)
+
+
+def search_entities(owner: Owner, query: MemoryQuery, *, now: datetime) -> SearchResults[EntityHit]:
+    """Return the `top_k` entities nearest to the query that the owner knows (see `search_rows`). One statement.
+
+    `query.types` limits their types. Entities that were merged into others are left out.
+    """
+    return search_kind(owner, ENTITIES, query, now=now)
+
+
+# looked up by key, for the few rows that are returned
+TEAM = """(
+    SELECT team_id FROM persistent_contexts
+    WHERE persistent_contexts.id = memories.context_id AND persistent_contexts.account_id = memories.account_id
+) AS team_id"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningHit(Hit):
+    """A found learning with its current votes. `team_id` is None once its team is dissolved."""
+
+    kind: ClassVar[Kind] = Kind.LEARNING
+
+    insight: str
+    team_id: UUID | None
+    helpful_count: int
+    unhelpful_count: int
+    score: float
+
+
+LearningResults = SearchResults[LearningHit]
+LEARNINGS = KindSearch(
+    hit=LearningHit,
+    columns=(TEAM, "helpful_count", "unhelpful_count", "learnings.score"),
+    text_field="insight",
+)
+
+
+def search_learnings(owner: Owner, query: MemoryQuery, *, now: datetime) -> LearningResults:
+    """Return the `top_k` learnings nearest to the query in contexts that the owner may read and that are not archived.
+
+    `query.contexts` limits the contexts (see `search_rows`). One statement.
+    """
+    return search_kind(owner, LEARNINGS, query, now=now)

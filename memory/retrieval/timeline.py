@@ -17,11 +17,18 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from memory.kinds import Audience, Kind, all_kinds, spec_of
+from memory.kinds import Kind, all_kinds
 from memory.models import Memory, PersistentContext
 from memory.owner import Owner
 from memory.retrieval.statements import STAND_INS, NumberedStatement, OwnerShape, Sql, owner_shape, where_sql
-from memory.retrieval.visibility import ALLOWED_TIERS, reasoning_is_allowed, reasoning_kinds
+from memory.retrieval.visibility import (
+    ALLOWED_TIERS,
+    IN_READABLE_CONTEXT,
+    has_contexts,
+    readable_contexts_cte,
+    reasoning_is_allowed,
+    reasoning_kinds,
+)
 
 SUMMARY_CHARACTERS = 500
 MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
@@ -30,9 +37,7 @@ MAX_TIME = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 BELIEVED = """(SELECT own.recorded_at IS NOT NULL AND own.retracted_at IS NULL FROM facts AS own
     WHERE own.memory_ptr_id = memories.id)"""
 
-READABLE = """readable AS MATERIALIZED (
-    SELECT array_agg(id) AS ids, array_agg(id) FILTER (WHERE archived) AS shut
-    FROM persistent_contexts WHERE {where}),"""
+ARCHIVED_CONTEXTS = ", array_agg(id) FILTER (WHERE archived) AS shut"
 
 # the index uses the bound on the time alone
 OF_KIND = """(SELECT id, event_time FROM memories
@@ -149,7 +154,8 @@ def read_timeline(
 @lru_cache(maxsize=256)
 def build_timeline_statement(shape: TimelineShape) -> NumberedStatement:
     way, beyond = ("DESC", "<") if shape.newest_first else ("ASC", ">")
-    ctes = readable_contexts_sql(shape)
+    contexts = PersistentContext.objects.visible_to(shape.owner.owner)
+    ctes = readable_contexts_cte(contexts, shape.kinds, columns=ARCHIVED_CONTEXTS)
     branches = [kind_rows_sql(shape, kind) for kind in shape.kinds]
     kinds = [OF_KIND.format(rows=branch.text, way=way, beyond=beyond, within=f"{beyond}=") for branch in branches]
     text = PAGE.format(
@@ -163,19 +169,6 @@ def build_timeline_statement(shape: TimelineShape) -> NumberedStatement:
     for branch in branches:
         parameters |= branch.parameters
     return Sql(text=text, parameters=parameters).numbered()
-
-
-def readable_contexts_sql(shape: TimelineShape) -> Sql:
-    """Return a CTE of the readable contexts and the archived ones among them."""
-    if not has_contexts(shape.kinds):
-        return Sql(text="", parameters={})
-    where = where_sql(PersistentContext.objects.visible_to(shape.owner.owner), prefix="c")
-    return Sql(text=READABLE.format(where=where.text), parameters=where.parameters)
-
-
-def has_contexts(kinds: Collection[Kind]) -> bool:
-    """Return True if memories of one of these kinds live in persistent contexts."""
-    return any(spec_of(kind).audience is Audience.CONTEXT_READERS for kind in kinds)
 
 
 def archived_sql(*, in_context: bool) -> str:
@@ -205,7 +198,7 @@ def filter_conditions(shape: TimelineShape, kind: Kind, *, in_context: bool) -> 
     if shape.has_conversation:
         yield "conversation_id = %(conversation_id)s"
     if in_context:
-        yield "context_id = ANY((SELECT ids FROM readable)::uuid[])"
+        yield IN_READABLE_CONTEXT
     if shape.archived is not None:
         yield f"{'' if shape.archived else 'NOT '}{archived_sql(in_context=in_context)}"
     if kind == Kind.FACT:

@@ -27,6 +27,9 @@ ALLOWED_TIERS = f"""allowed AS MATERIALIZED (
     FROM accounts WHERE id = %(account_id)s),"""
 """The tiers of reasoning that the account allows now, and the empty tier of everything else."""
 
+IN_READABLE_CONTEXT = "context_id = ANY((SELECT ids FROM readable)::uuid[])"
+"""The condition that a row is in one of the contexts of `readable_contexts_cte`."""
+
 
 def reasoning_kinds() -> frozenset[Kind]:
     """Return the kinds that may contain reasoning."""
@@ -80,12 +83,9 @@ def visibility_filter(shape: OwnerShape, kinds: tuple[str, ...], *, mark: str = 
 def visibility_ctes(owner: Owner, wanted: Collection[Kind], parameters: dict[str, Any]) -> str:
     """Return the CTEs of readable contexts, of conversations that the agent takes part in, and of allowed tiers."""
     ctes = [ALLOWED_TIERS] if reasoning_kinds() & frozenset(wanted) else []
-    if kinds_seen_by(Audience.CONTEXT_READERS) & frozenset(wanted):
-        where = where_sql(PersistentContext.objects.visible_to(owner).active(), prefix="c")
-        parameters |= where.parameters
-        ctes.append(
-            f"readable AS MATERIALIZED (SELECT array_agg(id) AS ids FROM persistent_contexts WHERE {where.text}),"
-        )
+    readable = readable_contexts_cte(PersistentContext.objects.visible_to(owner).active(), wanted)
+    parameters |= readable.parameters
+    ctes.append(readable.text)
     if owner.agent_id and kinds_seen_by(Audience.PARTICIPANTS) & frozenset(wanted):
         where = where_sql(Participant.objects.of_agent(owner), prefix="p")
         parameters |= where.parameters
@@ -94,6 +94,26 @@ def visibility_ctes(owner: Owner, wanted: Collection[Kind], parameters: dict[str
             f"WHERE {where.text}),"
         )
     return " ".join(ctes)
+
+
+def has_contexts(kinds: Collection[Kind]) -> bool:
+    """Return True if memories of one of these kinds live in persistent contexts."""
+    return not kinds_seen_by(Audience.CONTEXT_READERS).isdisjoint(kinds)
+
+
+def readable_contexts_cte(
+    contexts: "QuerySet[PersistentContext]", kinds: Collection[Kind], *, columns: str = "", condition: str = ""
+) -> Sql:
+    """Return a CTE of the ids of these contexts, with further columns and under a further condition.
+
+    Empty if memories of these kinds live in no contexts.
+    """
+    if not has_contexts(kinds):
+        return Sql(text="", parameters={})
+    where = where_sql(contexts, prefix="c")
+    source = f"FROM persistent_contexts WHERE {where.text}{condition}"
+    text = f"readable AS MATERIALIZED (SELECT array_agg(id) AS ids{columns} {source}),"
+    return Sql(text=text, parameters=where.parameters)
 
 
 def visible_rows_sql(
@@ -122,7 +142,7 @@ def visible_rows_sql(
             replace(owner, agent_id=""),
             frozenset(wanted) & in_contexts,
             f"{prefix}c",
-            " AND context_id = ANY((SELECT ids FROM readable)::uuid[])",
+            f" AND {IN_READABLE_CONTEXT}",
         ),
     ]
     for group in groups:

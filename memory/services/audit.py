@@ -17,7 +17,6 @@ from django.db.models import QuerySet
 
 from memory import conf
 from memory.audit import (
-    AuditColumns,
     audit_json,
     audit_level_of,
     build_audit_entry,
@@ -65,21 +64,14 @@ def record_read(
     level = audit_level_of(owner)
     if not level_includes(level, "reads"):
         return
-    entry = build_read_entry(
-        owner, level=level, operation=operation, memory_type=memory_type, affected_ids=affected_ids, **columns
-    )
-    if not audit_reads.push_audit_read(owner.account_id, audit_json(entry)):
-        write_audit_entry(entry, needed="reads")
-
-
-def build_read_entry(owner: Owner, *, level: str, **columns: Any) -> AuditColumns:
-    """Return an entry with its time, without the columns that the level does not keep."""
     entry_id = uuid7()
+    columns |= {"operation": operation, "memory_type": memory_type, "affected_ids": affected_ids}
     entry = dict(build_audit_entry(owner, id=entry_id, timestamp=time_of_uuid7(entry_id), **columns))
     entry["config_snapshot"] = {"audit_level": level} | entry["config_snapshot"]
     if level != "verbose":
         entry["metadata"] = {}
-    return entry
+    if not audit_reads.push_audit_read(owner.account_id, audit_json(entry)):
+        write_audit_entry(entry, needed="reads")
 
 
 def records_reads(owner: Owner) -> bool:
@@ -161,15 +153,6 @@ def erase_payloads(owner: Owner, entry_ids: Collection[UUID]) -> int:
             raise NotFound("no such entries")
         record_audit(owner, operation="erase_audit", memory_type="audit", affected_ids=ids, result_count=erased)
     return int(erased)
-
-
-def erase_payloads_of_user(owner: Owner, user_id: str) -> int:
-    """Erase the payloads of all entries of a user that have any, and return their number."""
-    with_texts = AuditEntry.objects.in_account(owner.account_id).filter(user_id=user_id).with_payload()
-    erased = 0
-    while ids := list(with_texts.order_by("timestamp", "id").values_list("id", flat=True)[:MAX_ERASED_ENTRIES]):
-        erased += erase_payloads(owner, ids)
-    return erased
 
 
 def set_audit_level(owner: Owner, *, level: str) -> None:

@@ -1,6 +1,6 @@
 """User profiles (X7): how a user wants to be served, stored by user id and shared by all agents of the account.
 
-`get_profile` and `find_profile` read; `update_profile`, `write_profile` and `delete_profile` write what clients set by
+`get_profile` and `find_profile` read; `write_profile` and `delete_profile` write what clients set by
 hand. Extraction adds preferences with `learn_preferences`, with their provenance: they replace what was learned before,
 never what was set by hand. `forget_preferences` removes what was learned from facts that are no longer believed.
 """
@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import transaction
 
 from memory.audit import record_audit
-from memory.errors import Conflict, NotFound, StaleVersion, TooLarge, Unprocessable
+from memory.errors import Conflict, StaleVersion, TooLarge, Unprocessable, require_found
 from memory.models import UserProfile
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
@@ -62,22 +62,12 @@ class WrittenProfile:
 
 
 def get_profile(owner: Owner, user_id: str) -> UserProfile:
-    profile = find_profile(owner, user_id)
-    if profile is None:
-        raise NotFound("no such profile")
-    return profile
+    return require_found(find_profile(owner, user_id), "profile")
 
 
 def find_profile(owner: Owner, user_id: str) -> UserProfile | None:
     """Return the profile, or None."""
     return UserProfile.objects.filter(account_id=owner.account_id, user_id=user_id).first()
-
-
-def update_profile(
-    owner: Owner, user_id: str, changes: ProfileChanges, *, expected: ExpectedVersions = None, now: datetime
-) -> UserProfile:
-    """Change a profile as `write_profile` does, and return it."""
-    return write_profile(owner, user_id, changes, expected=expected, now=now).profile
 
 
 def write_profile(
@@ -155,9 +145,7 @@ def check_profile(profile: UserProfile) -> None:
 def delete_profile(owner: Owner, user_id: str, *, expected: ExpectedVersions = None, now: datetime) -> None:
     """Delete a profile. Raises NotFound, StaleVersion."""
     with transaction.atomic():
-        profile = lock_profile(owner, user_id)
-        if profile is None:
-            raise NotFound("no such profile")
+        profile = require_found(lock_profile(owner, user_id), "profile")
         check_version(profile.version, expected, row_id=profile.id)
         record_profile(owner, "delete", profile)
         profile.delete()
@@ -178,7 +166,8 @@ def learn_preferences(
     def learn(profile: UserProfile) -> None:
         stored.clear()
         for given, value in found.items():
-            topic = stored_topic(profile, given)
+            # as the profile writes it already, whatever its case
+            topic = next((known for known in profile.preferences if known.casefold() == given.casefold()), given)
             if may_learn_topic(profile, topic, provenance) and has_room_for_topic(profile, topic, value):
                 profile.preferences = {**profile.preferences, topic: value}
                 profile.provenance = {**profile.provenance, topic: dict(provenance)}
@@ -187,12 +176,6 @@ def learn_preferences(
     if found:
         change_profile(owner, user_id, learn, expected=None, now=now)
     return stored
-
-
-def stored_topic(profile: UserProfile, topic: str) -> str:
-    """Return the topic as the profile writes it already, whatever its case, or as given."""
-    same = (known for known in profile.preferences if known.casefold() == topic.casefold())
-    return next(same, topic)
 
 
 def forget_preferences(owner: Owner, user_id: str, *, fact_ids: Collection[UUID], now: datetime) -> None:

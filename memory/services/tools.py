@@ -6,9 +6,9 @@ nowhere else: not in the audit log, not in any message.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,23 +17,18 @@ from django.db.models import Aggregate, BinaryField, Count, FloatField, Max, Q, 
 from django.db.models.functions import Cast
 
 from memory.audit import record_audit
-from memory.errors import NotFound, TooLarge, Unprocessable
+from memory.dates import CLOCK_SKEW, has_come
+from memory.errors import TooLarge, Unprocessable, require_found
 from memory.models import Tool, ToolInvocation
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import is_valid_id, join_conversation
 from memory_project.encryption import SealBroken, unseal
 from memory_project.ids import uuid7
 
-CLOCK_SKEW = timedelta(minutes=5)
 MAX_VALUE_BYTES = 262_144
 """Bytes of an input, an output or an error message, each as JSON."""
 MAX_INTEGER = 2_147_483_647
 SEALED_COLUMNS = ("tool_input", "tool_output", "error_message")
-DRAFT_COLUMNS = (
-    *("id", "conversation_id", "tool_name", "tool_input", "tool_output", "success", "latency_ms", "task_type"),
-    "turn_index",
-)
-"""Columns of an invocation that are copied from its draft."""
 GROUP_COLUMNS = ("task_type", "channel")
 """Columns that statistics of a tool may be grouped by."""
 
@@ -46,11 +41,11 @@ SELECT id FROM conversations WHERE account_id = %s AND id = ANY(%s) ORDER BY id 
 COUNT_USES = """
 INSERT INTO tools (id, account_id, name, description, usage_count, success_count, failure_count, timed_count,
     total_latency_ms, last_used)
-SELECT used.id, %s, used.name, '', used.usage_count, used.success_count, used.failure_count, used.timed_count,
-    used.total_latency_ms, used.last_used
-FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[],
-    %s::timestamptz[]) AS used (id, name, usage_count, success_count, failure_count, timed_count, total_latency_ms,
-    last_used)
+SELECT (array_agg(id))[1], %s, name, '', count(*), count(*) FILTER (WHERE success),
+    count(*) FILTER (WHERE NOT success), count(latency_ms), coalesce(sum(latency_ms), 0), max(used_at)
+FROM unnest(%s::uuid[], %s::text[], %s::bool[], %s::bigint[], %s::timestamptz[])
+    AS used (id, name, success, latency_ms, used_at)
+GROUP BY name ORDER BY name COLLATE "C"
 ON CONFLICT (account_id, name) DO UPDATE SET
     usage_count = tools.usage_count + EXCLUDED.usage_count,
     success_count = tools.success_count + EXCLUDED.success_count,
@@ -116,28 +111,6 @@ class ToolStats:
         return self.success_count / known if known else None
 
 
-@dataclass(slots=True, kw_only=True)
-class ToolUseCounts:
-    """Counts that uses of one tool add to its row, in the order of the parameters of COUNT_USES."""
-
-    id: UUID = field(default_factory=uuid7)
-    name: str
-    usage_count: int = 0
-    success_count: int = 0
-    failure_count: int = 0
-    timed_count: int = 0
-    total_latency_ms: int = 0
-    last_used: datetime
-
-    def add(self, row: ToolInvocation) -> None:
-        self.usage_count += 1
-        self.success_count += row.success is True
-        self.failure_count += row.success is False
-        self.timed_count += row.latency_ms is not None
-        self.total_latency_ms += row.latency_ms or 0
-        self.last_used = max(self.last_used, row.timestamp)
-
-
 class Percentile(Aggregate):
     """The value that a share of the values lies at or below, interpolated; None of no values."""
 
@@ -160,14 +133,35 @@ def record_invocations(owner: Owner, drafts: Sequence[InvocationDraft], *, now: 
     """
     for draft in drafts:
         check_invocation_draft(draft, now=now)
-    rows = [make_invocation(owner, draft, now=now) for draft in drafts]
+    rows = [
+        ToolInvocation(
+            account_id=owner.account_id,
+            agent_id=owner.agent_id,
+            user_id=owner.user_id,
+            channel=owner.channel,
+            created_at=now,
+            **{column.name: getattr(draft, column.name) for column in fields(InvocationDraft)}
+            | {"error_message": draft.error_message or None, "timestamp": draft.timestamp or now},
+        )
+        for draft in drafts
+    ]
     with transaction.atomic():
         join_conversations(owner, {draft.conversation_id for draft in drafts}, now=now)
         tools = count_tool_uses(owner, rows)
         for row in rows:
             row.tool_id = tools[row.tool_name]
         ToolInvocation.objects.bulk_create(rows)
-        record_stored_invocations(owner, rows)
+        conversations = {row.conversation_id for row in rows}
+        conversation_id = conversations.pop() if len(conversations) == 1 else ""
+        record_audit(
+            owner,
+            operation="store",
+            memory_type="procedural",
+            affected_ids=[row.id for row in rows],
+            conversation_id=conversation_id,
+            session_id=conversation_id,
+            result_count=len(rows),
+        )
     return rows
 
 
@@ -189,7 +183,7 @@ def check_invocation_draft(draft: InvocationDraft, *, now: datetime) -> None:
         problem = "tool_name and task_type must have at most 100 characters, no NUL and no lone surrogate"
     elif not all(0 <= number <= MAX_INTEGER for number in numbers):
         problem = f"latency_ms and turn_index must be between 0 and {MAX_INTEGER}"
-    elif draft.timestamp is not None and (draft.timestamp.tzinfo is None or draft.timestamp > now + CLOCK_SKEW):
+    elif draft.timestamp is not None and not has_come(draft.timestamp, now=now):
         problem = "timestamp must have a time zone and must not be in the future"
     if problem:
         raise Unprocessable(problem)
@@ -209,27 +203,10 @@ def check_json_value(name: str, value: Any) -> None:
         raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=MAX_VALUE_BYTES)
 
 
-def make_invocation(owner: Owner, draft: InvocationDraft, *, now: datetime) -> ToolInvocation:
-    given = {name: getattr(draft, name) for name in DRAFT_COLUMNS}
-    return ToolInvocation(
-        account_id=owner.account_id,
-        agent_id=owner.agent_id,
-        user_id=owner.user_id,
-        channel=owner.channel,
-        error_message=draft.error_message or None,
-        timestamp=draft.timestamp or now,
-        created_at=now,
-        **given,
-    )
-
-
-def count_tool_uses(owner: Owner, rows: Iterable[ToolInvocation]) -> dict[str, UUID]:
+def count_tool_uses(owner: Owner, rows: Sequence[ToolInvocation]) -> dict[str, UUID]:
     """Add uses to the counts of their tools, creating new ones. Returns the tools' ids by name. One statement."""
-    uses: dict[str, ToolUseCounts] = {}
-    for row in rows:
-        uses.setdefault(row.tool_name, ToolUseCounts(name=row.tool_name, last_used=row.timestamp)).add(row)
-    in_order = [uses[name] for name in sorted(uses)]
-    columns = [[getattr(use, column.name) for use in in_order] for column in fields(ToolUseCounts)]
+    names = ("tool_name", "success", "latency_ms", "timestamp")
+    columns: list[list[Any]] = [[uuid7() for _ in rows], *([getattr(row, name) for row in rows] for name in names)]
     with connection.cursor() as cursor:
         cursor.execute(COUNT_USES, [owner.account_id, *columns])
         return dict(cursor.fetchall())
@@ -245,20 +222,6 @@ def ensure_tools(owner: Owner, names: Collection[str]) -> dict[str, UUID]:
     return dict(Tool.objects.filter(account_id=owner.account_id, name__in=wanted).values_list("name", "id"))
 
 
-def record_stored_invocations(owner: Owner, rows: Sequence[ToolInvocation]) -> None:
-    conversations = {row.conversation_id for row in rows}
-    conversation_id = conversations.pop() if len(conversations) == 1 else ""
-    record_audit(
-        owner,
-        operation="store",
-        memory_type="procedural",
-        affected_ids=[row.id for row in rows],
-        conversation_id=conversation_id,
-        session_id=conversation_id,
-        result_count=len(rows),
-    )
-
-
 def visible_invocations(owner: Owner) -> QuerySet[ToolInvocation]:
     """Return the uses in conversations that the agent takes part in, without sealed columns: up to a megabyte a row."""
     return ToolInvocation.objects.visible_to(owner).defer(*SEALED_COLUMNS)
@@ -272,10 +235,7 @@ def sealed_invocations(owner: Owner) -> QuerySet[ToolInvocation]:
 
 def find_invocation(owner: Owner, invocation_id: UUID) -> OpenedInvocation:
     """Return an invocation with its decrypted values. Raises NotFound."""
-    found = sealed_invocations(owner).filter(id=invocation_id).first()
-    if found is None:
-        raise NotFound("no such invocation")
-    return open_invocation(found)
+    return open_invocation(require_found(sealed_invocations(owner).filter(id=invocation_id).first(), "invocation"))
 
 
 def open_invocation(row: ToolInvocation) -> OpenedInvocation:

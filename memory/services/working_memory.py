@@ -63,30 +63,26 @@ def share_value(
 def correct_value(owner: Owner, ref: AgentMemoryRef, *, key: str, value: Any, ttl_seconds: int) -> None:
     """Set a value with a new expiry. Raises as `WorkingMemoryService.store`."""
     with transaction.atomic():
-        record_value_edit(owner, "update", [key])
+        record_audit(owner, operation="update", memory_type="working", affected_ids=[key])
         working_memory_at(owner, ref).store(key, value, ttl_seconds)
 
 
 def remove_value(owner: Owner, ref: AgentMemoryRef, *, key: str) -> bool:
     """Remove a value and return whether there was one. A shared copy of it stays."""
     with transaction.atomic():
-        record_value_edit(owner, "delete", [key])
+        record_audit(owner, operation="delete", memory_type="working", affected_ids=[key])
         return working_memory_at(owner, ref).remove(key)
 
 
 def clear_values(owner: Owner, ref: AgentMemoryRef) -> int:
     """Remove all values and return their number. Shared and saved copies stay."""
     with transaction.atomic():
-        record_value_edit(owner, "clear", [])
+        record_audit(owner, operation="clear", memory_type="working")
         return working_memory_at(owner, ref).clear()
 
 
 def working_memory_at(owner: Owner, ref: AgentMemoryRef) -> WorkingMemoryService:
     return WorkingMemoryService(owner, task_id=ref.task_id, workflow_run_id=ref.workflow_run_id)
-
-
-def record_value_edit(owner: Owner, operation: str, keys: list[str]) -> None:
-    record_audit(owner, operation=operation, memory_type="working", affected_ids=keys)
 
 
 def correct_field(owner: Owner, conversation_id: str, *, name: str, value: Any) -> None:
@@ -144,8 +140,7 @@ def record_conversation_edit(
         owner,
         operation=operation,
         memory_type=memory_type,
-        # the column's width: longer item keys are cut
-        affected_ids=[key[:200] for key in keys],
+        affected_ids=keys,
         conversation_id=conversation_id,
         session_id=conversation_id,
     )

@@ -8,5 +8,5 @@ all agents of a conversation: the buffer of its latest turns (`session_stores`),
 context values (`session`). `access_log` and `audit_reads` are streams between reads and their tables.
 
 To add a tier: a key pattern, a module with one class that takes its `Owner`, and values through `base.to_json` and
-`base.from_json`. For the router to read it by key, write a `base.Tier` over it in `services.router.tiers`.
+`base.from_json`. For the router to read it by key, write a `base.Tier` over it in `services.router`.
 """

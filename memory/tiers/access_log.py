@@ -24,7 +24,7 @@ from redis import RedisError
 from memory import conf
 from memory.owner import Owner
 from memory_project.ids import uuid7
-from memory_project.redis import SHARED_KEYS, client, script
+from memory_project.redis import SHARED_KEYS, client, read_stream, script
 
 logger = logging.getLogger(__name__)
 
@@ -147,11 +147,8 @@ def report_losses(now: datetime) -> int:
 
 def read_access_lines(size: int, *, after: str, account_id: UUID | None) -> tuple[list[AccessLine], str]:
     """Return the account's lines among the next `size`, and the cursor after them ("" at the end of the stream)."""
-    start = f"({after}" if after else "-"
-    found = cast("list[tuple[str, dict[str, str]]]", client().xrange(STREAM, min=start, count=size))
-    lines = [parse_access_line(stream_id, fields) for stream_id, fields in found]
-    cursor = found[-1][0] if len(found) == size else ""
-    return [line for line in lines if account_id in (None, line.account_id)], cursor
+    found, cursor = read_stream(STREAM, size, after=after, account_id=account_id)
+    return [parse_access_line(stream_id, fields) for stream_id, fields in found], cursor
 
 
 def parse_access_line(stream_id: str, fields: dict[str, str]) -> AccessLine:

@@ -5,8 +5,8 @@ with another agent is a copy, kept with the agent that shared it until it is tak
 same task and workflow run as the memory it was shared from.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, NoReturn
 from uuid import UUID
@@ -15,14 +15,13 @@ from django.db import transaction
 
 from memory import conf
 from memory.audit import record_audit
-from memory.errors import NotFound, TooLarge, Unprocessable
+from memory.errors import NotFound, Unprocessable
 from memory.models import SavedWorkingMemory
-from memory.models.agent_working import SavedWorkingMemoryQuerySet
+from memory.models.short_term import SavedWorkingMemoryQuerySet
 from memory.owner import Owner
-from memory.tiers.base import TierStats, check_name, from_json, keyed_json
+from memory.tiers.base import TierStats, check_name, check_size, check_ttl, from_json, keyed_json
 from memory.tiers.named_values import VALUES, NamedValues, StoredText, StoredValue, whole_seconds
 from memory_project.redis import AGENT_MEMORY, AgentMemoryRef, agent_key, client
-from memory_project.redis import scan_agents as scan_agents_with
 
 MAX_TTL_SECONDS = 604_800
 """A week."""
@@ -250,10 +249,10 @@ class WorkingMemoryService:
     def persist_to_database(self, *, now: datetime) -> SavedValues:
         """Save every value in the database, replacing what was saved; an empty memory too."""
         values = {stored.name: {"json": stored.json, "ttl_ms": stored.ttl_ms} for stored in self.snapshot()}
-        row = SavedWorkingMemory(**self._columns, values=values, saved_at=now)
+        row = SavedWorkingMemory(**asdict(self._ref), values=values, saved_at=now)
         with transaction.atomic():
             SavedWorkingMemory.objects.bulk_create(
-                [row], update_conflicts=True, unique_fields=[*self._columns], update_fields=["values", "saved_at"]
+                [row], update_conflicts=True, unique_fields=[*asdict(self._ref)], update_fields=["values", "saved_at"]
             )
             self._record("persist", self._saved_rows().values_list("id", flat=True).get(), len(values))
         return SavedValues(count=len(values), saved_at=now)
@@ -263,7 +262,7 @@ class WorkingMemoryService:
         row = self._saved_rows().first()
         if row is None:
             raise NotFound("this working memory has never been saved")
-        self.restore(saved_texts(row.values))
+        self.restore([StoredText(name=name, **saved) for name, saved in row.values.items()])
         self._record("load", row.id, len(row.values))
         return SavedValues(count=len(row.values), saved_at=row.saved_at)
 
@@ -278,18 +277,7 @@ class WorkingMemoryService:
         )
 
     def _saved_rows(self) -> SavedWorkingMemoryQuerySet:
-        return SavedWorkingMemory.objects.visible_to(self._owner).filter(**self._columns)
-
-    @property
-    def _columns(self) -> Mapping[str, Any]:
-        """Columns that identify this memory's row in the database."""
-        ref = self._ref
-        return {
-            "account_id": ref.account_id,
-            "agent_id": ref.agent_id,
-            "task_id": ref.task_id,
-            "workflow_run_id": ref.workflow_run_id,
-        }
+        return SavedWorkingMemory.objects.visible_to(self._owner).filter(**asdict(self._ref))
 
     @property
     def _values(self) -> NamedValues:
@@ -304,19 +292,6 @@ def shared_values(source: AgentMemoryRef, target_agent_id: str) -> NamedValues:
     # the empty last part makes agent_key escape the agent id, so that it cannot look like the name of a value
     key = agent_key(source, "shared", target_agent_id, "").removesuffix(":")
     return NamedValues(key, max_values=conf.AGENT_MEMORY_VALUES)
-
-
-def saved_texts(values: Mapping[str, Mapping[str, Any]]) -> list[StoredText]:
-    """Return the `values` of a SavedWorkingMemory as `restore` takes them."""
-    return [StoredText(name=name, json=saved["json"], ttl_ms=saved["ttl_ms"]) for name, saved in values.items()]
-
-
-def scan_working_memories(account_id: UUID, cursor: int) -> tuple[list[AgentMemoryRef], int]:
-    """Return a page of the account's working memories of agents, and the next cursor.
-
-    Start with cursor 0 and stop when it is 0 again. Pages may repeat entries.
-    """
-    return scan_agents_with(account_id=account_id, cursor=cursor)
 
 
 def check_agent_id(agent_id: str) -> str:
@@ -337,9 +312,7 @@ def check_scope_id(text: str) -> str:
 def check_agent_ttl(ttl_seconds: int | None) -> int:
     """Return the lifetime, AGENT_MEMORY_TTL_SECONDS for None. Raises ValueError out of range."""
     seconds = conf.AGENT_MEMORY_TTL_SECONDS if ttl_seconds is None else ttl_seconds
-    if not 1 <= seconds <= MAX_TTL_SECONDS:
-        raise ValueError(f"ttl_seconds must be from 1 to {MAX_TTL_SECONDS}")
-    return seconds
+    return check_ttl(seconds, max_seconds=MAX_TTL_SECONDS)
 
 
 def value_or_none(stored: StoredValue | None) -> Any:
@@ -351,9 +324,7 @@ def parse_script_outcome(outcome: str, details: Sequence[Any]) -> StoredValue:
     if outcome == "refused":
         raise Unprocessable("only a text can be appended to a text, and only lists and texts can be appended to")
     if outcome == "large":
-        size_bytes, limit_bytes = details[0], conf.TIER_VALUE_BYTES
-        message = f"the value would have {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
-        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
+        check_size(details[0], limit_bytes=conf.TIER_VALUE_BYTES, what="the value would have")
     if outcome == "full":
         raise_memory_full()
     json, left_ms = details

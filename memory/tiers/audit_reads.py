@@ -9,13 +9,13 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from redis import RedisError
 
 from memory import conf
-from memory_project.redis import SHARED_KEYS, client, script
+from memory_project.redis import SHARED_KEYS, client, read_stream, script
 
 logger = logging.getLogger(__name__)
 
@@ -61,14 +61,12 @@ def count_waiting_reads() -> int:
 
 def read_audit_lines(size: int, *, after: str, account_id: UUID | None) -> tuple[list[ReadLine], str]:
     """Return the account's lines among the next `size`, and the cursor after them ("" at the end of the stream)."""
-    start = f"({after}" if after else "-"
-    found = cast("list[tuple[str, dict[str, str]]]", client().xrange(STREAM, min=start, count=size))
+    found, cursor = read_stream(STREAM, size, after=after, account_id=account_id)
     lines = [
         ReadLine(stream_id=stream_id, account_id=UUID(fields["account"]), entry=json.loads(fields["entry"]))
         for stream_id, fields in found
     ]
-    cursor = found[-1][0] if len(found) == size else ""
-    return [line for line in lines if account_id in (None, line.account_id)], cursor
+    return lines, cursor
 
 
 def delete_audit_lines(lines: Sequence[ReadLine], *, aside: Sequence[ReadLine] = ()) -> None:

@@ -1,14 +1,15 @@
-"""Shared parts of tiers: the Protocol that the router uses, values as JSON, valid names."""
+"""Shared parts of tiers: the base class of those that the router reads, values as JSON, limits."""
 
 import json
 import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from memory import conf
 from memory.errors import TooLarge
+from memory.owner import Owner
 
 MAX_NAME_CHARACTERS = 200
 
@@ -37,13 +38,6 @@ class NewValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TierValue:
-    """A value found in a tier; `value` None is JSON's null."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TierStats:
     """The number of an agent's keyed values in a tier, and the bytes of their names and JSON."""
 
@@ -65,34 +59,38 @@ class MovedLines:
     cursor: str
 
 
-class Tier(Protocol):
-    """A store of one agent's keyed values. Expired values count as missing."""
+class Tier:
+    """A store of one agent's keyed values, as the router uses it. Expired values count as missing."""
 
     name: ClassVar[str]
-    has_pools: ClassVar[bool]
+    has_pools: ClassVar[bool] = False
     """True if `TierScope.pool_id` has a meaning."""
-    max_ttl_seconds: ClassVar[int]
+    max_ttl_seconds: ClassVar[int] = 0
     """0: values do not expire."""
-    memory_types: ClassVar[AbstractSet[str]]
+    memory_types: ClassVar[AbstractSet[str]] = frozenset()
     """Allowed types; empty: values have no type."""
 
-    def read(self, key: str, within: TierScope, *, now: datetime) -> TierValue | None:
-        """Return the value under the key, or None."""
-        ...
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+
+    def read(self, key: str, within: TierScope, *, now: datetime) -> Any:
+        """Return the value under the key. Raises NotFound."""
+        raise NotImplementedError
 
     def write(self, key: str, written: NewValue, within: TierScope, *, now: datetime) -> None:
         """Store the value, replacing the old one. Raises TooLarge above TIER_VALUE_BYTES."""
-        ...
+        raise NotImplementedError
 
-    def delete(self, key: str, within: TierScope, *, now: datetime) -> bool:
-        """Delete the value and return True if there was one."""
-        ...
+    def delete(self, key: str, within: TierScope, *, now: datetime) -> None:
+        """Delete the value. Raises NotFound if there is none."""
+        raise NotImplementedError
 
     def keys(self, within: TierScope, *, now: datetime) -> list[str]:
         """Return the keys, sorted."""
-        ...
+        raise NotImplementedError
 
-    def stats(self, within: TierScope, *, now: datetime) -> TierStats: ...
+    def stats(self, within: TierScope, *, now: datetime) -> TierStats:
+        raise NotImplementedError
 
 
 def to_json(value: Any) -> str:
@@ -121,10 +119,7 @@ def keyed_json(value: Any) -> str:
     text = to_json(value)
     if ESCAPED_NUL.search(text):
         raise ValueError("the value contains a NUL character, which PostgreSQL cannot store")
-    size_bytes, limit_bytes = len(text.encode("utf-8")), conf.TIER_VALUE_BYTES
-    if size_bytes > limit_bytes:
-        message = f"the value has {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
-        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
+    check_size(len(text.encode("utf-8")), limit_bytes=conf.TIER_VALUE_BYTES, what="the value has")
     return text
 
 
@@ -137,3 +132,17 @@ def check_name(name: str) -> str:
         raise ValueError(f"a name must have 1 to {MAX_NAME_CHARACTERS} characters and no NUL")
     name.encode("utf-8")
     return name
+
+
+def check_ttl(seconds: int, *, max_seconds: int) -> int:
+    """Return the lifetime, or raise ValueError if it is out of range."""
+    if not 1 <= seconds <= max_seconds:
+        raise ValueError(f"ttl_seconds must be from 1 to {max_seconds}")
+    return seconds
+
+
+def check_size(size_bytes: int, *, limit_bytes: int, what: str) -> None:
+    """Raise TooLarge above the limit; `what` begins the sentence: "the value has"."""
+    if size_bytes > limit_bytes:
+        message = f"{what} {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
+        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)

@@ -5,15 +5,14 @@ Values are the result of a JSON parser: dict, list, str, int, float, bool and No
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jsonpointer
 from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
-from memory.errors import TooLarge, Unprocessable
-from memory.tiers.base import ESCAPED_NUL, to_json
+from memory.errors import Unprocessable
+from memory.tiers.base import ESCAPED_NUL, check_size, to_json
 
 # otherwise the error for a missing name contains the whole document
 jsonpointer.VERBOSE_EXCEPTIONS = False
@@ -57,13 +56,9 @@ def parse_path(path: str) -> PathTokens:
     return tokens
 
 
-def pointer_from_names(tokens: Sequence[str]) -> JsonPointer:
-    return JsonPointer.from_parts(tokens)
-
-
 def value_at(document: Any, tokens: PathTokens) -> Any:
     """Return the part under the tokens; ABSENT if there is none, as after the last element of a list ("-")."""
-    found = pointer_from_names(tokens).resolve(document, ABSENT)
+    found = JsonPointer.from_parts(tokens).resolve(document, ABSENT)
     return ABSENT if isinstance(found, EndOfList) else found
 
 
@@ -76,7 +71,7 @@ def set_value_at(document: dict[str, Any], tokens: PathTokens, value: Any) -> di
     if not tokens:
         return require_object(value)
     try:
-        return require_object(pointer_from_names(tokens).set(document, value, create=True))
+        return require_object(JsonPointer.from_parts(tokens).set(document, value, create=True))
     except JsonPointerException:
         # no cause, because its message quotes the document
         raise Unprocessable(
@@ -129,10 +124,16 @@ def measure_document(document: dict[str, Any], *, limit_bytes: int) -> MeasuredD
     """Measure the document. Raises TooLarge above the limit."""
     text = json_text(document)
     size_bytes = len(text.encode())
-    if size_bytes > limit_bytes:
-        message = f"the data would have {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
-        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
+    check_size(size_bytes, limit_bytes=limit_bytes, what="the data would have")
     return MeasuredDocument(text=text, size_bytes=size_bytes, entry_count=len(document))
+
+
+def column_differs(row: object, name: str, value: Any) -> bool:
+    """Return True if the row's column differs from the value. Metadata is compared as JSON."""
+    stored = getattr(row, name)
+    if name == "metadata":
+        return comparable_json(stored) != comparable_json(value)
+    return bool(stored != value)
 
 
 def comparable_json(value: Any) -> str:

@@ -4,16 +4,15 @@
 - A context value expires by itself, SESSION_VALUE_TTL_SECONDS or its own `ttl_seconds` after it was set.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from memory import conf
-from memory.errors import TooLarge, Unprocessable
-from memory.tiers.base import from_json, to_json
+from memory.errors import Unprocessable
+from memory.tiers.base import check_size, check_ttl, from_json, to_json
 from memory.tiers.named_values import VALUES, NamedValues, StoredValue, parse_stored_texts, whole_seconds
-from memory.tiers.session_buffer import LISTS, RENEW, RedisBuffer, run_list_script
-from memory.tiers.session_turns import SessionTurn, turn_from_entry
+from memory.tiers.session_buffer import LISTS, RENEW, run_list_script
 from memory_project.redis import SessionRef, session_key
 
 # KEYS: the names of the values, then LISTS
@@ -77,8 +76,9 @@ GET_THOUGHTS = RENEW + "return redis.call('LRANGE', KEYS[2], -tonumber(ARGV[2]),
 
 
 class SessionMemory:
-    """The session of one conversation, shared by its agents. Every call is one round trip.
+    """The session of one conversation, shared by its agents, without its turns (see `session_stores`).
 
+    Every call is one round trip.
     Values and thoughts may be any JSON; ValueError for values that JSON cannot represent, TooLarge (`stored=False`)
     above SESSION_VALUE_BYTES.
     """
@@ -86,28 +86,13 @@ class SessionMemory:
     def __init__(self, session: SessionRef) -> None:
         self._session = session
 
-    def add_turn(self, turn: SessionTurn) -> None:
-        """Add one turn; see `add_turns`."""
-        self.add_turns([turn])
-
-    def add_turns(self, turns: Sequence[SessionTurn]) -> None:
-        """Add turns to the buffer, in order of index; turns that it has already change nothing."""
-        RedisBuffer(self._session).append(turns, first=0)
-
-    def get_recent_turns(self, limit: int) -> list[SessionTurn]:
-        """Return the latest turns of the buffer, oldest first."""
-        if limit < 1:
-            return []
-        return [turn_from_entry(entry) for entry in RedisBuffer(self._session).latest(limit, first=0)]
-
     def set(self, key: str, value: Any, ttl_seconds: int | None = None) -> None:
         """Store a value for `ttl_seconds` (1 to SESSION_MAX_TTL_HOURS, else ValueError) or for the default time.
 
         Raises Unprocessable for more than SESSION_VALUES values, ValueError for an invalid name.
         """
         seconds = conf.SESSION_VALUE_TTL_SECONDS if ttl_seconds is None else ttl_seconds
-        if not 1 <= seconds <= max_ttl_seconds():
-            raise ValueError(f"ttl_seconds must be from 1 to {max_ttl_seconds()}")
+        check_ttl(seconds, max_seconds=max_ttl_seconds())
         if not self._values.set(key, session_json(value), ttl_seconds=seconds):
             raise Unprocessable(f"the session already has {conf.SESSION_VALUES} values: delete one first")
 
@@ -206,8 +191,5 @@ def max_ttl_seconds() -> int:
 def session_json(value: Any) -> str:
     """Return the value as JSON. Raises TooLarge above SESSION_VALUE_BYTES."""
     json = to_json(value)
-    size_bytes, limit_bytes = len(json.encode("utf-8")), conf.SESSION_VALUE_BYTES
-    if size_bytes > limit_bytes:
-        message = f"the value has {size_bytes} bytes, but {limit_bytes} are allowed; nothing was stored"
-        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=limit_bytes)
+    check_size(len(json.encode("utf-8")), limit_bytes=conf.SESSION_VALUE_BYTES, what="the value has")
     return json

@@ -30,9 +30,9 @@ from redis.exceptions import RedisError
 
 from memory import conf
 from memory.models import Conversation, Turn
-from memory.tiers.session_buffer import RedisBuffer
-from memory.tiers.session_turns import (
+from memory.tiers.session_buffer import (
     BufferEntry,
+    RedisBuffer,
     SessionTurn,
     fitting_entries,
     latest_contiguous,
@@ -110,8 +110,8 @@ class MemoryStore:
             entries = self._entries(conversation)
             if entries:
                 self._store(conversation, entries)
-        stretch = latest_contiguous(entries, first=conversation.buffer_from)
-        return [turn_from_entry(entry) for entry in stretch[max(0, len(stretch) - limit) :]]
+        latest = latest_contiguous(entries, first=conversation.buffer_from)
+        return [turn_from_entry(entry) for entry in latest[max(0, len(latest) - limit) :]]
 
     def trim(self, conversation: Conversation) -> None:
         with self._lock:
@@ -154,7 +154,7 @@ class RedisStore:
         redis_buffer(conversation).clear()
 
 
-class HybridStore:
+class HybridStore(RedisStore):
     """Buffers in Redis, rebuilt from the log if they do not match the conversation's row.
 
     `recent` needs a freshly read row. It compares the turns' numbers with the row's counts: a buffer that lags, is
@@ -194,12 +194,9 @@ class HybridStore:
     def trim(self, conversation: Conversation) -> None:
         """Delete old turns. A failing Redis is no error, because reads skip turns before `buffer_from` anyway."""
         try:
-            redis_buffer(conversation).trim(first=conversation.buffer_from)
+            super().trim(conversation)
         except RedisError as err:
             logger.warning("session of conversation %s not trimmed: %s", conversation.id, type(err).__name__)
-
-    def clear(self, conversation: Conversation) -> None:
-        redis_buffer(conversation).clear()
 
 
 def redis_buffer(conversation: Conversation) -> RedisBuffer:

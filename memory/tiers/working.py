@@ -18,8 +18,7 @@ from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
 from memory.tiers.base import check_name, from_json, to_json
-from memory_project.redis import ConversationRef, client, conversation_key, script
-from memory_project.redis import scan_conversations as scan_conversations_with
+from memory_project.redis import ConversationRef, client, conversation_key, scan_conversations, script
 
 KEY_NAME = "working_memory"
 REFUSAL_FACTOR = 4
@@ -178,7 +177,10 @@ class WorkingMemory:
         return self.set(conversation_id, {"scratchpad": content})
 
     def get_scratchpad(self, conversation_id: str) -> str | None:
-        return self._text(conversation_id, "scratchpad")
+        content = self.get(conversation_id).get("scratchpad")
+        if content is not None and not isinstance(content, str):
+            raise Unprocessable("the field scratchpad is not a text")
+        return content
 
     def set_entities(self, conversation_id: str, entities: Sequence[Mapping[str, Any]]) -> WorkingMemoryWrite:
         return self.set(conversation_id, {"entities": [dict(entity) for entity in entities]})
@@ -189,30 +191,6 @@ class WorkingMemory:
         if not isinstance(entities, list) or not all(isinstance(entity, dict) for entity in entities):
             raise Unprocessable("the field entities is not a list of objects")
         return entities
-
-    def set_well_api(self, conversation_id: str, number: str) -> WorkingMemoryWrite:
-        return self.set(conversation_id, {"well_api": number})
-
-    def get_well_api(self, conversation_id: str) -> str | None:
-        return self._text(conversation_id, "well_api")
-
-    def set_entity_id(self, conversation_id: str, entity_id: str) -> WorkingMemoryWrite:
-        return self.set(conversation_id, {"entity_id": entity_id})
-
-    def get_entity_id(self, conversation_id: str) -> str | None:
-        return self._text(conversation_id, "entity_id")
-
-    def set_entity_type_key(self, conversation_id: str, key: str) -> WorkingMemoryWrite:
-        return self.set(conversation_id, {"entity_type_key": key})
-
-    def get_entity_type_key(self, conversation_id: str) -> str | None:
-        return self._text(conversation_id, "entity_type_key")
-
-    def _text(self, conversation_id: str, name: str) -> str | None:
-        value = self.get(conversation_id).get(name)
-        if value is not None and not isinstance(value, str):
-            raise Unprocessable(f"the field {name} is not a text")
-        return value
 
     def _key(self, conversation_id: str) -> str:
         conversation = ConversationRef(account_id=self._owner.account_id, conversation_id=conversation_id)
@@ -262,4 +240,4 @@ def scan_working_conversations(account_id: UUID, cursor: int) -> tuple[list[str]
 
     Start with cursor 0 and stop when it is 0 again. Pages may repeat ids.
     """
-    return scan_conversations_with(KEY_NAME, account_id=account_id, cursor=cursor)
+    return scan_conversations(KEY_NAME, account_id=account_id, cursor=cursor)

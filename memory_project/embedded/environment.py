@@ -15,11 +15,13 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
+from memory_project.embedded.daemons import Daemon
 from memory_project.embedded.errors import os_errors_as_sentences
 from memory_project.embedded.paths import data_folder, make_data_folder, make_server_paths
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
-from memory_project.embedded.servers import EmbeddedServer, SharedServers
+from memory_project.embedded.servers import SharedServers
+from memory_project.files import scratch_file
 
 DEFAULT_SOCKET_PARENT = "/tmp"  # noqa: S108  the folder in it is checked before use
 SERVERLESS_COMMANDS = frozenset(
@@ -77,7 +79,7 @@ def acquire_servers(environ: Environ) -> SharedServers | None:
         if not (needs_postgres or needs_valkey):
             return None
         place = make_server_paths(folder, socket_parent=Path(environ.get("MEMORY_SOCKET_DIR") or DEFAULT_SOCKET_PARENT))
-        servers: list[EmbeddedServer] = []
+        servers: list[Daemon] = []
         if needs_postgres:
             postgres = PostgresServer(place)
             servers.append(postgres)
@@ -97,17 +99,9 @@ def ensure_secret(secret: Secret, folder: Path, environ: Environ) -> None:
     kept = folder / secret.file_name
     if environ.get(secret.variable) or kept.exists():
         return
-    scratch = folder / f"{secret.file_name}.{secrets.token_hex(4)}"
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w") as file:
-        file.write(secret.make())
-        file.flush()
-        # what is sealed under a key that a power cut took away is lost
-        os.fsync(file.fileno())
     # complete or not there at all, and the first one stays where two start at once
-    with suppress(FileExistsError):
+    with scratch_file(kept, secret.make().encode()) as scratch, suppress(FileExistsError):
         os.link(scratch, kept)
-    scratch.unlink()
 
 
 def _let_broker_follow(environ: Environ) -> None:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from memory_project.embedded.errors import LockHeldError
@@ -54,11 +55,18 @@ class FileLock:
         return True
 
     def _wait(self, operation: int, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while not self._try(operation):
-            if time.monotonic() > deadline:
-                raise LockHeldError(f"{self.path} has been locked by another process for {seconds:.0f} seconds.")
-            time.sleep(POLL_SECONDS)
+        if not wait_until(lambda: self._try(operation), seconds=seconds):
+            raise LockHeldError(f"{self.path} has been locked by another process for {seconds:.0f} seconds.")
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
+    """Wait until the condition holds; return False if it does not within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
 
 
 def is_locked(path: Path) -> bool:

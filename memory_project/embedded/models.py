@@ -4,7 +4,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -14,6 +13,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from memory_project.embedded.bert_graph import BUILDER_VERSION, BertShape, build_bert_graph
+from memory_project.files import scratch_file
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,10 @@ def find_or_build_graph(folder: ModelFolder, kept_in: Sequence[Path]) -> Path | 
     graph = _build(folder)
     for kept in kept_in:
         try:
-            return _write_whole(kept / name, graph)
+            kept.mkdir(parents=True, exist_ok=True)
+            # parallel builders and crashes leave a whole file or none
+            with scratch_file(kept / name, graph) as scratch:
+                return scratch.replace(kept / name)
         except OSError as err:
             logger.warning("the model's graph could not be kept in %s: %s", kept, err.strerror)
     logger.warning("the model's graph is built anew in every process: no folder could keep it")
@@ -143,19 +146,3 @@ def _digest_of_model(folder: ModelFolder) -> str:
         digest = hashlib.file_digest(weights, hashlib.blake2b)
     digest.update((folder.path / CONFIG).read_bytes())
     return digest.hexdigest()[:32]
-
-
-def _write_whole(path: Path, content: bytes) -> Path:
-    """Write next to the target, flush to disk, rename: parallel builders and crashes leave a whole file or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
-    return path

@@ -10,7 +10,6 @@ import hashlib
 import logging
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -68,26 +67,13 @@ def make_server_paths(folder: Path, *, socket_parent: Path, system_data: Path = 
     make_data_folder(folder)
     user = user_for(folder / "postgres")
     base = _base_of(folder, user, system_data)
-    _make_private_folder(base / "log")
+    (base / "log").mkdir(mode=0o700, exist_ok=True)
     return ServerPaths(
         base=base,
         sockets=_socket_folder(base, user, socket_parent),
         user=user,
         programs=programs_for(user, copies=system_data / PROGRAM_COPIES),
     )
-
-
-def make_temporary_paths(prefix: str) -> ServerPaths:
-    """Return the paths in a new short folder, for servers that end with the process that starts them."""
-    # not TMPDIR, which may be too long for a socket
-    base = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
-    user = user_for(base / "postgres")
-    for folder in (base / "log", base / "s"):
-        folder.mkdir(mode=0o700)
-    for folder in (base, base / "s"):
-        user.own(folder)
-    programs = programs_for(user, copies=SYSTEM_DATA / PROGRAM_COPIES)
-    return ServerPaths(base=base, sockets=base / "s", user=user, programs=programs, dies_with_parent=True)
 
 
 def _base_of(folder: Path, user: ServerUser, system_data: Path) -> Path:
@@ -138,11 +124,6 @@ def _socket_folder(base: Path, user: ServerUser, parent: Path) -> Path:
     if len(os.fsencode(folder / ".s.PGSQL.5432.lock")) > MAX_SOCKET_PATH_BYTES:
         raise EmbeddedServerError(f"{parent} is too long for a socket; set MEMORY_SOCKET_DIR to a shorter path.")
     return folder
-
-
-def _make_private_folder(folder: Path) -> None:
-    if not folder.exists():
-        folder.mkdir(mode=0o700)
 
 
 def _digest_of_path(path: Path) -> str:

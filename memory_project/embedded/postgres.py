@@ -4,20 +4,17 @@ import os
 import shutil
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 from psycopg import sql
 
-from memory_project.embedded.daemons import Daemon, DaemonFiles, DaemonKind, is_process_of, read_pid
+from memory_project.embedded.daemons import Daemon, is_process_of, read_pid
 from memory_project.embedded.errors import EmbeddedServerError
-from memory_project.embedded.paths import ServerPaths
 
 MAJOR_VERSION = "18"
 ROLE = "memory"
 DATABASE = "memory"
-KIND = DaemonKind(name="PostgreSQL", program="postgres", stop_signal=signal.SIGINT)
 INITDB_SECONDS = 120
 INITDB_OPTIONS = ("-U", ROLE, "-A", "trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions")
 # parallel index builds want more shared memory than containers usually have there
@@ -39,47 +36,26 @@ UNDURABLE_SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=o
 """Settings of servers that end with their tests."""
 
 
-class PostgresServer:
+class PostgresServer(Daemon):
     """The PostgreSQL of one place."""
 
-    name = KIND.name
-
-    def __init__(self, place: ServerPaths) -> None:
-        self._place = place
-        self._data = place.base / "postgres"
-        files = DaemonFiles(
-            lock=place.lock_of("postgres"), pid=self._data / "postmaster.pid", log=place.log_of("postgres")
-        )
-        self._daemon = Daemon(KIND, files, place.user)
+    name, program, stop_signal = "PostgreSQL", "postgres", signal.SIGINT
+    folder, pid_name, socket_name = "postgres", "postmaster.pid", ".s.PGSQL.5432"
 
     def url(self) -> str:
         """Return the URL for DATABASE_URL, which libpq understands too."""
         return f"postgres://{ROLE}@/{DATABASE}?host={quote(str(self._place.sockets))}"
 
-    def is_running(self) -> bool:
-        """Return whether the server lives and its socket still exists."""
-        return self._daemon.is_alive() and self._socket().exists()
-
-    def pid(self) -> int | None:
-        """Return the id of the server's main process; None if it does not run."""
-        return self._daemon.pid()
-
     def start(self) -> None:
-        """Make the data folder if there is none, start it unless it runs, wait until its database is up."""
-        self._daemon.ensure(self._launch, socket=self._socket(), answers=self._answers)
-        self._create_database()
+        """Start it as any server, and make its database if there is none."""
+        super().start()
+        with self._connect() as connection:
+            if connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).rowcount == 0:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
 
-    def stop(self) -> None:
-        """Stop it without waiting for its clients, and wait until it is gone."""
-        self._daemon.stop()
-
-    def _socket(self) -> Path:
-        return self._place.sockets / ".s.PGSQL.5432"
-
-    def _launch(self) -> None:
+    def _prepare(self) -> None:
         self._make_data()
         self._remove_stale_pid()
-        self._daemon.launch(self._command(), dies_with_parent=self._place.dies_with_parent)
 
     def _command(self) -> Sequence[str]:
         settings = [*SETTINGS, f"unix_socket_directories={self._place.sockets}", _shared_memory_setting()]
@@ -100,27 +76,20 @@ class PostgresServer:
             host=str(self._place.sockets), user=ROLE, dbname="postgres", connect_timeout=5, autocommit=True
         )
 
-    def _create_database(self) -> None:
-        with self._connect() as connection:
-            if connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).rowcount == 0:
-                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-
     def _make_data(self) -> None:
         version_file = self._data / "PG_VERSION"
         if version_file.exists():
-            self._check_version(version_file.read_text().strip())
+            version = version_file.read_text().strip()
+            if version != MAJOR_VERSION:
+                raise EmbeddedServerError(
+                    f"{self._data} was made by PostgreSQL {version} and this is {MAJOR_VERSION}; move it away."
+                )
         elif self._data.exists() and any(self._data.iterdir()):
             raise EmbeddedServerError(
                 f"{self._data} is not a complete PostgreSQL data folder; move it away and run again."
             )
         else:
             self._initialize()
-
-    def _check_version(self, version: str) -> None:
-        if version != MAJOR_VERSION:
-            raise EmbeddedServerError(
-                f"{self._data} was made by PostgreSQL {version} and this is {MAJOR_VERSION}; move it away."
-            )
 
     def _initialize(self) -> None:
         """Run initdb next to the final folder and rename it when complete: a killed initdb leaves nothing half made."""
@@ -140,13 +109,13 @@ class PostgresServer:
 
     def _remove_stale_pid(self) -> None:
         """PostgreSQL takes any process, even a zombie, that bears the old id for the old server."""
-        pid_file = self._data / "postmaster.pid"
+        pid_file = self._data / self.pid_name
         pid = read_pid(pid_file)
         if pid is not None and is_process_of(pid, str(self._data)):
             raise EmbeddedServerError(f"Another PostgreSQL (process {pid}) runs in {self._data}; stop it first.")
         pid_file.unlink(missing_ok=True)
         # names the same process; its folder is ours alone
-        self._socket().with_name(".s.PGSQL.5432.lock").unlink(missing_ok=True)
+        self.socket().with_name(".s.PGSQL.5432.lock").unlink(missing_ok=True)
 
 
 def _shared_memory_setting() -> str:

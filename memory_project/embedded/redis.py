@@ -7,10 +7,8 @@ from urllib.parse import quote
 
 import redis
 
-from memory_project.embedded.daemons import Daemon, DaemonFiles, DaemonKind
-from memory_project.embedded.paths import ServerPaths
+from memory_project.embedded.daemons import Daemon
 
-KIND = DaemonKind(name="Valkey", program="valkey-server", stop_signal=signal.SIGTERM)
 STORE_DATABASE = 0
 BROKER_DATABASE = 1
 
@@ -36,42 +34,13 @@ def broker_url(socket: Path, *, database: int = BROKER_DATABASE) -> str:
     return f"redis+socket://{quote(str(socket))}?virtual_host={database}"
 
 
-class ValkeyServer:
-    """The Valkey of one place."""
+class ValkeyServer(Daemon):
+    """The Valkey of one place. Once it has stopped, what was written is on disk."""
 
-    name = KIND.name
+    name, program, stop_signal = "Valkey", "valkey-server", signal.SIGTERM
+    folder, pid_name, socket_name = "valkey", "valkey.pid", "valkey.sock"
 
-    def __init__(self, place: ServerPaths) -> None:
-        self._place = place
-        self._data = place.base / "valkey"
-        files = DaemonFiles(lock=place.lock_of("valkey"), pid=self._data / "valkey.pid", log=place.log_of("valkey"))
-        self._daemon = Daemon(KIND, files, place.user)
-
-    def socket(self) -> Path:
-        """Return the path of the socket on which the server listens."""
-        return self._place.sockets / "valkey.sock"
-
-    def is_running(self) -> bool:
-        """Return whether the server lives and its socket still exists."""
-        return self._daemon.is_alive() and self.socket().exists()
-
-    def pid(self) -> int | None:
-        """Return the server's process id; None if it does not run."""
-        return self._daemon.pid()
-
-    def start(self) -> None:
-        """Start it unless it runs, and wait until everything is loaded."""
-        self._daemon.ensure(self._launch, socket=self.socket(), answers=self._answers)
-
-    def stop(self) -> None:
-        """Stop it; what was written is on disk then."""
-        self._daemon.stop()
-
-    def _launch(self) -> None:
-        self._make_data()
-        self._daemon.launch(self._command(), dies_with_parent=self._place.dies_with_parent)
-
-    def _make_data(self) -> None:
+    def _prepare(self) -> None:
         if not self._data.exists():
             self._data.mkdir(mode=0o700)
             self._place.user.own(self._data)
@@ -84,7 +53,7 @@ class ValkeyServer:
             "--dir",
             str(self._data),
             "--pidfile",
-            str(self._data / "valkey.pid"),
+            str(self._data / self.pid_name),
         )
         return [str(self._place.programs.valkey), *SETTINGS, *durable, *files]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
 
+from memory_project.embedded.daemons import Daemon
 from memory_project.embedded.locks import FileLock
 from memory_project.embedded.paths import ServerPaths, make_socket_folder
 from memory_project.embedded.postgres import PostgresServer
@@ -13,28 +13,10 @@ from memory_project.embedded.redis import ValkeyServer
 START_SECONDS = 180.0
 
 
-class EmbeddedServer(Protocol):
-    """One server of a place. `start` and `stop` may be called in any state and return when it is done."""
-
-    name: str
-
-    def is_running(self) -> bool:
-        """Return whether clients can reach the server."""
-
-    def pid(self) -> int | None:
-        """Return the id of the server's main process; None if it does not run."""
-
-    def start(self) -> None:
-        """Start it unless it runs; raises EmbeddedServerError with the reason."""
-
-    def stop(self) -> None:
-        """Stop it if it runs."""
-
-
 class SharedServers:
     """A process's share in the servers of a folder: a lock, which even a killed process releases."""
 
-    def __init__(self, place: ServerPaths, servers: Sequence[EmbeddedServer]) -> None:
+    def __init__(self, place: ServerPaths, servers: Sequence[Daemon]) -> None:
         self._place = place
         self._servers = servers
         self._share: FileLock | None = None
@@ -82,6 +64,6 @@ class SharedServers:
         return True
 
 
-def servers_of(place: ServerPaths) -> list[EmbeddedServer]:
+def servers_of(place: ServerPaths) -> list[Daemon]:
     """All servers of a place, in the order in which they start; they stop the other way round."""
     return [PostgresServer(place), ValkeyServer(place)]

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memory_project.embedded.errors import EmbeddedServerError
 
@@ -36,12 +37,15 @@ class ServerUser:
         if self.must_switch:
             os.chown(path, self.uid, self.gid)
 
+    def switch(self) -> dict[str, Any]:
+        """Return the options of `subprocess` that start a process as that user."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.must_switch else {}
+
     def run(self, command: Sequence[str], *, seconds: float) -> "subprocess.CompletedProcess[str]":
         """Run something short as that user, outside of any folder and without our environment.
 
         Raises EmbeddedServerError when it takes longer.
         """
-        switch = self.must_switch
         try:
             return subprocess.run(  # noqa: S603  our own command lines
                 command,
@@ -51,9 +55,7 @@ class ServerUser:
                 capture_output=True,
                 text=True,
                 timeout=seconds,
-                user=self.uid if switch else None,
-                group=self.gid if switch else None,
-                extra_groups=[] if switch else None,
+                **self.switch(),
             )
         except subprocess.TimeoutExpired as err:
             raise EmbeddedServerError(f"{command[0]} took longer than {seconds:.0f} s; try again.") from err
@@ -71,25 +73,6 @@ def user_for(existing_data: Path) -> ServerUser:
         return _owner_of(existing_data)
     if os.geteuid() != 0:
         return ServerUser(uid=os.geteuid(), gid=os.getegid(), must_switch=False)
-    return _unprivileged()
-
-
-def _owner_of(data: Path) -> ServerUser:
-    owner = data.stat()
-    if owner.st_uid == 0:
-        raise EmbeddedServerError(
-            f"{data} belongs to root, as which PostgreSQL refuses to run; chown it to {UNPRIVILEGED}."
-        )
-    if os.geteuid() == 0:
-        return ServerUser(uid=owner.st_uid, gid=_group_of(owner), must_switch=True)
-    if owner.st_uid != os.geteuid():
-        raise EmbeddedServerError(
-            f"{data} belongs to {_name_of(owner.st_uid)}: run as that user or root, or set MEMORY_DATA_DIR."
-        )
-    return ServerUser(uid=owner.st_uid, gid=os.getegid(), must_switch=False)
-
-
-def _unprivileged() -> ServerUser:
     try:
         entry = pwd.getpwnam(UNPRIVILEGED)
     except KeyError as err:
@@ -99,16 +82,19 @@ def _unprivileged() -> ServerUser:
     return ServerUser(uid=entry.pw_uid, gid=entry.pw_gid, must_switch=True)
 
 
-def _group_of(owner: os.stat_result) -> int:
-    """Return the user's own group: the data may lie in a folder of root's."""
+def _owner_of(data: Path) -> ServerUser:
+    owner = data.stat()
+    if owner.st_uid == 0:
+        raise EmbeddedServerError(
+            f"{data} belongs to root, as which PostgreSQL refuses to run; chown it to {UNPRIVILEGED}."
+        )
     try:
-        return pwd.getpwuid(owner.st_uid).pw_gid
+        # the user's own group: the data may lie in a folder of root's
+        name, _, _, gid, *_ = pwd.getpwuid(owner.st_uid)
     except KeyError:
-        return owner.st_gid
-
-
-def _name_of(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
+        name, gid = f"user {owner.st_uid}", owner.st_gid
+    if os.geteuid() == 0:
+        return ServerUser(uid=owner.st_uid, gid=gid, must_switch=True)
+    if owner.st_uid != os.geteuid():
+        raise EmbeddedServerError(f"{data} belongs to {name}: run as that user or root, or set MEMORY_DATA_DIR.")
+    return ServerUser(uid=owner.st_uid, gid=os.getegid(), must_switch=False)

@@ -65,15 +65,6 @@ class ChunkedBody:
     readline = read
 
 
-class BrokenBody:
-    """A stand-in for a body whose chunks ended early. Every read fails."""
-
-    def read(self, _size: int, /) -> bytes:
-        raise BodyCutShortError("the body ended early")
-
-    readline = read
-
-
 def normalize_bodies(application: WSGIApplication, *, limit_bytes: int) -> WSGIApplication:
     """Wrap a WSGI application so that every body but chunked NDJSON is complete and has a length.
 
@@ -98,7 +89,7 @@ def read_chunked_body(stream: ByteStream, limit_bytes: int) -> dict[str, Any]:
         body = stream.read(limit_bytes + 1)
     except (OSError, ParseException):
         # the error is raised when a view reads the body: by then the caller is authenticated
-        return {"CONTENT_LENGTH": "1", "wsgi.input": BrokenBody()}
+        return {"CONTENT_LENGTH": "1", "wsgi.input": SizedBody(BytesIO())}
     return {"CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
 
 

@@ -1,9 +1,9 @@
-"""The OpenAPI document and its page, served from here: no CDN, no inline script, no inline style."""
+"""The view of the OpenAPI document."""
 
 from typing import Any, ClassVar
 
 from drf_spectacular.renderers import OpenApiJsonRenderer2, OpenApiYamlRenderer2
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularAPIView
 from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import BaseRenderer
 
@@ -18,7 +18,3 @@ class OpenApiDocument(SpectacularAPIView):
         if wanted not in self.formats:
             raise ValidationError({"format": [f"Must be one of: {', '.join(self.formats)}."]})
         return [self.formats[wanted]()]
-
-
-class OpenApiPage(SpectacularSwaggerSplitView):
-    template_name = "api_docs.html"

@@ -6,6 +6,7 @@ with the same key. The lock ends with its connection, so a killed process leaves
 
 import hashlib
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -34,15 +35,15 @@ class AlreadyAnswered(Exception):  # noqa: N818  an answer, not an error: ends t
         self.response = response
 
 
+@dataclass(slots=True, kw_only=True)
 class IdempotentAttempt:
     """One request with an `Idempotency-Key`. Holds the key's lock from `acquire` until `release`."""
 
-    def __init__(self, credential: Credential, *, request_hash: str, body_hash: str, now: datetime) -> None:
-        self.credential = credential
-        self.request_hash = request_hash
-        self.body_hash = body_hash
-        self.now = now
-        self.is_recorded = False
+    credential: Credential
+    request_hash: str
+    body_hash: str
+    now: datetime
+    is_recorded: bool = False
 
     @property
     def _lock_id(self) -> int:
@@ -121,7 +122,7 @@ def begin_attempt(request: Request) -> IdempotentAttempt | None:
         raise Problem(400, "invalid_idempotency_key", detail)
     identity = "\n".join((str(credential.key_id), request.method, request.path, key))
     attempt = IdempotentAttempt(
-        credential,
+        credential=credential,
         request_hash=hashlib.sha256(identity.encode()).hexdigest(),
         body_hash=hashlib.sha256(request.body).hexdigest(),
         now=timezone.now(),

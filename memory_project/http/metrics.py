@@ -30,15 +30,11 @@ class RequestMetricsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
         response = self.get_response(request)
-        route = route_template(request)
+        # the path's template, so that ids in paths do not create time series
+        match = request.resolver_match
+        route = f"/{match.route}" if match else "unknown"
         # clients can invent methods, and each would create a time series
         method = request.method if request.method in KNOWN_METHODS else "other"
         LATENCY.labels(method, route).observe(time.perf_counter() - started)
         REQUESTS.labels(method, route, response.status_code).inc()
         return response
-
-
-def route_template(request: HttpRequest) -> str:
-    """Return the path's template, so that ids in paths do not create time series."""
-    match = request.resolver_match
-    return f"/{match.route}" if match else "unknown"

@@ -1,9 +1,7 @@
 """Middleware around every page and answer, including those of the admin."""
 
-import logging
-from collections.abc import Callable
-
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
 
 from memory_project.http.paths import is_below_api
 from memory_project.http.problems import describe_store_error, problem_response
@@ -19,17 +17,9 @@ CONTENT_SECURITY_POLICY = "; ".join(
     )
 )
 
-logger = logging.getLogger(__name__)
 
-
-class StoreErrorMiddleware:
+class StoreErrorMiddleware(MiddlewareMixin):
     """Answers 503 instead of 500 for a page whose store is down. The API's exception handler does this for the API."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         return store_error_response(request, exception)
@@ -45,13 +35,9 @@ def store_error_response(request: HttpRequest, exception: BaseException) -> Http
     return HttpResponse(details.detail, status=details.status, content_type="text/plain", headers=dict(details.headers))
 
 
-class ContentSecurityPolicyMiddleware:
+class ContentSecurityPolicyMiddleware(MiddlewareMixin):
     """Allows only resources of this host, because the admin shows text written by strangers."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        response = self.get_response(request)
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         return response

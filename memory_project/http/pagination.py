@@ -54,14 +54,12 @@ class CursorPosition:
 
     def encode(self) -> str:
         scored_at = [] if self.scored_at is None else [self.scored_at]
-        plain = [self.backwards, *map(_to_json_value, [*scored_at, *self.values])]
-        return base64.urlsafe_b64encode(json.dumps(plain).encode()).decode().rstrip("=")
+        plain = [self.backwards, *scored_at, *self.values]
+        return base64.urlsafe_b64encode(json.dumps(plain, default=_to_text).encode()).decode().rstrip("=")
 
 
-def _to_json_value(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value if isinstance(value, int | float | str) else str(value)
+def _to_text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def decode_cursor(
@@ -71,9 +69,11 @@ def decode_cursor(
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         backwards, *plain = json.loads(base64.urlsafe_b64decode(padded))
-        scored_at, scores = None, []
+        scored_at: datetime | None = None
+        scores: list[float] = []
         if scored is not None:
-            scored_at, scores, plain = _parse_time(plain[0]), [_parse_score(plain[1])], plain[2:]
+            time, score, *plain = plain
+            scored_at, scores = _parse_scored_at(time, score)
         values = [_parse_column_value(rows, name, value) for name, value in zip(columns, plain, strict=True)]
     except (ValueError, TypeError, IndexError, OverflowError, RecursionError, DjangoValidationError) as err:
         detail = "This is not a cursor of this list. Follow the links `next` and `previous` of a page."
@@ -81,17 +81,11 @@ def decode_cursor(
     return CursorPosition(values=(*scores, *values), backwards=backwards is True, scored_at=scored_at)
 
 
-def _parse_time(plain: str) -> datetime:
-    parsed = datetime.fromisoformat(plain)
-    if parsed.tzinfo is None:
-        raise ValueError("not a time with a zone")
-    return parsed.astimezone(UTC)
-
-
-def _parse_score(plain: float) -> float:
-    if isinstance(plain, bool | str) or not math.isfinite(plain):
-        raise ValueError("not a score")
-    return float(plain)
+def _parse_scored_at(time: str, score: float) -> tuple[datetime, list[float]]:
+    parsed = datetime.fromisoformat(time)
+    if parsed.tzinfo is None or isinstance(score, bool | str) or not math.isfinite(score):
+        raise ValueError("not a score at a time with a zone")
+    return parsed.astimezone(UTC), [float(score)]
 
 
 def _parse_column_value(rows: QuerySet[Any], column: str, plain: Any) -> Any:

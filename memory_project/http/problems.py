@@ -133,28 +133,24 @@ def _describe_api_exception(exc: exceptions.APIException) -> ProblemDetails:
         )
     if isinstance(exc, exceptions.NotFound):
         return ProblemDetails(status=404, code="not_found", detail=NOT_FOUND_DETAIL)
-    return ProblemDetails(
-        status=exc.status_code,
-        code=str(exc.get_codes() if isinstance(exc.get_codes(), str) else exc.default_code),
-        detail=str(exc.detail),
-        headers=_response_headers(exc),
-    )
-
-
-def _response_headers(exc: exceptions.APIException) -> dict[str, str]:
     headers = {}
     if authenticate := getattr(exc, "auth_header", None):
         headers["WWW-Authenticate"] = authenticate
     if wait := getattr(exc, "wait", None):
         headers["Retry-After"] = str(math.ceil(wait))
-    return headers
+    code = exc.get_codes()
+    return ProblemDetails(
+        status=exc.status_code,
+        code=code if isinstance(code, str) else exc.default_code,
+        detail=str(exc.detail),
+        headers=headers,
+    )
 
 
 def errors_by_field(detail: Any) -> dict[str, Any]:
     """Return DRF's nested details as plain JSON, always an object."""
-    if isinstance(detail, Mapping):
-        return {str(name): _plain_detail(value) for name, value in detail.items()}
-    return {"non_field_errors": _plain_detail(detail)}
+    plain = _plain_detail(detail)
+    return plain if isinstance(plain, dict) else {"non_field_errors": plain}
 
 
 def _plain_detail(detail: Any) -> Any:

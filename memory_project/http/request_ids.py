@@ -1,6 +1,5 @@
-"""Request ids: one id in a request's answer, in its problem and in every line that it logs."""
+"""Request ids: one id in a request's answer, in its problem and in every line that it logs (`logs.IdFilter`)."""
 
-import logging
 import re
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -32,16 +31,3 @@ class RequestIdMiddleware:
             current_request_id.reset(token)
         response["X-Request-Id"] = request_id
         return response
-
-
-class RequestIdFilter(logging.Filter):
-    """Gives every log record the `request_id` that it belongs to; a dash outside of requests."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = current_request_id.get() or _id_of_request(record) or "-"
-        return True
-
-
-def _id_of_request(record: logging.LogRecord) -> str:
-    """Return the id of the record's request. Django logs a failed answer after all middleware has returned."""
-    return str(getattr(getattr(record, "request", None), "META", {}).get(META_KEY, ""))

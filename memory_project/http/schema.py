@@ -31,6 +31,7 @@ PROBLEM_SCHEMA = {
         "line": {"type": "integer", "description": "Number of the invalid line of a stream, from 1."},
     },
 }
+PROBLEM_REFERENCE = {"$ref": "#/components/schemas/Problem"}
 PROBLEMS_OF_ALL = {
     "400": "The request is invalid.",
     "401": "The API key is missing or invalid.",
@@ -93,7 +94,7 @@ class ServiceSchema(AutoSchema):
         return {
             **dict.fromkeys(statuses, described),
             **(unchanged if may_be_unchanged else {}),
-            **{code: _problem(text) for code, text in self._problems().items()},
+            **{code: OpenApiResponse(PROBLEM_REFERENCE, text) for code, text in self._problems().items()},
         }
 
     def _problems(self) -> dict[tuple[str, str], str]:
@@ -144,10 +145,6 @@ class ServiceSchema(AutoSchema):
     @property
     def _is_page(self) -> bool:
         return self._action in getattr(self.view, "pages", ())
-
-
-def _problem(text: str) -> OpenApiResponse:
-    return OpenApiResponse(response={"$ref": "#/components/schemas/Problem"}, description=text)
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # theirs has no types

@@ -10,15 +10,15 @@ from rest_framework import serializers
 from memory_project.http.paths import CONTROL, MAX_ID_CHARACTERS
 
 MAX_NAMED_ERRORS = 20
-TEXT_FIELDS = ("claim", "summary", "description", "content", "insight")
-"""Documented names of what other services call `text`."""
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """A shape that refuses unknown fields by name, as do the shapes nested in it."""
+    """A shape that refuses unknown fields by name, as do the shapes nested in it. Fields may have an alias."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
+            for name, field in self.fields.items():
+                data = rename_alias(data, getattr(field, "alias", ""), name)
             refuse_unknown_names(data, [name for name, field in self.fields.items() if not field.read_only])
         return super().to_internal_value(data)
 
@@ -30,6 +30,15 @@ class ObjectOrText(StrictSerializer):
 
     def to_internal_value(self, data: Any) -> Any:
         return super().to_internal_value({self.text_field: data} if isinstance(data, str) else data)
+
+
+def rename_alias(given: dict[str, Any], alias: str, name: str) -> dict[str, Any]:
+    """Return the object with the field `alias` under its documented name. Raise a validation error if it has both."""
+    if not alias or alias not in given:
+        return given
+    if name in given:
+        raise serializers.ValidationError({alias: [f'"{alias}" is another name of "{name}": send one of them.']})
+    return {name if each == alias else each: value for each, value in given.items()}
 
 
 def refuse_unknown_names(given: Iterable[str], allowed: Collection[str], *, noun: str = "field") -> None:
@@ -49,15 +58,21 @@ def refuse_unknown_names(given: Iterable[str], allowed: Collection[str], *, noun
 def describe_unknown_name(name: str, known: list[str], *, noun: str) -> str:
     """Return a sentence that says that nothing has this name, with the known name that it may be a misspelling of."""
     shown = name[:MAX_ID_CHARACTERS]
-    close = [each for each in TEXT_FIELDS if each in known] if name == "text" else get_close_matches(shown, known, n=1)
+    close = get_close_matches(shown, known, n=1)
     return f'"{shown}" is not a {noun} here.' + (f' Did you mean "{close[0]}"?' if close else "")
 
 
 class Text(serializers.CharField):
-    """A string, unchanged: numbers are refused instead of converted, and spaces are kept."""
+    """A string, unchanged: numbers are refused instead of converted, and spaces are kept.
 
-    def __init__(self, **options: Any) -> None:
+    `alias` is another name under which `StrictSerializer` accepts the field.
+    """
+
+    def __init__(self, *, alias: str = "", **options: Any) -> None:
+        if alias:
+            options["help_text"] = f"{options['help_text']} May be sent as `{alias}`."
         super().__init__(**{"trim_whitespace": False, **options})
+        self.alias = alias
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

@@ -69,12 +69,6 @@ def count_request(credential: Credential, rate_class: str, limit: int) -> Allowa
     )
 
 
-def requests_per_minute(rate_class: str) -> int:
-    """Return the limit of requests per minute and key."""
-    retrieval = rate_class == "retrieval"
-    return int(settings.RETRIEVAL_RATE_LIMIT_PER_MINUTE if retrieval else settings.RATE_LIMIT_PER_MINUTE)
-
-
 class KeyThrottle(BaseThrottle):
     """Limits each key. With Redis down every request passes, so that routes on PostgreSQL alone go on working."""
 
@@ -88,8 +82,10 @@ class KeyThrottle(BaseThrottle):
         if credential is None or time.monotonic() < KeyThrottle.retry_at:
             return True
         rate_class = getattr(view, "rate_class", "default")
+        limits = {"retrieval": settings.RETRIEVAL_RATE_LIMIT_PER_MINUTE}
         try:
-            self.allowance = count_request(credential, rate_class, requests_per_minute(rate_class))
+            limit = limits.get(rate_class, settings.RATE_LIMIT_PER_MINUTE)
+            self.allowance = count_request(credential, rate_class, limit)
         except REDIS_ERRORS as err:
             # one log line and one timeout per pause, not per request
             KeyThrottle.retry_at = time.monotonic() + REDIS_RETRY_SECONDS

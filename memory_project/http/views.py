@@ -217,7 +217,11 @@ class ServiceViewSet(GenericViewSet[Any]):
         query = request.META.get("QUERY_STRING", "")
         if not query:
             return
-        refuse_invalid_utf8(query)
+        try:
+            unquote_to_bytes(query.encode("latin-1", "replace")).decode()
+        except UnicodeDecodeError as err:
+            # Django would silently change the ids in it
+            raise Problem(400, "invalid_query", "The query string is not valid UTF-8.") from err
         refuse_unknown_names(request.query_params, self.known_parameters(), noun="query parameter")
         repeated = {name for name, given in request.query_params.lists() if len(given) > 1}
         if repeated:
@@ -245,11 +249,3 @@ class ServiceViewSet(GenericViewSet[Any]):
             for name, value in self.allowance.headers().items():
                 final[name] = value
         return final
-
-
-def refuse_invalid_utf8(query: str) -> None:
-    """Raise a 400 problem for a query string that is not UTF-8; Django would silently change the ids in it."""
-    try:
-        unquote_to_bytes(query.encode("latin-1", "replace")).decode()
-    except UnicodeDecodeError as err:
-        raise Problem(400, "invalid_query", "The query string is not valid UTF-8.") from err

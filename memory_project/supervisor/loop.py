@@ -4,14 +4,14 @@ import http.client
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from types import FrameType
 from urllib.parse import urlsplit
 
 from memory_project.embedded.errors import EmbeddedServerError
 from memory_project.embedded.servers import SharedServers
 from memory_project.supervisor.log import Log
-from memory_project.supervisor.parts import RunningPart
-from memory_project.supervisor.restarts import Restarts
+from memory_project.supervisor.parts import Restarts, RunningPart
 
 TICK_SECONDS = 0.1
 SERVER_CHECK_SECONDS = 1.0
@@ -104,12 +104,8 @@ class Readiness:
             return False
         self._next_check = now + READY_CHECK_SECONDS
         connection = http.client.HTTPConnection(self._address, timeout=1)
-        try:
+        with closing(connection), suppress(OSError, http.client.HTTPException):
             connection.request("GET", "/health/live")
             connection.getresponse().read()
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-        self._has_come = True
-        return True
+            self._has_come = True
+        return self._has_come

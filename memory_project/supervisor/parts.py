@@ -6,15 +6,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from memory_project.embedded.daemons import signal_on_parent_death
-from memory_project.embedded.paths import PROJECT
-from memory_project.supervisor.leftovers import MARK_VARIABLE, end_marked
-from memory_project.supervisor.log import LineBuffer, Log
-from memory_project.supervisor.restarts import Restarts
+import psutil
 
+from memory_project.embedded.daemons import signal_on_parent_death
+from memory_project.embedded.locks import wait_until
+from memory_project.embedded.paths import PROJECT
+from memory_project.supervisor.log import LineBuffer, Log
+
+QUICK_SECONDS = 10.0
+MAX_QUICK_DEATHS = 5
+MAX_WAIT_SECONDS = 10.0
 READ_BYTES = 65_536
+MARK_VARIABLE = "MEMORY_PART_OF"
+"""The environment variable by which the processes of a part are found, whatever group they went to."""
 SEEN_FROM_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104  compared only
 
 
@@ -41,6 +48,25 @@ class Part:
     name: str
     command: Sequence[str]
     grace_seconds: float
+
+
+class KeepsDyingError(Exception):
+    """Died too often too soon: starting it again does not help. The text is a whole sentence."""
+
+
+@dataclass(slots=True)
+class Restarts:
+    """The deaths of one part. A life longer than QUICK_SECONDS forgives the earlier ones."""
+
+    name: str
+    quick_deaths: int = 0
+
+    def wait_seconds(self, lived_seconds: float) -> float:
+        """Return the pause before the next start: 0.5, 1, 2, 4 s. Raises KeepsDyingError at the fifth quick death."""
+        self.quick_deaths = self.quick_deaths + 1 if lived_seconds < QUICK_SECONDS else 0
+        if self.quick_deaths >= MAX_QUICK_DEATHS:
+            raise KeepsDyingError(f"{self.name} died {self.quick_deaths} times in a row; its last lines are above.")
+        return float(min(MAX_WAIT_SECONDS, 0.25 * 2.0**self.quick_deaths)) if self.quick_deaths else 0.0
 
 
 def parts_at(address: Address) -> list[Part]:
@@ -76,8 +102,8 @@ class RunningPart:
         if self._process is None:
             if now >= self._start_at:
                 self._start(now)
-        elif self._process.poll() is not None:
-            self._bury(now)
+        elif (returncode := self._process.poll()) is not None:
+            self._bury(returncode, now)
 
     def pump(self) -> None:
         """Pass on what it has said since."""
@@ -121,13 +147,13 @@ class RunningPart:
         if self._process.stdout is not None:
             os.set_blocking(self._process.stdout.fileno(), False)
 
-    def _bury(self, now: float) -> None:
-        process = self._process
-        if process is None:
-            return
+    def _bury(self, returncode: int, now: float) -> None:
         self._clean_up()
         wait = self._restarts.wait_seconds(now - self._started_at)
-        self._log.write(self.part.name, f"{_death(process.returncode)}; starting it again in {wait:.1f} s")
+        death = f"ended with exit code {returncode}"
+        if returncode < 0:
+            death = f"was killed by {signal.Signals(-returncode).name}"
+        self._log.write(self.part.name, f"{death}; starting it again in {wait:.1f} s")
         self._start_at = time.monotonic() + wait
 
     def _clean_up(self) -> None:
@@ -141,11 +167,26 @@ class RunningPart:
         self._process = None
 
 
+def marked_processes(mark: str) -> list[psutil.Process]:
+    """Return the living processes of ours that were started with this mark."""
+    # where there is none: gone meanwhile, a zombie, or not ours
+    return [
+        each for each in psutil.process_iter(["environ"]) if (each.info["environ"] or {}).get(MARK_VARIABLE) == mark
+    ]
+
+
+def end_marked(mark: str, *, grace_seconds: float) -> int:
+    """Stop the processes with this mark, by force after `grace_seconds`, and return how many there were."""
+    found = marked_processes(mark)
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    wait_until(lambda: not marked_processes(mark), seconds=grace_seconds)
+    for process in marked_processes(mark):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    return len(found)
+
+
 def _netloc(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _death(returncode: int) -> str:
-    if returncode < 0:
-        return f"was killed by {signal.Signals(-returncode).name}"
-    return f"ended with exit code {returncode}"

@@ -9,9 +9,9 @@ from secrets import token_urlsafe
 
 from cryptography.fernet import Fernet
 
-from memory_project.embedded.paths import make_temporary_paths
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
+from tests.servers import make_temporary_paths
 
 PREFIX = "agent-memory-fault-"
 

@@ -66,7 +66,7 @@ class Storm:
         return run
 
     def see_through(self, due: Due, account: Account, runs: list[JobRun]) -> list[JobRun]:
-        """Until the last run is done. One that failed, with its server gone, is followed by another."""
+        """Wait until the last run is done. A run that failed because its server was gone is followed by another."""
         deadline, nudged = time.monotonic() + PATIENCE_SECONDS, time.monotonic()
         while True:
             assert time.monotonic() < deadline, f"{due.job.name} as of {due.at} is not done"
@@ -117,7 +117,7 @@ class Storm:
 def storm_raised(
     servers: Servers, *, plan: Mapping[int, str], seconds: Sequence[float], draw: random.Random
 ) -> Iterator[Storm]:
-    """With its first worker; the last one ends with it."""
+    """Start a storm with its first worker, and end its last worker with the block."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agent-memory-storm-")))
         storm = Storm(servers=servers, plan=plan, seconds=seconds, draw=draw, stack=stack, folder=folder)

@@ -53,7 +53,7 @@ def compare(options: argparse.Namespace, servers: Servers) -> dict[str, Any]:
 
 
 def write_states(folder: Path, **states: State) -> None:
-    """For whoever has to find out what came of a difference."""
+    """Write the states as JSON files, for whoever investigates a difference."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, state in states.items():
         (folder / f"{name}.json").write_text(json.dumps(state, indent=1))
@@ -61,21 +61,21 @@ def write_states(folder: Path, **states: State) -> None:
 
 def live_calmly(options: argparse.Namespace, now: datetime) -> tuple[list[MonthStep], State]:
     month = month_of(options, "calm", now, do_at_once, is_counted=True)
-    steps = list(told_day_by_day(month.live(), "calm"))
+    steps = list(log_by_day(month.live(), "calm"))
     return steps, describe_state(month.account)
 
 
 def live_in_storm(options: argparse.Namespace, now: datetime, storm: Doer, *, plan: Mapping[int, str]) -> State:
     """A report that was lost with its worker explains nothing, so nothing is counted here."""
     month = month_of(options, "storm", now, storm, is_counted=False)
-    for number, step in enumerate(told_day_by_day(month.live(), "storm")):
+    for number, step in enumerate(log_by_day(month.live(), "storm")):
         if number in plan:
             log(f"{plan[number]} struck in {step.job} as of {step.at}")
     return describe_state(month.account)
 
 
 def month_of(options: argparse.Namespace, name: str, now: datetime, do: Doer, *, is_counted: bool) -> Month:
-    """What the database dated since is from the month's own beginning on."""
+    """Build the month of an account. Rows that the database itself dates count from its beginning."""
     extent = ScriptSize(
         conversations=options.conversations, agents=options.agents, days=options.days, seed=options.seed
     )
@@ -90,15 +90,15 @@ def month_of(options: argparse.Namespace, name: str, now: datetime, do: Doer, *,
 
 
 def plan_strikes(options: argparse.Namespace, steps: Sequence[MonthStep], draw: random.Random) -> dict[int, str]:
-    """At random steps in which there was something to do; not in those that pick up what others left."""
+    """Choose random steps to strike. Only steps that had something to do, and did not repeat another, are chosen."""
     worth = [number for number, step in enumerate(steps) if step.done.examined and not step.is_once_more]
     strikes = ["worker"] * options.kills + ["postgres", "valkey"] * options.stops
     draw.shuffle(strikes)
     return dict(zip(draw.sample(worth, len(strikes)), strikes, strict=True))
 
 
-def told_day_by_day(steps: Iterable[MonthStep], name: str) -> Iterator[MonthStep]:
-    """The steps; what nothing explains is said at once."""
+def log_by_day(steps: Iterable[MonthStep], name: str) -> Iterator[MonthStep]:
+    """Yield the steps, and log what nothing explains as soon as it is seen."""
     for day, of_day in groupby(steps, key=lambda step: step.at.date()):
         for step in of_day:
             for each in step.unexplained:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from ledger import store
-from ledger.journal import DELETE_ENTRIES, JOURNAL, count_pending_changes, flush_journal, sortable_stream_id
+from ledger.journal import DELETE_ENTRIES, JOURNAL, flush_journal, sortable_stream_id
 from ledger.models import Injection
 from memory.models import Account
 from memory_project.redis import ConversationRef, client
@@ -45,7 +45,7 @@ def test_a_flush_stores_the_changes(conversation: ConversationRef) -> None:
         ("marked", "skill:b", "injected", ""),
         ("ended", "", "", ""),
     ]
-    assert (flushed.examined, flushed.changed, flushed.cursor, count_pending_changes()) == (4, 4, "", 0)
+    assert (flushed.examined, flushed.changed, flushed.cursor, client().xlen(JOURNAL)) == (4, 4, "", 0)
     times = Injection.objects.values_list("at", flat=True)
     assert all(before - timedelta(seconds=1) < at < before + timedelta(minutes=1) for at in times)
 
@@ -60,7 +60,7 @@ def test_a_flush_continues_after_the_last_one(conversation: ConversationRef) -> 
     third = flush_journal(10, after=second.cursor)
 
     assert [flushed.examined for flushed in (first, second, third)] == [10, 10, 5]
-    assert (third.cursor, count_pending_changes(), Injection.objects.count()) == ("", 0, 25)
+    assert (third.cursor, client().xlen(JOURNAL), Injection.objects.count()) == ("", 0, 25)
 
 
 @committing
@@ -73,7 +73,7 @@ def test_a_flush_for_one_account_leaves_the_others_entries(conversation: Convers
     flush_journal(10, account_id=other.id)
 
     assert [item_key for _, item_key, _, _ in rows()] == ["b"]
-    assert count_pending_changes() == 1
+    assert client().xlen(JOURNAL) == 1
 
 
 @committing
@@ -86,7 +86,7 @@ def test_entries_of_a_deleted_account_do_not_block_the_others(
 
     flushed = flush_journal(10)
 
-    assert (flushed.examined, flushed.changed, count_pending_changes()) == (2, 1, 0)
+    assert (flushed.examined, flushed.changed, client().xlen(JOURNAL)) == (2, 1, 0)
 
 
 @committing
@@ -98,7 +98,7 @@ def test_a_rolled_back_transaction_keeps_the_entries_in_redis(conversation: Conv
         flush_journal(10)
         transaction.set_rollback(True)
 
-    assert (count_pending_changes(), Injection.objects.count()) == (1, 0)
+    assert (client().xlen(JOURNAL), Injection.objects.count()) == (1, 0)
 
 
 FLUSH_IN_DATABASE = """
@@ -128,12 +128,12 @@ def test_a_flush_killed_between_insert_and_delete_doubles_nothing(conversation: 
         wait_until(lambda: Injection.objects.count() == 2)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
-    assert (count_pending_changes(), Injection.objects.count()) == (2, 2)
+    assert (client().xlen(JOURNAL), Injection.objects.count()) == (2, 2)
 
     flush_journal(100)
 
     assert rows() == [("marked", "a", "1", ""), ("marked", "b", "2", "")]
-    assert count_pending_changes() == 0
+    assert client().xlen(JOURNAL) == 0
 
 
 @committing
@@ -148,7 +148,7 @@ def test_a_flush_of_stored_entries_only_deletes_them(conversation: ConversationR
 
     flushed = flush_journal(10)
 
-    assert (flushed.examined, flushed.changed, count_pending_changes()) == (1, 0, 0)
+    assert (flushed.examined, flushed.changed, client().xlen(JOURNAL)) == (1, 0, 0)
     assert Injection.objects.count() == 1
 
 

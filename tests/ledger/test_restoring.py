@@ -15,8 +15,8 @@ from ledger.journal import (
     EPOCH,
     JOURNAL,
     RESTORED,
+    JournalStep,
     LedgerChange,
-    RestoredLedgers,
     flush_journal,
     has_every_ledger,
     replay_changes,
@@ -111,7 +111,7 @@ def test_a_lost_epoch_loses_no_change_that_is_not_yet_a_row(conversation: Conver
 
 @committing
 def test_a_new_installation_starts_with_an_epoch_and_nothing_else() -> None:
-    assert restore_all_ledgers() == RestoredLedgers(examined=0, changed=0)
+    assert restore_all_ledgers() == JournalStep(examined=0, changed=0)
 
     assert has_every_ledger()
     assert client().keys() == [EPOCH]
@@ -129,7 +129,7 @@ def test_all_ledgers_are_restored_together(account: Account) -> None:
 
     restored = restore_all_ledgers()
 
-    assert restored == RestoredLedgers(examined=5, changed=5)
+    assert restored == JournalStep(examined=5, changed=5)
     assert [store.get_all(conversation) for conversation in places] == [
         *({"item": str(number)} for number in range(4)),
         {},
@@ -166,7 +166,7 @@ def test_nothing_is_restored_while_nothing_is_lost(conversation: ConversationRef
     store.mark(conversation, "a")
     flush_journal(100)
 
-    assert restore_all_ledgers() == RestoredLedgers(examined=0, changed=0)
+    assert restore_all_ledgers() == JournalStep(examined=0, changed=0)
 
 
 @committing
@@ -176,8 +176,8 @@ def test_restoring_one_account_does_not_set_the_epoch(conversation: Conversation
     flush_journal(100)
     lose_redis()
 
-    assert restore_all_ledgers(conversation.account_id) == RestoredLedgers(examined=1, changed=1)
-    assert restore_all_ledgers(uuid7()) == RestoredLedgers(examined=0, changed=0)
+    assert restore_all_ledgers(conversation.account_id) == JournalStep(examined=1, changed=1)
+    assert restore_all_ledgers(uuid7()) == JournalStep(examined=0, changed=0)
     assert not has_every_ledger()
 
 
@@ -219,7 +219,7 @@ def test_a_redis_from_an_old_copy_gets_its_tail_back(reverted: ConversationRef) 
 
     assert store.get_all(reverted) == {"new": "2"}
     assert has_every_ledger()
-    assert restore_all_ledgers() == RestoredLedgers(examined=0, changed=0)
+    assert restore_all_ledgers() == JournalStep(examined=0, changed=0)
 
 
 @committing
@@ -264,7 +264,7 @@ def test_an_old_copy_that_lacks_nothing_is_left_alone(conversation: Conversation
     flush_journal(100)
     restore_copy()
 
-    assert restore_all_ledgers() == RestoredLedgers(examined=0, changed=0)
+    assert restore_all_ledgers() == JournalStep(examined=0, changed=0)
     assert store.get_all(conversation) == {"new": "injected"}
 
 

@@ -10,15 +10,15 @@ from memory.models import Account, AuditEntry
 from memory.services.audit import write_reads
 
 
-def told_reads() -> list[AuditEntry]:
-    """The entries of reads, oldest first, after the job that makes rows of them."""
+def written_reads() -> list[AuditEntry]:
+    """Run the job that writes rows of reads, and return these rows, oldest first."""
     write_reads(1_000, after="", account_id=None)
     return list(AuditEntry.objects.filter(operation="retrieve").order_by("id"))
 
 
-def told_read() -> AuditEntry:
-    """The only one."""
-    (entry,) = told_reads()
+def written_read() -> AuditEntry:
+    """Return the only read that was written."""
+    (entry,) = written_reads()
     return entry
 
 
@@ -34,8 +34,8 @@ def make_partition(at: datetime) -> None:
         cursor.execute("SELECT memory_audit_make_partition(%s)", [at])
 
 
-def settle() -> None:
-    """What a commit does for entries whose day has no partition."""
+def run_deferred_trigger() -> None:
+    """Run the deferred trigger that a commit runs for entries whose day has no partition."""
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS audit_late_settles IMMEDIATE")
         cursor.execute("SET CONSTRAINTS audit_late_settles DEFERRED")
@@ -56,7 +56,7 @@ def partitions() -> list[str]:
 
 
 def drop_partitions() -> None:
-    """As if nobody had made any."""
+    """Drop all partitions, as if none had been made."""
     with connection.cursor() as cursor:
         for name in partitions():
             cursor.execute(f"DROP TABLE {name}")

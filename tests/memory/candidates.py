@@ -65,7 +65,7 @@ def goals(*ids: int) -> list[OpenGoal]:
 
 
 def factor_of(name: str, context: ScoringContext, **fields: Any) -> float:
-    """What a scorer makes of a candidate like that."""
+    """Return the factor by which a scorer multiplies a candidate with these fields."""
     candidate = found(1, score=1.0, **fields)
     SCORERS[name]([candidate], context)
     return candidate.score

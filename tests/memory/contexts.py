@@ -34,7 +34,7 @@ def rewrite(owner: Owner, row: ContextEntry, content: str, *, now: datetime = NO
 
 
 def held(context: PersistentContext) -> set[tuple[Any, ...]]:
-    """What the context holds: what restoring a snapshot has to bring back."""
+    """Return the entries of a context as restoring a snapshot has to bring them back."""
     rows: Any = ContextEntry.objects.filter(context_id=context.id, archived=False, quarantined=False)
     return {
         (row.id, row.text, json.dumps(row.value), row.importance, row.confidence, attributes_of(row)) for row in rows
@@ -42,5 +42,5 @@ def held(context: PersistentContext) -> set[tuple[Any, ...]]:
 
 
 def attributes_of(row: ContextEntry) -> tuple[str, ...]:
-    """What a snapshot has of an entry beside its content and its weights."""
+    """Return what a snapshot keeps of an entry besides its content and its weights."""
     return row.entry_type, row.source_type, row.memory_type, row.source, json.dumps(row.metadata)

@@ -81,7 +81,7 @@ FROM generate_series(0, %(rows)s - 10, 10) AS number CROSS JOIN (VALUES
 
 
 def crowd(account: Account, *, rows: int) -> list[Owner]:
-    """So many memories in the account, a thousand of each agent; their owners."""
+    """Store so many memories in the account, a thousand for each agent, and return the agents' owners."""
     owners = [Owner(account_id=account.id, agent_id=AGENT.format(number)) for number in range(rows // AGENT_ROWS)]
     named = [number for number in range(rows) if number % 10 in (3, 9)]
     given: dict[str, Any] = {
@@ -109,6 +109,6 @@ def analyze() -> None:
 
 
 def prefer_indexes() -> None:
-    """So small a table may well be cheaper to read whole, by how the sample of it came out."""
+    """Let the planner prefer indexes, since it may find it cheaper to read a small table whole."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL random_page_cost = 1.1")

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from memory.maintenance import Batch, BatchReport, deduplicate
+from memory.maintenance import Batch, BatchReport
+from memory.maintenance.memory_jobs import deduplicate
 from memory.models import Link, Memory
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
-from memory.services.memories.links import DUPLICATE_OF, NewLink, insert_links
+from memory.services.memories.store import DUPLICATE_OF, NewLink, insert_links
 from tests.memory.episodes import MODEL, NOW, WIDTH
 
 NEAR, FAR = 0.3, 0.5
@@ -20,7 +21,7 @@ NEAR, FAR = 0.3, 0.5
 
 @pytest.fixture
 def test_model(settings: Settings) -> Iterator[None]:
-    """What tests bring vectors of is the current model; nobody answers at its address."""
+    """Make the model of the tests' vectors the current one, at an address where nobody answers."""
     settings.EMBEDDING_PROVIDER, settings.OPENAI_BASE_URL = "openai", "http://127.0.0.1:9/v1"
     settings.EMBEDDING_MODEL, settings.EMBEDDING_DIMENSIONS = MODEL, WIDTH
     embedding_provider.cache_clear()
@@ -30,14 +31,14 @@ def test_model(settings: Settings) -> Iterator[None]:
 
 def run(*, now: datetime = NOW, size: int = 100, **fields: Any) -> list[BatchReport]:
     """The reports of a whole run."""
-    reports = [deduplicate.run(now=now, batch=Batch(size=size, **fields))]
+    reports = [deduplicate(now=now, batch=Batch(size=size, **fields))]
     while cursor := reports[-1].cursor:
-        reports.append(deduplicate.run(now=now, batch=Batch(size=size, cursor=cursor, **fields)))
+        reports.append(deduplicate(now=now, batch=Batch(size=size, cursor=cursor, **fields)))
     return reports
 
 
 def merged(**fields: Any) -> int:
-    """How many a whole run merges, failing on none."""
+    """Count the merges of a whole run, and assert that none failed."""
     reports = run(**fields)
     assert not any(report.failed for report in reports)
     return sum(report.changed for report in reports)
@@ -61,7 +62,7 @@ def link_to(owner: Owner, source: Memory, type_: str, target: Memory) -> None:
 
 
 def linked(row: Memory) -> set[tuple[str, Any]]:
-    """What the memory is linked to, either way, but by merges."""
+    """Return the memory's links in both directions, except those of merges."""
     out = Link.objects.filter(source_id=row.id).values_list("type", "target_id")
     into = Link.objects.filter(target_id=row.id).values_list("type", "source_id")
     return {each for each in [*out, *into] if not each[0].endswith(DUPLICATE_OF)}

@@ -1,4 +1,4 @@
-"""How long values live: what is read a moment after it was written has a little less left."""
+"""Lifetimes of values: a value that is read right after it was written has a little less left."""
 
 MOST_SPENT_SECONDS = 20
 

@@ -14,7 +14,7 @@ CLAIM = "Ana lives in Berlin."
 
 
 def day(number: float) -> datetime:
-    """So many days after NOW."""
+    """Return the time so many days after NOW."""
     return NOW + timedelta(days=number)
 
 
@@ -24,16 +24,16 @@ def fact_draft(claim: str = CLAIM, *, angle: float | None = None, **fields: Any)
     return FactDraft(claim=claim, own=own, **fields)
 
 
-def tell(owner: Owner, claim: str = CLAIM, *, now: datetime = NOW, **fields: Any) -> LearnedFact:
+def learn_claim(owner: Owner, claim: str = CLAIM, *, now: datetime = NOW, **fields: Any) -> LearnedFact:
     return learn_fact(owner, fact_draft(claim, **fields), embedded=NOTHING, now=now)
 
 
 def know(owner: Owner, claim: str = CLAIM, *, now: datetime = NOW, **fields: Any) -> Fact:
-    return tell(owner, claim, now=now, **fields).fact
+    return learn_claim(owner, claim, now=now, **fields).fact
 
 
 def claims(owner: Owner, *, now: datetime = NOW, **asked: Any) -> list[str]:
-    """What is true, oldest first."""
+    """Return the claims that are true now, oldest first."""
     return [fact.text for fact in visible_facts(owner, now=now, **asked).order_by("id")]
 
 

@@ -10,7 +10,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.models.binary import numbered_cursor
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.retrieval.gathering import GatheredCandidates, gather_candidates
 from memory.retrieval.plans import QueryAnalysis, RecallContext
 from memory.retrieval.queries import Query
@@ -29,7 +29,7 @@ def asked(text: str = "", *, angle: float | None = None, **fields: Any) -> Query
 
 
 def gathered(owner: Owner, query: Query, analysis: QueryAnalysis, *names: str) -> GatheredCandidates:
-    """By the retrievers of these names, in the order in which they run."""
+    """Gather candidates by the named retrievers, in the order in which they run."""
     retrievers = [retriever for name, retriever in RETRIEVERS.items() if name in names]
     return gather_candidates(owner, query, analysis, retrievers, recall_context(owner))
 
@@ -40,7 +40,7 @@ def found(owner: Owner, query: Query, analysis: QueryAnalysis, *names: str) -> s
 
 
 def about(*entities: UUID) -> QueryAnalysis:
-    """Of a question that names these."""
+    """Return the analysis of a question that names these entities."""
     return QueryAnalysis(entities=list(entities))
 
 
@@ -82,7 +82,7 @@ def steps_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def rows_read(sent: Sent, *, of: Collection[str], cursor_for: CursorFor = numbered_cursor) -> float:
-    """How many rows of these tables the only statement that was sent looks at, whether or not it goes on with them."""
+    """Count the rows of these tables that the only sent statement reads, whether or not it keeps them."""
     [(statement, parameters)] = sent.statements
     steps = steps_of(explain(statement, parameters, cursor_for=cursor_for)["Plan"])
     return sum(rows_of(step) for step in steps if step.get("Relation Name") in of)

@@ -23,10 +23,10 @@ def finish(owner: Owner, goal: Goal, **fields: Any) -> list[UUID]:
 
 
 def status_of(goal: Goal) -> str:
-    """As it is stored by now."""
+    """Return the stored status of the goal."""
     return str(Goal.objects.values_list("status", flat=True).get(pk=goal.pk))
 
 
 def version_of(goal: Goal) -> int:
-    """As it is stored by now."""
+    """Return the stored version of the goal."""
     return int(Goal.objects.values_list("version", flat=True).get(pk=goal.pk))

@@ -45,7 +45,7 @@ def node(owner: Owner, text: str = "something", *, kind: Kind = Kind.ENTITY, **f
 
 
 def entity(owner: Owner, name: str = "Ana", *, type: str = "person", **fields: Any) -> Entity:  # noqa: A002
-    """With a row of its kind, and thus a name and a type."""
+    """Store an entity with a name and a type."""
     return store_node(owner, Entity(kind=Kind.ENTITY, name=name, type=type, text=name, **fields))
 
 

@@ -6,7 +6,7 @@ from django.db import connection
 
 @pytest.fixture
 def room_beside_rows(db: None) -> None:
-    """Until the end of the test, each page of memories keeps room: what is written over could always stay there."""
+    """Keep room in each page of memories until the end of the test, so that updates can stay on their page."""
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE memories SET (fillfactor = 10)")
 

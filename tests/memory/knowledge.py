@@ -9,7 +9,7 @@ from memory.models import Conversation, Entity, Fact, Link
 from memory.owner import Owner
 from memory.services.conversations.queue import BatchResult
 from memory.services.extraction.extract import extract_due
-from memory.services.turns.store import StoredTurns
+from memory.services.turns import StoredTurns
 from tests.memory.turns import say, turn
 
 TURN_TIME = datetime(2026, 2, 4, 12, tzinfo=UTC)

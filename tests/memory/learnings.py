@@ -6,7 +6,7 @@ from uuid import UUID
 from memory.models import Learning, Team
 from memory.owner import Owner
 from memory.services.accounts.register import add_member, create_team
-from memory.services.learnings.publish import LearningDraft, publish_learning
+from memory.services.learnings import LearningDraft, publish_learning
 from memory.services.memories.store import ClientVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 

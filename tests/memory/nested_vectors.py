@@ -13,7 +13,7 @@ from memory.models import Participant
 from memory.models.binary import Embedding
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.retrieval.gathering import GatheredCandidates, gather_candidates
 from memory.retrieval.plans import RecallContext
 from memory.retrieval.queries import Query
@@ -111,7 +111,7 @@ def fill_shelf(owner: Owner, vectors: Embedding, *, model: str = MODEL) -> Shelf
 
 
 def gather_nearest(owner: Owner, question: Embedding, **asked: Any) -> GatheredCandidates:
-    """What the retriever of meaning brings, by whatever the owner has for it."""
+    """Gather what the vector retriever finds, by an index or exactly, whichever the owner has."""
     fields: dict[str, Any] = {"text": "", "model": MODEL, "is_nested": True, "vector": question} | asked
     query = Query(**fields)
     context = RecallContext(owner=owner, now=NOW, deadline=Deadline.after(60))

@@ -1,4 +1,4 @@
-"""Whether reading a text takes time as it is long, or as its square: by the processor's clock, beside itself."""
+"""Measurements of whether reading a text takes linear or quadratic time, by the processor's clock."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def takes_the_square(read: Callable[[str], object], make: Callable[[int], str], 
 
 
 def quickest(read: Callable[[str], object], text: str) -> float:
-    """In seconds."""
+    """Return the shortest of several measurements in seconds."""
     return min(seconds(read, text) for _ in range(TIMES))
 
 

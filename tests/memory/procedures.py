@@ -40,7 +40,7 @@ def everything_stored() -> str:
 
 
 def sealed_bytes(column: str = "tool_input") -> list[bytes]:
-    """What the table of invocations has in a column, where there is something, first recorded first."""
+    """Return the stored bytes of a column of the invocations where it is not null, oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(f'SELECT "{column}" FROM tool_invocations WHERE "{column}" IS NOT NULL ORDER BY id')
         return [bytes(value) for (value,) in cursor.fetchall()]

@@ -18,12 +18,12 @@ RATIONALE = Rationale(
 
 
 def allow(owner: Owner, tier: str, *, trace_tokens: int = 1_000) -> None:
-    """From now on the account keeps, and tells, this tier."""
+    """Let the account keep and show reasoning of this tier."""
     Account.objects.filter(id=owner.account_id).update(reasoning_tier=tier, raw_trace_tokens=trace_tokens)
 
 
 def reasoning(*, trace: str = "", rationale: Rationale | None = None, summary: str = "") -> Reasoning:
-    """Of the deepest tier that is given."""
+    """Return reasoning of the deepest tier that is given."""
     tier = ReasoningTier.DECISION_SUMMARY if summary else ReasoningTier.NONE
     tier = ReasoningTier.STRUCTURED_RATIONALE if rationale else tier
     tier = ReasoningTier.RAW_TRACE if trace else tier

@@ -3,7 +3,7 @@
 from typing import Any
 
 from memory.errors import NotFound
-from memory.services.router.route import TIERS, MemoryRouter
+from memory.services.router import TIERS, MemoryRouter
 from memory.tiers.base import NewValue
 from tests.memory.episodes import NOW
 
@@ -14,7 +14,7 @@ def write(router: MemoryRouter, value: Any, *tiers: str, key: str = "k", **where
 
 
 def write_names(router: MemoryRouter, *tiers: str) -> None:
-    """To each tier its own name."""
+    """Write to each tier its own name."""
     for tier in tiers:
         write(router, tier, tier)
 

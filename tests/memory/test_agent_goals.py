@@ -8,19 +8,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 from redis.exceptions import RedisError
 
 from memory import agent_goals
-from memory.agent_goals import SHOWN_TO_SESSION, TASKS, AgentGoals
-from memory.errors import Conflict, Forbidden, NotFound, StaleVersion, Unprocessable
+from memory.agent_goals import SHOWN_TO_SESSION, TASKS
+from memory.agent_memory import AgentMemory
+from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Goal
 from memory.owner import Owner
-from memory.services.sessions.hybrid import join_session
+from memory.services.goals.plan import delete_goal
+from memory.services.sessions import join_session
 from memory.tiers.session import SessionMemory
+from memory_project.ids import uuid7
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW
 
@@ -30,8 +32,8 @@ LATER = NOW + timedelta(days=1)
 
 
 @pytest.fixture
-def goals(owner: Owner) -> AgentGoals:
-    return goals_of(owner)
+def memory(owner: Owner) -> AgentMemory:
+    return memory_of(owner)
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +43,8 @@ def _no_task_is_left() -> Iterator[None]:
     assert TASKS.get() == ()
 
 
-def goals_of(owner: Owner) -> AgentGoals:
-    return AgentGoals(owner, lambda now: NOW if now is None else now)
+def memory_of(owner: Owner) -> AgentMemory:
+    return AgentMemory(owner, clock=lambda: NOW)
 
 
 def stored(description: str = "dig") -> Goal:
@@ -54,50 +56,41 @@ def session_of(owner: Owner) -> SessionMemory:
     return join_session(owner, "c1", now=NOW)
 
 
-def parents(goals: AgentGoals, *descriptions: str) -> list[str | None]:
+def parents(memory: AgentMemory, *descriptions: str) -> list[str | None]:
     """The descriptions of their parents."""
-    found = [goals.get_goal(stored(description).id).parent for description in descriptions]
+    found = [memory.get_goal(stored(description).id).parent for description in descriptions]
     return [parent.text if parent else None for parent in found]
 
 
-def test_the_example_runs(goals: AgentGoals) -> None:
-    ran = doctest.testmod(agent_goals, extraglobs={"memory": SimpleNamespace(goals=goals)})
+def test_the_example_runs(memory: AgentMemory) -> None:
+    ran = doctest.testmod(agent_goals, extraglobs={"memory": memory})
 
     assert (ran.failed, ran.attempted > 0) == (0, True)
 
 
-def test_goals_are_added_listed_changed_and_closed(goals: AgentGoals) -> None:
-    goal = goals.add_goal("dig", priority=2, deadline=LATER)
-    waiter = goals.add_goal("plant", blocked_by=[goal.id])
+def test_goals_are_added_read_and_closed(memory: AgentMemory) -> None:
+    goal = memory.add_goal("dig", priority=2, deadline=LATER)
+    waiter = memory.add_goal("plant", parent_id=goal.id, blocked_by=[goal.id])
 
     assert (goal.event_time, goal.embed_after) == (NOW, None)
-    assert [goal.text for goal in goals.active_goals()] == ["dig", "plant"]
-    assert [hit.description for hit in goals.find_goals("dig", top_k=1).hits] == ["dig"]
-    assert goals.change_goal(waiter.id, {"description": "sow", "parent": goal.id}, now=LATER).updated_at == LATER
-    assert [goal.description for goal in goals.goal_tree(goal.id).goals] == ["dig", "sow"]
-    assert goals.unblock_goal(waiter.id, by=goal.id).status == "active"
-    assert goals.block_goal(waiter.id, by=goal.id).status == "blocked"
-    done = goals.complete_goal(goal.id, "completed", "a hole")
+    assert [child.id for child in memory.get_goal(goal.id).children] == [waiter.id]
+    done = memory.complete_goal(goal.id, "completed", "a hole")
     assert (done.goal.result, done.goal.completed_at, done.unblocked) == ("a hole", NOW, [waiter.id])
-    assert goals.delete_goal(waiter.id) == []
 
 
-def test_its_refusals_are_the_services(goals: AgentGoals, owner: Owner, stranger: Account) -> None:
-    goal = goals.add_goal("dig")
-    stale = frozenset({7})
+def test_its_refusals_are_the_services(memory: AgentMemory, owner: Owner, stranger: Account) -> None:
+    goal = memory.add_goal("dig")
 
     with pytest.raises(NotFound):
-        goals_of(Owner(account_id=stranger.id)).get_goal(goal.id)
+        memory_of(Owner(account_id=stranger.id)).get_goal(goal.id)
     with pytest.raises(Forbidden):
-        goals_of(replace(owner, agent_id="colleague", user_id="ana")).complete_goal(goal.id)
-    with pytest.raises(StaleVersion):
-        goals.complete_goal(goal.id, expected=stale)
+        memory_of(replace(owner, agent_id="colleague", user_id="ana")).complete_goal(goal.id)
     with pytest.raises(Unprocessable):
-        goals.block_goal(goal.id, by=goal.id)
+        memory.add_goal("plant", parent_id=uuid7())
 
 
-def test_a_task_is_a_goal_for_as_long_as_its_block_runs(goals: AgentGoals) -> None:
-    with goals.task("dig", priority=3, deadline=LATER) as task:
+def test_a_task_is_a_goal_for_as_long_as_its_block_runs(memory: AgentMemory) -> None:
+    with memory.task("dig", priority=3, deadline=LATER) as task:
         assert (stored().status, stored().priority, stored().deadline) == ("active", 3, LATER)
         assert task.goal.id == stored().id
         task.result = "three holes"
@@ -110,11 +103,11 @@ def test_a_task_is_a_goal_for_as_long_as_its_block_runs(goals: AgentGoals) -> No
     "error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration, DatabaseError]
 )
 def test_a_task_that_an_exception_leaves_is_abandoned_and_the_exception_goes_on(
-    goals: AgentGoals, error: type[BaseException]
+    memory: AgentMemory, error: type[BaseException]
 ) -> None:
     raised = error("a secret")
 
-    with pytest.raises(error) as caught, goals.task("dig"):
+    with pytest.raises(error) as caught, memory.task("dig"):
         raise raised
 
     assert caught.value is raised
@@ -122,17 +115,17 @@ def test_a_task_that_an_exception_leaves_is_abandoned_and_the_exception_goes_on(
     assert not any("secret" in str(entry.__dict__) for entry in AuditEntry.objects.all())
 
 
-def test_a_return_out_of_a_task_completes_it(goals: AgentGoals) -> None:
+def test_a_return_out_of_a_task_completes_it(memory: AgentMemory) -> None:
     def dig() -> int:
-        with goals.task("dig"):
+        with memory.task("dig"):
             return 3
 
     assert (dig(), stored().status) == (3, "completed")
 
 
-def test_a_generator_that_is_closed_abandons_its_task(goals: AgentGoals) -> None:
+def test_a_generator_that_is_closed_abandons_its_task(memory: AgentMemory) -> None:
     def digging() -> Iterator[int]:
-        with goals.task("dig"):
+        with memory.task("dig"):
             yield from range(3)
 
     holes = digging()
@@ -142,70 +135,72 @@ def test_a_generator_that_is_closed_abandons_its_task(goals: AgentGoals) -> None
     assert (stored().status, stored().result) == ("abandoned", "GeneratorExit")
 
 
-def test_a_generator_that_is_closed_in_another_context_leaves_no_task_above_later_ones(goals: AgentGoals) -> None:
+def test_a_generator_that_is_closed_in_another_context_leaves_no_task_above_later_ones(memory: AgentMemory) -> None:
     def digging() -> Iterator[int]:
-        with goals.task("dig"):
+        with memory.task("dig"):
             yield 1
 
     def begin_and_close_elsewhere() -> None:
         holes = digging()
         next(holes)
         copy_context().run(holes.close)  # type: ignore[attr-defined]
-        goals.add_goal("x")
-        with goals.task("plant"):
+        memory.add_goal("x")
+        with memory.task("plant"):
             pass
 
     copy_context().run(begin_and_close_elsewhere)
 
-    assert (stored().result, parents(goals, "plant")) == ("GeneratorExit", [None])
+    assert (stored().result, parents(memory, "plant")) == ("GeneratorExit", [None])
 
 
-def test_tasks_within_a_task_are_its_subgoals(goals: AgentGoals, owner: Owner) -> None:
-    other = goals.add_goal("elsewhere")
+def test_tasks_within_a_task_are_its_subgoals(memory: AgentMemory, owner: Owner) -> None:
+    other = memory.add_goal("elsewhere")
 
-    with goals.task("garden"):
-        with goals.task("dig"), goals_of(owner).task("first hole"):
+    with memory.task("garden"):
+        with memory.task("dig"), memory_of(owner).task("first hole"):
             pass
-        with goals.task("plant"), goals.task("named", parent_id=other.id):
+        with memory.task("plant"), memory.task("named", parent_id=other.id):
             pass
-    with goals.task("cook"):
+    with memory.task("cook"):
         pass
 
     names = ("garden", "dig", "first hole", "plant", "named", "cook")
-    assert parents(goals, *names) == [None, "garden", "dig", "garden", "elsewhere", None]
+    assert parents(memory, *names) == [None, "garden", "dig", "garden", "elsewhere", None]
     assert {stored(name).status for name in names} == {"completed"}
 
 
-def test_a_task_that_fails_inside_another_leaves_that_to_whom_it_concerns(goals: AgentGoals) -> None:
-    with goals.task("garden"):
-        with contextlib.suppress(ValueError), goals.task("dig"):
+def test_a_task_that_fails_inside_another_leaves_that_to_whom_it_concerns(memory: AgentMemory) -> None:
+    with memory.task("garden"):
+        with contextlib.suppress(ValueError), memory.task("dig"):
             raise ValueError
-        with goals.task("plant"):
+        with memory.task("plant"):
             pass
 
     assert [stored(name).status for name in ("garden", "dig", "plant")] == ["completed", "abandoned", "completed"]
-    assert parents(goals, "dig", "plant") == ["garden", "garden"]
+    assert parents(memory, "dig", "plant") == ["garden", "garden"]
 
 
-def test_a_task_of_another_holder_or_account_is_no_subgoal(goals: AgentGoals, owner: Owner, stranger: Account) -> None:
-    ana = goals_of(replace(owner, user_id="ana"))
+def test_a_task_of_another_holder_or_account_is_no_subgoal(
+    memory: AgentMemory, owner: Owner, stranger: Account
+) -> None:
+    ana = memory_of(replace(owner, user_id="ana"))
 
     with (
         ana.task("for Ana"),
-        goals_of(Owner(account_id=stranger.id, agent_id="assistant", user_id="ana")).task("theirs"),
-        goals.task("for nobody"),
-        goals_of(replace(owner, agent_id="colleague", user_id="ana")).task("for Ana as well"),
+        memory_of(Owner(account_id=stranger.id, agent_id="assistant", user_id="ana")).task("theirs"),
+        memory.task("for nobody"),
+        memory_of(replace(owner, agent_id="colleague", user_id="ana")).task("for Ana as well"),
     ):
         pass
 
     assert parents(ana, "for Ana", "for Ana as well") == [None, "for Ana"]
-    assert parents(goals, "for nobody") == [None]
+    assert parents(memory, "for nobody") == [None]
 
 
-def test_tasks_of_other_threads_and_of_coroutines_at_once_are_apart(goals: AgentGoals) -> None:
+def test_tasks_of_other_threads_and_of_coroutines_at_once_are_apart(memory: AgentMemory) -> None:
     def run(name: str) -> None:
         try:
-            with goals.task(name), goals.task(f"in {name}"):
+            with memory.task(name), memory.task(f"in {name}"):
                 pass
         finally:
             connection.close()
@@ -213,23 +208,23 @@ def test_tasks_of_other_threads_and_of_coroutines_at_once_are_apart(goals: Agent
     async def both() -> None:
         await asyncio.gather(*(asyncio.to_thread(run, name) for name in ("one", "two")))
 
-    with ThreadPoolExecutor(1) as threads, goals.task("above"):
+    with ThreadPoolExecutor(1) as threads, memory.task("above"):
         threads.submit(run, "apart").result()
     asyncio.run(both())
 
-    assert parents(goals, "apart", "in apart", "one", "in one", "two", "in two") == [
+    assert parents(memory, "apart", "in apart", "one", "in one", "two", "in two") == [
         *(None, "apart"),
         *(None, "one", None, "two"),
     ]
 
 
-def test_a_task_that_is_closed_or_deleted_inside_its_block_stays_so(goals: AgentGoals) -> None:
-    with goals.task("dig") as task:
-        goals.complete_goal(task.goal.id, "abandoned", "too wet")
-    with goals.task("plant") as other:
-        goals.delete_goal(other.goal.id)
-    with pytest.raises(ValueError, match="slept"), goals.task("rest") as third:
-        int(goals.complete_goal(third.goal.id, result="slept").goal.result)
+def test_a_task_that_is_closed_or_deleted_inside_its_block_stays_so(memory: AgentMemory) -> None:
+    with memory.task("dig") as task:
+        memory.complete_goal(task.goal.id, "abandoned", "too wet")
+    with memory.task("plant") as other:
+        delete_goal(memory.owner, other.goal.id, now=NOW)
+    with pytest.raises(ValueError, match="slept"), memory.task("rest") as third:
+        int(memory.complete_goal(third.goal.id, result="slept").goal.result)
 
     assert [(goal.text, goal.status, goal.result) for goal in (stored(), stored("rest"))] == [
         ("dig", "abandoned", "too wet"),
@@ -238,32 +233,32 @@ def test_a_task_that_is_closed_or_deleted_inside_its_block_stays_so(goals: Agent
 
 
 def test_a_task_whose_transaction_is_lost_does_not_hide_why(
-    goals: AgentGoals, caplog: pytest.LogCaptureFixture
+    memory: AgentMemory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(DatabaseError, match="no_such_table"), transaction.atomic(), goals.task("dig"):
+    with pytest.raises(DatabaseError, match="no_such_table"), transaction.atomic(), memory.task("dig"):
         connection.cursor().execute("SELECT * FROM no_such_table")
 
     assert not Goal.objects.exists()
     assert "was not abandoned: InternalError" in caplog.text
 
 
-def test_a_task_that_cannot_be_opened_runs_nothing(goals: AgentGoals) -> None:
+def test_a_task_that_cannot_be_opened_runs_nothing(memory: AgentMemory) -> None:
     ran = []
 
-    with pytest.raises(Unprocessable), goals.task(" "):
+    with pytest.raises(Unprocessable), memory.task(" "):
         ran.append(1)
 
     assert (ran, Goal.objects.count()) == ([], 0)
 
 
 def test_a_task_is_the_active_goal_of_its_session_and_what_was_before_comes_back(
-    goals: AgentGoals, owner: Owner
+    memory: AgentMemory, owner: Owner
 ) -> None:
     session_of(owner).set_active_goal("g1", "find the key")
 
-    with goals.task("dig", conversation_id="c1") as task:
+    with memory.task("dig", conversation_id="c1") as task:
         assert session_of(owner).get_active_goal() == {"goal_id": str(task.goal.id), "goal_description": "dig"}
-        with pytest.raises(ValueError, match="rain"), goals.task("deeper", conversation_id="c1"):
+        with pytest.raises(ValueError, match="rain"), memory.task("deeper", conversation_id="c1"):
             raise ValueError("rain")
         shown = session_of(owner).get_active_goal()
         assert shown is not None
@@ -272,8 +267,8 @@ def test_a_task_is_the_active_goal_of_its_session_and_what_was_before_comes_back
     assert session_of(owner).get_active_goal() == {"goal_id": "g1", "goal_description": "find the key"}
 
 
-def test_a_session_without_a_goal_is_without_one_again(goals: AgentGoals, owner: Owner) -> None:
-    with goals.task("x" * 5_000, conversation_id="c1"):
+def test_a_session_without_a_goal_is_without_one_again(memory: AgentMemory, owner: Owner) -> None:
+    with memory.task("x" * 5_000, conversation_id="c1"):
         shown = session_of(owner).get_active_goal()
         assert shown is not None
         assert len(shown["goal_description"]) == SHOWN_TO_SESSION
@@ -281,39 +276,41 @@ def test_a_session_without_a_goal_is_without_one_again(goals: AgentGoals, owner:
     assert session_of(owner).get_active_goal() is None
 
 
-def test_a_goal_that_somebody_set_meanwhile_stays_the_active_one(goals: AgentGoals, owner: Owner) -> None:
+def test_a_goal_that_somebody_set_meanwhile_stays_the_active_one(memory: AgentMemory, owner: Owner) -> None:
     session_of(owner).set_active_goal("g1", "find the key")
 
-    with goals.task("dig", conversation_id="c1"):
+    with memory.task("dig", conversation_id="c1"):
         session_of(owner).set_active_goal("g2", "run")
     assert session_of(owner).get_active_goal() == {"goal_id": "g2", "goal_description": "run"}
 
-    with goals.task("plant", conversation_id="c1"):
+    with memory.task("plant", conversation_id="c1"):
         session_of(owner).clear_active_goal()
     assert session_of(owner).get_active_goal() is None
 
 
 def test_a_session_that_cannot_be_reached_abandons_the_task_before_it_begins(
-    goals: AgentGoals, dead_redis: None
+    memory: AgentMemory, dead_redis: None
 ) -> None:
-    with pytest.raises(RedisError), goals.task("dig", conversation_id="c1"):
+    with pytest.raises(RedisError), memory.task("dig", conversation_id="c1"):
         pytest.fail("the block ran")
 
     assert (stored().status, stored().result) == ("abandoned", "ConnectionError")
 
 
-def test_a_task_without_an_embedder_waits_for_its_vector(goals: AgentGoals, embedding_server: EmbeddingServer) -> None:
+def test_a_task_without_an_embedder_waits_for_its_vector(
+    memory: AgentMemory, embedding_server: EmbeddingServer
+) -> None:
     embedding_server.fail()
 
-    with goals.task("dig"):
+    with memory.task("dig"):
         pass
 
     assert (stored().status, stored().embed_after) == ("completed", NOW)
 
 
-def test_closing_a_task_otherwise_than_it_was_is_refused_as_any_goals(goals: AgentGoals) -> None:
-    with goals.task("dig") as task:
+def test_closing_a_task_otherwise_than_it_was_is_refused_as_any_goals(memory: AgentMemory) -> None:
+    with memory.task("dig") as task:
         pass
 
     with pytest.raises(Conflict):
-        goals.complete_goal(task.goal.id, "abandoned")
+        memory.complete_goal(task.goal.id, "abandoned")

@@ -1,7 +1,6 @@
 """The in-process API: the documented calls, each behind the wall and with the clock read at the edge."""
 
 import doctest
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -13,10 +12,9 @@ from memory.extraction.messages import MalformedMessage, read_message
 from memory.models import Account, AuditEntry, Conversation
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import ConversationDefaults
-from memory.services.conversations.queue import SUMMARIES
-from memory.services.summaries.store import EpisodeDraft
-from memory.services.turns.store import TurnDraft
-from memory_project.ids import uuid7
+from memory.services.embedding.embed import embed_texts
+from memory.services.summaries.store import EpisodeDraft, store_episodes
+from memory.services.turns import TurnDraft
 from tests.memory.episodes import NOW
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -142,16 +140,6 @@ def test_turns_are_searched_in_a_window(memory: AgentMemory) -> None:
     assert [hit.conversation_id for hit in memory.search_turns("mat", time_window_hours=24).hits] == ["c1"]
 
 
-def test_an_episode_is_stored_once_and_found_by_its_agent_alone(memory: AgentMemory, colleague: AgentMemory) -> None:
-    draft = EpisodeDraft(conversation_id="c1", summary="The key is under the mat.", identity="key")
-
-    stored, again = memory.store_episode(draft), memory.store_episode(replace(draft, id=uuid7()))
-
-    assert (stored is not None, again) == (True, None)
-    assert [hit.id for hit in memory.search_episodes("key").hits] == [draft.id]
-    assert colleague.search_episodes("key").hits == []
-
-
 def test_a_session_is_made_by_writing_and_not_by_reading(memory: AgentMemory) -> None:
     with pytest.raises(NotFound):
         memory.session("c1").get_active_goal()
@@ -159,7 +147,6 @@ def test_a_session_is_made_by_writing_and_not_by_reading(memory: AgentMemory) ->
     memory.session("c1").set_active_goal("g1", "find the key")
 
     assert memory.session("c1").get_active_goal() == {"goal_id": "g1", "goal_description": "find the key"}
-    assert memory.session("c1").clear_active_goal()
 
 
 def test_a_session_keeps_turns_thoughts_and_values(memory: AgentMemory) -> None:
@@ -218,7 +205,8 @@ def test_the_ledger_says_who_was_first(memory: AgentMemory, colleague: AgentMemo
 
 def test_a_context_is_gathered_and_marked(memory: AgentMemory) -> None:
     memory.working_memory.set_scratchpad("c1", "ask Ana")
-    memory.store_episode(EpisodeDraft(conversation_id="c0", summary="The key is under the mat."))
+    episode = EpisodeDraft(conversation_id="c0", summary="The key is under the mat.")
+    store_episodes(memory.owner, drafts=[episode], embedded=embed_texts([episode.summary]), now=NOW)
     memory.store_turn("c1", USER)
 
     shown = memory.context("c1", mark_injected=True)
@@ -233,13 +221,6 @@ def test_the_manager_hands_out_hybrid_memories(memory: AgentMemory) -> None:
     memory.memory_manager.get_memory("c1", now=NOW).add(USER, now=NOW)
 
     assert [turn.text for turn in memory.get_conversation("c1")] == ["Where is the key?"]
-
-
-def test_a_summary_that_is_asked_for_is_due(memory: AgentMemory) -> None:
-    memory.store_turns("c1", [USER, ASSISTANT])
-
-    assert memory.request_summary("c1").summarize_to == 2
-    assert SUMMARIES.due_rows(NOW).exists()
 
 
 def test_an_ended_conversation_has_no_live_side_left(memory: AgentMemory) -> None:

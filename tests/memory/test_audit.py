@@ -19,7 +19,7 @@ from memory.models import Account, AuditEntry
 from memory.owner import Owner
 from memory_project.ids import uuid7
 from tests.beside import PATIENCE_SECONDS, over_own_connection
-from tests.memory.audits import drop_partitions, make_partition, partition_of, partitions, settle
+from tests.memory.audits import drop_partitions, make_partition, partition_of, partitions, run_deferred_trigger
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +31,7 @@ LEVELS = [("off", {"deep_replay"}), ("writes", WRITES), ("reads", {*OPERATIONS})
 def enter(owner: Owner, *operations: str) -> set[str]:
     for operation in operations:
         record_audit(owner, operation=operation, memory_type="episodic")
-    settle()
+    run_deferred_trigger()
     return set(AuditEntry.objects.values_list("operation", flat=True))
 
 
@@ -201,7 +201,7 @@ def test_an_entry_lies_in_the_partition_of_its_day(owner: Owner, at: datetime, p
     entry = build_audit_entry(owner, operation="store", memory_type="all", affected_ids=[], id=uuid7(), timestamp=at)
 
     write_audit_entry(entry, needed=required_level("store"))
-    settle()
+    run_deferred_trigger()
 
     stored = AuditEntry.objects.get()
     assert (stored.timestamp, partition_of(stored.id)) == (at, partition)
@@ -272,7 +272,7 @@ def test_a_role_without_create_rights_can_create_the_partition(owner: Owner) -> 
         record_audit(owner, operation="store", memory_type="episodic")
         # not taken for the log
         cursor.execute("CREATE TEMP TABLE memory_audit_log (id uuid)")
-        settle()
+        run_deferred_trigger()
         cursor.execute("RESET ROLE; DROP TABLE pg_temp.memory_audit_log")
 
     assert partitions() == [f"memory_audit_log_{timezone.now():%Y%m%d}"]

@@ -43,7 +43,7 @@ def evicting_redis() -> Iterator[None]:
 
 @pytest.fixture
 def weights_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where weights are read from, and are not yet."""
+    """Point the ranking at a file of weights that does not exist yet."""
     monkeypatch.setattr(ranking, "WEIGHTS_FILE", tmp_path / "weights.json")
     ranking.learnt_weights.cache_clear()
     yield tmp_path / "weights.json"
@@ -191,6 +191,7 @@ def test_missing_keys_are_errors_for_who_has_the_database(no_keys: None) -> None
     assert checks.check_keys() == []
 
 
+@pytest.mark.django_db
 def test_keys_beside_the_data_pass(no_keys: None, settings: Settings) -> None:
     settings.ENCRYPTION_KEYS_FILE.write_text(Fernet.generate_key().decode())
     settings.TOMBSTONE_KEY = "x" * 16

@@ -15,7 +15,7 @@ from django.utils.module_loading import import_string
 
 from memory.errors import Unprocessable
 from memory.kinds import Kind, KindSpec, all_kinds, all_specs, register, spec_of, unregister
-from memory.maintenance.decay import stages
+from memory.maintenance.memory_jobs import decay_stages
 from memory.models import AuditEntry, Memory, Vector
 from memory.models.memory import model_of
 from memory.owner import Owner
@@ -155,7 +155,7 @@ def test_a_memory_of_another_kind_is_corrected(owner: Owner, note: Memory) -> No
 def test_a_memory_of_another_kind_is_marked_and_decays(owner: Owner, note: Memory) -> None:
     assert mark_memories(owner, [note.id], mark="archive", now=LATER) == 1
     assert recalled(owner) == []
-    assert "salience_note" in stages()
+    assert "salience_note" in decay_stages()
 
 
 def test_a_memory_of_another_kind_is_erased(owner: Owner, note: Memory) -> None:

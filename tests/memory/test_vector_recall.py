@@ -12,9 +12,8 @@ from memory import conf
 from memory.models import Account, Kind, Vector
 from memory.models.binary import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
-from memory.retrieval.episodes import search_episodes
 from memory.retrieval.retrievers.vector import nearest_ctes
-from memory.retrieval.search import MemoryQuery
+from memory.retrieval.search import MemoryQuery, search_episodes
 from memory.retrieval.statements import where_sql
 from memory.services.embedding.vector_index import Hnsw, IvfFlat, build_index, drop_all_indexes, find_index_names
 from tests.memory.episodes import NOW
@@ -45,7 +44,7 @@ def recall(owner: Owner, questions: Embedding) -> float:
 
 
 def plan_of_search(owner: Owner) -> str:
-    """How PostgreSQL would carry out the part of a search that is about vectors."""
+    """Return PostgreSQL's plan for the vector part of a search."""
     where = where_sql(Vector.objects.visible_to(owner, Kind.EPISODE).of_model(MODEL, WIDTH), prefix="v")
     statement = f"EXPLAIN WITH {nearest_ctes(where=where.text, width=WIDTH)} SELECT * FROM nearest"
     vector = half_vector(np.ones(WIDTH, dtype=np.float32))
@@ -124,7 +123,7 @@ def test_a_filter_that_exhausts_the_scan_of_the_index_finds_its_k_all_the_same(f
 
 
 def count_indexed(owner: Owner, vector: Embedding, *, exact_rows: int) -> int:
-    """How many the index alone comes back with."""
+    """Count the rows that the index alone returns."""
     where = where_sql(Vector.objects.visible_to(owner, Kind.EPISODE).of_model(MODEL, WIDTH), prefix="v")
     statement = f"WITH {nearest_ctes(where=where.text, width=WIDTH)} SELECT count(*) FROM indexed"
     own: dict[str, Any] = {"vector": half_vector(vector), "limit": K, "exact_rows": exact_rows}

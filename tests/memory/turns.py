@@ -8,7 +8,7 @@ from memory.extraction.messages import read_message
 from memory.models import Turn
 from memory.owner import Owner
 from memory.services.memories.store import ClientVector
-from memory.services.turns.store import StoredTurns, TurnDraft, store_turns
+from memory.services.turns import StoredTurns, TurnDraft, store_turns
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
 
 

@@ -11,7 +11,7 @@ from django.db import connection
 from memory.models import Memory
 from memory.models.binary import binary_cursor
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.retrieval.gathering import gather_candidates
 from memory.retrieval.plans import QueryAnalysis, RecallContext
 from memory.retrieval.queries import Query
@@ -79,7 +79,7 @@ def found_by_search(owner: Owner, text: str) -> dict[UUID, float]:
 
 
 def naive_bm25(documents: Mapping[UUID, Document], text: str) -> dict[UUID, float]:
-    """Of all documents that hold a term of the text, best first; statistics are of those that are counted."""
+    """Score all documents that hold a term of the text, best first, with statistics of the counted documents."""
     counted = [document for document in documents.values() if document.is_counted]
     average = sum(document.tokens for document in counted) / len(counted) if counted else 1.0
     dfs = {term: sum(term in document.text.split() for document in counted) for term in set(text.split())}

@@ -5,8 +5,7 @@ from typing import Any
 
 from memory.models import CompressionLevel, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
-from memory.services.memories.links import DERIVED_FROM, NewLink, insert_links
-from memory.services.memories.store import store_memories
+from memory.services.memories.store import DERIVED_FROM, NewLink, insert_links, store_memories
 from tests.memory.episodes import NOTHING, NOW
 
 TEXT = "Goal: Save the roses.\nDecided: Water them daily.\nOutcome: They stand upright."
@@ -21,7 +20,7 @@ DATA: dict[str, Any] = {
 
 
 def merged(owner: Owner, records: Sequence[TurnRecord], **fields: Any) -> WorkEpisode:
-    """Of adjacent records of one conversation. `fields` are columns."""
+    """Store a work episode merged from adjacent records of one conversation. `fields` are columns."""
     first, last = records[0], records[-1]
     columns = {"text": TEXT, "data": DATA, "tier": "structured_rationale", "level": CompressionLevel.MERGED, **fields}
     episode = WorkEpisode(

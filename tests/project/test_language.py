@@ -47,6 +47,7 @@ def python_files() -> Iterator[Path]:
 
 
 MODULES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in python_files()}
+TESTS = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted((ROOT / "tests").rglob("*.py"))}
 
 
 def definitions(tree: ast.Module) -> Iterator[Definition]:
@@ -60,7 +61,7 @@ def docstrings(tree: ast.Module) -> Iterator[str]:
 def test_docstrings_open_with_a_sentence() -> None:
     fragments = [
         f"{path}: {doc.splitlines()[0]}"
-        for path, tree in MODULES.items()
+        for path, tree in (MODULES | TESTS).items()
         for doc in docstrings(tree)
         if FRAGMENT.match(doc)
     ]

@@ -1,4 +1,4 @@
-"""What processes count: shared by web servers and workers, and told by quantiles."""
+"""Measurements of processes: shared by web servers and workers, and shown as quantiles."""
 
 import os
 import shutil

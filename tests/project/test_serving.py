@@ -1,24 +1,48 @@
-"""The web server's start: what it refuses to start with, in a sentence."""
+"""The start of web server, worker and beat: which encryption keys they refuse, in a sentence."""
 
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
 
+from memory.services.operations.canary import check_encryption_canary
 from memory_project.supervisor.parts import Address, parts_at
+from tests.web_server import database_url
 
 
+def start(name: str, environ: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Start a part that is to refuse, and wait for its end."""
+    [part] = [part for part in parts_at(Address(host="127.0.0.1", port=0)) if part.name == name]
+    return subprocess.run(
+        part.command, env=os.environ | environ, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize(("name", "subject"), [("web", "The web server"), ("worker", "Celery"), ("beat", "Celery")])
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [("", "MEMORY_ENCRYPTION_KEYS is empty"), ("not-a-key", "MEMORY_ENCRYPTION_KEYS holds what is no Fernet key")],
 )
-def test_without_usable_encryption_keys_the_web_server_does_not_start(tmp_path: Path, keys: str, reason: str) -> None:
-    [web] = [part for part in parts_at(Address(host="127.0.0.1", port=0)) if part.name == "web"]
-    environ = os.environ | {"MEMORY_ENCRYPTION_KEYS": keys, "MEMORY_DATA_DIR": str(tmp_path)}
-
-    ended = subprocess.run(web.command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+def test_without_usable_encryption_keys_no_part_starts(
+    tmp_path: Path, name: str, subject: str, keys: str, reason: str
+) -> None:
+    ended = start(name, {"MEMORY_ENCRYPTION_KEYS": keys, "MEMORY_DATA_DIR": str(tmp_path)})
 
     assert ended.returncode != 0
-    assert f"The web server does not start: {reason}" in ended.stderr
+    assert f"{subject} does not start: {reason}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("name", "subject"), [("web", "The web server"), ("worker", "Celery"), ("beat", "Celery")])
+def test_with_keys_of_another_database_no_part_starts(tmp_path: Path, name: str, subject: str) -> None:
+    check_encryption_canary()
+    other = {"MEMORY_ENCRYPTION_KEYS": Fernet.generate_key().decode(), "DATABASE_URL": database_url()}
+
+    ended = start(name, other | {"MEMORY_DATA_DIR": str(tmp_path), "MEMORY_WEB_WORKERS": "1"})
+
+    assert ended.returncode != 0
+    assert f"{subject} does not start: no key in MEMORY_ENCRYPTION_KEYS decrypts" in ended.stderr
     assert "Traceback" not in ended.stderr

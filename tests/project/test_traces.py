@@ -17,9 +17,8 @@ from werkzeug import Request, Response
 from memory.agent_memory import AgentMemory
 from memory.models import JobRun
 from memory.owner import Owner
-from memory_project.http.traceparents import TraceParentMiddleware
 from memory_project.logs import logged_as_job
-from memory_project.tracing import ENDPOINTS, carried, find_tracer, span
+from memory_project.tracing import ENDPOINTS, TraceParentMiddleware, carried, find_tracer, span
 from tests.embedding_server import EmbeddingServer
 
 ACCOUNT = UUID(int=7)
@@ -40,7 +39,7 @@ def _untraced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def collected(httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spans]:
-    """From now on spans go to a collector; asked, it tells those that it got, by name."""
+    """Send spans to a collector for the length of the test, and return a function that lists them by name."""
     bodies: list[bytes] = []
 
     def collect(request: Request) -> Response:

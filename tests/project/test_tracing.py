@@ -9,15 +9,14 @@ from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpResponse
 
 from memory.checks import check_tracing
-from memory_project.http.traceparents import TraceParentMiddleware
-from memory_project.tracing import ENDPOINTS, find_tracer, span, traced
+from memory_project.tracing import ENDPOINTS, TraceParentMiddleware, find_tracer, span, traced
 
 ACCOUNT = UUID(int=7)
 
 
 @pytest.fixture(autouse=True)
 def _untraced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As where OpenTelemetry is not installed."""
+    """Behave as where OpenTelemetry is not installed."""
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     for name in ENDPOINTS:
         monkeypatch.delenv(name, raising=False)

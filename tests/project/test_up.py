@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from memory_project.embedded.paths import PROJECT
-from memory_project.supervisor.leftovers import marked_processes
+from memory_project.supervisor.parts import marked_processes
 
 SECONDS = 100
 # each starts half a dozen processes, beside other tests
@@ -93,7 +93,7 @@ class Service:
         )
 
     def is_live(self, *, seconds: float = SECONDS) -> bool:
-        """Whether it answers within so many."""
+        """Return whether the service answers within so many seconds."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
         try:
             connection.request("GET", "/health/live")
@@ -107,16 +107,16 @@ class Service:
         return int((self.data / server).read_text().split()[0])
 
     def master_of(self, part: str) -> int:
-        """Of the processes of a part, the one that the main process started."""
+        """Return the process of a part that the main process started itself."""
         assert self.process is not None
-        [master] = [
-            pid for pid in marked_processes(f"{self.data}/up.lock:{part}") if parent_of(pid) == self.process.pid
-        ]
-        return master
+        pids = [process.pid for process in marked_processes(f"{self.data}/up.lock:{part}")]
+        [master] = [pid for pid in pids if parent_of(pid) == self.process.pid]
+        return int(master)
 
     def processes(self) -> list[int]:
         """Everything that works on this data: parts by their mark, servers by their command line."""
-        parts = [pid for name in ("web", "worker", "beat") for pid in marked_processes(f"{self.data}/up.lock:{name}")]
+        marks = [f"{self.data}/up.lock:{name}" for name in ("web", "worker", "beat")]
+        parts = [process.pid for mark in marks for process in marked_processes(mark)]
         return parts + [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if self.serves(pid)]
 
     def serves(self, pid: int) -> bool:
@@ -164,7 +164,7 @@ def service() -> Iterator[Service]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStart:
-    """From an empty folder to a service that runs, and what was left of it when it was told to stop."""
+    """A start from an empty folder: the running service, and what was left after it was told to stop."""
 
     service: Service
     is_live: bool

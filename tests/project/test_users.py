@@ -1,4 +1,4 @@
-"""What runs as the servers' user, in short: it succeeds, or it is said why not."""
+"""Commands run as the servers' user succeed, or say why they did not."""
 
 import os
 

@@ -17,7 +17,7 @@ NO_WAIT_SECONDS = 4
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
-    """Where the broker is said to be: nobody listens there."""
+    """Point Celery's broker at an address where nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         host, port = server.getsockname()
     # Celery prefers the environment's broker to its own

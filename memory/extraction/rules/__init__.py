@@ -1,13 +1,14 @@
-"""Knowledge extraction by rules, offline: modest, honest, precise rather than broad.
+"""Knowledge extraction by rules, offline. It is meant to be precise, and finds only a part of what was said.
 
-It reads plain English statements that people make of themselves, and of people whom they name or own ("my sister"),
-and says them again in one wording: "Ana lives in Porto", "The user's sister is Maria". What it is not sure to have
-understood it leaves; what a machine says, or somebody quotes, asks, supposes, jokes about or is told, is no statement.
+The rules read plain English statements that people make about themselves, about people whom they name, and about their
+relatives ("my sister"), and turn them into claims in uniform words: "Ana lives in Porto", "The user's sister is Maria".
+Statements that the rules do not understand for sure are left out. So are texts of machines, quotations, questions,
+suppositions, jokes and reports of what others said, since nobody states them.
 
-A turn goes through `passages` (what of it is meant), `subjects` (whom a clause is about), `verbs` (in which form),
-`grammar`, `copulas`, `relations` and `preferences` (what is claimed), `corrections` (what that does to earlier claims).
-`names` holds who and what is named. A claim of what happened keeps its date ("in May 2023"), and is true from then on;
-one of a plan is true until its date has passed; one of a state is true as long as its dates say.
+A turn passes through `passages` (which parts are stated), `subjects` (whom a clause is about), `verbs` (the verb and
+its form), `grammar`, `copulas`, `relations` and `patterns` (the claim), and `corrections` (the effect on earlier
+claims). `names` finds who and what is named. A claim about an event contains its date ("in May 2023") and is true from
+then on. A claim about a plan is true until its date has passed. A claim about a state is true as long as its dates say.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,14 +23,20 @@ from memory.extraction.knowledge import (
     ExtractedPreference,
     ExtractedRelationship,
     Extraction,
-    checked,
-    heard,
+    check_extraction,
+    spoken_turns,
 )
-from memory.extraction.rules.corrections import Bearing, Earlier, as_earlier, bearing_of, read_known, replaced
-from memory.extraction.rules.names import Names, names_of, personal_name
-from memory.extraction.rules.passages import clauses_of, prose, sentences_of
-from memory.extraction.rules.patterns import spoken_of, statements_of
-from memory.extraction.rules.readings import Said
+from memory.extraction.rules.corrections import (
+    ClaimEffects,
+    Earlier,
+    effects_of_statement,
+    read_known,
+    read_replacement,
+)
+from memory.extraction.rules.names import Names, collect_names, personal_name
+from memory.extraction.rules.passages import clauses_of, extract_prose, sentences_of
+from memory.extraction.rules.patterns import people_spoken_of, statements_of
+from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker, Subject
 from memory.identity import normalize_claim, normalize_name
@@ -38,22 +45,22 @@ from memory.providers.language_models import Meter
 
 
 class RuleExtractor:
-    """Finds what its rules find: the same for the same chunk, in time proportional to it."""
+    """Extracts knowledge by rules. The same chunk always gives the same result, in time proportional to its length."""
 
     is_remote = False
 
     def extract(self, chunk: Chunk, *, meter: Meter, deadline_seconds: float) -> Extraction:
-        """Extract what the new turns say. Asks nobody, so neither meter nor deadline is used."""
-        return checked(_Reader(chunk).read(), chunk)
+        """Extract what the new turns state. It calls no model, so meter and deadline are not used."""
+        return check_extraction(_Reader(chunk).read(), chunk)
 
 
 @dataclass(slots=True)
 class _Found:
-    """A fact in the making."""
+    """A fact that was found, with all the turns that state it so far."""
 
     number: int
     statement: Statement
-    bearing: Bearing
+    bearing: ClaimEffects
     turns: set[int]
 
 
@@ -67,9 +74,9 @@ class _Reader:
 
     def read(self) -> Extraction:
         self.earlier = read_known(self.chunk.known)
-        told = [(turn, prose(turn.text)) for turn in heard([*self.chunk.before, *self.chunk.turns])]
+        told = [(turn, extract_prose(turn.text)) for turn in spoken_turns([*self.chunk.before, *self.chunk.turns])]
         told = [(turn, text) for turn, text in told if text and _speaker(turn)]
-        self.names = names_of(told)
+        self.names = collect_names(told)
         new = self.chunk.indexes
         for turn, text in told:
             for statement in self.statements(turn, text):
@@ -88,7 +95,7 @@ class _Reader:
             met: list[Subject] = []
             for clause in clauses_of(sentence):
                 one = met or people
-                said = Said(
+                said = ClauseContext(
                     clause=clause,
                     turn=turn,
                     speaker=speaker,
@@ -97,8 +104,8 @@ class _Reader:
                     spoken_of=one[0] if len(one) == 1 else None,
                 )
                 statements = list(statements_of(said))
-                met = list({each.label: each for each in (*met, *spoken_of(said, statements))}.values())
-                if not statements and (again := replaced(clause, self.last_of.get(speaker.label))):
+                met = list({each.label: each for each in (*met, *people_spoken_of(said, statements))}.values())
+                if not statements and (again := read_replacement(clause, self.last_of.get(speaker.label))):
                     statements = [replace(again, turn=turn.index)]
                 yield from (_grounded(statement, told) for statement in statements)
             before, people = sentence, met
@@ -109,9 +116,9 @@ class _Reader:
             self.found[key].turns.add(statement.turn)
             return
         number = len(self.found) + 1 + max((fact.number for fact in self.chunk.known), default=0)
-        bearing = bearing_of(statement, self.earlier)
+        bearing = effects_of_statement(statement, self.earlier)
         self.found[key] = _Found(number=number, statement=statement, bearing=bearing, turns={statement.turn})
-        self.earlier.append(as_earlier(number, statement))
+        self.earlier.append(Earlier(number=number, read=statement, is_known=False))
         for named in statement.names:
             self.names.add(named.name, named.type)
 
@@ -126,7 +133,7 @@ class _Reader:
         )
 
     def entities(self, told: Sequence[tuple[ChunkTurn, str]]) -> Iterator[ExtractedEntity]:
-        """Everything whose type is known, with the turns that name it, or say something of it."""
+        """Yield the names whose type is known, with the turns that contain them or make statements about them."""
         evidence: dict[str, set[int]] = {}
         for turn, text in told:
             for name in self.names.mentioned(text):
@@ -141,7 +148,7 @@ class _Reader:
             yield ExtractedEntity(name=name, type=self.names.types[key], aliases=written, evidence=tuple(sorted(turns)))
 
     def named(self, statement: Statement) -> tuple[str, ...]:
-        """Return the names of a statement with unambiguous types, and those that its claim holds."""
+        """Return the names of a statement that have unambiguous types, and the known names in its claim."""
         sure = (named for named in statement.names if self.names.type_of(named.name) == named.type)
         names = (self.names.form_of(named.name) for named in sure)
         return tuple(dict.fromkeys((*names, *self.names.mentioned(statement.claim))))
@@ -178,7 +185,7 @@ class _Reader:
 
 
 def _speaker(turn: ChunkTurn) -> Speaker | None:
-    """Return who says a turn: a person by name, else the user; nobody if it is a machine."""
+    """Return the speaker of a turn: a person by name, otherwise the user; None for a machine."""
     name = personal_name(turn)
     if name:
         return Speaker(label=name, person=name)
@@ -186,14 +193,14 @@ def _speaker(turn: ChunkTurn) -> Speaker | None:
 
 
 def _grounded(statement: Statement, told: frozenset[str]) -> Statement:
-    """Return the statement, without its date where the date would make too few of the claim's words the turn's."""
+    """Return the statement, without its date if the claim with the date would not be grounded in the turn."""
     if not statement.when or is_grounded(statement.claim, told):
         return statement
     return replace(statement, claim=statement.claim.removesuffix(f" {statement.when}"))
 
 
 def _preferences(facts: Sequence[_Found], users_turns: set[int]) -> Iterator[ExtractedPreference]:
-    """Return what users say of themselves that they like."""
+    """Yield the likes and dislikes that users state about themselves."""
     for found in facts:
         statement = found.statement
         turns = tuple(sorted(found.turns & users_turns))

@@ -1,4 +1,4 @@
-"""Claims with "is": ages, jobs, origins, states, and who or what is somebody's own."""
+"""Claims with forms of "be": ages, states, origins, professions, relations to others, births and similar events."""
 
 import re
 from collections.abc import Callable
@@ -7,17 +7,17 @@ from datetime import datetime
 
 from memory.dates import Bound, Tense, find_dates
 from memory.extraction.rules.names import NAME, bare_name, is_name
-from memory.extraction.rules.phrases import cut, cut_at_marks, phrase
-from memory.extraction.rules.readings import TEMPORAL, Said, made
+from memory.extraction.rules.phrases import cut_at_marks, cut_phrase, make_phrase
+from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.verbs import Form, Predicate
 from memory.extraction.rules.words import PROFESSIONS, STATES
 from memory.models.facts import Temporal
 
-OLDEST_YEARS = 120
-YOUNGEST_WITHOUT_YEARS = 13
-""" "I'm 30" is an age; "I'm 5" may be minutes away."""
+MAX_AGE_YEARS = 120
+MIN_BARE_AGE_YEARS = 13
+"""Least age without the words "years old": "I'm 30" is an age, but "I'm 5" may go on with "minutes away"."""
 
 _JOBS = "|".join(sorted(PROFESSIONS, key=len, reverse=True))
 _PROFESSION = re.compile(
@@ -49,8 +49,8 @@ _HAPPENED = re.compile(
 _BORN = {"born in": "birthplace", "born on": "birthday"}
 
 
-def copula(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
-    """Return what "is" or "was" says of a subject."""
+def read_copula(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
+    """Return the statement that a form of "be" makes about a subject, or None."""
     for read in _READINGS.get(predicate.form, _PRESENT):
         statement = read(said, subject, predicate)
         if statement is not None:
@@ -62,8 +62,8 @@ def copula(said: Said, subject: Subject, predicate: Predicate) -> Statement | No
     return None
 
 
-def _beginning(said: Said, predicate: Predicate) -> datetime | None:
-    """Return since when it is so: "is vegan since 2015", "has been a nurse for ten years"."""
+def _beginning(said: ClauseContext, predicate: Predicate) -> datetime | None:
+    """Return the time since when it is true, as in "is vegan since 2015", "has been a nurse for ten years"."""
     if predicate.form not in (Form.COPULA, Form.COPULA_PERFECT):
         return None
     dates = find_dates(cut_at_marks(predicate.rest), at=said.turn.timestamp)
@@ -76,51 +76,56 @@ def _claim(subject: Subject, predicate: Predicate, words: str) -> str:
     return f"{predicate.words(is_plural=subject.is_plural)} {words}"
 
 
-def _age(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+def _age(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     match = _AGE.match(predicate.rest)
-    if match is None or subject.is_plural or not 0 < int(match["years"]) <= OLDEST_YEARS:
+    if match is None or subject.is_plural or not 0 < int(match["years"]) <= MAX_AGE_YEARS:
         return None
-    if not match["unit"] and int(match["years"]) < YOUNGEST_WITHOUT_YEARS:
+    if not match["unit"] and int(match["years"]) < MIN_BARE_AGE_YEARS:
         return None
     claim = _claim(subject, predicate, f"{int(match['years'])} years old")
-    return made(said, subject, attribute="age", value=str(int(match["years"])), claim=claim)
+    return make_statement(said, subject, attribute="age", value=str(int(match["years"])), claim=claim)
 
 
-def _state(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+def _state(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     match = _STATE.match(predicate.rest)
     if match is None:
         return None
-    return made(said, subject, attribute="state", value=match[0], claim=_claim(subject, predicate, match[0]))
+    return make_statement(said, subject, attribute="state", value=match[0], claim=_claim(subject, predicate, match[0]))
 
 
-def _origin(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+def _origin(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     match = _ORIGIN.match(predicate.rest)
     name = bare_name(match["place"]) if match else ""
     if not name or not is_name(name):
         return None
-    statement = made(said, subject, attribute="origin", value=name, claim=_claim(subject, predicate, f"from {name}"))
+    statement = make_statement(
+        said, subject, attribute="origin", value=name, claim=_claim(subject, predicate, f"from {name}")
+    )
     return replace(statement, names=(*subject.names, NamedThing(name=name, type="place")))
 
 
-def _profession(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
-    text = cut(predicate.rest)
+def _profession(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
+    text = cut_phrase(predicate.rest)
     match = _PROFESSION.fullmatch(text)
-    if match is None or subject.is_plural or not phrase(text, subject.voice):
+    if match is None or subject.is_plural or not make_phrase(text, subject.voice):
         return None
-    claim = _claim(subject, predicate, phrase(text, subject.voice))
-    statement = made(said, subject, attribute="profession", value=match["all"], claim=claim)
+    claim = _claim(subject, predicate, make_phrase(text, subject.voice))
+    statement = make_statement(said, subject, attribute="profession", value=match["all"], claim=claim)
     organization = bare_name(match["org"] or "")
     if not is_name(organization):
         return statement
-    person = next((each.name for each in subject.names if each.name == subject.label), "")
-    is_paid = person and predicate.form is Form.COPULA and not re.search(r"student|graduate|volunteer", match["all"])
+    is_paid = (
+        subject.person and predicate.form is Form.COPULA and not re.search(r"student|graduate|volunteer", match["all"])
+    )
     names = (*subject.names, NamedThing(name=organization, type="organization"))
-    return replace(statement, names=names, relationship=(person, organization, "WORKS_FOR") if is_paid else None)
+    return replace(
+        statement, names=names, relationship=(subject.person, organization, "WORKS_FOR") if is_paid else None
+    )
 
 
-def _relation(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+def _relation(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     match = _RELATED_TO.match(predicate.rest)
-    value = phrase(cut(match["rest"]), subject.voice) if match else ""
+    value = make_phrase(cut_phrase(match["rest"]), subject.voice) if match else ""
     if match is None or not value:
         return None
     words = re.sub(r"^(?:so|really|very|super|pretty) ", "", match["words"])
@@ -128,21 +133,20 @@ def _relation(said: Said, subject: Subject, predicate: Predicate) -> Statement |
     if _LIKED.search(words):
         attribute = attitude_to(value)
         is_now = predicate.form is Form.COPULA
-        statement = made(said, subject, attribute=attribute, value="likes", claim=claim)
+        statement = make_statement(said, subject, attribute=attribute, value="likes", claim=claim)
         return replace(statement, topic=value, liking="likes" if is_now else "")
-    statement = made(said, subject, attribute=_ATTRIBUTES.get(words, words), value=value, claim=claim)
+    statement = make_statement(said, subject, attribute=_ATTRIBUTES.get(words, words), value=value, claim=claim)
     if words in ("married to", "engaged to") and is_name(value):
         return _knowing(statement, subject, value)
     return statement
 
 
 def _knowing(statement: Statement, subject: Subject, name: str) -> Statement:
-    person = next((each.name for each in subject.names if each.name == subject.label), "")
     names = (*statement.names, NamedThing(name=name, type="person"))
-    return replace(statement, names=names, relationship=(person, name, "KNOWS") if person else None)
+    return replace(statement, names=names, relationship=(subject.person, name, "KNOWS") if subject.person else None)
 
 
-def _happened(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+def _happened(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     match = _HAPPENED.match(predicate.rest)
     if match is None:
         return None
@@ -151,27 +155,29 @@ def _happened(said: Said, subject: Subject, predicate: Predicate) -> Statement |
     words, begin = match["words"], match.end("words")
     if date and date.begin < begin:
         return _born_on(said, subject, words, date.words)
-    value = phrase(cut(predicate.rest[begin : date.begin if date else None].strip()), subject.voice)
+    value = make_phrase(cut_phrase(predicate.rest[begin : date.begin if date else None].strip()), subject.voice)
     if not value and words not in ("laid off", "fired"):
         return None
     verb = predicate.words(is_plural=subject.is_plural)
     claim = " ".join(filter(None, (verb, words, value, date.words if date else "")))
-    statement = made(said, subject, attribute=_BORN.get(words, f"event:{words}"), value=value, claim=claim)
+    statement = make_statement(said, subject, attribute=_BORN.get(words, f"event:{words}"), value=value, claim=claim)
     statement = replace(statement, temporal=Temporal.PAST, valid_from=date.start if date else None)
     if words in ("born in", "raised in") and is_name(value):
         return replace(statement, names=(*subject.names, NamedThing(name=value, type="place")))
     return statement
 
 
-def _born_on(said: Said, subject: Subject, words: str, when: str) -> Statement | None:
+def _born_on(said: ClauseContext, subject: Subject, words: str, when: str) -> Statement | None:
     """Read "was born in 1990", "was born on 3 May 1990"."""
     if not words.startswith("born"):
         return None
-    statement = made(said, subject, attribute="birthday", value=when.partition(" ")[2], claim=f"was born {when}")
+    statement = make_statement(
+        said, subject, attribute="birthday", value=when.partition(" ")[2], claim=f"was born {when}"
+    )
     return replace(statement, temporal=Temporal.PAST)
 
 
-_Reading = Callable[[Said, Subject, Predicate], Statement | None]
+_Reading = Callable[[ClauseContext, Subject, Predicate], Statement | None]
 _PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _profession, _relation)
 _READINGS: dict[Form, tuple[_Reading, ...]] = {
     Form.COPULA_PAST: (_happened, _profession, _origin, _relation),

@@ -1,4 +1,4 @@
-"""Effects of a statement on earlier or known ones: it retracts them, or cannot be true beside them."""
+"""Effects of a statement on earlier and known facts: it may correct or contradict them."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from memory.extraction.knowledge import KnownFact
 from memory.extraction.rules.passages import Clause
-from memory.extraction.rules.statements import NamedThing, Read, Statement, comparable, is_single, read_claim
+from memory.extraction.rules.statements import ClaimParts, NamedThing, Statement, is_single, normalize_value, read_claim
 from memory.extraction.rules.words import SINGLE_RELATIONS
 from memory.models.facts import Certainty, Temporal
 
@@ -21,66 +21,57 @@ _MEANT = re.compile(rf"(?P<new>{_VALUE})[.!]?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """A fact that a new one may bear on. `number` is that of the chunk's known facts, or of the extraction."""
+    """A fact that a new one may correct or contradict. `number` is its number in the chunk or in the extraction."""
 
     number: int
-    read: Read
-    claim: str
+    read: ClaimParts
     is_known: bool
 
 
 def read_known(known: Sequence[KnownFact]) -> list[Earlier]:
-    """Return the known facts that are worded as the rules word theirs."""
+    """Return the known facts whose claims are in the words that the rules use."""
     earlier = []
     for fact in known:
         read = read_claim(fact.claim, only_relations=SINGLE_RELATIONS)
         if read is not None:
-            earlier.append(Earlier(number=fact.number, read=read, claim=fact.claim, is_known=True))
+            earlier.append(Earlier(number=fact.number, read=read, is_known=True))
     return earlier
 
 
-def as_earlier(number: int, statement: Statement) -> Earlier:
-    read = Read(
-        subject=statement.subject,
-        attribute=statement.attribute,
-        value=statement.value,
-        temporal=statement.temporal,
-    )
-    return Earlier(number=number, read=read, claim=statement.claim, is_known=False)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bearing:
+class ClaimEffects:
+    """The numbers of the facts that a statement corrects and contradicts."""
+
     corrects: tuple[int, ...] = ()
     contradicts: tuple[int, ...] = ()
 
 
-def bearing_of(statement: Statement, earlier: Sequence[Earlier]) -> Bearing:
-    """Return what the statement retracts, or contradicts.
+def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> ClaimEffects:
+    """Return the facts that the statement corrects or contradicts.
 
-    Of what one has one of, another value cannot be true beside the first: it is taken back where the speaker corrects
-    themselves and does not say that the world has changed. Of what one may have several of, only the last that was
-    said in this chunk is taken back, and only outright ("sorry, I meant …").
+    If an attribute has one value at a time, another value contradicts it, or corrects it if the speakers correct
+    themselves and do not say that something has changed. If an attribute may have several values, only the last one
+    stated in this chunk is corrected, and only by an explicit retraction ("sorry, I meant …").
     """
     against = [each for each in earlier if _is_against(statement, each.read)]
     if against and statement.is_correction and statement.is_own and statement.temporal == Temporal.CURRENT:
-        return Bearing(corrects=tuple(each.number for each in against))
+        return ClaimEffects(corrects=tuple(each.number for each in against))
     if against:
-        return Bearing(contradicts=tuple(each.number for each in against))
+        return ClaimEffects(contradicts=tuple(each.number for each in against))
     if statement.is_retraction and statement.is_own:
         last = [each for each in earlier if not each.is_known and each.read.key == statement.key][-1:]
-        return Bearing(corrects=tuple(each.number for each in last if each.read.value != statement.value))
-    return Bearing()
+        return ClaimEffects(corrects=tuple(each.number for each in last if each.read.value != statement.value))
+    return ClaimEffects()
 
 
-def _is_against(statement: Statement, read: Read) -> bool:
+def _is_against(statement: Statement, read: ClaimParts) -> bool:
     if read.key != statement.key or not is_single(statement.attribute):
         return False
-    differs = comparable(read.value) != comparable(statement.value)
+    differs = normalize_value(read.value) != normalize_value(statement.value)
     lasts = read.temporal == Temporal.CURRENT or read.attribute in _FOR_GOOD
     if statement.temporal == Temporal.PAST and statement.attribute not in _FOR_GOOD:
         # "no longer lives in Porto" is against living in Porto, and against nothing else
-        return lasts and (_moved_lately(statement) if differs else _is_over(statement))
+        return lasts and (_moved_lately(statement) if differs else _OVER.search(statement.claim) is not None)
     return lasts and differs and statement.temporal != Temporal.FUTURE
 
 
@@ -88,17 +79,13 @@ _FOR_GOOD = frozenset({"birthplace", "birthday"})
 _OVER = re.compile(r" (?:used to|no longer) ")
 
 
-def _is_over(statement: Statement) -> bool:
-    return _OVER.search(statement.claim) is not None
-
-
 def _moved_lately(statement: Statement) -> bool:
-    """Return whether a move says where one lives now: "moved to Berlin" does, unless it was long ago."""
+    """Return True if the statement tells of a recent move, which says where somebody lives now."""
     return statement.attribute == "residence" and " moved " in statement.claim and statement.is_recent
 
 
-def replaced(clause: Clause, speaker_last: Statement | None) -> Statement | None:
-    """Return the speaker's last statement with another value: "sorry, it's Porto, not Lisbon", "I meant Porto"."""
+def read_replacement(clause: Clause, speaker_last: Statement | None) -> Statement | None:
+    """Return the speaker's last statement with a new value, as in "sorry, it's Porto, not Lisbon", "I meant Porto"."""
     if speaker_last is None or not clause.is_correction:
         return None
     text = clause.text.strip(" .!")
@@ -112,7 +99,7 @@ def replaced(clause: Clause, speaker_last: Statement | None) -> Statement | None
 
 
 def _is_alike(new: str, old: str) -> bool:
-    """Return whether one may stand for the other: both names, or both numbers."""
+    """Return True if one value may replace the other: both are names, or both are numbers."""
     if old.isdecimal() or new.isdecimal():
         return old.isdecimal() and new.isdecimal()
     return old[:1].isupper() and new[:1].isupper()
@@ -129,7 +116,7 @@ def _with_value(statement: Statement, old: str, new: str) -> Statement | None:
         value=value,
         claim=f"{before}{value}{after}",
         names=tuple(_renamed(name, statement.value, value) for name in statement.names),
-        relationship=_relinked(statement, value),
+        relationship=_renamed_relationship(statement, value),
         certainty=Certainty.EXPLICIT,
         is_correction=True,
         is_retraction=True,
@@ -140,7 +127,7 @@ def _renamed(named: NamedThing, old: str, new: str) -> NamedThing:
     return replace(named, name=new) if named.name == old else named
 
 
-def _relinked(statement: Statement, value: str) -> tuple[str, str, str] | None:
+def _renamed_relationship(statement: Statement, value: str) -> tuple[str, str, str] | None:
     if statement.relationship is None:
         return None
     source, target, type_ = statement.relationship

@@ -1,4 +1,4 @@
-"""Rules of what happened, goes on, or is meant to: journeys, purchases, jobs begun and lost, things made, plans."""
+"""Rules for events, activities and plans: journeys, purchases, new and lost jobs, things that somebody made."""
 
 from memory.extraction.rules.grammar import A_THING, CAPITAL, DONE, HABIT, HAPPENED, MADE, PLACE, rule, verbs
 from memory.extraction.rules.verbs import Form
@@ -6,6 +6,13 @@ from memory.extraction.rules.verbs import Form
 _EXERCISE = "yoga|pilates|karate|judo|ballet|aerobics|gymnastics|archery|fencing|boxing|athletics|wrestling|calligraphy"
 
 EVENTS = (
+    *(rule(verb, A_THING) for verb in verbs("rescue host purchase order rent sell renovate decorate tour")),
+    *(rule(verb, MADE) for verb in verbs("launch knit crochet sew sculpt carve exhibit produce")),
+    *(rule(verb, MADE, "created") for verb in verbs("design invent compose publish")),
+    *(
+        rule(verb, A_THING, refuses="(?:my|the) (?:thoughts|time|day|schedule)")
+        for verb in verbs("organize organise")
+    ),
     rule("move", r"(?:from .{2,40} )?(?:back )?(?P<prep>to) (?:an?|the|my|our|[A-Z])", "residence", makes=PLACE,
          refuses=r"(?:.{0,40} )?to (?:the (?:next|beat|music|top|rhythm|front|side|left|right)|tears)"),
     rule("move", r"(?:in with|into|out of|away from) (?:an?|the|my|our)", "event",
@@ -33,7 +40,6 @@ EVENTS = (
     rule("complete", A_THING, refuses="the (?:picture|look)"),
     rule("adopt", r"(?:an?|two|three|my|our|\d+|[A-Z]|the) ?\w",
          refuses="a (?:new|positive|mindset|healthier|more|different)"),
-    rule("rescue", A_THING),
     rule("paint", rf"{MADE}|[a-z]+ (?:with|for|on)", refuses="a (?:picture of|clear)"),
     rule("bake", rf"{MADE}|[a-z]+s\b"),
     rule("cook", r"(?:an?|some|my|the|[a-z]+) \w|dinner|lunch|breakfast", refuses="for|up|with"),
@@ -44,9 +50,6 @@ EVENTS = (
          r"|some different|out (?:new|some))")),
     rule("hike", r"(?:an?|the|up|to|in|[A-Z]) ?\w"),
     rule("camp", r"(?:at|in|near|by) "),
-    rule("organize", A_THING, refuses="(?:my|the) (?:thoughts|time|day|schedule)"),
-    rule("organise", A_THING, refuses="(?:my|the) (?:thoughts|time|day|schedule)"),
-    rule("host", A_THING),
     rule("apply", r"(?:to|for) (?:an?|the|my|some|several|[A-Z]|\w+ (?:jobs|positions|programs|schools|grants))",
          refuses="to (?:my|the) (?:life|situation)"),
     rule("graduate", r"(?:from|with|in) \w|$", makes=("", "")),
@@ -58,17 +61,12 @@ EVENTS = (
     rule("plant", r"(?:an?|some|my|the|[a-z]+s|two|three|\d+)\b", refuses="(?:a seed of|the seeds? of)"),
     rule("celebrate", r"(?:my|our|the|[A-Z])\w* ?\w"),
     rule("perform", r"(?:at|in|with|an?|my|the) "),
-    rule("launch", MADE),
     rule("open", MADE, refuses=(r"(?:an?|my|the) (?:door|window|eyes?|heart|mind|mail|world|new (?:door|world"
          r"|chapter)|letter|way)s?\b")),
     rule("create", r"(?:an?|my|our|the) \w", "created",
          refuses=(r"(?:an?|my|our|the) (?:[\w-]+ ){0,2}(?:space|environment|sense|place"
          r"|atmosphere|impact|world|memor\w+|balance|difference|change|bond|opportunit\w+"
          r"|connection|moments?|future|home|life|feeling|vibe|experiences?|mood|community|family)\b")),
-    rule("design", MADE, "created"),
-    rule("invent", MADE, "created"),
-    rule("compose", MADE, "created"),
-    rule("publish", MADE, "created"),
     rule("record", MADE, "created", refuses="the (?:moment|whole)"),
     rule("found", rf"(?:(?P<prep>){CAPITAL}|an? \w)", "created", HAPPENED, makes=("organization", "CREATED_BY")),
     rule("turn", r"\d{1,2}$", forms=frozenset({Form.PAST})),
@@ -86,10 +84,6 @@ EVENTS = (
          r"|career|space|positive|world|changes|call|promise|home|fuss|donation|commitment"
          r"|statement|adjustments|bond|trip|fresh|difference)\b)\w"),
     rule("buy", A_THING, refuses="(?:some time|the idea|a (?:lot|bit|few things))"),
-    rule("purchase", A_THING),
-    rule("order", A_THING),
-    rule("rent", A_THING),
-    rule("sell", A_THING),
     rule("get", r"back from (?:an?|the|my|our) \w", forms=frozenset({Form.PAST, Form.PERFECT})),
     rule("get", r"(?:engaged|married|divorced|promoted|laid off|fired|accepted (?:in)?to|hired)\b", "event"),
     rule("get", r"(?:an?|my|our|two|three|some|this|the) (?:[\w'-]+ ){0,3}?(?:job|dog|cat|puppy|kitten"
@@ -159,15 +153,8 @@ EVENTS = (
     rule("use", r"(?:an?|the|my|[a-z-]+) \w", "uses", frozenset({Form.PRESENT, Form.PROGRESSIVE, Form.LASTING}),
          refuses=("(?:to|my (?:voice|platform|time|power|talents?|skills)|the (?:word|time|opportunity)|a lot)")),
     rule("struggle", r"with (?:an?|my|[a-z]+)", forms=frozenset({Form.PAST, Form.LASTING, Form.PERFECT})),
-    rule("knit", MADE),
-    rule("crochet", MADE),
-    rule("sew", MADE),
-    rule("sculpt", MADE),
-    rule("carve", MADE),
     rule("draw", MADE, refuses="the line|a line"),
-    rule("renovate", A_THING),
     rule("restore", A_THING, refuses="my (?:faith|energy)|the balance"),
-    rule("decorate", A_THING),
     rule("repair", A_THING, refuses="my relation"),
     rule("grow", r"(?:an?|some|my own|vegetables|tomatoes|flowers|herbs|[a-z]+s\b)",
          refuses="(?:a lot|a bit|some|as|my own (?:person|way)|[a-z]+(?:ness|ss)\\b)"),
@@ -193,11 +180,8 @@ EVENTS = (
     rule("marry", r"(?:my|an?|[A-Z])\w* ?\w*"),
     rule("bring", r"(?:my|our|some|a) (?:[\w'-]+ ){0,3}(?:kids|dog|dogs|cat|family|son|daughter|mom"
          r"|friend) (?:to|on|along)", refuses="my mind"),
-    rule("exhibit", MADE),
-    rule("produce", MADE),
     rule("research", r"(?:an?|the|my|[a-z]+) \w", forms=frozenset({Form.PAST, Form.PROGRESSIVE, Form.LASTING})),
     rule("discover", r"an? \w", refuses="a (?:lot|way|new (?:way|love|sense|passion))"),
-    rule("tour", A_THING),
     rule("pursue", r"(?:an?|my|our|the|[a-z]+) \w?",
          refuses="my (?:dreams?|passions?|goals)|the (?:things|dream)|what"),
     rule("sing", r"(?:in|at|with|an?) (?:an?|the|my|choir|[a-z])"),
@@ -205,7 +189,7 @@ EVENTS = (
     rule("swim", r"(?:in|at|with) "),
 )  # fmt: skip
 
-# what nobody has, gets or takes as an event of its own
+# idioms that report no event: "had a look", "took a break"
 _IDIOM = (
     r"(?:an?|the|my|our|some|two|three|several|many) (?:[\w'-]+ )?(?:look|breaks?|breath"
     r"|breather|steps?|care|while|moments?|minute|chances?"
@@ -220,11 +204,8 @@ _IDIOM = (
     r"|messages?|results?|outputs?|files?|functions?|scripts?|tests?|build|\d+)\b"
 )
 MORE = (
+    *(rule(verb, A_THING, forms=frozenset({Form.PAST}), refuses=_IDIOM) for verb in verbs("take get find see")),
     rule("have", A_THING, forms=frozenset({Form.PAST, Form.FUTURE}), refuses=_IDIOM),
-    rule("take", A_THING, forms=frozenset({Form.PAST}), refuses=_IDIOM),
-    rule("get", A_THING, forms=frozenset({Form.PAST}), refuses=_IDIOM),
-    rule("find", A_THING, forms=frozenset({Form.PAST}), refuses=_IDIOM),
-    rule("see", A_THING, forms=frozenset({Form.PAST}), refuses=_IDIOM),
     rule("do", A_THING, forms=frozenset({Form.PAST}), refuses=rf"{_IDIOM}|an? (?:\w+ )?(?:job|favou?r|good)"),
     rule("give", r"(?:my|our) [\w'-]+ (?:an?|the|my|some) \w",
          forms=frozenset({Form.PAST}), refuses=r".{0,30}\b(?:hug|chance|hand)\b"),
@@ -288,7 +269,7 @@ MORE = (
     ),
     *(
         rule(verb, r"(?:about|on) [a-z]", forms=frozenset({Form.LASTING, Form.PROGRESSIVE}))
-        for verb in ("blog", "write")
+        for verb in verbs("blog write")
     ),
     *(
         rule(verb, r"(?!you\b|ya\b|as\b|sure\b|it\b|my best|me\b|more$|a lot$)[\w$]", "goal", frozenset({Form.INTENT}))

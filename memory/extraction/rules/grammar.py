@@ -1,7 +1,7 @@
-"""Rules: a verb, what has to follow it, what it says of its subject, and the forms in which it says so.
+"""The shape of rules: a verb, the words that must follow it, the attribute that it states, and its allowed forms.
 
-The rules themselves are in `states` and `events`. To add one, add it there, and a sentence to `test_rules.py` that it
-reads and one that it must not.
+The rules themselves are in `states` and `events`. To add one, add it there, and add to `test_rules.py` a sentence that
+it must read and one that it must not read.
 """
 
 import re
@@ -12,7 +12,7 @@ from memory.extraction.rules.names import NAME
 from memory.extraction.rules.verbs import Form
 
 A_THING = r"(?:an?|the|my|our|some|two|three|four|five|six|seven|eight|nine|ten|several|many|\d+) [\w'$-]|[A-Z]\w"
-"""A noun behind an article or a number, or a name: not half an idiom ("took care of")."""
+"""Pattern of an object: a noun after an article or a number, or a name. It excludes idioms such as "took care of"."""
 
 HAPPENED = frozenset({Form.PAST, Form.PERFECT, Form.FUTURE, Form.INTENT})
 DONE = HAPPENED | {Form.PROGRESSIVE, Form.LASTING}
@@ -21,7 +21,10 @@ HABIT = DONE | {Form.PRESENT, Form.USED_TO, Form.NO_LONGER}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """`needs` matches the beginning of what follows the verb; `type` is that of a name that follows its preposition."""
+    """A rule for a verb. `needs` matches the beginning of the words that follow, and `refuses` must not match it.
+
+    The group `prep` of `needs` is a preposition; a name after it has the `type`, and the `relationship` to the subject.
+    """
 
     verb: str
     needs: re.Pattern[str]
@@ -54,7 +57,7 @@ def rule(
 
 
 def state(verb: str, needs: str, attribute: str, *, refuses: str = "", makes: tuple[str, str] = ("", "")) -> Rule:
-    """Return a rule of what lasts: true since or until a date, rather than something that happened on it."""
+    """Return a rule for a state, which is true since or until a date, unlike an event, which happened on it."""
     return replace(rule(verb, needs, attribute, HABIT, refuses=refuses, makes=makes), is_state=True)
 
 
@@ -64,12 +67,12 @@ MADE = r"(?:an?|my|our|my first|my own|the|some) \w"
 
 
 def verbs(words: str) -> list[str]:
-    """Return the verbs of a list in words, for rules that they share."""
+    """Return the verbs of a text, for rules that several verbs share."""
     return words.split()
 
 
 def by_verb(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
-    """Return the rules of each verb in order: the first that fits reads the clause."""
+    """Group rules by verb in their order. The first rule of a verb that fits reads the clause."""
     grouped: dict[str, list[Rule]] = {}
     for each in rules:
         grouped.setdefault(each.verb, []).append(each)

@@ -1,7 +1,7 @@
-"""Names of people, places, organisations and animals, by what stands around them.
+"""Names of people, places, organisations and animals, which are found by the words around them.
 
-A name is what its context says it is: "my sister Anna" a person, "works for Acme" an organisation, "lives in Porto" a
-place. One that no context tells, or that two contexts tell differently, is no entity.
+The context says what a name stands for: "my sister Anna" a person, "works for Acme" an organisation, "lives in Porto" a
+place. A name without such a context, or with contexts of different types, is no entity.
 """
 
 import re
@@ -26,9 +26,9 @@ from memory.extraction.rules.words import (
 from memory.identity import normalize_name
 from memory.providers.sentences import split_sentences
 
-MOST_NAMES = 200
-"""Of a chunk; more are hardly a conversation's."""
-MOST_NAME_CHARACTERS = 60
+MAX_CHUNK_NAMES = 200
+"""Names of one chunk that are kept, more than a conversation normally has."""
+MAX_PERSON_CHARACTERS = 60
 
 # a capital of any script: what is a letter and no small Latin one; `is_name` asks it to be upper case
 _WORD = r"(?:St\. )?[^\W\d_a-zß-öø-ÿ][\w'-]{1,30}"
@@ -95,25 +95,25 @@ _PERSONAL = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+){0,3}\.?")
 
 
 def personal_name(turn: ChunkTurn) -> str:
-    """Return the name of a person who says a turn; empty for a machine, a handle, or none."""
+    """Return the name of the person who speaks in a turn; empty for a machine, a handle, or no name."""
     name = " ".join(turn.speaker.split())
-    is_plain = len(name) <= MOST_NAME_CHARACTERS and _PERSONAL.fullmatch(name) is not None
+    is_plain = len(name) <= MAX_PERSON_CHARACTERS and _PERSONAL.fullmatch(name) is not None
     return name if is_plain and not name[0].islower() and name.split()[0].lower() not in MACHINE_NAMES else ""
 
 
 def is_name(name: str) -> bool:
-    """Return whether every word of it but small ones is capitalized, and none is a word that names nobody."""
+    """Return True if all words but small ones are capitalized, and none is a common word, people or language."""
     words = [word for word in name.split() if word not in _SMALL_WORDS]
     return (
         bool(words)
         and name[0].isupper()
-        and len(name) <= MOST_NAME_CHARACTERS
+        and len(name) <= MAX_PERSON_CHARACTERS
         and all(word[0].isupper() and word.split("'")[0] not in _NO_NAME for word in words)
     )
 
 
 def bare_name(text: str) -> str:
-    """Return a name without a possessive, or the full stop of its sentence."""
+    """Return a name without a possessive ending and without marks around it."""
     return re.sub(r"'s?$", "", text.strip(" .,-'"))
 
 
@@ -121,7 +121,8 @@ def bare_name(text: str) -> str:
 class Names:
     """The names of a chunk by their normalized forms.
 
-    `forms` keeps how each is written, `aliases` what else it is called; `torn` are those that contexts tell apart.
+    `forms` has the spelling of each name, `aliases` the full name of each short one. `torn` has names that occur in
+    contexts of different types.
     """
 
     types: dict[str, str] = field(default_factory=dict)
@@ -131,9 +132,9 @@ class Names:
     speakers: frozenset[str] = frozenset()
 
     def add(self, name: str, type_: str, *, surely: bool = False) -> None:
-        """Add a name of a type. One with two types has none, unless one of them is sure."""
+        """Add a name of a type. A name with two types becomes torn, unless `surely` is True."""
         key = normalize_name(name)
-        if key in self.torn or key in self.aliases or len(self.types) >= MOST_NAMES:
+        if key in self.torn or key in self.aliases or len(self.types) >= MAX_CHUNK_NAMES:
             return
         if surely or self.types.setdefault(key, type_) == type_:
             self.types[key] = type_
@@ -146,7 +147,7 @@ class Names:
         return self.types.get(self._key(name), "")
 
     def form_of(self, name: str) -> str:
-        """Return how a name is written first; an alias becomes the name that it stands for."""
+        """Return the first spelling of a name; for an alias, that of its full name."""
         return self.forms.get(self._key(name), name)
 
     def _key(self, name: str) -> str:
@@ -154,7 +155,7 @@ class Names:
         return self.aliases.get(key, key)
 
     def mentioned(self, text: str) -> Iterator[str]:
-        """Return the names that a text holds, as they are written first."""
+        """Yield the known names in a text, in their first spelling."""
         known = {**self.forms, **{alias: alias for alias in self.aliases}}
         found = {word for match in _CAPITALIZED.finditer(text) for word in _runs(match[0])}
         for key in dict.fromkeys(map(normalize_name, found)):
@@ -163,19 +164,19 @@ class Names:
 
 
 _CAPITALIZED = re.compile(NAME)
-_LONGEST_RUN = 6
+_MAX_RUN_WORDS = 6
 
 
 def _runs(words: str) -> Iterator[str]:
-    """Every run of a few words."""
+    """Yield every run of up to six words."""
     tokens = [bare_name(token) for token in words.split()]
     for start in range(len(tokens)):
-        for stop in range(start + 1, min(start + _LONGEST_RUN, len(tokens)) + 1):
+        for stop in range(start + 1, min(start + _MAX_RUN_WORDS, len(tokens)) + 1):
             yield " ".join(tokens[start:stop])
 
 
-def names_of(turns: Iterable[tuple[ChunkTurn, str]]) -> Names:
-    """Return the names in turns, each with its prose."""
+def collect_names(turns: Iterable[tuple[ChunkTurn, str]]) -> Names:
+    """Return the names in turns, which are given with their prose."""
     turns = list(turns)
     speakers = frozenset(personal_name(turn) for turn, _ in turns) - {""}
     names = Names(speakers=speakers)
@@ -201,10 +202,10 @@ def _contexts_of_names(sentence: str) -> Iterator[tuple[str, str]]:
     for type_, pattern in _CONTEXTS:
         for match in pattern.finditer(sentence):
             name = bare_name(_FIRST_WORDS.sub("", match["name"]))
-            if is_name(name) and not _goes_on(sentence, match):
+            if is_name(name) and not _is_possessive(sentence, match):
                 yield name, type_
 
 
-def _goes_on(sentence: str, match: re.Match[str]) -> bool:
-    """Return whether a name only begins a phrase: "moved to Anna's flat" names no place."""
+def _is_possessive(sentence: str, match: re.Match[str]) -> bool:
+    """Return True if the name is a possessive: "moved to Anna's flat" names no place."""
     return "'s" in match["name"] or sentence[match.end("name") : match.end("name") + 2] == "'s"

@@ -1,7 +1,7 @@
 """The parts of a turn that its speaker states: plain sentences, cut into clauses that begin with a subject.
 
-Quoted and marked-up text, code, transcripts, questions, conditions, reports of what others said, jokes, and turns that
-tell a machine what to do are passed over whole: what they hold may be anybody's, and may not be meant.
+Quotations, marked-up text, code, transcripts, questions, conditions, reports of what others said, jokes, and turns that
+instruct a machine are skipped entirely, because the speaker may not mean what they say.
 """
 
 import re
@@ -12,17 +12,18 @@ from memory.extraction.rules.phrases import GAP
 from memory.extraction.rules.words import HEDGES
 from memory.providers.sentences import is_question, split_sentences
 
-MOST_TURN_CHARACTERS = 100_000
-"""What follows is not read: nobody says so much of themselves in one turn."""
-MOST_SENTENCE_CHARACTERS = 400
+MAX_TURN_CHARACTERS = 100_000
+"""Characters of a turn that are read. Longer turns are no statements of people about themselves."""
+MAX_CLAIM_SENTENCE_CHARACTERS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """A statement without what introduces it. `sentence` is what it is of, without what was taken out.
+    """A clause from its subject on, without introductory words. `sentence` is the whole sentence.
 
-    `lead` is a time named before it ("Last week, I …"). `is_correction` after "actually", "no", "sorry" and the like,
-    where it does not say that something has changed; `is_retraction` where the speaker says so outright ("I meant").
+    `lead` is the text before the clause, which may name a time ("Last week, I …"). `is_correction` is True after
+    "actually", "no", "sorry" and the like, unless the clause says that something has changed. `is_retraction` is True
+    after an explicit retraction ("I meant").
     """
 
     text: str
@@ -138,9 +139,9 @@ _CONTRACTED = (
 )
 
 
-def prose(text: str) -> str:
-    """Return the text in its speaker's own words, line by line, with gaps where something else was."""
-    text = _WIDE.sub(" " * 4, text[:MOST_TURN_CHARACTERS].translate(_APOSTROPHES))
+def extract_prose(text: str) -> str:
+    """Return the speaker's own prose, with GAP in place of code, tags, quotations and other lines; empty if none."""
+    text = _WIDE.sub(" " * 4, text[:MAX_TURN_CHARACTERS].translate(_APOSTROPHES))
     if _NOT_MEANT.search(text):
         return ""
     for strip in (_without_code, _without_tags, _without_quotes):
@@ -154,7 +155,7 @@ def _without_code(text: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    """All from the first tag to the last: where tags nest, or do not close, nobody knows whose text it is."""
+    """Replace everything from the first to the last tag, because tags may be nested or not closed."""
     tags = list(_TAG.finditer(text))
     if not tags:
         return text
@@ -172,7 +173,7 @@ def _without_quotes(text: str) -> str:
 
 
 def _is_title(words: str) -> bool:
-    """Return whether every word but small ones is capitalized: a title or a name, and no sentence."""
+    """Return True if all words but small ones are capitalized, as in a title or a name."""
     large = [word for word in words.split() if word not in _SMALL_WORDS]
     return words.split()[0] not in ("I", "My", "We") and all(word[0].isupper() or word.isdecimal() for word in large)
 
@@ -185,20 +186,20 @@ def _prose_lines(text: str) -> Iterator[str]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """Return the sentences of a prose that are asserted in earnest."""
+    """Return the sentences of a prose that are asserted and not jokes."""
     sentences = split_sentences(text)
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     return [each for place, each in enumerate(sentences) if place not in joked and _is_asserted(each)]
 
 
 def _is_asserted(sentence: str) -> bool:
-    if len(sentence) > MOST_SENTENCE_CHARACTERS or is_question(sentence):
+    if len(sentence) > MAX_CLAIM_SENTENCE_CHARACTERS or is_question(sentence):
         return False
     return not _NOT_ASSERTED.search(_DREAM_OF.sub("", sentence))
 
 
 def clauses_of(sentence: str) -> list[Clause]:
-    """Return the clauses of a sentence, each from its subject on; what comes between two belongs to the first."""
+    """Return the clauses of a sentence. Each begins with a subject and extends to the next one."""
     sentence = _SMALL_I.sub("I", sentence)
     for contracted, full in _CONTRACTED:
         sentence = contracted.sub(full, sentence)
@@ -211,7 +212,7 @@ def clauses_of(sentence: str) -> list[Clause]:
 
 
 def _pieces(sentence: str) -> list[str]:
-    """Cut the sentence where a subject follows, but not within one: "my partner and I"."""
+    """Split the sentence before each subject, but not within a subject such as "my partner and I"."""
     pieces, start = [], 0
     for joint in _JOINT.finditer(sentence):
         if not (joint[0].strip() == "and" and _HALF_A_SUBJECT.search(sentence, start, joint.start())):

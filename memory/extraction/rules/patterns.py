@@ -1,7 +1,7 @@
-"""Claims: the meaning of a clause about its subject, in one wording for everybody who says it.
+"""Statements of clauses: the meaning of a clause about its subject, as a claim in uniform words.
 
-A clause is read from its subject on: the verb decides which rule of the grammar may apply, its form when it is true,
-and the phrase behind it what of. A clause that no rule reads to the end of its phrase says nothing.
+A clause is read from its subject on. The verb selects the rules of the grammar that may apply, its form says when the
+claim is true, and the phrase after it is the object. A clause that no rule fits makes no statement.
 """
 
 import re
@@ -11,24 +11,71 @@ from datetime import datetime, timedelta
 
 from memory.dates import Bound, DateMention, Tense, find_dates
 from memory.extraction.rules import events, states
-from memory.extraction.rules.copulas import copula
+from memory.extraction.rules.copulas import read_copula
 from memory.extraction.rules.grammar import Rule, by_verb
 from memory.extraction.rules.names import NAME, bare_name, is_name
-from memory.extraction.rules.phrases import Voice, cut, phrase, trimmed
-from memory.extraction.rules.preferences import liking_of
-from memory.extraction.rules.readings import TEMPORAL, Said, made
-from memory.extraction.rules.relations import owned
+from memory.extraction.rules.phrases import Voice, cut_phrase, make_phrase, trim_phrase
+from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
+from memory.extraction.rules.relations import read_possessions
 from memory.extraction.rules.statements import LIKINGS, NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject, pronoun_of, subject_of
 from memory.extraction.rules.verbs import Form, Predicate, is_past, predicate_of
 from memory.models.facts import Temporal
+
+_NO_TOPIC = re.compile(
+    r"(?:how|that|when|what|where|who|to be able|to see|to hear|to know|to think|to say"
+    r"|the way|the idea|the fact|being able"
+    r"|having been|all|every|my life|myself|catching up|talking|chatting|the (?:sound"
+    r"|look|experience|support|vibe|vibes"
+    r"|idea|colors?|feeling|way|view|energy|atmosphere|memories|concept|passion|enthusiasm|painting|picture|photo)"
+    r"|to (?:see|hear|go|come|join|have|do|know|be)|getting to|watching them|me)\b"
+)
+# "the ending" is that of what was just spoken of
+_THAT_ONE = re.compile(
+    r"the (?!(?:sea|ocean|beach|mountains|sun|rain|outdoors|cold|heat|snow|forest|woods|countryside|city"
+    r"|theat(?:er|re)|opera|cinema|circus|ballet|news|weekends?|night|desert|internet)\b|(?-i:[A-Z]))",
+    re.IGNORECASE,
+)
+_OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")
+
+
+def liking_of(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, str] | None:
+    """Return the topic, the preference, and the verb of the claim if it differs from the one said; else None.
+
+    The likes and dislikes are such as "loves jazz", "does not like coffee", "prefers tea to coffee".
+    """
+    if predicate.verb == "prefer":
+        return _preference(predicate, text, voice)
+    is_told = predicate.form in (Form.PRESENT, Form.NEGATED, Form.NO_LONGER, Form.USED_TO, Form.PAST, Form.PERFECT)
+    topic = (
+        make_phrase(cut_phrase(text), voice) if is_told and not (_NO_TOPIC.match(text) or _THAT_ONE.match(text)) else ""
+    )
+    if not topic:
+        return None
+    how = LIKINGS[predicate.verb]
+    if predicate.form is Form.NEGATED:
+        # "I don't love it" and "I don't hate it" say less than they seem to
+        return (topic, "dislikes", "dislikes") if predicate.verb in ("like", "enjoy") else None
+    return topic, "dislikes" if predicate.form is Form.NO_LONGER else how, ""
+
+
+def _preference(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, str] | None:
+    if predicate.form is not Form.PRESENT:
+        return None
+    match = _OVER.match(text)
+    topic = make_phrase(cut_phrase(match["topic"] if match else text), voice)
+    other = make_phrase(cut_phrase(match["other"]), voice) if match else ""
+    if not topic or (match and not other):
+        return None
+    return (f"{topic} over {other}", f"prefers it over {other}", "") if other else (topic, "prefers", "")
+
 
 RULES = by_verb((*states.STATES, *states.HABITS, *events.EVENTS, *states.ONGOING, *events.MORE))
 _HAPPENED = frozenset({Form.PAST, Form.PERFECT})
 _JUST = re.compile(r"(?:(?:[Jj]ust|[Oo]nly|[Bb]ack) )?")
 _AND_THEN = re.compile(r",? (?:and|then) (?:(?:even|also|then|just|finally) )?(?P<verb>[a-z]+)\b")
 _PLANNED = frozenset(["go", "visit", "travel", "fly", "move", "have", "host", "attend", "perform"])
-"""What somebody "is going" to do, they do not do yet."""
+"""Verbs whose progressive form is about the future, as "is moving"."""
 _WORK = re.compile(
     rf"\b(?:book|novel|poem|story|song|album|symphony|play|film|movie|documentary|game|paper|article|painting|musical)"
     rf" (?:called|titled|named|entitled) (?P<name>{NAME})$"
@@ -42,7 +89,7 @@ _MARKS = re.compile("[\ue000-\uf8ff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """The times at which a claim holds, and how it says so."""
+    """The times in which a claim is true, and the words in the claim that say so."""
 
     words: str = ""
     valid_from: datetime | None = None
@@ -50,23 +97,23 @@ class Times:
     temporal: str
 
 
-def statements_of(said: Said) -> Iterator[Statement]:
-    """Return what the clause says: one statement or none, or two if it names somebody on the way."""
-    said = _dated_before(said)
-    yield from owned(said)
+def statements_of(said: ClauseContext) -> Iterator[Statement]:
+    """Yield the statements of a clause: about the speaker's people and things, and by its predicates."""
+    said = _strip_leading_date(said)
+    yield from read_possessions(said)
     subject = subject_of(said.clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
     if subject is None:
         return
-    for words in _done(subject.rest):
+    for words in _split_predicates(subject.rest):
         predicate = predicate_of(words, is_third=subject.is_third)
         statement = _statement(said, subject, predicate) if predicate else None
         if statement is not None:
             yield statement
 
 
-def spoken_of(said: Said, statements: Sequence[Statement]) -> list[Subject]:
-    """Return the people whom a clause is about, or names as somebody's own; animals, too."""
-    subject = subject_of(_dated_before(said).clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
+def people_spoken_of(said: ClauseContext, statements: Sequence[Statement]) -> list[Subject]:
+    """Return the people and animals that a clause is about, or that it introduces as somebody's."""
+    subject = subject_of(_strip_leading_date(said).clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
     people = [subject] if subject and not subject.is_own and subject.is_third else []
     for statement in statements:
         if statement.attribute.startswith(("relation:", "only:")):
@@ -74,15 +121,15 @@ def spoken_of(said: Said, statements: Sequence[Statement]) -> list[Subject]:
     return list({person.label: person for person in people}.values())
 
 
-def _person(said: Said, statement: Statement) -> Subject:
+def _person(said: ClauseContext, statement: Statement) -> Subject:
     voice = Voice(speaker=said.speaker.label, is_own=False)
     names = tuple(named for named in statement.names if named.name == statement.value)
     pronoun = pronoun_of(statement.attribute.rpartition(":")[2].rpartition(" ")[2])
     return Subject(label=statement.value, rest="", voice=voice, names=names, is_third=True, pronoun=pronoun)
 
 
-def _dated_before(said: Said) -> Said:
-    """Return the clause without the time that it begins with, which becomes its lead: "Last week I …"."""
+def _strip_leading_date(said: ClauseContext) -> ClauseContext:
+    """Move a time at the beginning of a clause into its lead, as in "Last week I …"."""
     text = said.clause.text
     start = _JUST.match(text).end()  # type: ignore[union-attr]
     for dated in find_dates(text[start : start + 60], at=said.turn.timestamp, tense=Tense.PAST)[:1]:
@@ -92,8 +139,8 @@ def _dated_before(said: Said) -> Said:
     return said
 
 
-def _done(words: str) -> Iterator[str]:
-    """Return the predicates that "and" joins: "visited a museum and bought a print"."""
+def _split_predicates(words: str) -> Iterator[str]:
+    """Yield the predicates that are joined by "and", as in "visited a museum and then bought a print"."""
     start = 0
     for match in _AND_THEN.finditer(words):
         if is_past(match["verb"]) and is_past(words[start:].split(maxsplit=1)[0]):
@@ -102,16 +149,16 @@ def _done(words: str) -> Iterator[str]:
     yield words[start:]
 
 
-def _statement(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
+def _statement(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     if not predicate.verb:
-        return copula(said, subject, predicate)
+        return read_copula(said, subject, predicate)
     if predicate.verb in LIKINGS or predicate.verb == "prefer":
         return _liking(said, subject, predicate)
     return _by_rules(said, subject, predicate)
 
 
-def _liking(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
-    text, _ = _marked(said, predicate)
+def _liking(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
+    text, _ = _mark_dates(said, predicate)
     text = _MARKS.sub("", text)
     found = liking_of(predicate, text, subject.voice)
     if found is None:
@@ -120,7 +167,7 @@ def _liking(said: Said, subject: Subject, predicate: Predicate) -> Statement | N
     words = predicate.words(is_plural=subject.is_plural)
     if verb:
         words = "dislike" if subject.is_plural else verb
-    statement = made(
+    statement = make_statement(
         said, subject, attribute=attitude_to(topic.partition(" over ")[0]), value=how, claim=f"{words} {topic}"
     )
     temporal = TEMPORAL.get(predicate.form, Temporal.CURRENT)
@@ -128,11 +175,11 @@ def _liking(said: Said, subject: Subject, predicate: Predicate) -> Statement | N
     return replace(statement, temporal=temporal, topic=topic.partition(" over ")[0], liking=liking)
 
 
-def _by_rules(said: Said, subject: Subject, predicate: Predicate) -> Statement | None:
-    """Read a clause by the first rule that fits what follows the verb, dates taken out."""
-    text, dates = _marked(said, predicate)
-    text = cut(text)
-    words = trimmed(_MARKS.sub(" ", text))
+def _by_rules(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
+    """Read a clause by the first rule that fits the words after the verb, without dates."""
+    text, dates = _mark_dates(said, predicate)
+    text = cut_phrase(text)
+    words = trim_phrase(_MARKS.sub(" ", text))
     dates = [dates[ord(mark) - _FIRST_MARK] for mark in _MARKS.findall(text)]
     for rule in RULES.get(predicate.verb, ()):
         match = rule.needs.match(words) if predicate.form in rule.forms else None
@@ -143,7 +190,7 @@ def _by_rules(said: Said, subject: Subject, predicate: Predicate) -> Statement |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A rule, how it fits the words behind a verb, and the dates that stood among them."""
+    """A rule, its match in the words after a verb, and the dates that were among them."""
 
     rule: Rule
     match: re.Match[str]
@@ -152,25 +199,25 @@ class Fit:
 
     @property
     def named(self) -> str:
-        """Return what follows the preposition of the rule; nothing if it has none."""
+        """The words after the preposition of the rule; empty if it has none."""
         has_preposition = "prep" in self.rule.needs.groupindex and self.match["prep"] is not None
         named = self.words[self.match.end("prep") :].strip() if has_preposition else ""
         beyond = _BEYOND_A_PLACE if self.rule.type == "place" else _BEYOND_A_NAME
         return beyond.split(named, maxsplit=1)[0]
 
 
-def _by_rule(said: Said, subject: Subject, predicate: Predicate, fit: Fit) -> Statement | None:
+def _by_rule(said: ClauseContext, subject: Subject, predicate: Predicate, fit: Fit) -> Statement | None:
     rule, times = fit.rule, times_of(predicate.form, fit.rule, fit.dates, said)
-    words = phrase(fit.words, subject.voice)
+    words = make_phrase(fit.words, subject.voice)
     if times is None or bool(words) != bool(fit.words):
         return None
     form = Form.PRESENT if times.temporal == Temporal.CURRENT and rule.is_state else predicate.form
     verb = replace(predicate, form=form).words(is_plural=subject.is_plural)
-    statement = made(
+    statement = make_statement(
         said,
         subject,
         attribute=rule.attribute if rule.attribute != "event" else f"event:{rule.verb}",
-        value=phrase(fit.named, subject.voice) or words,
+        value=make_phrase(fit.named, subject.voice) or words,
         claim=" ".join(filter(None, (verb, words, times.words))),
     )
     statement = replace(
@@ -186,40 +233,43 @@ def _by_rule(said: Said, subject: Subject, predicate: Predicate, fit: Fit) -> St
     return _with_name(statement, subject, rule, fit.named) if fit.named else statement
 
 
-def _is_recent(said: Said, valid_from: datetime | None) -> bool:
+def _is_recent(said: ClauseContext, valid_from: datetime | None) -> bool:
     if valid_from is None:
         return _LATELY.search(said.clause.text) is not None
     return said.turn.timestamp - valid_from < timedelta(days=366)
 
 
 def _with_work(statement: Statement, subject: Subject, match: re.Match[str]) -> Statement:
-    """Return the statement with the book, song or the like that it names, if its subject made it."""
+    """Add the book, song or other work that the statement names, if its subject made it."""
     makes = statement.attribute in ("created", "event:write") and statement.temporal == Temporal.PAST
     name = bare_name(match["name"])
     if not makes or not is_name(name):
         return statement
     named = (*statement.names, NamedThing(name=name, type="work"))
-    person = next((each.name for each in subject.names if each.name == subject.label), "")
-    return replace(statement, names=named, relationship=(name, person, "CREATED_BY") if person else None)
+    return replace(
+        statement, names=named, relationship=(name, subject.person, "CREATED_BY") if subject.person else None
+    )
 
 
 def _with_name(statement: Statement, subject: Subject, rule: Rule, value: str) -> Statement:
-    """Return the statement with the place or organisation that it names, if any, and its relation to the subject."""
+    """Add the place or organisation that the statement names, if any, and its relationship to the subject."""
     name = bare_name(value.removeprefix("the "))
     if not rule.type or not is_name(name) or name != value.removeprefix("the "):
         return statement
     named = (*statement.names, NamedThing(name=name, type=rule.type))
-    person = next((each.name for each in subject.names if each.name == subject.label), "")
-    if person and rule.relationship == "CREATED_BY" and statement.temporal == Temporal.PAST:
-        return replace(statement, names=named, relationship=(name, person, rule.relationship))
+    if subject.person and rule.relationship == "CREATED_BY" and statement.temporal == Temporal.PAST:
+        return replace(statement, names=named, relationship=(name, subject.person, rule.relationship))
     holds = statement.temporal == Temporal.CURRENT or (rule.attribute == "residence" and rule.verb == "move")
-    if not (rule.relationship and person and holds) or statement.temporal == Temporal.FUTURE:
+    if not (rule.relationship and subject.person and holds) or statement.temporal == Temporal.FUTURE:
         return replace(statement, names=named)
-    return replace(statement, names=named, relationship=(person, name, rule.relationship))
+    return replace(statement, names=named, relationship=(subject.person, name, rule.relationship))
 
 
-def _marked(said: Said, predicate: Predicate) -> tuple[str, list[DateMention]]:
-    """Return what follows the verb with each date as one private character, and the dates; the last are of the lead."""
+def _mark_dates(said: ClauseContext, predicate: Predicate) -> tuple[str, list[DateMention]]:
+    """Return the words after the verb with each date replaced by a private character, and the dates.
+
+    Dates of the clause's lead are the last ones.
+    """
     tense = Tense.FUTURE if predicate.form in (Form.FUTURE, Form.INTENT, Form.PROGRESSIVE) else None
     tense = Tense.PAST if predicate.form in _HAPPENED else tense
     dates = find_dates(predicate.rest, at=said.turn.timestamp, tense=tense)
@@ -234,8 +284,8 @@ def _marked(said: Said, predicate: Predicate) -> tuple[str, list[DateMention]]:
     return text, dates + leading
 
 
-def times_of(form: Form, rule: Rule, dates: list[DateMention], said: Said) -> Times | None:
-    """Return when a statement of this form holds; None if its dates do not go with the form."""
+def times_of(form: Form, rule: Rule, dates: list[DateMention], said: ClauseContext) -> Times | None:
+    """Return the times in which a statement of this form is true, or None if its dates contradict the form."""
     today = said.turn.timestamp
     within = [dated for dated in dates if dated.bound is Bound.WITHIN]
     if len(within) > 1:
@@ -263,7 +313,7 @@ def _words(date: DateMention | None) -> str:
 
 
 def _beginning(form: Form, rule: Rule, dates: list[DateMention]) -> datetime | None:
-    """Return since when something goes on: "has worked here for two years", "lives here since May"."""
+    """Return the beginning of a state or activity, as in "has worked here for two years", "lives here since May"."""
     if form is Form.PAST or (form is Form.PERFECT and not rule.is_state):
         return None
     began = [dated.start for dated in dates if dated.bound in (Bound.SINCE, Bound.LASTING)]

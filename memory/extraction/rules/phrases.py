@@ -1,11 +1,11 @@
-"""The words behind a verb, brought to a phrase that stands alone in a claim, or to nothing."""
+"""Phrases of claims: the words after a verb, cut to a phrase that is understood without the conversation."""
 
 import re
 from dataclasses import dataclass
 
 GAP = "\ufffc"
-"""Stands where text was taken out (`passages`): a phrase that meets one has lost its end."""
-MOST_WORDS = 12
+"""The character in place of text that was removed (`passages`). A phrase before it is incomplete."""
+MAX_PHRASE_WORDS = 12
 
 _END = re.compile(
     r"\s*(?:[;:!?…()\[\]{}—–\ufffc~*=<>|/\\\"]|,(?!\d{3})|(?<!\bSt)(?<!\bDr)(?<!\bMt)\.(?=\s|$|\.)"
@@ -19,7 +19,7 @@ _CONNECTED = re.compile(
     r"|\s+to \w+ (?:me|us|myself|ourselves)\b"
 )
 _LOOSE = re.compile(r"(?:\s+to \w+|\s+(?:with|for|at|in|of|on) the \w+)$")
-"""What a relative clause leaves hanging: "a retreat to see (where …)", "time with the friends (I have)"."""
+"""The end of a phrase whose relative clause was cut: "a retreat to see (where …)", "time with the friends (I have)"."""
 _AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
 _PLAIN_PAIR = re.compile(r"(?:[a-z-]+ ){0,1}[\w'-]+ (?:and|&) (?:[a-z-]+ ){0,1}[\w'-]+")
 _PRONOUN = re.compile(r"i|me|we|us|he|she|they|it|you|my|our|his|her|their|your", re.IGNORECASE)
@@ -58,7 +58,7 @@ _SHAPE = re.compile(r"[\w$€£#'&+.,%-]+(?: [\w$€£#'&+.,%-]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """The speaker as claims name them, and whether they speak of themselves."""
+    """The name of the speaker in claims, and whether the clause is about the speaker."""
 
     speaker: str
     is_own: bool
@@ -77,13 +77,15 @@ def _inside(name: str) -> str:
     return "the user" if name == "The user" else name
 
 
-def phrase(text: str, voice: Voice) -> str:
-    """Return the text cut as a phrase of a claim; empty where only its speaker would understand it.
+def make_phrase(text: str, voice: Voice) -> str:
+    """Return the text as a phrase of a claim; empty if it is not understood outside of the conversation.
 
-    What is the speaker's becomes "their", or theirs by name where the
-    sentence is about somebody else. Pronouns for others, "this" and "there" refer to what a claim does not hold.
+    Pronouns for others, "this" and "there" refer to something that a claim does not contain. "My" becomes "their", or
+    the possessive of the speaker's name if the clause is about somebody else.
     """
-    is_plain = not _VAGUE.fullmatch(text) and _SHAPE.fullmatch(text) is not None and len(text.split()) <= MOST_WORDS
+    is_plain = (
+        not _VAGUE.fullmatch(text) and _SHAPE.fullmatch(text) is not None and len(text.split()) <= MAX_PHRASE_WORDS
+    )
     if not is_plain or _NOT_ALONE.search(text) or _ME.search(text):
         return ""
     if _HALF.match(text):
@@ -93,8 +95,8 @@ def phrase(text: str, voice: Voice) -> str:
     return _MINE.sub(voice.possessive, text)
 
 
-def trimmed(text: str) -> str:
-    """Return a phrase without what trails behind it."""
+def trim_phrase(text: str) -> str:
+    """Return a phrase without adverbs and other words at its end that add nothing."""
     text = " ".join(text.split())
     while match := _TRAILING.search(text):
         text = text[: match.start()]
@@ -107,8 +109,8 @@ def cut_at_marks(words: str) -> str:
     return words[: match.start()] if match else words
 
 
-def cut(words: str) -> str:
-    """Return the words up to the end of the phrase that they begin with, at a mark or a connective."""
+def cut_phrase(words: str) -> str:
+    """Return the words up to the first mark or connective that ends their phrase; empty if the phrase is incomplete."""
     text = " ".join(words.split())
     for end in (_END, _CONNECTED):
         if match := end.search(f"{text} "):
@@ -118,11 +120,11 @@ def cut(words: str) -> str:
     match = _AND.search(text)
     if match and not _is_pair(text, match):
         text = text[: match.start()]
-    return trimmed(text.strip(" '.-"))
+    return trim_phrase(text.strip(" '.-"))
 
 
 def _is_pair(text: str, match: re.Match[str]) -> bool:
-    """Return whether "and" joins two names or two plain words, rather than what was done next."""
+    """Return True if "and" joins two names or two plain words, not two actions."""
     before, after = text[: match.start()].split(), text[match.end() :].split()
     if not before or not after or _PRONOUN.fullmatch(after[0]):
         return False

@@ -1,4 +1,4 @@
-"""A clause with all that is needed to read it, and how what was read becomes a statement."""
+"""The context in which a clause is read, and the construction of statements from it."""
 
 from dataclasses import dataclass
 
@@ -22,10 +22,10 @@ TEMPORAL = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A clause, where it stands, who says it, and what names its chunk knows.
+class ClauseContext:
+    """A clause with its turn, its speaker, and the names that are known in its chunk.
 
-    `before` is the sentence before it in its turn, `spoken_of` the one person that was just spoken of there.
+    `before` is the sentence before it in the turn. `spoken_of` is the only person spoken of in the clauses before it.
     """
 
     clause: Clause
@@ -36,8 +36,8 @@ class Said:
     spoken_of: Subject | None = None
 
 
-def made(said: Said, subject: Subject, *, attribute: str, value: str, claim: str) -> Statement:
-    """Return a statement of a subject, as sure as its sentence is; `claim` is what follows the subject in it."""
+def make_statement(said: ClauseContext, subject: Subject, *, attribute: str, value: str, claim: str) -> Statement:
+    """Return a statement about a subject. `claim` has the words after the subject. A hedged clause is uncertain."""
     certainty = Certainty.EXPLICIT if subject.is_own else Certainty.IMPLIED
     return Statement(
         turn=said.turn.index,

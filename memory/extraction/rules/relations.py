@@ -1,4 +1,4 @@
-"""People and things that are somebody's own, or a part of something: "my sister Anna", "my favorite book is Emma"."""
+"""Statements about somebody's people, animals, favourites, name and birthday, and about parts of places."""
 
 import re
 from collections.abc import Iterator
@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from memory.dates import MONTHS, DateUnit, Tense, find_dates
 from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON, bare_name, is_name
-from memory.extraction.rules.phrases import Voice, cut, phrase, possessive
-from memory.extraction.rules.readings import Said, made
+from memory.extraction.rules.phrases import Voice, cut_phrase, make_phrase, possessive
+from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, SINGLE_RELATIONS
@@ -48,8 +48,8 @@ _LOCATED = re.compile(
 )  # fmt: skip
 
 
-def owned(said: Said) -> Iterator[Statement]:
-    """Return what the clause says of its speaker's people, animals, favourites, name and birthday, and of places."""
+def read_possessions(said: ClauseContext) -> Iterator[Statement]:
+    """Yield the statements about the speaker's people, animals, favourites, name and birthday, and about places."""
     for match in _people(said.clause.text):
         if statement := _person(said, match):
             yield statement
@@ -69,23 +69,18 @@ def _people(text: str) -> Iterator[re.Match[str]]:
                 yield match
 
 
-def _self(said: Said) -> Subject:
+def _self(said: ClauseContext) -> Subject:
     voice = Voice(speaker=said.speaker.label, is_own=True)
     return Subject(label=said.speaker.label, rest="", voice=voice, names=said.speaker.names, is_third=False)
 
 
-def _owner(said: Said) -> str:
-    words = possessive(said.speaker.label)
-    return words[:1].upper() + words[1:]
+def _own(said: ClauseContext, *, attribute: str, value: str, what: str) -> Statement:
+    """Return a statement about something of the speaker, as "Ana's favorite book is Emma"."""
+    statement = make_statement(said, _self(said), attribute=attribute, value=value, claim="")
+    return replace(statement, claim=f"{said.speaker.owner} {what} {value}")
 
 
-def _own(said: Said, *, attribute: str, value: str, what: str) -> Statement:
-    """Return a statement of the speaker: "Ana's … is …"."""
-    statement = made(said, _self(said), attribute=attribute, value=value, claim="")
-    return replace(statement, claim=f"{_owner(said)} {what} {value}")
-
-
-def _person(said: Said, match: re.Match[str]) -> Statement | None:
+def _person(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     relation, name = match["relation"], bare_name(match["name"])
     type_ = "animal" if relation in ANIMAL_RELATIONS else "person"
     may_be_called = match.groupdict().get("comma") and said.names.type_of(name) != type_
@@ -95,15 +90,20 @@ def _person(said: Said, match: re.Match[str]) -> Statement | None:
         return None
     name = said.names.form_of(name)
     attribute = f"only:{relation}" if match["who"] in SINGLE_RELATIONS else f"relation:{match['who']}"
-    statement = _own(said, attribute=attribute, value=name, what=f"{match['who']} is")
+    return _own_relative(said, name, type_, who=match["who"], attribute=attribute)
+
+
+def _own_relative(said: ClauseContext, name: str, type_: str, *, who: str, attribute: str) -> Statement:
+    """Return the statement that a person or animal of this name is the speaker's, and their relationship."""
+    person, link = said.speaker.person, "RELATED_TO" if type_ == "animal" else "KNOWS"
     return replace(
-        statement,
+        _own(said, attribute=attribute, value=name, what=f"{who} is"),
         names=(*said.speaker.names, NamedThing(name=name, type=type_)),
-        relationship=_tie(said, name, type_),
+        relationship=(person, name, link) if person and person != name else None,
     )
 
 
-def _anothers(said: Said) -> Statement | None:
+def _anothers(said: ClauseContext) -> Statement | None:
     """Read "Anna's brother is Tom", where both are people that the chunk knows."""
     match = _THEIRS.match(said.clause.text)
     if match is None or not all(said.names.type_of(match[name]) == "person" for name in ("owner", "name")):
@@ -113,12 +113,12 @@ def _anothers(said: Said) -> Statement | None:
     people = (NamedThing(name=owner, type="person"), NamedThing(name=name, type="person"))
     subject = Subject(label=owner, rest="", voice=voice, names=people, is_third=True)
     attribute = f"only:{match['relation']}" if match["who"] in SINGLE_RELATIONS else f"relation:{match['who']}"
-    statement = made(said, subject, attribute=attribute, value=name, claim="")
+    statement = make_statement(said, subject, attribute=attribute, value=name, claim="")
     claim = f"{possessive(owner)} {match['who']} is {name}"
     return replace(statement, claim=claim, relationship=(owner, name, "KNOWS") if owner != name else None)
 
 
-def _named_now(said: Said) -> Statement | None:
+def _named_now(said: ClauseContext) -> Statement | None:
     """Read "We got a puppy. Her name is Luna."."""
     match = _IS_CALLED.match(said.clause.text)
     own = list(_ONE_OF_MINE.finditer(said.before)) if match else []
@@ -126,29 +126,20 @@ def _named_now(said: Said) -> Statement | None:
     if len(own) != 1 or not is_name(name):
         return None
     type_ = "animal" if own[0]["relation"] in ANIMAL_RELATIONS else "person"
-    statement = _own(said, attribute=f"relation:{own[0]['relation']}", value=name, what=f"{own[0]['relation']} is")
-    return replace(
-        statement,
-        names=(*said.speaker.names, NamedThing(name=name, type=type_)),
-        relationship=_tie(said, name, type_),
-    )
+    relation = own[0]["relation"]
+    return _own_relative(said, name, type_, who=relation, attribute=f"relation:{relation}")
 
 
-def _tie(said: Said, name: str, type_: str) -> tuple[str, str, str] | None:
-    person, link = said.speaker.person, "RELATED_TO" if type_ == "animal" else "KNOWS"
-    return (person, name, link) if person and person != name else None
-
-
-def _is_speaker(said: Said, name: str, match: re.Match[str]) -> bool:
-    """Return whether it is the speaker's name, or, behind a comma, the name of whom they speak to."""
+def _is_speaker(said: ClauseContext, name: str, match: re.Match[str]) -> bool:
+    """Return True for the speaker's name, or, after a comma, for the name of another speaker, who is addressed."""
     form = said.names.form_of(name)
     is_called = bool(match.groupdict().get("comma")) and form in said.names.speakers
     return form == said.speaker.person or is_called
 
 
-def _favorite(said: Said) -> Statement | None:
+def _favorite(said: ClauseContext) -> Statement | None:
     match = _FAVORITE.fullmatch(said.clause.text)
-    value = phrase(cut(match["value"]), _self(said).voice) if match else ""
+    value = make_phrase(cut_phrase(match["value"]), _self(said).voice) if match else ""
     if match is None or not value or re.match(r"(?:when|how|to|the one|for|in|on|at|by|probably|definitely)\b", value):
         return None
     what = match["what"].strip()
@@ -157,7 +148,7 @@ def _favorite(said: Said) -> Statement | None:
     return _own(said, attribute=f"favorite:{what}", value=value, what=f"favorite {what} is")
 
 
-def _own_name(said: Said) -> Statement | None:
+def _own_name(said: ClauseContext) -> Statement | None:
     match = _NAME.match(said.clause.text)
     name = bare_name(match["name"]) if match else ""
     if not name or not is_name(name) or name == said.speaker.person:
@@ -168,7 +159,7 @@ def _own_name(said: Said) -> Statement | None:
     )
 
 
-def _birthday(said: Said) -> Statement | None:
+def _birthday(said: ClauseContext) -> Statement | None:
     match = _BIRTHDAY.match(said.clause.text)
     dates = find_dates(match["when"], at=said.turn.timestamp, tense=Tense.FUTURE) if match else []
     if len(dates) != 1 or dates[0].begin or dates[0].unit is not DateUnit.DAY:
@@ -177,8 +168,8 @@ def _birthday(said: Said) -> Statement | None:
     return _own(said, attribute="birthday", value=day, what="birthday is on")
 
 
-def _part(said: Said) -> Statement | None:
-    """Return a place or an organisation in another: linked if the types of both are known."""
+def _part(said: ClauseContext) -> Statement | None:
+    """Read that a place or an organisation is part of another. They are linked if both types are known."""
     text = said.clause.text
     match = _PART.match(text) or _LOCATED.match(text)
     if match is None or not (is_name(match["part"]) and is_name(match["whole"])):
@@ -189,7 +180,7 @@ def _part(said: Said) -> Statement | None:
         types = ["place", "place"]
     subject = replace(_self(said), label=part, names=(), voice=Voice(speaker=said.speaker.label, is_own=False))
     claim = match[0][len(match["part"]) :].strip()
-    statement = made(said, subject, attribute="part of", value=whole, claim=claim)
+    statement = make_statement(said, subject, attribute="part of", value=whole, claim=claim)
     names = tuple(NamedThing(name=name, type=type_) for name, type_ in zip((part, whole), types, strict=True) if type_)
     if len(names) < 2 or "person" in types:
         return replace(statement, names=names)

@@ -1,4 +1,4 @@
-"""Statements of single clauses, before they are facts among facts."""
+"""Statements of single clauses, and the reading of claims that are in the words of the rules."""
 
 import re
 from dataclasses import dataclass
@@ -10,47 +10,15 @@ from memory.models.facts import Temporal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedThing:
+    """A name and the type of entity that it stands for."""
+
     name: str
     type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A claim, and what it comes to: the `subject` has the `value` as its `attribute`.
-
-    `relationship` is (source, target, type) by names of `names`. `liking` says how the `topic` is liked.
-    """
-
-    turn: int
-    subject: str
-    attribute: str
-    value: str
-    claim: str
-    temporal: str
-    certainty: str
-    names: tuple[NamedThing, ...] = ()
-    relationship: tuple[str, str, str] | None = None
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-    when: str = ""
-    """The date that ends the claim."""
-    topic: str = ""
-    liking: str = ""
-    is_own: bool = False
-    is_correction: bool = False
-    is_retraction: bool = False
-    is_recent: bool = False
-    """Of what happened: whether it did in the year before it was told, as far as that is said."""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Return of whom it says what."""
-        return self.subject.casefold(), self.attribute
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """The parts of a claim in words, as far as the rules can tell."""
+class ClaimParts:
+    """The meaning of a claim, as far as the rules can tell: the `subject` has the `value` as its `attribute`."""
 
     subject: str
     attribute: str
@@ -59,19 +27,45 @@ class Read:
 
     @property
     def key(self) -> tuple[str, str]:
+        """The subject in lower case and the attribute: claims with the same key may contradict each other."""
         return self.subject.casefold(), self.attribute
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement(ClaimParts):
+    """A claim that a clause of a turn makes.
+
+    `relationship` is (source, target, type) by names of `names`. `liking` says how the `topic` is liked.
+    """
+
+    turn: int
+    claim: str
+    certainty: str
+    names: tuple[NamedThing, ...] = ()
+    relationship: tuple[str, str, str] | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    when: str = ""
+    """The words of the date at the end of the claim."""
+    topic: str = ""
+    liking: str = ""
+    is_own: bool = False
+    is_correction: bool = False
+    is_retraction: bool = False
+    is_recent: bool = False
+    """True for an event of the year before the turn, as far as the clause says when."""
+
+
 SINGLE = frozenset({"residence", "employer", "age", "birthplace", "birthday", "spouse", "name", "origin"})
-"""Attributes of which there is one at a time. So are favourites, attitudes to one topic, and some relations."""
+"""Attributes with one value at a time. Favourites, attitudes to a topic and some relations have one as well."""
 
 
 def is_single(attribute: str) -> bool:
     return attribute in SINGLE or attribute.startswith(("favorite:", "attitude:", "only:"))
 
 
-def comparable(value: str) -> str:
-    """Return a value without what does not change it."""
+def normalize_value(value: str) -> str:
+    """Return a normalized value without its article, for comparisons."""
     return re.sub(r"^(?:the|a|an) ", "", normalize_name(value))
 
 
@@ -105,29 +99,29 @@ LIKINGS = {
 }  # fmt: skip
 
 
-def read_claim(claim: str, *, only_relations: frozenset[str]) -> Read | None:
-    """Return what a claim says, if it is worded as the rules word theirs. One has one at most of `only_relations`."""
+def read_claim(claim: str, *, only_relations: frozenset[str]) -> ClaimParts | None:
+    """Return the parts of a claim in the words of the rules, else None. People have one of each of `only_relations`."""
     claim = " ".join(claim[:300].split())
     for attribute, temporal, pattern in _READERS:
         if match := pattern.fullmatch(claim):
-            return Read(subject=match["subject"], attribute=attribute, value=match["value"], temporal=temporal)
+            return ClaimParts(subject=match["subject"], attribute=attribute, value=match["value"], temporal=temporal)
     return _read_liking(claim) or _read_owned(claim, only_relations)
 
 
-def _read_liking(claim: str) -> Read | None:
+def _read_liking(claim: str) -> ClaimParts | None:
     match = _LIKING.fullmatch(claim)
     if match is None:
         return None
     verb = match["liking"]
     value = "dislikes" if verb in ("dislikes", "hates") or verb.startswith("no longer") else "likes"
-    return Read(subject=match["subject"], attribute=attitude_to(match["value"]), value=value)
+    return ClaimParts(subject=match["subject"], attribute=attitude_to(match["value"]), value=value)
 
 
 def attitude_to(topic: str) -> str:
-    return f"attitude:{comparable(topic)}"
+    return f"attitude:{normalize_value(topic)}"
 
 
-def _read_owned(claim: str, only_relations: frozenset[str]) -> Read | None:
+def _read_owned(claim: str, only_relations: frozenset[str]) -> ClaimParts | None:
     match = _OWNED.fullmatch(claim)
     if match is None:
         return None
@@ -138,4 +132,4 @@ def _read_owned(claim: str, only_relations: frozenset[str]) -> Read | None:
         what = f"only:{what}"
     elif what != "name":
         what = f"relation:{what}"
-    return Read(subject=match["subject"], attribute=what, value=match["value"])
+    return ClaimParts(subject=match["subject"], attribute=what, value=match["value"])

@@ -1,4 +1,4 @@
-"""Rules of what is, and of what is done again and again: homes, jobs, languages, belongings, habits."""
+"""Rules for states and habits: homes, jobs, languages, belongings, and activities that somebody repeats."""
 
 from memory.extraction.rules.grammar import A_THING, HABIT, ORGANIZATION, PLACE, rule, state
 from memory.extraction.rules.verbs import Form

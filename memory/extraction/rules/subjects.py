@@ -30,10 +30,19 @@ class Speaker:
     def names(self) -> tuple[NamedThing, ...]:
         return (NamedThing(name=self.person, type="person"),) if self.person else ()
 
+    @property
+    def owner(self) -> str:
+        """The possessive that begins a claim: "Ana's", "The user's"."""
+        words = possessive(self.label)
+        return words[:1].upper() + words[1:]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """`label` begins a claim; `rest` is what follows in the clause. `is_third` where its verbs have an s."""
+    """The subject of a clause. `label` begins the claim, and `rest` is the text after the subject.
+
+    `is_third` is True if its verbs are in the third person singular.
+    """
 
     label: str
     rest: str
@@ -42,11 +51,16 @@ class Subject:
     is_third: bool
     is_plural: bool = False
     pronoun: str = ""
-    """"she" or "he", where it is known which."""
+    """The pronoun "she" or "he"; empty if it is not known which."""
 
     @property
     def is_own(self) -> bool:
         return self.voice.is_own
+
+    @property
+    def person(self) -> str:
+        """The name of the person that the subject is; empty for anybody without a known name."""
+        return next((each.name for each in self.names if each.name == self.label), "")
 
 
 _ALL = "|".join(sorted(PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS | GROUP_RELATIONS, key=len, reverse=True))
@@ -63,7 +77,7 @@ _RELATED = re.compile(
 )
 _PARENT = re.compile(rf"(?P<parent>{'|'.join(PARENTS)}) (?P<rest>.+)")
 _PRONOUN = re.compile(r"(?P<pronoun>[Ss]he|[Hh]e) (?P<rest>.+)")
-# "Just got back from Rome": who says so did it
+# "Just got back from Rome" is about the speaker
 _DID = re.compile(
     r"(?:(?:Just|Finally|Recently) |(?=(?:Went|Took|Got|Bought|Visited|Attended|Signed|Started|Finished|Joined)\b))"
     r"(?P<rest>[A-Z]?[a-z]+(?<=[a-z]{2}) .+)"
@@ -72,9 +86,9 @@ _PERSON_VERB = re.compile(rf"(?P<name>{PERSON}) (?P<rest>[a-z].*)")
 
 
 def subject_of(text: str, speaker: Speaker, names: Names, *, spoken_of: Subject | None = None) -> Subject | None:
-    """Return whom a clause is about; "she" is who was `spoken_of`. Nobody if it does not begin with a subject."""
+    """Return the subject that a clause begins with, or None. "She" and "he" stand for `spoken_of`."""
     if spoken_of is not None and (match := _PRONOUN.fullmatch(text)):
-        return _again(spoken_of, match)
+        return _repeat_subject(spoken_of, match)
     if match := _DID.fullmatch(text):
         text = f"I {match['rest']}"
     if match := _FIRST.fullmatch(text):
@@ -84,7 +98,7 @@ def subject_of(text: str, speaker: Speaker, names: Names, *, spoken_of: Subject 
     if match := _RELATED.fullmatch(text):
         return _related(match, speaker, voice, names)
     if match := _PARENT.fullmatch(text):
-        label = f"{_begin(possessive(speaker.label))} {PARENTS[match['parent']]}"
+        label = f"{speaker.owner} {PARENTS[match['parent']]}"
         return Subject(label=label, rest=match["rest"], voice=voice, names=speaker.names, is_third=True)
     return _named(text, speaker, voice, names)
 
@@ -93,7 +107,7 @@ def _related(match: re.Match[str], speaker: Speaker, voice: Voice, names: Names)
     relation, name = match["relation"], match["name"] or ""
     if name and not is_name(name):
         return None
-    label = name or f"{_begin(possessive(speaker.label))} {match['who']}"
+    label = name or f"{speaker.owner} {match['who']}"
     type_ = names.type_of(name) if name else ""
     named = (NamedThing(name=names.form_of(name), type=type_),) if type_ else ()
     is_plural = relation in PLURAL_RELATIONS
@@ -108,14 +122,14 @@ def _related(match: re.Match[str], speaker: Speaker, voice: Voice, names: Names)
     )
 
 
-def _again(subject: Subject, match: re.Match[str]) -> Subject | None:
-    """Return the same subject, unless the pronoun shows that it is another."""
+def _repeat_subject(subject: Subject, match: re.Match[str]) -> Subject | None:
+    """Return the former subject, or None if the pronoun does not fit it."""
     is_other = subject.pronoun not in ("", match["pronoun"].lower())
     return None if is_other else replace(subject, rest=match["rest"])
 
 
 def pronoun_of(relation: str) -> str:
-    """Return the pronoun: "she" for a sister, "he" for a brother, nothing for a friend."""
+    """Return the pronoun of a relative: "she" for a sister, "he" for a brother, empty for a friend."""
     return "she" if relation in WOMEN else "he" if relation in MEN else ""
 
 
@@ -128,7 +142,3 @@ def _named(text: str, speaker: Speaker, voice: Voice, names: Names) -> Subject |
         return None
     named = (NamedThing(name=name, type="person"),)
     return Subject(label=name, rest=match["rest"], voice=voice, names=named, is_third=True)
-
-
-def _begin(words: str) -> str:
-    return words[:1].upper() + words[1:]

@@ -1,4 +1,4 @@
-"""The verbs that the rules know, and how a predicate's form says when something was, is, or is meant to be."""
+"""Predicates: a verb, and the form that says whether something was, is, or is planned."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,6 +8,8 @@ from memory.verbs import VERBS, Verb
 
 
 class Form(StrEnum):
+    """The form of a predicate. The forms COPULA… are forms of "be" without another verb."""
+
     PRESENT = "present"
     PAST = "past"
     PERFECT = "perfect"
@@ -30,7 +32,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicate:
-    """A verb in a form, and what follows it. `modal` is the verb before it ("wants to"), in the third person."""
+    """A verb, its form and the words after it. `modal` has the words before it ("wants to"), in the third person."""
 
     form: Form
     verb: str
@@ -38,7 +40,7 @@ class Predicate:
     modal: str = ""
 
     def words(self, *, is_plural: bool) -> str:
-        """Return the verb as it stands in a claim about a third person, or about several."""
+        """Return the verb as claims contain it, in the third person singular or plural."""
         verb = VERBS.get(self.verb)
         if verb is None:
             return _COPULAS[self.form][is_plural]
@@ -97,21 +99,21 @@ _INTENT_VERBS = {verb: base for base in _INTENTS for verb in (base, f"{base}s")}
 
 
 def is_past(word: str) -> bool:
-    """Return whether it is the past of a verb, and nothing else."""
+    """Return True for the past form of a known verb."""
     return word.lower() in _BY_PAST
 
 
 def predicate_of(words: str, *, is_third: bool) -> Predicate | None:
-    """Return the predicate that these words are, after a subject. `is_third` for "she", not for "I" and several."""
+    """Return the predicate that begins these words, or None. `is_third` is True after "she", but not after "I"."""
     tokens = words.split()
-    first = _next(tokens, 0)
+    first = _skip_adverbs(tokens, 0)
     if first >= len(tokens):
         return None
     word = tokens[first].lower()
     if word in ("am", "is", "are"):
         return _after_be(tokens, first + 1)
     if word in ("was", "were"):
-        return _made(Form.COPULA_PAST, "", tokens, first + 1)
+        return _predicate(Form.COPULA_PAST, "", tokens, first + 1)
     if word in ("has", "have"):
         return _after_have(tokens, first + 1)
     if word in ("do", "does"):
@@ -119,13 +121,13 @@ def predicate_of(words: str, *, is_third: bool) -> Predicate | None:
     return _finite(tokens, first, is_third=is_third)
 
 
-def _next(tokens: list[str], place: int) -> int:
+def _skip_adverbs(tokens: list[str], place: int) -> int:
     while place < len(tokens) and tokens[place].lower() in _SKIPPED:
         place += 1
     return place
 
 
-def _made(form: Form, verb: str, tokens: list[str], place: int, modal: str = "") -> Predicate:
+def _predicate(form: Form, verb: str, tokens: list[str], place: int, modal: str = "") -> Predicate:
     return Predicate(form=form, verb=verb, rest=" ".join(tokens[place:]), modal=modal)
 
 
@@ -134,76 +136,76 @@ def _word(tokens: list[str], place: int) -> str:
 
 
 def _after_be(tokens: list[str], start: int) -> Predicate | None:
-    place = _next(tokens, start)
+    place = _skip_adverbs(tokens, start)
     word, following = _word(tokens, place), _word(tokens, place + 1)
     if word == "not":
         return None
     if word == "no" and following == "longer":
-        return _made(Form.NO_LONGER, "", tokens, place + 2)
+        return _predicate(Form.NO_LONGER, "", tokens, place + 2)
     if word == "going" and following == "to" and _word(tokens, place + 2) in VERBS:
-        return _made(Form.FUTURE, _word(tokens, place + 2), tokens, place + 3)
+        return _predicate(Form.FUTURE, _word(tokens, place + 2), tokens, place + 3)
     if word in _TRYING and following == "to" and _word(tokens, place + 2) in VERBS:
-        return _made(Form.INTENT, _word(tokens, place + 2), tokens, place + 3, f"is {word} to")
+        return _predicate(Form.INTENT, _word(tokens, place + 2), tokens, place + 3, f"is {word} to")
     if word == "considering" and following in _BY_GERUND:
-        return _made(Form.INTENT, _BY_GERUND[following], tokens, place + 2, "is considering")
+        return _predicate(Form.INTENT, _BY_GERUND[following], tokens, place + 2, "is considering")
     gerund = _BY_GERUND.get(_word(tokens, place + 2))
     if (word, following) in (("planning", "on"), ("thinking", "about"), ("thinking", "of")) and gerund:
         modal = "plans to" if word == "planning" else "is thinking about"
-        return _made(Form.INTENT, gerund, tokens, place + 3, modal)
+        return _predicate(Form.INTENT, gerund, tokens, place + 3, modal)
     if word in _BY_GERUND:
-        return _made(Form.PROGRESSIVE, _BY_GERUND[word], tokens, place + 1)
-    return _made(Form.COPULA, "", tokens, place)
+        return _predicate(Form.PROGRESSIVE, _BY_GERUND[word], tokens, place + 1)
+    return _predicate(Form.COPULA, "", tokens, place)
 
 
 def _after_have(tokens: list[str], start: int) -> Predicate | None:
-    place = _next(tokens, start)
+    place = _skip_adverbs(tokens, start)
     word = _word(tokens, place)
     if word in ("not", "never", "to"):
         return None
     if word == "been":
-        place = _next(tokens, place + 1)
+        place = _skip_adverbs(tokens, place + 1)
         gerund = _BY_GERUND.get(_word(tokens, place))
-        return _made(Form.LASTING if gerund else Form.COPULA_PERFECT, gerund or "", tokens, place + bool(gerund))
+        return _predicate(Form.LASTING if gerund else Form.COPULA_PERFECT, gerund or "", tokens, place + bool(gerund))
     if word == "got":
         # "I've got a dog" is what one has, "I've got tired" is not looked at
-        return _made(Form.PRESENT, "have", tokens, place + 1)
+        return _predicate(Form.PRESENT, "have", tokens, place + 1)
     if word in _BY_PARTICIPLE and _word(tokens, place + 1):
-        return _made(Form.PERFECT, _BY_PARTICIPLE[word], tokens, place + 1)
-    return _made(Form.PRESENT, "have", tokens, place)
+        return _predicate(Form.PERFECT, _BY_PARTICIPLE[word], tokens, place + 1)
+    return _predicate(Form.PRESENT, "have", tokens, place)
 
 
 def _after_do(tokens: list[str], start: int) -> Predicate | None:
-    place = _next(tokens, start)
+    place = _skip_adverbs(tokens, start)
     if _word(tokens, place) != "not":
         is_verb = _word(tokens, place) not in VERBS
-        return _made(Form.PRESENT, "do", tokens, place) if is_verb else None
-    place = _next(tokens, place + 1)
+        return _predicate(Form.PRESENT, "do", tokens, place) if is_verb else None
+    place = _skip_adverbs(tokens, place + 1)
     verb = _word(tokens, place)
     if verb not in VERBS:
         return None
     ends = _word(tokens, len(tokens) - 1).strip(".!") in ("anymore", "longer")
     if ends:
-        return _made(Form.NO_LONGER, verb, tokens[:-1], place + 1)
-    return _made(Form.NEGATED, verb, tokens, place + 1)
+        return _predicate(Form.NO_LONGER, verb, tokens[:-1], place + 1)
+    return _predicate(Form.NEGATED, verb, tokens, place + 1)
 
 
 def _finite(tokens: list[str], place: int, *, is_third: bool) -> Predicate | None:
     word, following = _word(tokens, place), _word(tokens, place + 1)
     if word == "used" and following == "to" and _word(tokens, place + 2) in VERBS:
-        return _made(Form.USED_TO, _word(tokens, place + 2), tokens, place + 3)
+        return _predicate(Form.USED_TO, _word(tokens, place + 2), tokens, place + 3)
     if word == "will":
-        verb = _word(tokens, _next(tokens, place + 1))
-        return _made(Form.FUTURE, verb, tokens, _next(tokens, place + 1) + 1) if verb in VERBS else None
+        verb = _word(tokens, _skip_adverbs(tokens, place + 1))
+        return _predicate(Form.FUTURE, verb, tokens, _skip_adverbs(tokens, place + 1) + 1) if verb in VERBS else None
     if word in _INTENT_VERBS and following == "to":
         verb, modal = _word(tokens, place + 2), _INTENTS[_INTENT_VERBS[word]]
-        return _made(Form.INTENT, verb, tokens, place + 3, modal) if verb in VERBS else None
+        return _predicate(Form.INTENT, verb, tokens, place + 3, modal) if verb in VERBS else None
     if word == "no" and following == "longer":
-        later = _finite(tokens, _next(tokens, place + 2), is_third=is_third)
+        later = _finite(tokens, _skip_adverbs(tokens, place + 2), is_third=is_third)
         is_now = later is not None and later.form is Form.PRESENT
-        return _made(Form.NO_LONGER, later.verb, later.rest.split(), 0) if is_now and later else None
+        return _predicate(Form.NO_LONGER, later.verb, later.rest.split(), 0) if is_now and later else None
     if word in _BY_PAST:
-        return _made(Form.PAST, _BY_PAST[word], tokens, place + 1)
+        return _predicate(Form.PAST, _BY_PAST[word], tokens, place + 1)
     present = _BY_PRESENT if is_third else VERBS
     if word in present:
-        return _made(Form.PRESENT, _BY_PRESENT[word] if is_third else word, tokens, place + 1)
+        return _predicate(Form.PRESENT, _BY_PRESENT[word] if is_third else word, tokens, place + 1)
     return None

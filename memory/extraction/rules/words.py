@@ -1,4 +1,4 @@
-"""Closed lists of English words for the rules. What is not in them is not found: precise rather than broad."""
+"""Closed lists of English words for the rules. Words that are not listed are not found."""
 
 
 def words(text: str) -> frozenset[str]:
@@ -6,7 +6,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def names(text: str) -> frozenset[str]:
-    """Names, separated by commas."""
+    """Return the names of a text, in which commas separate them."""
     return frozenset(map(str.strip, text.split(",")))
 
 
@@ -25,7 +25,7 @@ PLURAL_RELATIONS = words(
 )
 GROUP_RELATIONS = frozenset({"family", "team"})
 SINGLE_RELATIONS = words("wife husband mother father mom mum dad spouse fiancé fiancée fiance fiancee")
-"""Of which nobody has two at a time, as far as claims that differ in them cannot both hold."""
+"""Relations of which people have one at a time, so that claims with different names contradict each other."""
 
 RELATION_ADJECTIVES = words(
     "older younger elder little big best old new twin eldest oldest youngest late close dear good childhood former "
@@ -150,14 +150,14 @@ PEOPLES = words(
     "Buddhist Hindu Protestant Orthodox Mormon Republican Democrat Black White Aries Taurus Leo Virgo Libra Scorpio "
     "Sagittarius Capricorn Aquarius Pisces"
 )
-"""What people are, not what they are called."""
+"""Words for peoples, religions, parties and signs, which are capitalized but are no names."""
 
 MACHINE_NAMES = words(
     "assistant agent user bot ai system model human customer chatgpt gpt claude gemini copilot llama mistral grok siri "
     "alexa cortana bard developer tool function planner operator admin support helper chatbot server client me you "
     "person speaker anonymous unknown guest test i"
 )
-"""Names that speakers have who are nobody in particular, or machines."""
+"""Names of speakers that are machines or no particular person."""
 
 ORGANIZATION_ENDINGS = words(
     "Inc Ltd LLC GmbH AG SA PLC Corp Corporation Company Co University College Institute Institut Bank Hospital "

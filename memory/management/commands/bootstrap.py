@@ -8,6 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
+from memory.management.base import require_database_keys
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE_OPERATE, ensure_agent, issue_key
 
@@ -20,6 +21,7 @@ class Command(BaseCommand):
     help = "Make the first account, agent, API key and admin user where there are none; print the new secrets as JSON."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        require_database_keys()
         with transaction.atomic():
             made = {"api_key": make_first_key(), "admin_user": ADMIN, "admin_password": make_admin()}
         self.stdout.write(json.dumps(made))

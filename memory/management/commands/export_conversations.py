@@ -14,8 +14,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from memory.errors import NotFound
+from memory.management.base import INTERRUPTED, find_account, progress_bar
 from memory.management.commands.run_job import zoned_time
-from memory.management.progress import progress_bar
 from memory.models import Account
 from memory.services.conversations.export import (
     ExportCounts,
@@ -25,7 +25,6 @@ from memory.services.conversations.export import (
     select_conversations,
 )
 
-INTERRUPTED = 130
 READER_LEFT = 141
 
 EPILOG = """
@@ -66,9 +65,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="figures on standard error as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        account = Account.objects.filter(name=options["account"]).first()
-        if account is None:
-            raise CommandError(f"There is no account named {options['account']!r}.")
+        account = find_account(options["account"])
         selection = ExportSelection(
             conversation_ids=options["conversation"],
             user_id=options["user"],

@@ -7,21 +7,20 @@ import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from memory.extraction import chatgpt, claude
 from memory.extraction.archives import read_archive
 from memory.extraction.conversations import bounded_lines, read_conversations
 from memory.extraction.imported import BadLine, Item
 from memory.extraction.locomo import read_locomo
+from memory.management.base import PERCENTAGE, end_interrupted, terminal_bar
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.conversations.import_files import (
@@ -31,7 +30,6 @@ from memory.services.conversations.import_files import (
     rehearse_import,
 )
 
-INTERRUPTED = 130
 UNITS = {"jsonl": "line", "locomo": "sample", "chatgpt": "conversation", "claude": "conversation"}
 """The unit that the number of a bad line counts, by format."""
 ARCHIVES = {"chatgpt": chatgpt.read_chat, "claude": claude.read_chat}
@@ -57,13 +55,6 @@ formats:
 
 Exit status: 0, or 1 when a line was bad (each is told on standard error, the others are imported), 130 on Ctrl-C.
 """
-
-
-@dataclass(slots=True, kw_only=True)
-class ImportProgress:
-    """The figures so far, kept outside of the loop so that an interruption can report them."""
-
-    total: ImportCounts
 
 
 def duration(text: str) -> float:
@@ -98,17 +89,17 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()
         account = self.find_account(options)
-        running = ImportProgress(total=ImportCounts())
+        # kept here, so that an interruption can report it
+        self.total = ImportCounts()
         interrupted = False
         try:
-            self.run_import(account, options, running)
+            self.run_import(account, options)
         except KeyboardInterrupt:
             interrupted = True
-        self.report(running.total, seconds=time.monotonic() - started, options=options)
+        self.report(self.total, seconds=time.monotonic() - started, options=options)
         if interrupted:
-            self.stderr.write("Interrupted. What was imported stays; run the same command again to resume.")
-            sys.exit(INTERRUPTED)
-        if running.total.bad:
+            end_interrupted(self, "What was imported stays; run the same command again to resume.")
+        if self.total.bad:
             sys.exit(1)
 
     def find_account(self, options: dict[str, Any]) -> Account:
@@ -121,18 +112,18 @@ class Command(BaseCommand):
             raise CommandError(f"There is no account named {name!r}. Add --create-account to make it.")
         return account
 
-    def run_import(self, account: Account, options: dict[str, Any], running: ImportProgress) -> None:
+    def run_import(self, account: Account, options: dict[str, Any]) -> None:
         step_through = rehearse_import
         if not options["dry_run"]:
             step_through = partial(import_conversations, embed_seconds=options["embed_seconds"])
         with open_source(options["file"]) as stream, import_bar(stream) as advance:
             for step in step_through(account.id, read_items(stream, account, options), now=timezone.now()):
                 if isinstance(step, BadLine):
-                    running.total += ImportCounts(bad=1)
+                    self.total += ImportCounts(bad=1)
                     self.stderr.write(f"{UNITS[options['format']]} {step.number}: {step.reason}")
                 else:
-                    running.total += step
-                advance(running.total)
+                    self.total += step
+                advance(self.total)
 
     def report(self, total: ImportCounts, *, seconds: float, options: dict[str, Any]) -> None:
         figures = asdict(total) | {"seconds": round(seconds, 1), "dry_run": options["dry_run"]}
@@ -171,18 +162,12 @@ def open_source(path: Path) -> Iterator[BinaryIO]:
 @contextmanager
 def import_bar(stream: BinaryIO) -> Iterator[Callable[[ImportCounts], None]]:
     """Show a bar on a terminal's standard error, filled by how much of the file was read."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[done]} imported"),
-        BarColumn(),
-        "[progress.percentage]{task.percentage:>3.0f} %",
-    )
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=os.fstat(stream.fileno()).st_size, done=0)
+    label, size = "{task.fields[done]} imported", os.fstat(stream.fileno()).st_size
+    with terminal_bar(label, PERCENTAGE, total=lambda: size, done=0) as update:
 
         def advance(total: ImportCounts) -> None:
             # a pipe does not say how far it is, nor how long
             place = stream.tell() if stream.seekable() else 0
-            progress.update(task, completed=place, done=total.imported + total.already_there)
+            update(completed=place, done=total.imported + total.already_there)
 
         yield advance

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils import timezone
 from rich.console import Console
@@ -14,8 +14,9 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from memory.maintenance import JOBS
-from memory.models import Account, MetricSample
-from memory.services.operations.alerts import Alert, find_alerts
+from memory.management.base import find_account
+from memory.models import MetricSample
+from memory.services.operations.alerts import find_alerts
 from memory.services.operations.samples import latest_samples
 from memory.services.operations.statistics import (
     KnowledgeCounts,
@@ -39,11 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        account_id = None
-        if options["account"] is not None:
-            account_id = Account.objects.filter(name=options["account"]).values_list("id", flat=True).first()
-            if account_id is None:
-                raise CommandError(f"There is no account named {options['account']!r}.")
+        account_id = None if options["account"] is None else find_account(options["account"]).id
         now = timezone.now()
         statistics, alerts = gather_statistics(account_id, now=now), find_alerts(now, jobs=JOBS.values())
         samples = list(latest_samples(now))
@@ -53,7 +50,8 @@ class Command(BaseCommand):
             return
         console = Console(width=WIDTH, highlight=False)
         with console.capture() as capture:
-            for table in (render_alerts(alerts), *render_tables(statistics), render_samples(samples)):
+            told = render_table("Alerts" if alerts else "No alerts", ((alert.text,) for alert in alerts), ("",))
+            for table in (told, *render_tables(statistics), render_samples(samples)):
                 console.print(table)
         self.stdout.write(capture.get())
 
@@ -61,14 +59,6 @@ class Command(BaseCommand):
 def sampled(samples: Iterable[MetricSample]) -> dict[str, float]:
     """Return the samples by name, and by name and label where a figure has several."""
     return {f"{sample.name} {sample.label}".strip(): sample.value for sample in samples}
-
-
-def render_alerts(alerts: Sequence[Alert]) -> Table:
-    table = Table(title="Alerts" if alerts else "No alerts", title_justify="left", show_header=False, box=None)
-    table.add_column(min_width=30)
-    for alert in alerts:
-        table.add_row(alert.text)
-    return table
 
 
 def render_samples(samples: Sequence[MetricSample]) -> Table:

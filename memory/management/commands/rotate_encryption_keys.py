@@ -4,14 +4,14 @@ import json
 import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
-from memory.management.progress import progress_bar
+from memory.management.base import end_interrupted, progress_bar
+from memory.services.operations.canary import replace_encryption_canary
 from memory.services.operations.reseal import (
     RotationCounts,
     count_sealed_rows,
@@ -19,9 +19,7 @@ from memory.services.operations.reseal import (
     preview_rotation,
     rotate_tables,
 )
-from memory_project.encryption import add_encryption_key, check_encryption_keys, current_keys
-
-INTERRUPTED = 130
+from memory_project.encryption import add_encryption_key, check_encryption_keys, current_keys, name_key_source
 
 EPILOG = """
 What went into tools, what came out and what went wrong is encrypted at rest: Fernet, under MEMORY_ENCRYPTION_KEYS. The
@@ -42,24 +40,15 @@ Keys given by MEMORY_ENCRYPTION_KEYS, by commas. Every process must know a key b
 
 Keep old keys for as long as there are backups from before. A row that no key opens is left as it is: put the key that
 sealed it behind the others, and run the command again. Without it, its input, output and error are lost; the API
-answers the rest of the row with "sealed": true.
+answers the rest of the row with "sealed": true. The service starts without the lost key once you have said so:
+
+  manage.py rotate_encryption_keys --accept-loss
 
 The command may be stopped and run again, and runs beside the service: a batch is a transaction, what is under the first
 key already is left alone, and a row waits for no longer than its batch takes.
 
 Exit status: 0, or 1 when some of it could not be read, 130 on Ctrl-C.
 """
-
-
-@dataclass(slots=True, kw_only=True)
-class RotationProgress:
-    """The figures so far by table, kept outside of the loop so that an interruption can report them."""
-
-    tables: dict[str, RotationCounts] = field(default_factory=dict)
-
-    @property
-    def total(self) -> RotationCounts:
-        return sum(self.tables.values(), RotationCounts())
 
 
 class Command(BaseCommand):
@@ -74,25 +63,32 @@ class Command(BaseCommand):
             action="store_true",
             help="first make a key and put it in front of those kept beside the data",
         )
+        parser.add_argument(
+            "--accept-loss", action="store_true", help="start the service although the key of some of it is lost"
+        )
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()
-        running, interrupted = RotationProgress(), False
+        # by table, and kept here, so that an interruption can report it
+        self.rotated: dict[str, RotationCounts] = {}
+        interrupted = False
         try:
             if options["generate"]:
                 self.generate(options)
-            self.run(running, options)
+            if options["accept_loss"]:
+                self.accept_loss(options)
+            self.run(options)
         except ImproperlyConfigured as err:
             raise CommandError(f"{err}.") from err
         except KeyboardInterrupt:
             interrupted = True
-        self.report(running, seconds=time.monotonic() - started, options=options)
+        total = sum(self.rotated.values(), RotationCounts())
+        self.report(total, seconds=time.monotonic() - started, options=options)
         if interrupted:
-            self.stderr.write("Interrupted. What is sealed anew stays so; run the same command again to go on.")
-            sys.exit(INTERRUPTED)
-        self.advise(running.total, options)
-        if running.total.unreadable:
+            end_interrupted(self, "What is sealed anew stays so; run the same command again to go on.")
+        self.advise(total, options)
+        if total.unreadable:
             sys.exit(1)
 
     def generate(self, options: dict[str, Any]) -> None:
@@ -102,22 +98,26 @@ class Command(BaseCommand):
             f"A new key is in front in {add_encryption_key()}: a copy of that file belongs with the backups."
         )
 
-    def run(self, running: RotationProgress, options: dict[str, Any]) -> None:
+    def accept_loss(self, options: dict[str, Any]) -> None:
+        if options["dry_run"]:
+            raise CommandError("--accept-loss changes what a start checks: not with --dry-run.")
+        replace_encryption_canary()
+
+    def run(self, options: dict[str, Any]) -> None:
         tables = find_sealed_tables()
         check_encryption_keys()
         step_through = preview_rotation if options["dry_run"] else rotate_tables
         with progress_bar("rows", lambda: sum(map(count_sealed_rows, tables))) as advance:
             for batch in step_through(tables):
-                running.tables[batch.table] = running.tables.get(batch.table, RotationCounts()) + batch.rotated
-                advance(running.total.rows)
+                self.rotated[batch.table] = self.rotated.get(batch.table, RotationCounts()) + batch.rotated
+                advance(sum(rotated.rows for rotated in self.rotated.values()))
 
-    def report(self, running: RotationProgress, *, seconds: float, options: dict[str, Any]) -> None:
+    def report(self, total: RotationCounts, *, seconds: float, options: dict[str, Any]) -> None:
         if options["json"]:
-            by_table = {name: asdict(rotated) for name, rotated in running.tables.items()}
+            by_table = {name: asdict(rotated) for name, rotated in self.rotated.items()}
             told = {"tables": by_table, "dry_run": options["dry_run"], "seconds": round(seconds, 1)}
-            self.stdout.write(json.dumps(asdict(running.total) | told))
+            self.stdout.write(json.dumps(asdict(total) | told))
             return
-        total = running.total
         done = "would be sealed anew" if options["dry_run"] else "sealed anew"
         self.stdout.write(
             f"{total.rotated} {done}, {total.current} under the first key already, {total.unreadable} unreadable, "
@@ -126,7 +126,7 @@ class Command(BaseCommand):
 
     def advise(self, total: RotationCounts, options: dict[str, Any]) -> None:
         """Print what to do next to standard error."""
-        where = "MEMORY_ENCRYPTION_KEYS" if settings.ENCRYPTION_KEYS else str(settings.ENCRYPTION_KEYS_FILE)
+        where = name_key_source()
         if total.unreadable:
             self.stderr.write("Put the key that sealed what is unreadable behind the others, and run this again.")
         elif total.rotated and options["dry_run"]:

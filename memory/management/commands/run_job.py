@@ -16,7 +16,8 @@ from rich.console import Console
 from memory.errors import Conflict, NotFound
 from memory.maintenance import JOBS, BatchReport, Job, Progress, find_job, runner
 from memory.maintenance.schedule import format_job_time
-from memory.models import Account, JobRun
+from memory.management.base import find_account, require_database_keys
+from memory.models import JobRun
 
 EPILOG = """
 The run is a row like any other: GET /api/v1/jobs and the admin show it, and a worker that is busy with the same
@@ -86,9 +87,10 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(jobs) if as_json else "\n".join(lines))
 
     def run(self, options: dict[str, Any]) -> None:
+        require_database_keys()
         run = JobRun(
             job=options["name"],
-            account=self.find_account(options["account"]),
+            account=None if options["account"] is None else find_account(options["account"]),
             requested_by="command",
             dry_run=options["dry_run"],
             at=options["now"],
@@ -99,14 +101,6 @@ class Command(BaseCommand):
         except Conflict as err:
             raise CommandError(f"{err}.") from err
         self.report(run, as_json=options["json"])
-
-    def find_account(self, name: str | None) -> Account | None:
-        if name is None:
-            return None
-        account = Account.objects.filter(name=name).first()
-        if account is None:
-            raise CommandError(f"There is no account {name!r}.")
-        return account
 
     def report(self, run: JobRun, *, as_json: bool) -> None:
         figures = {name: getattr(run, name) for name in ("examined", "changed", "failed")}

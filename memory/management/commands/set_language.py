@@ -1,21 +1,23 @@
 """`manage.py set_language`: the language that an account's texts are read in, for what is stored already as well."""
 
 import json
-import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memory.errors import NotFound, Unprocessable
-from memory.management.progress import progress_bar
+from memory.errors import Unprocessable
+from memory.management.base import count_until_interrupted, end_interrupted, find_account, progress_bar
 from memory.models.accounts import DEFAULT_LANGUAGE, LANGUAGES
 from memory.owner import Owner
-from memory.services.accounts.language import check_language, count_other_languages, reindex_texts, set_language
-from memory.services.accounts.register import find_account
-
-INTERRUPTED = 130
+from memory.services.accounts.register import (
+    check_language,
+    count_other_languages,
+    reindex_texts,
+    set_language,
+)
 
 EPILOG = f"""
 Words are found by their stems: in `german`, "Häuser" finds "Haus". An account is {DEFAULT_LANGUAGE} until this command
@@ -51,34 +53,23 @@ class Command(BaseCommand):
         language, name = options["language"].lower(), options["account"]
         try:
             check_language(language)
-            account = find_account(name)
-        except NotFound as err:
-            raise CommandError(f"There is no account {name!r}.") from err
         except Unprocessable as err:
             raise CommandError(f"{err}.") from err
+        account = find_account(name)
         figures = {"account": name, "language": language, "was": account.language, "dry_run": options["dry_run"]}
         owner = Owner(account_id=account.id, actor="command")
         started = time.monotonic()
         rows, interrupted = self.run(owner, language, dry_run=options["dry_run"])
         self.report(figures | {"rows": rows, "seconds": round(time.monotonic() - started, 1)}, options)
         if interrupted:
-            self.stderr.write("Interrupted. What is read anew stays so; run the same command again to go on.")
-            sys.exit(INTERRUPTED)
+            end_interrupted(self, "What is read anew stays so; run the same command again to go on.")
 
     def run(self, owner: Owner, language: str, *, dry_run: bool) -> tuple[int, bool]:
         """Reindex the texts; return how many there were, and whether Ctrl-C ended it."""
         if dry_run:
             return count_other_languages(owner, language), False
-        rows = 0
-        try:
-            set_language(owner, language)
-            with progress_bar("memories", lambda: count_other_languages(owner, language)) as advance:
-                for batch in reindex_texts(owner, language):
-                    rows += batch.rows
-                    advance(rows)
-        except KeyboardInterrupt:
-            return rows, True
-        return rows, False
+        with progress_bar("memories", lambda: count_other_languages(owner, language)) as advance:
+            return count_until_interrupted(change_language(owner, language), advance)
 
     def report(self, figures: dict[str, Any], options: dict[str, Any]) -> None:
         if options["json"]:
@@ -88,3 +79,9 @@ class Command(BaseCommand):
         self.stdout.write(
             "{account}: {was} -> {language}, {rows} memories {done} in {seconds} seconds".format(**figures, done=done)
         )
+
+
+def change_language(owner: Owner, language: str) -> Iterator[int]:
+    """Set the account's language, then yield the rows of each batch that is read anew."""
+    set_language(owner, language)
+    yield from reindex_texts(owner, language)

@@ -1,17 +1,16 @@
 """`manage.py set_reasoning_policy`: how deep an account's reasoning is stored and returned."""
 
 import json
-import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memory.errors import NotFound, Unprocessable
+from memory.errors import Unprocessable
+from memory.management.base import count_until_interrupted, end_interrupted, find_account
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.accounts.register import find_account
 from memory.services.records.reasoning import (
     MAX_TRACE_TOKENS,
     check_policy,
@@ -20,8 +19,6 @@ from memory.services.records.reasoning import (
     policy_of_account,
     set_policy,
 )
-
-INTERRUPTED = 130
 
 EPILOG = f"""
 The tiers, the shallowest first: {", ".join(ReasoningTier)}.
@@ -56,19 +53,14 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        account = find_account(options["account"])
+        asked = {"tier": options["tier"], "trace_tokens": options["trace_tokens"]}
         try:
-            account = find_account(options["account"])
-            asked = {"tier": options["tier"], "trace_tokens": options["trace_tokens"]}
             check_policy(**asked)
-        except NotFound as err:
-            raise CommandError(f"There is no account {options['account']!r}.") from err
         except Unprocessable as err:
             raise CommandError(f"{err}.") from err
-        owner, was, started = (
-            Owner(account_id=account.id, actor="command"),
-            policy_of_account(account),
-            time.monotonic(),
-        )
+        owner, was = Owner(account_id=account.id, actor="command"), policy_of_account(account)
+        started = time.monotonic()
         if not options["dry_run"]:
             set_policy(owner, **asked)
         forgotten, interrupted = self.forget(owner, options)
@@ -83,8 +75,7 @@ class Command(BaseCommand):
         }
         self.report(figures, options)
         if interrupted:
-            self.stderr.write("Interrupted. What is destroyed stays so; run the same command again to go on.")
-            sys.exit(INTERRUPTED)
+            end_interrupted(self, "What is destroyed stays so; run the same command again to go on.")
 
     def forget(self, owner: Owner, options: dict[str, Any]) -> tuple[int, bool]:
         """Destroy the raw traces, or count them; return how many, and whether Ctrl-C ended it."""
@@ -92,13 +83,7 @@ class Command(BaseCommand):
             return 0, False
         if options["dry_run"]:
             return count_traces(owner).rows, False
-        rows = 0
-        try:
-            for batch in destroy_traces(owner):
-                rows += batch.rows
-        except KeyboardInterrupt:
-            return rows, True
-        return rows, False
+        return count_until_interrupted(batch.rows for batch in destroy_traces(owner))
 
     def report(self, figures: dict[str, Any], options: dict[str, Any]) -> None:
         if options["json"]:

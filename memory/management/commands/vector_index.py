@@ -1,7 +1,6 @@
 """Build, replace or drop the index over one embedding model's vectors."""
 
 import json
-import sys
 from argparse import ArgumentParser
 from collections.abc import Generator
 from dataclasses import asdict
@@ -10,11 +9,10 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
-from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from memory.errors import MemoryServiceError, Unprocessable
+from memory.management.base import end_interrupted, terminal_bar
 from memory.providers.embeddings import embedding_provider
 from memory.services.embedding.vector_index import (
     BuiltIndex,
@@ -27,8 +25,6 @@ from memory.services.embedding.vector_index import (
     drop_all_indexes,
     find_widths,
 )
-
-INTERRUPTED = 130
 
 
 class Command(BaseCommand):
@@ -56,15 +52,16 @@ class Command(BaseCommand):
             if options["drop"]:
                 self.report_drop(indexed, drop_all_indexes(indexed), as_json=options["json"])
             else:
-                method = choose_method(options)
+                method: IndexMethod = Hnsw(m=options["m"], ef_construction=options["ef_construction"])
+                if options["method"] == "ivfflat":
+                    method = IvfFlat(lists=options["lists"])
                 self.report_build(indexed, method, watch(build_index(indexed, method)), as_json=options["json"])
         except (MemoryServiceError, ImproperlyConfigured) as err:
             raise CommandError(str(err)) from err
         except DatabaseError as err:
             raise CommandError(f"The database refused: {str(err).splitlines()[0]}") from err
         except KeyboardInterrupt:
-            self.stderr.write("Interrupted. The build was cancelled, and the index that served before still does.")
-            sys.exit(INTERRUPTED)
+            end_interrupted(self, "The build was cancelled, and the index that served before still does.")
 
     def report_drop(self, indexed: IndexedVectors, dropped: list[str], *, as_json: bool) -> None:
         if as_json:
@@ -102,22 +99,13 @@ def choose_indexed(model: str, width: int) -> IndexedVectors:
     return IndexedVectors(model=model, width=widths[0])
 
 
-def choose_method(options: dict[str, Any]) -> IndexMethod:
-    if options["method"] == "ivfflat":
-        return IvfFlat(lists=options["lists"])
-    return Hnsw(m=options["m"], ef_construction=options["ef_construction"])
-
-
 def watch(steps: Generator[IndexProgress, None, BuiltIndex]) -> BuiltIndex:
     """Run the build to its end, with a bar on a terminal's standard error for the phase it is in."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("starting", total=1.0)
+    with terminal_bar("{task.fields[phase]}", total=lambda: 1.0, phase="starting") as update:
         while True:
             try:
                 step = next(steps)
             except StopIteration as end:
                 built: BuiltIndex = end.value
                 return built
-            progress.update(task, description=step.phase, completed=step.share)
+            update(phase=step.phase, completed=step.share)

@@ -4,26 +4,25 @@ To add one: a module next to `openai.py` with a class that implements `Embedding
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from memory.providers.embeddings.base import EmbeddingProvider, Vectors
-from memory.providers.embeddings.line_counter import LineCounter
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory.providers.embeddings.openai import OpenAIEmbeddings, OpenAIEndpoint
 from memory.providers.embeddings.tiny import TinyEmbeddings
-from memory.providers.endpoints import check_api_key, check_base_url
+from memory.providers.endpoints import openai_connection
 from memory.tokens import estimate_tokens
 from memory_project.embedded.models import BUNDLED_MODEL, find_bundled_folder, list_graph_folders
 
 DEFAULT_OPENAI_MODEL = "text-embedding-3-small"
 NESTED_MODELS = ("text-embedding-3-",)
-"""How the names of models begin that are known to be trained for prefixes."""
+"""Beginnings of the names of models that are known to be trained for prefixes."""
 WIDEST = 4000
-"""Dimensions: a vector of half precision must fit a page of PostgreSQL."""
+"""Maximum number of dimensions. A vector of half precision must fit into a page of PostgreSQL."""
 
 __all__ = ["EmbeddingProvider", "Vectors", "embedding_provider", "is_nested", "token_counter"]
 
@@ -43,17 +42,26 @@ def embedding_provider() -> EmbeddingProvider:
     return make()
 
 
+def count_by_lines(count: Callable[[str], int]) -> Callable[[str], int]:
+    """Return a function that counts tokens by `count`, but never fewer than estimated, and each distinct line once.
+
+    No tokenizer joins words of two lines, so the tokens of a text are those of its lines.
+    """
+    count_line = cache(lambda line: max(count(line), estimate_tokens(line)))
+    return lambda text: sum(map(count_line, text.splitlines(keepends=True)))
+
+
 def token_counter() -> Callable[[str], int]:
     """Return the function that counts tokens: the tokenizer of local weights, or else an estimate.
 
     Never returns fewer than the estimate: such a tokenizer has one token for any word it does not know, however long.
     """
     provider = embedding_provider()
-    return LineCounter(count=provider.count_tokens) if isinstance(provider, LocalEmbeddings) else estimate_tokens
+    return count_by_lines(provider.count_tokens) if isinstance(provider, LocalEmbeddings) else estimate_tokens
 
 
 def is_nested(model: str) -> bool:
-    """Return whether prefixes of the model's vectors are vectors themselves (Matryoshka, Kusupati 2022)."""
+    """Return True if prefixes of the model's vectors are usable vectors themselves (Matryoshka, Kusupati 2022)."""
     return model.startswith(NESTED_MODELS) or model in settings.EMBEDDING_NESTED_MODELS
 
 
@@ -67,19 +75,12 @@ def make_openai() -> EmbeddingProvider:
         raise ImproperlyConfigured(
             f"EMBEDDING_DIMENSIONS is {settings.EMBEDDING_DIMENSIONS}; at most {WIDEST} fit a row"
         )
-    if not (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
-        raise ImproperlyConfigured(
-            "EMBEDDING_PROVIDER=openai needs OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint without keys"
-        )
-    check_base_url(settings.OPENAI_BASE_URL)
-    check_api_key(settings.OPENAI_API_KEY)
     return OpenAIEmbeddings(
         OpenAIEndpoint(
             model=settings.EMBEDDING_MODEL or DEFAULT_OPENAI_MODEL,
-            api_key=settings.OPENAI_API_KEY,
-            base_url=settings.OPENAI_BASE_URL,
             dimensions=settings.EMBEDDING_DIMENSIONS or 0,
             timeout_seconds=settings.EMBEDDING_TIMEOUT_SECONDS,
+            **openai_connection("EMBEDDING_PROVIDER=openai"),
         )
     )
 

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.errors import ProviderReplyInvalid
+from memory.providers.material import is_valid_unicode
 
 Vectors = NDArray[np.float32]
 
 
 class EmbeddingProvider(Protocol):
-    """Turns texts into vectors of one model; vectors of different models never meet in one search."""
+    """Computes vectors of one model. Searches never compare vectors of different models."""
 
     @property
     def model(self) -> str:
@@ -20,17 +21,17 @@ class EmbeddingProvider(Protocol):
 
     @property
     def width(self) -> int:
-        """Numbers in a vector. May ask an endpoint for it, once, and raise a ProviderError."""
+        """The number of dimensions. May ask an endpoint for it once, and raise a ProviderError."""
 
     def find_width(self, *, deadline_seconds: float | None) -> int:
         """Return the width, within the deadline. Raises a ProviderError."""
 
     @property
     def max_batch(self) -> int:
-        """Texts in one round of the provider: the size of a sensible unit of work, not a limit of `embed`."""
+        """The number of texts that the provider handles at once: a sensible unit of work, not a limit of `embed`."""
 
     def embed(self, texts: Sequence[str], *, deadline_seconds: float | None) -> Vectors:
-        """One row per text in the order given, shape (len(texts), width), each of length 1.
+        """Return one row of length 1 per text, in order: an array of the shape (len(texts), width).
 
         Raises ValueError before any work for a text that is blank or no valid Unicode, and a `ProviderError`
         when there is no sound answer within the deadline. All or nothing: there are no partial results.
@@ -38,7 +39,7 @@ class EmbeddingProvider(Protocol):
 
 
 def refuse_unembeddable(texts: Sequence[str]) -> None:
-    """Raise ValueError, which names positions and quotes nothing, for what has no meaningful vector."""
+    """Raise ValueError for texts without a meaningful vector. The message names their positions and quotes nothing."""
     for position, text in enumerate(texts):
         if not text.strip():
             raise ValueError(f"text {position} is blank: there is nothing to embed")
@@ -46,16 +47,8 @@ def refuse_unembeddable(texts: Sequence[str]) -> None:
             raise ValueError(f"text {position} holds a lone surrogate: it is no valid Unicode")
 
 
-def is_valid_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def normalized_rows(matrix: NDArray[np.float64] | Vectors) -> Vectors:
-    """Each row divided by its L2 norm; a row that is zero or not finite has no direction and is refused."""
+    """Return each row divided by its L2 norm. Raises ProviderReplyInvalid for zero or not finite rows."""
     exact = matrix.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.linalg.norm(exact, axis=1, keepdims=True)
@@ -68,7 +61,7 @@ def normalized_rows(matrix: NDArray[np.float64] | Vectors) -> Vectors:
 
 
 def mean_of_chunks(vectors: Vectors, *, text_of_chunk: Sequence[int], lengths: Sequence[int]) -> Vectors:
-    """One vector per text: the normalized mean of its chunks' vectors, each weighted by the chunk's length.
+    """Return one vector per text: the normalized mean of its chunks' vectors, weighted by the chunks' lengths.
 
     `text_of_chunk` counts up from 0 without gaps. Weighted, so that a last chunk of three words does not
     count like a full one.

@@ -12,7 +12,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 from tokenizers import Tokenizer
 
 from memory.errors import ProviderUnavailable
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.embeddings.base import Vectors, mean_of_chunks, normalized_rows, refuse_unembeddable
 from memory.providers.processes import PerProcess
 from memory_project.embedded.models import TOKENIZER, find_or_build_graph, read_model_folder
@@ -32,7 +32,7 @@ FAILED_RUN = (runtime_errors.Fail, runtime_errors.RuntimeException)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenChunk:
-    """The part of a text that the model reads at once."""
+    """A part of a text that the model reads at once."""
 
     text: int
     tokens: tuple[int, ...]
@@ -66,7 +66,7 @@ class LocalEmbeddings:
         return self.width
 
     def embed(self, texts: Sequence[str], *, deadline_seconds: float | None) -> Vectors:
-        """Overruns the deadline by one run of the model at most, a fraction of a second."""
+        """Return the vectors. May exceed the deadline by one run of the model, a fraction of a second."""
         refuse_unembeddable(texts)
         deadline = Deadline.after(deadline_seconds)
         if not texts:
@@ -84,7 +84,7 @@ class LocalEmbeddings:
         )
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of the whole text, however long, without those that mark its beginning and its end."""
+        """Return the number of tokens of the whole text, without the markers of its beginning and end."""
         parts = (text[start : start + MAX_CHARACTERS_AT_ONCE] for start in range(0, len(text), MAX_CHARACTERS_AT_ONCE))
         encoded = (self._tokenizer.get().encode(part, add_special_tokens=False) for part in parts)
         return sum(len(piece.ids) for whole in encoded for piece in (whole, *whole.overflowing))
@@ -141,7 +141,7 @@ class LocalEmbeddings:
 
 
 def cut_into_runs(by_length: Sequence[int], lengths: Sequence[int], *, most: int) -> Iterator[list[int]]:
-    """Neighbours in `by_length` (shortest first), at most `most` and MAX_TOKENS_PER_RUN with padding."""
+    """Yield runs of neighbours in `by_length` (shortest first): at most `most`, and MAX_TOKENS_PER_RUN with padding."""
     run: list[int] = []
     for at in by_length:
         if run and (len(run) == most or (len(run) + 1) * lengths[at] > MAX_TOKENS_PER_RUN):

@@ -7,13 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 import openai
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memory.errors import ProviderReplyInvalid
-from memory.providers.connections import time_limit
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline, time_limit
 from memory.providers.embeddings.base import Vectors, mean_of_chunks, normalized_rows, refuse_unembeddable
-from memory.providers.endpoints import Endpoint, ask_patiently, open_client, read_reply
+from memory.providers.endpoints import Endpoint, StrictReply, ask_patiently, open_client, parse_reply, read_reply
 from memory.providers.processes import PerProcess
 
 MAX_TEXTS_PER_REQUEST = 128
@@ -31,21 +29,21 @@ class OpenAIEndpoint(Endpoint):
     what: ClassVar[str] = "embedding endpoint"
 
     dimensions: int = 1536
-    """Asked for and checked; 0 leaves the width to the model, for endpoints that refuse the parameter."""
+    """Dimensions to request and check. 0 leaves them to the model, for endpoints that refuse the parameter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextChunk:
-    """A piece of a text that surely fits the model."""
+    """A part of a text that fits the model for sure."""
 
     text: int
     content: str
     size: int
-    """Bytes of UTF-8."""
+    """Length in bytes of UTF-8."""
 
 
 class OpenAIEmbeddings:
-    """Batched, retried under one deadline, and believed only after its answer was checked; thread-safe.
+    """Embeds texts in batches, with retries under one deadline and checks of each reply. Thread-safe.
 
     A text of more than 8,000 bytes is cut into chunks, at white space where there is some, and its vector is
     the normalized mean of theirs, weighted by their bytes.
@@ -110,27 +108,18 @@ class OpenAIEmbeddings:
             return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
 
-class EmbeddingItem(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class EmbeddingItem(StrictReply):
     index: int
     embedding: list[float]
 
 
-class EmbeddingReply(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class EmbeddingReply(StrictReply):
     data: list[EmbeddingItem]
 
 
 def parse_vectors(body: bytes, *, count: int, width: int) -> Vectors:
     """Return the vectors by `index`, normalized; a width of 0 accepts any. Raises ProviderReplyInvalid."""
-    try:
-        items = EmbeddingReply.model_validate_json(body).data
-    except ValidationError:
-        items = None
-    if items is None:
-        raise ProviderReplyInvalid("the reply is not the JSON of an embeddings answer")
+    items = parse_reply(EmbeddingReply.model_validate_json, body, what="an embeddings answer").data
     if sorted(item.index for item in items) != list(range(count)):
         raise ProviderReplyInvalid(
             f"the reply holds {len(items)} vectors, wrongly numbered or not the {count} asked for"
@@ -142,7 +131,7 @@ def parse_vectors(body: bytes, *, count: int, width: int) -> Vectors:
 
 
 def cut_text(text: str) -> Iterator[str]:
-    """Pieces of at most MAX_CHUNK_BYTES; white space between pieces is dropped, nothing else."""
+    """Yield parts of at most MAX_CHUNK_BYTES. Only white space between parts is dropped."""
     text = text.strip()
     start = 0
     while start < len(text):

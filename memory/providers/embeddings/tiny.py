@@ -15,7 +15,7 @@ WORD = re.compile(r"\w+")
 class TinyEmbeddings:
     """Signed feature hashing (Weinberger et al. 2009) of words and trigrams: texts that share words are near.
 
-    Deterministic across processes and machines. It knows no meaning, so it must never serve anybody.
+    The vectors are the same in all processes and on all machines. They carry no meaning, so never use it in production.
     """
 
     max_batch = 256

@@ -11,7 +11,7 @@ from functools import cache
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.providers.endpoints import check_api_key, check_base_url
+from memory.providers.endpoints import openai_connection
 from memory.providers.language_models.base import LanguageModel, Meter, Question, Usage
 from memory.providers.language_models.openai import ChatEndpoint, ChatModel
 
@@ -23,14 +23,14 @@ MODEL_SETTINGS: Mapping[str, str] = {
     "recall": "RECALL_MODEL",
     "compression": "COMPRESSION_MODEL",
 }
-"""By use, the setting that names its model."""
+"""The setting that names the model of each use."""
 MAX_NAME_CHARACTERS = 100
-"""Characters: as many as a row of usage keeps."""
+"""Characters of a model's name that a row of usage keeps."""
 
 
 @cache
 def language_model(use: str) -> LanguageModel | None:
-    """Return the model for this use, or None if its setting is empty: the use then does without.
+    """Return the model for this use, or None if its setting is empty and the use works without one.
 
     Made once per process, without a connection; call `.cache_clear()` after changing settings. Raises
     ImproperlyConfigured for settings that cannot work.
@@ -43,18 +43,13 @@ def language_model(use: str) -> LanguageModel | None:
         raise ImproperlyConfigured(
             f"{setting} has {len(name)} characters; a model's name has at most {MAX_NAME_CHARACTERS}"
         )
-    if not (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
-        raise ImproperlyConfigured(f"{setting} needs OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint without keys")
-    check_base_url(settings.OPENAI_BASE_URL)
-    check_api_key(settings.OPENAI_API_KEY)
     return ChatModel(
         ChatEndpoint(
             model=name,
-            api_key=settings.OPENAI_API_KEY,
-            base_url=settings.OPENAI_BASE_URL,
             timeout_seconds=settings.LANGUAGE_MODEL_TIMEOUT_SECONDS,
             thinking_tokens=settings.LANGUAGE_MODEL_THINKING_TOKENS,
             prompt_price=Decimal(str(settings.LANGUAGE_MODEL_PROMPT_PRICE)),
             completion_price=Decimal(str(settings.LANGUAGE_MODEL_COMPLETION_PRICE)),
+            **openai_connection(setting),
         )
     )

@@ -1,4 +1,4 @@
-"""The protocol of language models: a validated answer, or a ProviderError, and the cost either way."""
+"""The protocol of language models: they return a validated answer or raise ProviderError, and report usage."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The cost of requests: tokens as the provider counts them (0 if it does not say), and the price."""
+    """The usage of requests: tokens as the provider counts them (0 if it does not say), and the price."""
 
     model: str
     calls: int = 1
@@ -23,14 +23,14 @@ class Usage:
 
 
 Meter = Callable[[Usage], None]
-"""Told of every request, answered or not, also where the question fails in the end."""
+"""Called with the usage of every request, also of those that fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """`instructions` are ours; `material` is other people's text, fenced by its template.
+    """A request. `instructions` come from this service; `material` is foreign text within the tags of a template.
 
-    `max_tokens` is what the answer may have, its JSON included; what a model thinks before comes on top.
+    `max_tokens` limits the answer including its JSON. Tokens of thinking before the answer are not included.
     """
 
     instructions: str
@@ -39,11 +39,11 @@ class Question:
 
 
 class LanguageModel(Protocol):
-    """Answers questions in a given shape; thread-safe."""
+    """Answers questions with instances of a pydantic model. Thread-safe."""
 
     @property
     def model(self) -> str:
-        """Its name, for usage and provenance."""
+        """The name of the model, for usage and provenance."""
 
     def ask(self, question: Question, shape: type[Shape], *, meter: Meter, deadline_seconds: float) -> Shape:
         """Return the answer, validated; an answer of another shape is sent back once to be corrected.

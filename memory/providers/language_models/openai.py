@@ -1,25 +1,25 @@
 """Language models behind any endpoint that speaks OpenAI's protocol of chat completions."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 from urllib.parse import urlsplit
 
 import openai
 from django.template.loader import render_to_string
 from openai.types.chat import ChatCompletionMessageParam
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from memory.errors import ProviderRefused, ProviderReplyInvalid
-from memory.providers.connections import time_limit
-from memory.providers.deadlines import Deadline
-from memory.providers.endpoints import Endpoint, ask_patiently, open_client, read_reply
+from memory.providers.connections import Deadline, time_limit
+from memory.providers.endpoints import Endpoint, StrictReply, ask_patiently, open_client, parse_reply, read_reply
 from memory.providers.language_models.base import Meter, Question, Shape, Usage
-from memory.providers.language_models.replies import ChatReply, Tokens, answer_text, count_tokens, parse_reply
-from memory.providers.language_models.shapes import Misfit, fit_answer, strict_schema
+from memory.providers.material import is_valid_unicode
 from memory.providers.processes import PerProcess
 from memory_project.tracing import span
 
@@ -30,6 +30,121 @@ REFUSAL_HINT = "the model has to take response_format json_schema, and a request
 # the older name of the limit is refused by their newer models, the newer one by servers of one's own
 HOSTS_OF_THE_NEWER_NAME = ("openai.com", "azure.com")
 MILLION = 1_000_000
+# no request has as many: what tells of more counts nothing
+MAX_TOKENS = 100_000_000
+# bounds: some strict endpoints refuse to be told of them (OpenAI's of a text's, Azure's of any); they are checked here
+BEYOND_STRICT = frozenset(
+    {
+        "default",
+        *("minLength", "maxLength", "pattern", "format"),
+        *("minItems", "maxItems", "uniqueItems"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    }
+)
+# PostgreSQL keeps no NUL: an escaped one, behind an even number of backslashes
+NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+MAX_FAULTS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault of an answer: its location and pydantic's name for it, such as `missing`, without any contents."""
+
+    place: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misfit:
+    """An answer that does not fit its shape."""
+
+    answer: str
+    faults: tuple[Fault, ...]
+
+    @property
+    def kinds(self) -> str:
+        return ", ".join(sorted({fault.kind for fault in self.faults}))
+
+
+def fit_answer(answer: str, shape: type[Shape]) -> Shape | Misfit:
+    """Return the validated answer, or its faults. Types are strict; the shape decides about unknown fields."""
+    if NUL.search(answer):
+        return Misfit(answer=answer, faults=(Fault(place="a text", kind="nul_character"),))
+    try:
+        return shape.model_validate_json(answer, strict=True)
+    except ValidationError as err:
+        errors = err.errors(include_url=False, include_context=False, include_input=False)
+    faults = tuple(Fault(place=location_in_shape(each), kind=each["type"]) for each in errors[:MAX_FAULTS])
+    return Misfit(answer=answer, faults=faults)
+
+
+def location_in_shape(error: ErrorDetails) -> str:
+    """Return the location in the shape's own names: the name of an unknown field comes from the answer."""
+    place = error["loc"][:-1] if error["type"] == "extra_forbidden" else error["loc"]
+    return ".".join(map(str, place)) or "the whole"
+
+
+def tighten(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema as strict endpoints accept it: no additional fields, all of them required, and no bounds.
+
+    So are all schemas in it; `properties` and `$defs` hold schemas by arbitrary names.
+    """
+    strict = {key: value for key, value in schema.items() if key not in BEYOND_STRICT}
+    for key in ("properties", "$defs"):
+        if key in strict:
+            strict[key] = {name: tighten(inner) for name, inner in strict[key].items()}
+    if "items" in strict:
+        strict["items"] = tighten(strict["items"])
+    if "anyOf" in strict:
+        strict["anyOf"] = [tighten(inner) for inner in strict["anyOf"]]
+    if strict.get("type") == "object":
+        strict |= {"additionalProperties": False, "required": list(strict.get("properties", {}))}
+    return strict
+
+
+class ReplyMessage(StrictReply):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class Choice(StrictReply):
+    message: ReplyMessage
+    finish_reason: str | None = None
+
+
+class ChatReply(StrictReply):
+    """A reply. `usage` is not validated, since a malformed count does not make the answer worse."""
+
+    choices: list[Choice]
+    usage: Any = None
+
+
+class Tokens(StrictReply):
+    prompt_tokens: int = Field(default=0, ge=0, le=MAX_TOKENS)
+    completion_tokens: int = Field(default=0, ge=0, le=MAX_TOKENS)
+
+
+def count_tokens(reply: ChatReply) -> Tokens:
+    """Return the counted tokens; None if the endpoint reports none, or nonsense."""
+    try:
+        return Tokens.model_validate(reply.usage)
+    except ValidationError:
+        return Tokens()
+
+
+def answer_text(reply: ChatReply) -> str:
+    """Return the text of the answer, possibly empty. Raises ProviderReplyInvalid if asking again would not help."""
+    if not reply.choices:
+        raise ProviderReplyInvalid("the reply holds no choices")
+    choice = reply.choices[0]
+    if choice.finish_reason == "length":
+        raise ProviderReplyInvalid(
+            "the answer was cut off at its limit of tokens; LANGUAGE_MODEL_THINKING_TOKENS makes room for a model "
+            "that thinks before it answers"
+        )
+    if choice.message.refusal or choice.finish_reason == "content_filter":
+        raise ProviderReplyInvalid("the model, or its content filter, declined to answer")
+    return choice.message.content or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +152,15 @@ class ChatEndpoint(Endpoint):
     what: ClassVar[str] = "language model endpoint"
 
     thinking_tokens: int = 0
-    """What the model may think before it answers: endpoints count it against the same limit."""
+    """Tokens for thinking before the answer, which endpoints count against the same limit."""
     prompt_price: Decimal = Decimal(0)
-    """Of a million tokens."""
+    """Price of a million tokens."""
     completion_price: Decimal = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking(Generic[Shape]):
-    """A question on its way."""
+    """A question with the shape of its answer, its meter and its deadline."""
 
     question: Question
     shape: type[Shape]
@@ -54,7 +169,7 @@ class Asking(Generic[Shape]):
 
 
 class ChatModel:
-    """Asks for structured output, retries under one deadline, and believes only what it validated; thread-safe.
+    """Requests structured output, with retries under one deadline, and validates each answer. Thread-safe.
 
     An endpoint that refuses `response_format` is not asked for less: a model that only may answer in the shape is
     worth less than an error that says so. One that ignores it learns the shape from the complaint.
@@ -66,9 +181,13 @@ class ChatModel:
         self._client = PerProcess(partial(open_client, endpoint))
 
     def ask(self, question: Question, shape: type[Shape], *, meter: Meter, deadline_seconds: float) -> Shape:
-        refuse_unsendable(question)
+        if not (is_valid_unicode(question.instructions) and is_valid_unicode(question.material)):
+            raise ValueError("the question holds a lone surrogate: it is no valid Unicode")
         asking = Asking(question=question, shape=shape, meter=meter, deadline=Deadline.after(deadline_seconds))
-        messages = open_dialogue(question)
+        messages: list[ChatCompletionMessageParam] = [
+            {"role": "system", "content": question.instructions},
+            {"role": "user", "content": question.material},
+        ]
         answer = self._ask_patiently(asking, messages)
         if isinstance(answer, Misfit):
             answer = self._ask_patiently(asking, [*messages, *complain(answer, shape)])
@@ -92,7 +211,8 @@ class ChatModel:
         reply: ChatReply | None = None
         answer: Shape | Misfit | None = None
         try:
-            reply = parse_reply(self._exchange(asking, messages, seconds))
+            body = self._exchange(asking, messages, seconds)
+            reply = parse_reply(ChatReply.model_validate_json, body, what="a chat completion")
             answer = fit_answer(answer_text(reply), asking.shape)
         finally:
             has_failed = answer is None or isinstance(answer, Misfit)
@@ -113,7 +233,7 @@ class ChatModel:
                     "json_schema": {
                         "name": asking.shape.__name__,
                         "strict": True,
-                        "schema": strict_schema(asking.shape),
+                        "schema": tighten(asking.shape.model_json_schema()),
                     },
                 },
                 max_completion_tokens=limit if takes_newer_name else openai.omit,
@@ -139,28 +259,9 @@ class ChatModel:
 
 
 def knows_newer_name(base_url: str) -> bool:
-    """Return whether the endpoint calls its limit of tokens `max_completion_tokens` instead of `max_tokens`."""
+    """Return True if the endpoint calls its limit of tokens `max_completion_tokens` instead of `max_tokens`."""
     host = urlsplit(base_url).hostname or "openai.com"
     return any(host == name or host.endswith(f".{name}") for name in HOSTS_OF_THE_NEWER_NAME)
-
-
-def refuse_unsendable(question: Question) -> None:
-    try:
-        question.instructions.encode()
-        question.material.encode()
-    except UnicodeEncodeError:
-        pass
-    else:
-        return
-    # outside the handler, or the original, which holds the text, would be its context
-    raise ValueError("the question holds a lone surrogate: it is no valid Unicode")
-
-
-def open_dialogue(question: Question) -> list[ChatCompletionMessageParam]:
-    return [
-        {"role": "system", "content": question.instructions},
-        {"role": "user", "content": question.material},
-    ]
 
 
 def complain(misfit: Misfit, shape: type[BaseModel]) -> list[ChatCompletionMessageParam]:

@@ -3,21 +3,37 @@
 None by default. To add another kind: a module next to `http.py` with a class that implements `Reranker`.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from memory.providers.connections import Deadline
 from memory.providers.endpoints import check_api_key, check_base_url
-from memory.providers.rerankers.base import Reranker
 from memory.providers.rerankers.http import SHAPES, HttpReranker, RerankEndpoint
 
 SHAPES_WITHOUT_MODEL = frozenset({"tei"})
 ATTEMPTS = 2
-"""Somebody waits for the answer, which is there already: only its order is asked for."""
+"""Attempts per request. There are few, because a caller waits for results that only get a better order."""
 
 __all__ = ["Reranker", "reranking_provider"]
+
+
+class Reranker(Protocol):
+    """Scores how well texts answer a question. Thread-safe."""
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+
+    def score(self, question: str, texts: Sequence[str], *, deadline: Deadline) -> list[float]:
+        """Score how well each text answers the question, in the order of the texts; the greater, the better.
+
+        Raises ProviderUnavailable, ProviderRefused or ProviderReplyInvalid, whose messages hold nothing of the texts.
+        """
 
 
 @lru_cache(maxsize=1)
@@ -28,7 +44,8 @@ def reranking_provider() -> Reranker | None:
     ImproperlyConfigured for settings that cannot work.
     """
     if not settings.RERANK_URL:
-        refuse_settings_without_url()
+        if settings.RERANK_MODEL or settings.RERANK_API_KEY:
+            raise ImproperlyConfigured("RERANK_MODEL and RERANK_API_KEY are of a reranker, and RERANK_URL names none")
         return None
     check_rerank_settings()
     return HttpReranker(
@@ -41,11 +58,6 @@ def reranking_provider() -> Reranker | None:
             shape=SHAPES[settings.RERANK_SHAPE],
         )
     )
-
-
-def refuse_settings_without_url() -> None:
-    if settings.RERANK_MODEL or settings.RERANK_API_KEY:
-        raise ImproperlyConfigured("RERANK_MODEL and RERANK_API_KEY are of a reranker, and RERANK_URL names none")
 
 
 def check_rerank_settings() -> None:

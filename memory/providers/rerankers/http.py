@@ -1,53 +1,45 @@
-"""Rerankers behind an address: the protocols of Cohere, of Jina, and of Hugging Face's text-embeddings-inference."""
+"""Rerankers over HTTP: the protocols of Cohere, of Jina, and of Hugging Face's text-embeddings-inference."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import httpx2
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from memory.errors import ProviderReplyInvalid
-from memory.providers.connections import keep_time, time_limit, trusted_authorities
-from memory.providers.deadlines import Deadline
-from memory.providers.endpoints import Endpoint, ask_patiently, read_reply, translate_status
+from memory.providers.connections import Deadline, keep_time, time_limit, trusted_authorities
+from memory.providers.endpoints import Endpoint, StrictReply, ask_patiently, parse_reply, read_reply, translate_status
 from memory.providers.processes import PerProcess
 
 MAX_TEXTS_PER_REQUEST = 32
-"""As many as text-embeddings-inference takes unless told otherwise."""
+"""Texts per request: the default limit of text-embeddings-inference."""
 # a cross-encoder reads some 500 to 8,000 tokens of both together, and cuts the rest off itself
 LONGEST_QUESTION, LONGEST_TEXT = 1_000, 4_000
-"""Characters that are sent."""
+"""Characters of a question and of a text that are sent."""
 REPLY_BYTES_PER_TEXT, REPLY_BYTES_BESIDE = 1_000, 100_000
 
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class RerankItem(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class RerankItem(StrictReply):
     index: int
-    relevance_score: Score
+    score: Score = Field(alias="relevance_score")
 
 
-class RerankReply(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class RerankReply(StrictReply):
     results: list[RerankItem]
 
 
-class ShortReplyItem(BaseModel):
+class ShortReplyItem(StrictReply):
     """An item of text-embeddings-inference, which answers with a bare list of them."""
-
-    model_config = ConfigDict(strict=True)
 
     index: int
     score: Score
 
 
 Scores = list[tuple[int, float]]
-"""Each with the index of its text."""
+"""Scores, each with the index of its text."""
 SHORT_REPLY = TypeAdapter(list[ShortReplyItem])
 
 
@@ -61,7 +53,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankEndpoint(Endpoint):
-    """`base_url` is the whole address."""
+    """The endpoint of a reranker. `base_url` is the whole address."""
 
     what: ClassVar[str] = "rerank endpoint"
 
@@ -69,7 +61,7 @@ class RerankEndpoint(Endpoint):
 
 
 class HttpReranker:
-    """Retried under one deadline, and believed only after its answer was checked; thread-safe.
+    """Reranks over HTTP, with retries under one deadline and checks of each reply. Thread-safe.
 
     Follows no redirection: the key and the texts go where the settings say, and nowhere else. Of the question the first
     1,000 characters are sent, of a text the first 4,000.
@@ -78,13 +70,20 @@ class HttpReranker:
     def __init__(self, endpoint: RerankEndpoint) -> None:
         self.model = endpoint.model
         self._endpoint = endpoint
-        self._client = PerProcess(partial(open_rerank_client, endpoint))
+        self._client = PerProcess(self._open_client)
 
     def score(self, question: str, texts: Sequence[str], *, deadline: Deadline) -> list[float]:
-        return [score for batch in batch_texts(texts) for score in self._ask(question, batch, deadline)]
+        starts = range(0, len(texts), MAX_TEXTS_PER_REQUEST)
+        batches = (texts[start : start + MAX_TEXTS_PER_REQUEST] for start in starts)
+        return [score for batch in batches for score in self._ask(question, batch, deadline)]
+
+    def _open_client(self) -> httpx2.Client:
+        headers = {"Authorization": f"Bearer {self._endpoint.api_key}"} if self._endpoint.api_key else {}
+        return keep_time(httpx2.Client(headers=headers, follow_redirects=False, verify=trusted_authorities()))
 
     def _ask(self, question: str, texts: Sequence[str], deadline: Deadline) -> list[float]:
-        body = self._endpoint.shape.body(self.model, question[:LONGEST_QUESTION], texts)
+        sent = [text[:LONGEST_TEXT] for text in texts]
+        body = self._endpoint.shape.body(self.model, question[:LONGEST_QUESTION], sent)
 
         def ask() -> list[float]:
             return scores_in_order(self._endpoint.shape, self._exchange(body, len(texts), deadline), count=len(texts))
@@ -103,25 +102,9 @@ class HttpReranker:
             return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
 
-def open_rerank_client(endpoint: RerankEndpoint) -> httpx2.Client:
-    headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-    return keep_time(httpx2.Client(headers=headers, follow_redirects=False, verify=trusted_authorities()))
-
-
-def batch_texts(texts: Sequence[str]) -> Iterator[list[str]]:
-    for start in range(0, len(texts), MAX_TEXTS_PER_REQUEST):
-        yield [text[:LONGEST_TEXT] for text in texts[start : start + MAX_TEXTS_PER_REQUEST]]
-
-
 def scores_in_order(shape: Shape, body: bytes, *, count: int) -> list[float]:
     """Return the scores by the index of their texts, each once. Raises ProviderReplyInvalid."""
-    try:
-        scores = shape.read(body)
-    except ValidationError:
-        scores = None
-    # outside the handler, or the reply, which may repeat the texts, would be its context
-    if scores is None:
-        raise ProviderReplyInvalid("the reply is not the JSON of a rerank answer")
+    scores = parse_reply(shape.read, body, what="a rerank answer")
     if sorted(index for index, _score in scores) != list(range(count)):
         raise ProviderReplyInvalid(
             f"the reply holds {len(scores)} scores, wrongly numbered or not the {count} asked for"
@@ -144,7 +127,7 @@ def tei_body(_model: str, question: str, texts: Sequence[str]) -> dict[str, Any]
 
 
 def read_results(body: bytes) -> Scores:
-    return [(item.index, item.relevance_score) for item in RerankReply.model_validate_json(body).results]
+    return [(item.index, item.score) for item in RerankReply.model_validate_json(body).results]
 
 
 def read_list(body: bytes) -> Scores:
@@ -156,4 +139,4 @@ SHAPES: Mapping[str, Shape] = {
     "jina": Shape(body=jina_body, read=read_results),
     "tei": Shape(body=tei_body, read=read_list),
 }
-"""By the name in RERANK_SHAPE. To add one: two functions, and a line here and in the setting's choices."""
+"""Protocols by their name in RERANK_SHAPE. To add one: two functions, and a line here and in the setting's choices."""

@@ -25,10 +25,10 @@ import numpy as np
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Fusion, ScoringContext
-from memory.retrieval.ranking.signals import SIGNALS
-from memory.retrieval.ranking.tables import (
+from memory.retrieval.ranking.signals import (
     MIN_MEANING_DEVIATION,
     MIN_WORDS_DEVIATION,
+    SIGNALS,
     Scores,
     Table,
     bm25_scores,

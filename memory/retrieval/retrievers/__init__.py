@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 from memory.retrieval.plans import Retriever
 from memory.retrieval.retrievers.always import EPISODES, PINNED
-from memory.retrieval.retrievers.around import PASSAGE, SUBGOALS
-from memory.retrieval.retrievers.graph import GRAPH
+from memory.retrieval.retrievers.around import GRAPH, PASSAGE, SUBGOALS
 from memory.retrieval.retrievers.lexical import LEXICAL
 from memory.retrieval.retrievers.temporal import TEMPORAL
 from memory.retrieval.retrievers.vector import VECTOR

@@ -6,11 +6,16 @@ score(d) = sum over the question's terms of
 archived, quarantined nor buried, expired or not (`TermCount`); |d| is a memory's `token_count`. Names weigh more than
 other words, expansions less. A memory's score is multiplied by 1 + the number of quoted phrases that it holds.
 
-"Current row" below means the row of `memories` that an expression is evaluated for.
+"Current row" below means the row of `memories` that an expression is evaluated for. People who browse look memories
+up without scores (`has_words_or_ids`).
 """
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+from django.db.models.expressions import RawSQL
 
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, Retriever, Term, VisibleRows
 from memory.retrieval.queries import Query
@@ -241,3 +246,27 @@ class LexicalRetriever(Retriever):
 
 
 LEXICAL = LexicalRetriever()
+
+
+# account by account, since lexemes begin with their account, and so does every index
+MATCHING_IDS = f"""
+    WITH asked AS MATERIALIZED (
+        SELECT accounts.id AS account_id, (
+            SELECT string_agg({QUOTED_TERM}, ' & ')::tsquery
+            FROM unnest(tsvector_to_array(memory_lexemes(accounts.id, accounts.language, %s))) AS term
+        ) AS words
+        FROM accounts WHERE %s::uuid IS NULL OR accounts.id = %s::uuid
+    )
+    SELECT m.id FROM asked JOIN memories m ON m.account_id = asked.account_id AND m.lexemes @@ asked.words
+    UNION SELECT m.id FROM asked JOIN memories m ON m.account_id = asked.account_id AND m.conversation_id = %s
+    UNION SELECT m.id FROM asked JOIN memories m ON m.account_id = asked.account_id AND m.agent_id = %s
+    UNION SELECT m.id FROM asked JOIN memories m ON m.account_id = asked.account_id AND m.user_id = %s"""
+
+
+def has_words_or_ids(text: str, *, account_id: UUID | None) -> Q:
+    """Return the condition on memories that hold all words of a text, or whose conversation, agent or user it names.
+
+    `account_id` None searches all accounts.
+    """
+    parameters: list[Any] = [text, account_id, account_id, text, text, text]
+    return Q(pk__in=RawSQL(MATCHING_IDS, parameters))  # noqa: S611 - a constant with parameters

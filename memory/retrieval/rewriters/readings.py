@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from pydantic import BaseModel, create_model
 
 from memory.errors import ProviderError, ProviderUnavailable
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.language_models import LanguageModel, Question
 from memory.providers.material import encode_line
 from memory.retrieval.plans import RecallContext, RewriteError

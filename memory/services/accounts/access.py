@@ -1,13 +1,16 @@
 """Checks before a change: may the owner write to the row, and has the caller seen its current version.
 
-Grants and refusals are those of rows that agents share: pools and contexts.
+Refusals and changes are those of rows that agents share: pools and contexts.
 """
 
-from typing import NoReturn, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
+from memory.audit import record_audit
 from memory.errors import Forbidden, NotFound, StaleVersion, Unprocessable
-from memory.models import Level, Memory, Team
+from memory.models import AccessControl, Memory, MemoryPool, PersistentContext, Team
 from memory.models.access import SharedQuerySet, SharedRow
 from memory.owner import Owner
 from memory_project.ids import version_tag
@@ -45,16 +48,34 @@ def check_version(version: int, expected: ExpectedVersions, *, row_id: UUID | No
         raise StaleVersion(f"it was changed since you read it and is at version {version} now: read it again")
 
 
-def change_grant(row: SharedRow, agent_id: str, level: Level | None, *, is_granted: bool) -> None:
-    """Grant or revoke in the row's access control. The caller has locked the row and saves it.
+def check_changeable(changes: Collection[str], *, allowed: Collection[str], what: str) -> None:
+    """Raise Unprocessable for a change of anything but the columns that are allowed."""
+    if refused := set(changes) - set(allowed):
+        raise Unprocessable(
+            f"a {what}'s {', '.join(sorted(refused))} cannot be changed here; allowed: {', '.join(sorted(allowed))}"
+        )
 
-    Revoking without a level removes all levels. Raises Unprocessable for one agent too many.
-    """
-    if is_granted:
-        changed = row.grants.grant(agent_id, level or Level.READ)
-    else:
-        changed = row.grants.revoke(agent_id, level or Level.READ)
-    row.access_control = changed.model_dump()
+
+def set_columns(row: SharedRow, changes: Mapping[str, Any]) -> None:
+    """Set columns of the row; `access_control` is given whole, as JSON. Raises Unprocessable if that is not valid."""
+    for name, value in changes.items():
+        setattr(row, name, AccessControl.parse(value).model_dump() if name == "access_control" else value)
+
+
+def save_shared_row(
+    owner: Owner, row: PersistentContext | MemoryPool, *, columns: Sequence[str], operation: str, now: datetime
+) -> None:
+    """Store these columns of a locked context or pool at its next version, with an audit entry."""
+    row.version += 1
+    row.updated_at = now
+    row.save(update_fields=[*columns, "version", "updated_at"])
+    record_audit(
+        owner,
+        operation=operation,
+        memory_type="pool" if isinstance(row, MemoryPool) else "context",
+        affected_ids=[row.id],
+        metadata={"columns": sorted(columns)},
+    )
 
 
 def find_team_to_share_with(owner: Owner, team_id: UUID) -> Team:

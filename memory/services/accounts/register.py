@@ -1,36 +1,95 @@
-"""Accounts and their agents, teams and API keys: create, find, change, revoke."""
+"""Accounts, with their language, agents, teams and API keys: create, find, change, revoke.
 
-from collections.abc import Iterable, Sequence
+A memory keeps the language that it was indexed in. After a change of language, rows are re-indexed batch by batch while
+others read and write: until all are done, a search may miss a word in the remaining rows. The work may be killed at any
+point and run again, because rows in the account's language are skipped.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from memory.audit import record_audit
-from memory.errors import Conflict, NotFound
-from memory.models import Account, Agent, ApiKey, Team, TeamMember
+from memory.errors import Conflict, NotFound, Unprocessable, require_found
+from memory.models import Account, Agent, ApiKey, Memory, Team, TeamMember
+from memory.models.accounts import LANGUAGES
 from memory.owner import Owner
 
 READ_ONLY = (ApiKey.Scope.READ,)
 READ_WRITE_OPERATE = (ApiKey.Scope.READ, ApiKey.Scope.WRITE, ApiKey.Scope.OPERATE)
+BATCH_ROWS = 500
+"""Memories that are re-indexed in one transaction."""
 
 
 def find_account(name: str) -> Account:
     """Return the account of this name. For callers that are trusted with every account. Raises NotFound."""
-    account = Account.objects.filter(name=name).first()
-    if account is None:
-        raise NotFound("no such account")
-    return account
+    return require_found(Account.objects.filter(name=name).first(), "account")
+
+
+def set_language(owner: Owner, language: str) -> bool:
+    """Set the language that new texts and questions are analysed in. Return False if the account has it already.
+
+    Stored texts are left to `reindex_texts`. Raises Unprocessable for an unknown language, NotFound.
+    """
+    check_language(language)
+    with transaction.atomic():
+        rows = Account.objects.select_for_update(no_key=True).filter(id=owner.account_id)
+        account = require_found(rows.first(), "account")
+        if account.language == language:
+            return False
+        metadata = {"language": language, "was": account.language}
+        account.language = language
+        account.save(update_fields=["language"])
+        record_audit(owner, operation="update", memory_type="account", affected_ids=[account.id], metadata=metadata)
+    return True
+
+
+def check_language(language: str) -> None:
+    """Raise Unprocessable for an unknown language."""
+    if language not in LANGUAGES:
+        raise Unprocessable(f"{language!r} is not a known language: use one of {', '.join(LANGUAGES)}")
+
+
+def count_other_languages(owner: Owner, language: str) -> int:
+    """Return the number of memories that were indexed in another language."""
+    return memories_in_other_languages(owner, language).count()
+
+
+def reindex_texts(owner: Owner, language: str, *, size: int = BATCH_ROWS) -> Iterator[int]:
+    """Index in this language all memories that were indexed in another, in the order of their ids.
+
+    Commits each batch and yields its number of memories. Writers wait for one batch at most. A text stored while the
+    language changes may still get the former one behind the last batch: run it again to find such rows.
+    """
+    after = UUID(int=0)
+    while ids := reindex_batch(owner, language, after=after, size=size):
+        yield len(ids)
+        after = ids[-1]
+
+
+def reindex_batch(owner: Owner, language: str, *, after: UUID, size: int) -> list[UUID]:
+    """Re-index the next memories and return their ids."""
+    with transaction.atomic():
+        # in the order that all transactions lock memories in
+        following = memories_in_other_languages(owner, language).filter(id__gt=after).order_by("id")
+        ids = list(following.select_for_update(no_key=True).values_list("id", flat=True)[:size])
+        # a trigger recomputes the words and their counts
+        Memory.objects.filter(id__in=ids).update(language=language)
+    return ids
+
+
+def memories_in_other_languages(owner: Owner, language: str) -> QuerySet[Memory]:
+    return Memory.objects.filter(account_id=owner.account_id).exclude(language=language)
 
 
 def find_agent(owner: Owner, agent_id: str) -> Agent:
     """Return an agent of the account. Raises NotFound, for another account's agent as for an unknown one."""
-    agent = Agent.objects.in_account(owner.account_id).filter(agent_id=agent_id).first()
-    if agent is None:
-        raise NotFound("no such agent")
-    return agent
+    return require_found(Agent.objects.in_account(owner.account_id).filter(agent_id=agent_id).first(), "agent")
 
 
 def create_agent(owner: Owner, *, agent_id: str, description: str) -> Agent:
@@ -79,18 +138,13 @@ def update_agent_description(owner: Owner, agent_id: str, *, description: str) -
 
 def find_team(owner: Owner, team_id: UUID) -> Team:
     """Return a team of the account. Raises NotFound, for another account's team as for an unknown one."""
-    team = Team.objects.in_account(owner.account_id).filter(id=team_id).first()
-    if team is None:
-        raise NotFound("no such team")
-    return team
+    return require_found(Team.objects.in_account(owner.account_id).filter(id=team_id).first(), "team")
 
 
 def lock_team(owner: Owner, team_id: UUID) -> Team:
     """Return the team, locked against deletion and changes of members until the transaction ends. Raises NotFound."""
-    team = Team.objects.in_account(owner.account_id).filter(id=team_id).select_for_update(no_key=True).first()
-    if team is None:
-        raise NotFound("no such team")
-    return team
+    rows = Team.objects.in_account(owner.account_id).filter(id=team_id)
+    return require_found(rows.select_for_update(no_key=True).first(), "team")
 
 
 def create_team(owner: Owner, *, name: str) -> Team:

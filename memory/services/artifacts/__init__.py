@@ -2,8 +2,7 @@
 
 - `store`: `complete_draft`, `store_artifact`, `find_uri_error`
 - `read`: `find_artifact`, `artifacts_in_channels`, `view_artifact`, `read_artifact_lineage`
-- `change`: `change_artifact`, `delete_artifact`
-- `lifecycle`: hooks for artifacts that are erased as memories
+- `change`: `change_artifact`, `delete_artifact`, and `ArtifactLifecycle`, the hooks for artifacts erased as memories
 
 To add a field, extend `store.ArtifactDraft` and `store.add_revision`; if clients may change it, also
 `change.CHANGEABLE_COLUMNS`.

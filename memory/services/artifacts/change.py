@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from memory.errors import Unprocessable
-from memory.models import Artifact, Kind, Link, writer
+from memory.models import Artifact, Kind, Link, Memory, writer
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions
 from memory.services.artifacts.read import (
@@ -29,10 +29,10 @@ from memory.services.artifacts.store import (
     update_artifact,
 )
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.memories.links import SUPERSEDES, WORKS_ON, NewLink, insert_links
-from memory.services.memories.store import ClientVector, TextUpdate
+from memory.services.memories.lifecycle import Lifecycle, Operation
+from memory.services.memories.store import SUPERSEDES, WORKS_ON, ClientVector, NewLink, TextUpdate, insert_links
 from memory.services.work_episodes.propagate import lock_mentioning_episodes, remove_mentions
-from memory.tiers.json_documents import comparable_json
+from memory.tiers.json_documents import column_differs
 
 CHANGEABLE_COLUMNS = {"title": "title", "type": "artifact_type", "metadata": "metadata", "goal": "for_goal_id"}
 """Columns of the fields that may be changed. The description may be changed too; it is a part of the text."""
@@ -55,16 +55,6 @@ class RevisionGaps:
         """The revisions that remain."""
         ends = {end for link in self.links for end in (link.source_id, link.target_id)}
         return ends | set(self.latest.values())
-
-
-def lock_chains(owner: Owner, memory_ids: Collection[UUID]) -> RevisionGaps:
-    """Lock the chains of the artifacts among these and return the gaps that they will leave."""
-    rows = artifact_rows.visible_to(owner, Kind.ARTIFACT).filter(id__in=memory_ids).order_by("id")
-    # an artifact never changes its chain
-    chains = sorted({identity.partition(":")[0] for identity in rows.values_list("identity", flat=True)})
-    for chain in chains:
-        lock_chain(owner, chain)
-    return find_revision_gaps(owner, list(rows.only("id", "identity", "is_latest")) if chains else [])
 
 
 def find_revision_gaps(owner: Owner, gone: Sequence[Artifact]) -> RevisionGaps:
@@ -128,10 +118,15 @@ def change_artifact(
     with transaction.atomic():
         artifact = lock_artifact(owner, artifact_id, expected=expected, now=now)
         given = {CHANGEABLE_COLUMNS[name]: value for name, value in changes.items() if name in CHANGEABLE_COLUMNS}
-        columns = {name: value for name, value in given.items() if is_column_changed(artifact, name, value)}
+        columns = {name: value for name, value in given.items() if column_differs(artifact, name, value)}
         update = TextUpdate(row=artifact, text=changed_artifact_text(artifact, changes), own=own)
         if "for_goal_id" in columns:
-            change_artifact_goal(owner, artifact, columns["for_goal_id"], now=now)
+            goal_id = columns["for_goal_id"]
+            if goal_id and lock_visible_memories(owner, [goal_id], None, now=now).get(goal_id) != Kind.GOAL:
+                raise Unprocessable("there is no such goal")
+            Link.objects.filter(account_id=owner.account_id, source_id=artifact.id, type=WORKS_ON).delete()
+            links = [NewLink(source_id=artifact.id, type=WORKS_ON, target_id=goal_id)] if goal_id else []
+            insert_links(owner.account_id, links)
         update_artifact(owner, artifact, columns, update, embedded=embedded, now=now)
     return artifact
 
@@ -142,23 +137,6 @@ def changed_artifact_text(artifact: Artifact, changes: Mapping[str, Any]) -> str
     description = changes.get("description", artifact_description(artifact))
     check_artifact_draft(ArtifactDraft(uri=artifact.uri, title=title, description=description, type=artifact_type))
     return changed_text(artifact, title=title, description=description)
-
-
-def is_column_changed(artifact: Artifact, name: str, value: Any) -> bool:
-    """Return whether the artifact has another value in this column."""
-    stored = getattr(artifact, name)
-    if name == "metadata":
-        return comparable_json(stored) != comparable_json(value)
-    return bool(stored != value)
-
-
-def change_artifact_goal(owner: Owner, artifact: Artifact, goal_id: UUID | None, *, now: datetime) -> None:
-    """Link a locked artifact with another goal, or none. Raises Unprocessable."""
-    if goal_id is not None and lock_visible_memories(owner, [goal_id], None, now=now).get(goal_id) != Kind.GOAL:
-        raise Unprocessable("there is no such goal")
-    Link.objects.filter(account_id=owner.account_id, source_id=artifact.id, type=WORKS_ON).delete()
-    if goal_id is not None:
-        insert_links(owner.account_id, [NewLink(source_id=artifact.id, type=WORKS_ON, target_id=goal_id)])
 
 
 def delete_artifact(owner: Owner, artifact_id: UUID, *, expected: ExpectedVersions = None, now: datetime) -> None:
@@ -174,3 +152,27 @@ def delete_artifact(owner: Owner, artifact_id: UUID, *, expected: ExpectedVersio
         writer.delete_memory_rows([artifact.id])
         audit_artifact(owner, "delete", artifact)
         close_revision_gaps(owner, gaps, now=now)
+
+
+class ArtifactLifecycle(Lifecycle):
+    """Artifacts, each a revision in a chain."""
+
+    def __init__(self, operation: Operation, memory_ids: Sequence[UUID]) -> None:
+        super().__init__(operation, memory_ids)
+        self.gaps = RevisionGaps(latest={}, links=())
+
+    def prepare(self) -> None:
+        if self.operation.is_erasure:
+            rows = artifact_rows.visible_to(self.owner, Kind.ARTIFACT).filter(id__in=self.memory_ids).order_by("id")
+            # an artifact never changes its chain
+            chains = sorted({identity.partition(":")[0] for identity in rows.values_list("identity", flat=True)})
+            for chain in chains:
+                lock_chain(self.owner, chain)
+            gone = list(rows.only("id", "identity", "is_latest")) if chains else []
+            self.gaps = find_revision_gaps(self.owner, gone)
+
+    def find_rewritten(self) -> Collection[UUID]:
+        return self.gaps.around
+
+    def propagate(self, rows: Sequence[Memory]) -> None:
+        close_revision_gaps(self.owner, self.gaps, now=self.now)

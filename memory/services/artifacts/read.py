@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
-from memory.errors import NotFound
+from memory.errors import require_found
 from memory.identity import digest_parts, holder_key
 from memory.models import Artifact, Goal, Kind, Link, Memory, TurnRecord
 from memory.owner import Owner
@@ -160,10 +160,7 @@ def visible_artifacts(owner: Owner, *, now: datetime) -> QuerySet[Artifact]:
 
 def find_artifact(owner: Owner, artifact_id: UUID, *, now: datetime) -> Artifact:
     """Return an artifact that the owner sees. Raises NotFound."""
-    artifact = visible_artifacts(owner, now=now).filter(id=artifact_id).first()
-    if artifact is None:
-        raise NotFound("no such artifact")
-    return artifact
+    return require_found(visible_artifacts(owner, now=now).filter(id=artifact_id).first(), "artifact")
 
 
 def lock_artifact(
@@ -180,9 +177,7 @@ def lock_artifact(
         list(together.order_by("id").select_for_update(of=("self",)).values_list("id", flat=True))
     rows = visible_artifacts(owner, now=now).filter(id=artifact_id)
     # rows of memories are always locked before those of their kinds
-    artifact = rows.select_for_update(of=("memory_ptr", "self")).first()
-    if artifact is None:
-        raise NotFound("no such artifact")
+    artifact = require_found(rows.select_for_update(of=("memory_ptr", "self")).first(), "artifact")
     check_author(owner, artifact, what="artifact")
     check_version(artifact.version, expected)
     return artifact

@@ -13,7 +13,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
@@ -38,10 +38,21 @@ from memory.services.artifacts.read import (
 )
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.goals.store import REACHES
-from memory.services.memories.links import ABOUT, DERIVED_FROM, PRODUCED, SUPERSEDES, WORKS_ON, NewLink, insert_links
-from memory.services.memories.store import ClientVector, TextUpdate, store_memories, update_texts
+from memory.services.memories.store import (
+    ABOUT,
+    DERIVED_FROM,
+    PRODUCED,
+    SUPERSEDES,
+    WORKS_ON,
+    MemoryDraft,
+    NewLink,
+    TextUpdate,
+    insert_links,
+    own_vectors,
+    store_memories,
+    update_texts,
+)
 from memory.services.records.read import current_slot_rows
-from memory_project.ids import uuid7
 
 MAX_URI_CHARACTERS = 2_000
 MAX_DECODINGS = 5
@@ -65,12 +76,12 @@ PRODUCING_SLOTS = ("action", "outcome", "reasoning", "observation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactDraft:
+class ArtifactDraft(MemoryDraft):
     """An artifact before it is stored: its path or URI, its type, and what it says.
 
     `digest` is the hash of its content, `label` the client's own name of the revision. `record_id` is the structured
     turn that produced it, `goal_id` what it is for (the record's goal by default). `about` are memories, `derived_from`
-    artifacts. `own` is a vector from the client.
+    artifacts.
     """
 
     uri: str
@@ -83,11 +94,6 @@ class ArtifactDraft:
     goal_id: UUID | None = None
     about: Sequence[UUID] = ()
     derived_from: Sequence[UUID] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
-    event_time: datetime | None = None
-    source: str = "agent"
-    own: ClientVector | None = None
-    id: UUID = field(default_factory=uuid7)
 
     @property
     def text(self) -> str:
@@ -105,11 +111,12 @@ class StoredRevision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkTargets:
-    """The existing, locked targets to link an artifact with: a goal, a record, and the record's slot."""
+    """The existing, locked rows to link an artifact with: a goal, a record and its slot, and the latest revision."""
 
     goal_id: UUID | None
     record: TurnRecord | None
     slot_id: UUID | None
+    latest: Artifact | None
 
 
 def complete_draft(owner: Owner, draft: ArtifactDraft) -> ArtifactDraft:
@@ -173,10 +180,8 @@ def store_artifact(owner: Owner, draft: ArtifactDraft, *, embedded: EmbeddedText
     chain = chain_key(owner, draft.uri)
     with transaction.atomic():
         lock_chain(owner, chain)
-        known = artifacts_by_identity(owner, chain).values_list("id", "for_goal_id").first()
-        latest_id, goal_id = known or (None, None)
-        targets = lock_link_targets(owner, draft, latest_id, goal_id, now=now)
-        latest: Artifact | None = artifacts_by_identity(owner, chain).first() if latest_id else None
+        targets = lock_link_targets(owner, draft, chain, now=now)
+        latest = targets.latest
         if latest is not None and latest.quarantined:
             raise Conflict("the artifact of this path or URI is quarantined")
         draft = fill_from_latest(draft, latest)
@@ -185,20 +190,24 @@ def store_artifact(owner: Owner, draft: ArtifactDraft, *, embedded: EmbeddedText
             fill_latest_revision(owner, latest, draft, targets, embedded=embedded, now=now)
             stored = StoredRevision(artifact=latest, is_new=False)
         else:
-            artifact = add_revision(owner, draft, targets, latest, embedded=embedded, now=now)
+            artifact = add_revision(owner, draft, targets, embedded=embedded, now=now)
             stored = StoredRevision(artifact=artifact, is_new=True)
-        link_artifact(owner, stored, draft, targets, latest)
+        link_artifact(owner, stored, draft, targets)
     return stored
 
 
-def lock_link_targets(
-    owner: Owner, draft: ArtifactDraft, latest_id: UUID | None, former_goal: UUID | None, *, now: datetime
-) -> LinkTargets:
+def lock_link_targets(owner: Owner, draft: ArtifactDraft, chain: str, *, now: datetime) -> LinkTargets:
     """Lock the memories that the artifact is to be linked with and its latest revision, always in the same order.
 
     If neither the draft nor its record names a goal, the goal of the former revision is used. Raises Unprocessable.
     """
-    record = find_producing_record(owner, draft.record_id)
+    known = artifacts_by_identity(owner, chain).values_list("id", "for_goal_id").first()
+    latest_id, former_goal = known or (None, None)
+    record = None
+    if draft.record_id is not None:
+        record = TurnRecord.objects.visible_to(owner).filter(id=draft.record_id).first()
+        if record is None:
+            raise Unprocessable("there is no such turn record")
     slots = {} if record is None else dict(current_slot_rows().filter(record=record).values_list("slot", "id"))
     slot_id = next((slots[slot] for slot in PRODUCING_SLOTS if slot in slots), None)
     goals = [each for each in (draft.goal_id, record and record.goal_id, former_goal) if each]
@@ -211,34 +220,22 @@ def lock_link_targets(
     is_wrong = draft.goal_id is not None and kinds[draft.goal_id] != Kind.GOAL
     if is_wrong or any(kinds[each] != Kind.ARTIFACT for each in draft.derived_from):
         raise Unprocessable("derived_from must name artifacts, and goal_id must name a goal")
-    goal_id = next((each for each in goals if each in kinds), None)
-    return LinkTargets(goal_id=goal_id, record=record, slot_id=slot_id if slot_id in kinds else None)
-
-
-def find_producing_record(owner: Owner, record_id: UUID | None) -> TurnRecord | None:
-    if record_id is None:
-        return None
-    record = TurnRecord.objects.visible_to(owner).filter(id=record_id).first()
-    if record is None:
-        raise Unprocessable("there is no such turn record")
-    return record
+    return LinkTargets(
+        goal_id=next((each for each in goals if each in kinds), None),
+        record=record,
+        slot_id=slot_id if slot_id in kinds else None,
+        latest=artifacts_by_identity(owner, chain).first() if latest_id else None,
+    )
 
 
 def add_revision(
-    owner: Owner,
-    draft: ArtifactDraft,
-    targets: LinkTargets,
-    latest: Artifact | None,
-    *,
-    embedded: EmbeddedTexts,
-    now: datetime,
+    owner: Owner, draft: ArtifactDraft, targets: LinkTargets, *, embedded: EmbeddedTexts, now: datetime
 ) -> Artifact:
     """Store the first or next revision."""
-    chain = chain_key(owner, draft.uri)
+    chain, latest = chain_key(owner, draft.uri), targets.latest
     if latest is not None:
         save_artifact(latest, now=now, is_latest=False, identity=former_identity(chain, latest.revision))
     made = Artifact(
-        id=draft.id,
         kind=Kind.ARTIFACT,
         identity=chain,
         conversation_id=targets.record.conversation_id if targets.record else "",
@@ -251,12 +248,9 @@ def add_revision(
         revision=latest.revision + 1 if latest else 1,
         record=targets.record,
         for_goal_id=targets.goal_id,
-        event_time=draft.event_time or now,
-        source=draft.source,
-        metadata=draft.metadata,
+        **draft.shared_columns(now=now),
     )
-    own = {} if draft.own is None else {draft.id: draft.own}
-    if not store_memories(owner, [made], embedded=embedded, own=own, now=now):
+    if not store_memories(owner, [made], embedded=embedded, own=own_vectors([draft]), now=now):
         raise Conflict("the artifact was stored by another request at the same time: send it again")
     return made
 
@@ -291,9 +285,7 @@ def fill_latest_revision(
     )
 
 
-def link_artifact(
-    owner: Owner, stored: StoredRevision, draft: ArtifactDraft, targets: LinkTargets, latest: Artifact | None
-) -> None:
+def link_artifact(owner: Owner, stored: StoredRevision, draft: ArtifactDraft, targets: LinkTargets) -> None:
     """Link an artifact with its record, its goal, what it is about and what it comes from. Raises Unprocessable."""
     artifact_id = stored.artifact.id
     if not stored.is_new:
@@ -304,8 +296,8 @@ def link_artifact(
         links.append(NewLink(source_id=artifact_id, type=WORKS_ON, target_id=targets.goal_id))
     if targets.slot_id is not None:
         links.append(NewLink(source_id=targets.slot_id, type=PRODUCED, target_id=artifact_id))
-    if stored.is_new and latest is not None:
-        links.append(NewLink(source_id=artifact_id, type=SUPERSEDES, target_id=latest.id))
+    if stored.is_new and targets.latest is not None:
+        links.append(NewLink(source_id=artifact_id, type=SUPERSEDES, target_id=targets.latest.id))
     insert_links(owner.account_id, links)
 
 
@@ -339,16 +331,12 @@ def decode_uri(uri: str) -> str | None:
     for _ in range(MAX_DECODINGS):
         decoded = html.unescape(unquote(uri))
         if decoded == uri:
-            return normalize_uri(uri)
+            folded = unicodedata.normalize("NFKC", uri).casefold()
+            visible = (each for each in folded if ord(each) not in INVISIBLE_CODE_POINTS and not each.isspace())
+            # bytes that are no text are shown as nothing
+            return CONTROL.sub("", "".join(visible)).replace("\ufffd", "")
         uri = decoded
     return None
-
-
-def normalize_uri(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    visible = (each for each in folded if ord(each) not in INVISIBLE_CODE_POINTS and not each.isspace())
-    # bytes that are no text are shown as nothing
-    return CONTROL.sub("", "".join(visible)).replace("\ufffd", "")
 
 
 def save_artifact(artifact: Artifact, *, now: datetime, **columns: Any) -> None:

@@ -1,19 +1,26 @@
-"""The frame of the job `compress` (E5): which records are due, how they are processed, and what becomes of failures.
+"""Compression level 1, and the frame of all levels (E5): what is due, how it is processed, what becomes of failures.
 
-Three stages work on rows that are their own queue: slots are shortened (`shorten.compress_slots`), adjacent records of
-one goal are merged into work episodes (`merge.merge_records`), and old episodes are reduced
-(`shorten.archive_episodes`). Sources are archived and linked, not deleted. A killed worker leaves each row either
-untouched or done, and none is done twice, since each is checked again under the locks under which its result is stored.
+Three stages work on rows that are their own queue: slots are shortened (`compress_slots`), adjacent records of one goal
+are merged into work episodes (`merge.merge_records`), and old episodes are reduced (`merge.archive_episodes`). Sources
+are archived and linked, not deleted. A killed worker leaves each row either untouched or done, and none is done twice,
+since each is checked again under the locks under which its result is stored.
+
+Level 1 replaces a slot by a shorter one, which is derived from it. It shortens the prose. Tool calls and their results,
+the points of a rationale, and the data of a slot stay whole. A slot that would not be shorter, a pinned one, and
+reasoning deeper than the account's policy stay unchanged.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from functools import partial
+from itertools import groupby
+from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Least
 
@@ -21,18 +28,25 @@ from memory import conf
 from memory.audit import record_audit
 from memory.errors import ProviderError
 from memory.extraction.compression import Compressor, Passage
-from memory.models import Conversation, Goal, Link, Memory, TurnRecord
+from memory.extraction.model_compressor import work_compressor
+from memory.extraction.turn_slots import Call, Rationale
+from memory.models import CompressionLevel, Conversation, Goal, Link, Memory, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.providers.language_models import Usage
+from memory.reasoning import ReasoningTier, is_deeper
 from memory.services.conversations.queue import (
     MAX_ATTEMPTS,
     MAX_ERROR_CHARACTERS,
+    BatchResult,
     ClaimOutcome,
     ClaimResult,
     keep_usage,
 )
+from memory.services.embedding.embed import embed_texts
 from memory.services.memories.correct import mark_rows
-from memory.services.memories.links import DERIVED_FROM, PRODUCED, USED, WORKS_ON, NewLink, insert_links
+from memory.services.memories.store import DERIVED_FROM, PRODUCED, USED, WORKS_ON, NewLink, insert_links, store_memories
+from memory.services.records.reasoning import read_policy
+from memory.tokens import estimate_tokens
 from memory_project.tracing import carried
 
 logger = logging.getLogger(__name__)
@@ -41,8 +55,15 @@ USE = "compression"
 ACTOR = "job:compress"
 MAX_CONCURRENT_REQUESTS = 4
 """Maximum of concurrent requests to a language model."""
+RAW, SUMMARIZED = CompressionLevel.RAW, CompressionLevel.SLOT_SUMMARIZED
+COPIED_SLOT_COLUMNS = (
+    *("slot", "tier", "provenance", "record_id", "kind", "agent_id", "user_id", "channel", "conversation_id"),
+    *("language", "salience", "event_time", "expires_at", "source", "trust", "metadata"),
+)
 COPIED_LINK_TYPES = (WORKS_ON, PRODUCED, USED)
 """Types of links that a compressed memory copies from its source."""
+Task = Sequence[UUID]
+"""The ids of records that are processed together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,21 +81,13 @@ class CompressionBatch:
     renew: Callable[[], None] = lambda: None
 
 
-class Compressible(Protocol):
-    """Passages of records that a compressor is to shorten. `usages` grow meanwhile."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionInput:
+    """Records and the passages of them that a compressor is to shorten. `usages` grow meanwhile."""
 
-    @property
-    def records(self) -> Sequence[TurnRecord]: ...
-
-    @property
-    def passages(self) -> Sequence[Passage]: ...
-
-    @property
-    def usages(self) -> list[Usage]: ...
-
-
-Task = Sequence[UUID]
-"""The ids of records that are processed together."""
+    records: Sequence[TurnRecord]
+    passages: Sequence[Passage]
+    usages: list[Usage] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +119,11 @@ class CompressionWorker:
                     yield self.store_result(each, shortening)
                     renew()
 
-    def shorten(self, source: Compressible) -> list[str]:
+    def shorten(self, source: CompressionInput) -> list[str]:
         deadline = conf.COMPRESSION_TIMEOUT_SECONDS
         return self.compressor.shorten(source.passages, meter=source.usages.append, deadline_seconds=deadline)
 
-    def store_result(self, source: Compressible, shortening: "Future[list[str]]") -> ClaimResult:
+    def store_result(self, source: CompressionInput, shortening: "Future[list[str]]") -> ClaimResult:
         """Record what shortening cost and store the result."""
         ids = [record.id for record in source.records]
         try:
@@ -247,3 +260,102 @@ def completed_columns(now: datetime) -> dict[str, Any]:
         "compress_attempts": 0,
         "compress_error": "",
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotText:
+    """A slot's text: prose, followed by what stays whole. A corrected text is all prose."""
+
+    slot: TurnSlot
+    prose: str
+    whole: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotsInput(CompressionInput):
+    """One record whose slots are to be shortened."""
+
+    texts: Sequence[SlotText]
+
+
+def compress_slots(batch: CompressionBatch) -> BatchResult:
+    """Bring a batch of raw records to level 1."""
+    after = timedelta(hours=conf.COMPRESS_AFTER_HOURS)
+    due = due_records(RAW, older_than=after, now=batch.now, account_id=batch.account_id)
+    rows = due if batch.after is None else due.filter(id__gt=batch.after)
+    ids = list(rows.order_by("id").values_list("id", flat=True)[: batch.limit])
+    last = ids[-1] if len(ids) == batch.limit else None
+    if batch.dry_run:
+        return BatchResult(claimed=len(ids), stored=len(ids), last=last)
+    store = partial(store_shortened_slots, now=batch.now)
+    worker = CompressionWorker(compressor=work_compressor(), read=read_slot_inputs, store=store, now=batch.now)
+    return BatchResult.of(list(worker.process_tasks([[each] for each in ids], renew=batch.renew)), last=last)
+
+
+def read_slot_inputs(task: Task) -> Sequence[SlotsInput]:
+    """Read the slots of a raw record, without quarantined ones. Three statements."""
+    record = TurnRecord.objects.filter(id__in=task, level=RAW).first()
+    if record is None:
+        return []
+    slots: Any = TurnSlot.objects
+    rows = slots.filter(record=record, level=RAW, archived=False, quarantined=False)
+    allowed = read_policy(record.account_id).tier
+    texts = [split_slot_text(slot, allowed) for slot in rows.order_by("id")]
+    passages = [Passage(part=text.slot.slot, text=text.prose) for text in texts]
+    return [SlotsInput(records=[record], passages=passages, texts=texts)]
+
+
+def split_slot_text(slot: TurnSlot, allowed: ReasoningTier) -> SlotText:
+    whole = "\n".join(fixed_lines(slot))
+    # reasoning that the account does not allow now goes to no language model, and no shorter text of it to an embedder
+    is_withheld = slot.slot == TurnSlot.Slot.REASONING and is_deeper(slot.tier, allowed)
+    if slot.pinned or is_withheld or (whole and slot.text == whole):
+        return SlotText(slot=slot, prose="", whole=slot.text)
+    if whole and slot.text.endswith(f"\n{whole}"):
+        return SlotText(slot=slot, prose=slot.text.removesuffix(f"\n{whole}"), whole=whole)
+    return SlotText(slot=slot, prose=slot.text, whole="")
+
+
+def fixed_lines(slot: TurnSlot) -> list[str]:
+    """Return the lines of a slot that stay whole: tool calls, or the points of a rationale."""
+    if slot.slot == TurnSlot.Slot.ACTION:
+        return [Call(**call).format() for call in slot.data.get("calls", [])]
+    if slot.slot == TurnSlot.Slot.REASONING:
+        return list(filter(None, [Rationale.of_json(slot.data.get("rationale", {})).format()]))
+    return []
+
+
+def store_shortened_slots(inputs: SlotsInput, proses: Sequence[str], *, now: datetime) -> Mapping[str, int] | None:
+    """Store the shortened slots of a record, or return None if one has changed since it was read."""
+    pairs = zip(inputs.texts, proses, strict=True)
+    texts = {text.slot.id: "\n".join(filter(None, [prose, text.whole])) for text, prose in pairs}
+    (record,), slots = inputs.records, [text.slot for text in inputs.texts]
+    shorter = [slot for slot in slots if texts[slot.id].strip() and estimate_tokens(texts[slot.id]) < slot.token_count]
+    # outside the transaction: it may take seconds
+    embedded = embed_texts([texts[slot.id] for slot in shorter])
+    with transaction.atomic():
+        if not lock_conversation_row(record.log_id) or not lock_unchanged_records([record], RAW):
+            return None
+        if lock_unchanged_memories(slots) is None:
+            return None
+        made = {slot: build_shortened_slot(slot, texts[slot.id]) for slot in shorter}
+        owner = Owner(account_id=record.account_id, channel=record.channel, actor=ACTOR)
+        for holder, rows in groupby(made.values(), key=lambda row: (row.agent_id, row.user_id, row.channel)):
+            writer = replace(owner, agent_id=holder[0], user_id=holder[1], channel=holder[2])
+            store_memories(writer, list(rows), embedded=embedded, own={}, now=now)
+        link_compressed(record.account_id, {slot.id: row.id for slot, row in made.items()})
+        archive_sources(owner, shorter, conversation_id=record.conversation_id, now=now)
+        # the others are of the next level unchanged
+        unchanged: Any = TurnSlot.objects.filter(pk__in=[slot.pk for slot in slots if slot not in made])
+        unchanged.update(level=SUMMARIZED)
+        tokens = sum(made.get(slot, slot).token_count for slot in slots)
+        TurnRecord.objects.filter(id=record.id).update(level=SUMMARIZED, tokens=tokens, **completed_columns(now))
+    before = sum(slot.token_count for slot in slots)
+    return {"tokens_before": before, "tokens_after": tokens, "slots": len(shorter)}
+
+
+def build_shortened_slot(slot: TurnSlot, text: str) -> TurnSlot:
+    copied = {name: getattr(slot, name) for name in COPIED_SLOT_COLUMNS}
+    row = TurnSlot(text=text, level=SUMMARIZED, data=slot.data, **copied)
+    row.identity = f"{slot.record_id}:{slot.slot}:{SUMMARIZED.value}"
+    return row

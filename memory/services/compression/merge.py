@@ -1,12 +1,16 @@
-"""Compression level 2: adjacent records of one goal become a work episode, which stands for them.
+"""Compression levels 2 and 3: adjacent records of one goal become a work episode, which is reduced later.
 
 Records are adjacent if no record of another goal or level lies between them; a deleted number leaves no gap. Reasoning
 is included no deeper than the account's policy allows at that moment. Records whose episode would not be shorter are
 set aside: they wait for more records of their goal, or for a month.
+
+Level 3 replaces a work episode, long after its goal was closed, by one with only the goal, decisions, products,
+outcomes and corrections. The merged episode is archived and can still be read.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
@@ -14,21 +18,21 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import BooleanField, ExpressionWrapper, Q, Subquery
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subquery
 
 from memory import conf
-from memory.extraction.compression import Passage
-from memory.extraction.compressors import work_compressor
+from memory.extraction.model_compressor import work_compressor
 from memory.extraction.turn_slots import Rationale
 from memory.extraction.work_retellings import format_product
 from memory.extraction.work_stories import (
-    MOST_STEPS,
+    MAX_EPISODE_STEPS,
     Step,
     WorkStory,
-    cut_steps,
-    deeds_to_shorten,
-    lay_out,
-    net_work,
+    actions_to_shorten,
+    archive_work,
+    build_episode_data,
+    format_episode_text,
+    split_steps,
 )
 from memory.models import (
     Artifact,
@@ -43,28 +47,36 @@ from memory.models import (
     WorkEpisode,
 )
 from memory.owner import Owner
-from memory.providers.language_models import Usage
 from memory.reasoning import ReasoningTier, shallowest
 from memory.services.compression.compress import (
     ACTOR,
+    SUMMARIZED,
     CompressionBatch,
+    CompressionInput,
     CompressionWorker,
     Task,
     archive_sources,
     completed_columns,
     due_records,
+    has_closed_goal,
+    link_compressed,
     lock_conversation_row,
     lock_unchanged_memories,
     lock_unchanged_records,
 )
-from memory.services.conversations.queue import BatchResult
+from memory.services.conversations.queue import BatchResult, ClaimOutcome, ClaimResult
 from memory.services.embedding.embed import embed_texts
-from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON, NewLink, insert_links
-from memory.services.memories.store import store_memories
+from memory.services.memories.store import DERIVED_FROM, PRODUCED, WORKS_ON, NewLink, insert_links, store_memories
 from memory.services.records.reasoning import RedactedSlot, read_policy, redact_slots
 from memory.tokens import estimate_tokens
 
-SUMMARIZED, MERGED = CompressionLevel.SLOT_SUMMARIZED, CompressionLevel.MERGED
+logger = logging.getLogger(__name__)
+
+MERGED, ARCHIVED = CompressionLevel.MERGED, CompressionLevel.ARCHIVED
+COPIED_EPISODE_COLUMNS = (
+    *("kind", "conversation_id", "language", "salience", "event_time", "expires_at", "source", "trust", "metadata"),
+    *("log_id", "for_goal_id", "first_number", "last_number", "status", "tier", "raw_tokens", "compressor"),
+)
 MAX_RECORDS = 1_000
 """Maximum of records of one conversation in one run of the job. The next run continues."""
 SOURCE = "compression"
@@ -78,23 +90,15 @@ MIN_TOKENS_ALONE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeInput:
+class MergeInput(CompressionInput):
     """Records to be merged into one episode. `tier` is the deepest reasoning that it will hold."""
 
-    records: Sequence[TurnRecord]
     slots: Sequence[TurnSlot]
     story: WorkStory
     data: Mapping[str, Any]
-    passages: Sequence[Passage]
     goal: Goal | None
     artifacts: Sequence[Artifact]
     tier: ReasoningTier
-    usages: list[Usage] = field(default_factory=list)
-
-    @property
-    def named(self) -> list[Memory]:
-        """The memories whose names the episode repeats; they must not have changed when it is stored."""
-        return [*self.artifacts, *([self.goal] if self.goal else [])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,14 +137,18 @@ def find_adjacent_runs(log_id: UUID, due: set[UUID]) -> Iterator[Task]:
     Records that were set aside, before and between them, are included.
     """
     first = TurnRecord.objects.filter(id__in=due).order_by("number").values("number")[:1]
-    rows = TurnRecord.objects.filter(log=log_id, number__gte=Subquery(first) - MOST_STEPS).order_by("number")
+    rows = TurnRecord.objects.filter(log=log_id, number__gte=Subquery(first) - MAX_EPISODE_STEPS).order_by("number")
     # waiting because their episode would not be shorter, not because of a failure
     is_set_aside = Q(level=SUMMARIZED, compress_after__isnull=False, compress_error="")
     aside = ExpressionWrapper(is_set_aside, output_field=BooleanField())
     known = rows.values_list("id", "goal_id", aside)[:MAX_RECORDS]
     for (_, may_merge), run in groupby(known, key=lambda row: (row[1], row[2] or row[0] in due)):
         ids = [record_id for record_id, *_ in run]
-        chunks = (ids[start : start + MOST_STEPS] for start in range(0, len(ids), MOST_STEPS)) if may_merge else ()
+        chunks = (
+            (ids[start : start + MAX_EPISODE_STEPS] for start in range(0, len(ids), MAX_EPISODE_STEPS))
+            if may_merge
+            else ()
+        )
         yield from (chunk for chunk in chunks if not due.isdisjoint(chunk))
 
 
@@ -159,7 +167,7 @@ def read_merge_inputs(task: Task) -> Sequence[MergeInput]:
         return []
     sources = read_merge_sources(list(records.values()))
     steps = [build_step(record, sources) for record in records.values()]
-    parts = cut_steps(steps, max_tokens=conf.WORK_EPISODE_TOKENS)
+    parts = split_steps(steps, max_tokens=conf.WORK_EPISODE_TOKENS)
     return [build_merge_input(part, [records[step.number] for step in part], sources) for part in parts]
 
 
@@ -170,12 +178,16 @@ def read_merge_sources(records: Sequence[TurnRecord]) -> MergeSources:
     goals: Any = Goal.objects
     goal = goals.filter(pk=first.goal_id, quarantined=False).first() if first.goal_id else None
     invocations = ToolInvocation.objects.filter(account_id=first.account_id, record_id__in=ids).order_by("timestamp")
+    # artifacts that slots link to, or that name one of the records
+    record_by_slot = {slot.id: slot.record_id for slot in found}
+    links = Link.objects.filter(account_id=first.account_id, source__in=record_by_slot, type=PRODUCED)
+    makers = {target: record_by_slot[source] for source, target in links.values_list("source_id", "target_id")}
+    artifacts: Any = Artifact.objects.filter(Q(pk__in=makers) | Q(record_id__in=ids), account_id=first.account_id)
+    produced = artifacts.filter(quarantined=False).order_by("event_time", "id")
     return MergeSources(
         goal=goal,
         slots=group_by_record((slot.record_id, slot) for slot in found),
-        artifacts=group_by_record(
-            find_produced_artifacts(first.account_id, {slot.id: slot.record_id for slot in found}, ids)
-        ),
+        artifacts=group_by_record((makers.get(artifact.id, artifact.record_id), artifact) for artifact in produced),
         tools=group_by_record(invocations.values_list("record_id", "tool_name")),
         allowed=read_policy(first.account_id).tier,
     )
@@ -187,18 +199,6 @@ def group_by_record(pairs: Iterable[tuple[UUID | None, Any]]) -> dict[UUID, list
         if record_id is not None:
             found.setdefault(record_id, []).append(item)
     return found
-
-
-def find_produced_artifacts(
-    account_id: UUID, record_by_slot: Mapping[UUID, UUID], record_ids: Sequence[UUID]
-) -> Iterator[tuple[UUID, Artifact]]:
-    """Yield artifacts that slots link to, or that name one of the records, with their record. Two statements."""
-    links = Link.objects.filter(account_id=account_id, source__in=record_by_slot, type=PRODUCED)
-    makers = {target: record_by_slot[source] for source, target in links.values_list("source_id", "target_id")}
-    artifacts: Any = Artifact.objects
-    named = artifacts.filter(Q(pk__in=makers) | Q(record_id__in=record_ids), account_id=account_id, quarantined=False)
-    for artifact in named.order_by("event_time", "id"):
-        yield makers.get(artifact.id, artifact.record_id), artifact
 
 
 def build_step(record: TurnRecord, sources: MergeSources) -> Step:
@@ -234,14 +234,14 @@ def build_merge_input(steps: Sequence[Step], records: Sequence[TurnRecord], sour
     story = WorkStory(goal=sources.goal.text if sources.goal else "", steps=steps, produced=produced)
     slots = [slot for record in records for slot in sources.slots.get(record.id, ())]
     tiers = [shallowest(slot.tier, sources.allowed) for slot in slots if slot.tier]
-    data = net_work(story)
+    data = build_episode_data(story)
     bound = min(conf.WORK_EPISODE_TOKENS, int(MAX_TARGET_SHARE * sum(slot.token_count for slot in slots)))
     return MergeInput(
         records=records,
         slots=slots,
         story=story,
         data=data,
-        passages=deeds_to_shorten(story, data, max_tokens=bound),
+        passages=actions_to_shorten(story, data, max_tokens=bound),
         goal=sources.goal,
         artifacts=artifacts,
         tier=max(tiers, key=list(ReasoningTier).index, default=ReasoningTier.NONE),
@@ -255,7 +255,7 @@ def store_work_episode(
 
     Also returns None if the episode would not be shorter; its records are set aside then.
     """
-    text = lay_out(inputs.data, inputs.story, deeds)
+    text = format_episode_text(inputs.data, inputs.story, deeds)
     before = sum(slot.token_count for slot in inputs.slots)
     is_short = len(inputs.records) == 1 and before < MIN_TOKENS_ALONE
     if not text or is_short or estimate_tokens(text) > MAX_MERGED_SHARE * before:
@@ -268,14 +268,19 @@ def store_work_episode(
         if not lock_conversation_row(last.log_id) or not lock_unchanged_records(inputs.records, SUMMARIZED):
             return None
         referenced = [*(artifact.id for artifact in inputs.artifacts), *([last.goal_id] if last.goal_id else [])]
-        existing = lock_unchanged_memories([*inputs.slots, *inputs.named], referenced)
+        # the episode repeats the names of artifacts and goal
+        named: list[Memory] = [*inputs.artifacts, *([inputs.goal] if inputs.goal else [])]
+        existing = lock_unchanged_memories([*inputs.slots, *named], referenced)
         if existing is None:
             return None
         goal_id = last.goal_id if last.goal_id in existing else None
         episode = build_work_episode(inputs, text, goal_id=goal_id, source=source)
         owner = Owner(account_id=last.account_id, user_id=last.user_id, channel=last.channel, actor=ACTOR)
         store_memories(replace(owner, agent_id=last.agent_id), [episode], embedded=embedded, own={}, now=now)
-        insert_links(last.account_id, build_episode_links(episode, inputs, existing))
+        derived = [NewLink(source_id=episode.id, type=DERIVED_FROM, target_id=slot.id) for slot in inputs.slots]
+        targets = [(WORKS_ON, goal_id), *((PRODUCED, each.id) for each in inputs.artifacts if each.id in existing)]
+        named_links = [NewLink(source_id=episode.id, type=type_, target_id=each) for type_, each in targets if each]
+        insert_links(last.account_id, [*derived, *named_links])
         sources = [slot for slot in inputs.slots if not slot.pinned]
         archive_sources(owner, sources, conversation_id=last.conversation_id, now=now)
         merged = TurnRecord.objects.filter(id__in=[record.id for record in inputs.records])
@@ -307,10 +312,59 @@ def build_work_episode(inputs: MergeInput, text: str, *, goal_id: UUID | None, s
     )
 
 
-def build_episode_links(episode: WorkEpisode, inputs: MergeInput, existing: set[UUID]) -> list[NewLink]:
-    """Return links from an episode to its slots and, as far as they exist, its goal and the produced artifacts."""
-    links = [NewLink(source_id=episode.id, type=DERIVED_FROM, target_id=slot.id) for slot in inputs.slots]
-    if episode.for_goal_id is not None:
-        links.append(NewLink(source_id=episode.id, type=WORKS_ON, target_id=episode.for_goal_id))
-    produced = {artifact.id for artifact in inputs.artifacts} & existing
-    return [*links, *(NewLink(source_id=episode.id, type=PRODUCED, target_id=each) for each in produced)]
+def archive_episodes(batch: CompressionBatch) -> BatchResult:
+    """Reduce a batch of due merged episodes to level 3."""
+    rows: Any = due_episodes(batch)
+    due = list(rows.order_by("id")[: batch.limit])
+    last = due[-1].id if len(due) == batch.limit else None
+    if batch.dry_run:
+        return BatchResult(claimed=len(due), stored=len(due), last=last)
+    results = []
+    for episode in due:
+        try:
+            figures = store_archived_episode(episode, now=batch.now)
+        except Exception as err:  # noqa: BLE001 - the job's outermost loop
+            # the error's message may quote the episode
+            logger.error("archiving of work episode %s failed: %s", episode.id, type(err).__name__)
+            results.append(ClaimResult(outcome=ClaimOutcome.FAILED))
+        else:
+            outcome = ClaimOutcome.OUTDATED if figures is None else ClaimOutcome.STORED
+            results.append(ClaimResult(outcome=outcome, figures=figures or {}))
+        batch.renew()
+    return BatchResult.of(results, last=last)
+
+
+def due_episodes(batch: CompressionBatch) -> QuerySet[WorkEpisode]:
+    """Return unpinned episodes whose goal was closed long ago or, without one, whose last record is so old."""
+    oldest = batch.now - timedelta(days=conf.ARCHIVE_WORK_AFTER_DAYS)
+    closed = has_closed_goal("for_goal_id")
+    rows: Any = WorkEpisode.objects.filter(
+        Q(has_closed_goal("for_goal_id", completed_at__lte=oldest)) | (~Q(closed) & Q(event_time__lte=oldest)),
+        level=MERGED,
+        archived=False,
+        quarantined=False,
+        pinned=False,
+    )
+    if batch.account_id is not None:
+        rows = rows.filter(account_id=batch.account_id)
+    due: QuerySet[WorkEpisode] = rows if batch.after is None else rows.filter(id__gt=batch.after)
+    return due
+
+
+def store_archived_episode(episode: WorkEpisode, *, now: datetime) -> Mapping[str, int] | None:
+    """Store the reduced episode, or return None if it has changed since it was read."""
+    text, data = archive_work(episode.text, episode.data)
+    copied = {name: getattr(episode, name) for name in COPIED_EPISODE_COLUMNS}
+    row = WorkEpisode(text=text, data=data, level=ARCHIVED, **copied)
+    row.identity = f"{episode.log_id}:{episode.first_number}:{ARCHIVED.value}"
+    # outside the transaction: it may take seconds
+    embedded = embed_texts([row.text])
+    owner = Owner(account_id=episode.account_id, user_id=episode.user_id, channel=episode.channel, actor=ACTOR)
+    with transaction.atomic():
+        if not lock_conversation_row(episode.log_id) or lock_unchanged_memories([episode]) is None:
+            return None
+        store_memories(replace(owner, agent_id=episode.agent_id), [row], embedded=embedded, own={}, now=now)
+        link_compressed(episode.account_id, {episode.id: row.id})
+        archive_sources(owner, [episode], conversation_id=episode.conversation_id, now=now)
+        TurnRecord.objects.filter(episode=episode).update(episode=row, level=ARCHIVED, **completed_columns(now))
+    return {"tokens_before": episode.token_count, "tokens_after": row.token_count, "archived": 1}

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 
 from memory.models import ContextAccessLog, ContextEntry, PersistentContext
+from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 from memory.services.accounts.access import raise_manage_refused
 from memory.tiers import access_log
@@ -118,9 +119,8 @@ def insert_access_lines(lines: Sequence[AccessLine]) -> set[UUID]:
         )
         for line in lines
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(INSERT_LINES, [list(column) for column in zip(*rows, strict=True)])
-        return {line_id for (line_id,) in cursor.fetchall()}
+    inserted = fetch_rows(INSERT_LINES, [list(column) for column in zip(*rows, strict=True)])
+    return {line_id for (line_id,) in inserted}
 
 
 def fit_to_length(text: str, length: int) -> str:
@@ -136,8 +136,7 @@ def count_reads(lines: Sequence[AccessLine]) -> None:
         return
     accounts, entries = zip(*reads, strict=True)
     counts, latest = [len(times) for times in reads.values()], [max(times) for times in reads.values()]
-    with connection.cursor() as cursor:
-        cursor.execute(COUNT_READS, [list(accounts), list(entries), counts, latest])
+    execute_statement(COUNT_READS, [list(accounts), list(entries), counts, latest])
 
 
 def access_logs(owner: Owner, context_id: UUID) -> QuerySet[ContextAccessLog]:

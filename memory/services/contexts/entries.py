@@ -15,7 +15,7 @@ from django.db.models import F, QuerySet, Value
 from django.db.models.functions import Greatest, Least
 
 from memory.audit import record_audit, texts_metadata
-from memory.errors import NotFound
+from memory.errors import require_found
 from memory.models import ContextEntry, ContextEntryVersion, Kind, Memory, PersistentContext
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
@@ -129,10 +129,7 @@ def entries_of_context(owner: Owner, context_id: UUID, *, now: datetime) -> Quer
 
 def find_entry(owner: Owner, entry_id: UUID, *, now: datetime) -> ContextEntry:
     """Return a live entry that the owner may read. Raises NotFound."""
-    entry = visible_entries(owner, now=now).filter(id=entry_id).first()
-    if entry is None:
-        raise NotFound("no such entry")
-    return entry
+    return require_found(visible_entries(owner, now=now).filter(id=entry_id).first(), "entry")
 
 
 def store_entries(
@@ -245,9 +242,8 @@ def apply_edits(
     update_entry_metadata(relabelled, now=now)
     add_versions([entry for entry, _ in rewritten], editor=editor, restored_from=restored_from, now=now)
     action = Action.UPDATE if restored_from is None else Action.RESTORE
-    log_writes(owner, [entry_reference(entry) for entry in entries], action=action, now=now)
     texts = texts_metadata(owner, (entry.text for entry, _ in rewritten))
-    record_entries(owner, entries, action.value, metadata=texts)
+    record_writes(owner, entries, action=action, metadata=texts, now=now)
 
 
 def update_entry_texts(
@@ -299,15 +295,10 @@ def lock_entry(owner: Owner, entry_id: UUID, *, expected: ExpectedVersions = Non
 
     Raises NotFound, Forbidden if it may only be read, Conflict if the context is archived, StaleVersion.
     """
-    context_id = visible_entries(owner, now=now).filter(id=entry_id).values_list("context_id", flat=True).first()
-    if context_id is None:
-        raise NotFound("no such entry")
-    lock_context(owner, context_id)
     rows: Any = visible_entries(owner, now=now).filter(id=entry_id)
+    lock_context(owner, require_found(rows.values_list("context_id", flat=True).first(), "entry"))
     # rows in the same order as `lock_keyed_entries`
-    entry: ContextEntry | None = rows.select_for_update(of=("memory_ptr", "self")).first()
-    if entry is None:
-        raise NotFound("no such entry")
+    entry: ContextEntry = require_found(rows.select_for_update(of=("memory_ptr", "self")).first(), "entry")
     check_version(entry.version, expected)
     register_agent(owner.account_id, owner.agent_id)
     return entry
@@ -334,10 +325,8 @@ def entry_versions(entry: ContextEntry) -> QuerySet[ContextEntryVersion]:
 
 def find_version(owner: Owner, entry_id: UUID, number: int, *, now: datetime) -> ContextEntryVersion:
     """Return a version of an entry. Raises NotFound, for the entry or the version."""
-    version = entry_versions(find_entry(owner, entry_id, now=now)).filter(number=number).first()
-    if version is None:
-        raise NotFound("no such version")
-    return version
+    versions = entry_versions(find_entry(owner, entry_id, now=now))
+    return require_found(versions.filter(number=number).first(), "version")
 
 
 def boost_importance(
@@ -362,8 +351,7 @@ def change_importance(
         moved = Least(Value(1.0), Greatest(Value(0.0), F("importance") + by))
         update_entry_row(entry, importance=moved)
         Memory.objects.filter(id=entry.id).update(version=F("version") + 1, updated_at=now)
-        log_writes(owner, [entry_reference(entry)], action=action, now=now)
-        record_entries(owner, [entry], action.value)
+        record_writes(owner, [entry], action=action, now=now)
         entry.refresh_from_db(fields=["importance", "version", "updated_at"])
     return entry
 
@@ -376,10 +364,13 @@ def remove_entry(owner: Owner, entry_id: UUID, *, expected: ExpectedVersions = N
     with transaction.atomic():
         entry = lock_entry(owner, entry_id, expected=expected, now=now)
         Memory.objects.filter(id=entry.id).update(archived=True, version=F("version") + 1, updated_at=now)
-        log_writes(owner, [entry_reference(entry)], action=Action.ARCHIVE, now=now)
-        record_entries(owner, [entry], "archive")
+        record_writes(owner, [entry], action=Action.ARCHIVE, now=now)
 
 
-def record_entries(owner: Owner, entries: Sequence[ContextEntry], operation: str, **columns: Any) -> None:
+def record_writes(
+    owner: Owner, entries: Sequence[ContextEntry], *, action: Action, metadata: Mapping[str, Any] = {}, now: datetime
+) -> None:
+    """Log the writes in the access log of the contexts and in the audit log."""
+    log_writes(owner, [entry_reference(entry) for entry in entries], action=action, now=now)
     ids = [entry.id for entry in entries]
-    record_audit(owner, operation=operation, memory_type="semantic", affected_ids=ids, **columns)
+    record_audit(owner, operation=action.value, memory_type="semantic", affected_ids=ids, metadata=metadata)

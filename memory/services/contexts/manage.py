@@ -1,26 +1,30 @@
 """Persistent contexts (P4): create, find, change, archive, share and delete them, and find their entries by key."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from memory.audit import record_audit
-from memory.errors import Conflict, NotFound, Unprocessable
+from memory.errors import Conflict, Unprocessable, require_found
 from memory.models import AccessControl, ContextEntry, Kind, Level, Memory, PersistentContext, Team
 from memory.models.contexts import OWN_CONTEXT, TEAM_CONTEXT
+from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.accounts.access import (
     ExpectedVersions,
-    change_grant,
+    check_changeable,
     check_version,
     find_team_to_share_with,
     raise_manage_refused,
     raise_write_refused,
+    save_shared_row,
+    set_columns,
 )
 from memory.services.accounts.register import register_agent
 from memory.services.memories.correct import ROWS_PER_TRANSACTION, erase_memories
@@ -76,36 +80,42 @@ def create_context(owner: Owner, draft: ContextDraft) -> PersistentContext:
             access_control=draft.access_control.model_dump(),
             metadata=draft.metadata,
         )
-        try:
-            with transaction.atomic():
-                context.save(force_insert=True)
-        except IntegrityError as err:
-            raise Conflict("the owner already has a context with this name") from err
+        with refuse_taken_name():
+            context.save(force_insert=True)
         record_audit(owner, operation="create", memory_type="context", affected_ids=[context.id])
     context.refresh_from_db(fields=["created_at", "updated_at"])
     return context
+
+
+@contextmanager
+def refuse_taken_name() -> Iterator[None]:
+    """Raise Conflict if the statements inside would give the context's owner two contexts of one name."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as err:
+        raise Conflict("the owner already has a context with this name") from err
 
 
 def ensure_own_context(owner: Owner, *, now: datetime) -> PersistentContext:
     """Return the context of the agent's long-term memory, creating it if it is new. Safe to call concurrently."""
     if not owner.agent_id:
         raise Unprocessable("long-term memory belongs to an agent: name an agent_id")
-    mine = {
-        "account_id": owner.account_id,
-        "agent_id": owner.agent_id,
-        "team": None,
-        "name": OWN_CONTEXT,
-        "scope": "agent",
-    }
     found = find_own_context(owner).first()
     if found is not None:
         return found
+    mine = {"agent_id": owner.agent_id, "team": None, "name": OWN_CONTEXT, "scope": "agent"}
     with transaction.atomic():
-        context, is_new = PersistentContext.objects.get_or_create(
-            **mine, defaults={"context_type": OWN_CONTEXT, "updated_at": now}
-        )
-        if is_new:
-            record_audit(owner, operation="create", memory_type="context", affected_ids=[context.id])
+        return get_or_create_context(owner, mine, defaults={"context_type": OWN_CONTEXT, "updated_at": now})
+
+
+def get_or_create_context(
+    owner: Owner, columns: Mapping[str, Any], *, defaults: Mapping[str, Any]
+) -> PersistentContext:
+    """Return the account's context with these columns, or create it with the defaults as well, audited."""
+    context, is_new = PersistentContext.objects.get_or_create(account_id=owner.account_id, **columns, defaults=defaults)
+    if is_new:
+        record_audit(owner, operation="create", memory_type="context", affected_ids=[context.id])
     return context
 
 
@@ -120,7 +130,7 @@ def ensure_team_context(owner: Owner, team_id: UUID, *, now: datetime) -> Persis
 
     Raises Unprocessable for a team that the acting agent is not in.
     """
-    shared = {"account_id": owner.account_id, "agent_id": "", "team_id": team_id, "name": TEAM_CONTEXT}
+    shared = {"agent_id": "", "team_id": team_id, "name": TEAM_CONTEXT}
     found = PersistentContext.objects.writable_by(owner).filter(**shared).first()
     if found is not None:
         return found
@@ -128,20 +138,13 @@ def ensure_team_context(owner: Owner, team_id: UUID, *, now: datetime) -> Persis
         # the team must not be deleted before its context exists
         Team.objects.in_account(owner.account_id).filter(id=team_id).select_for_update(no_key=True).first()
         find_team_to_share_with(owner, team_id)
-        context, is_new = PersistentContext.objects.get_or_create(
-            **shared, defaults={"context_type": "shared_context", "scope": "team", "updated_at": now}
-        )
-        if is_new:
-            record_audit(owner, operation="create", memory_type="context", affected_ids=[context.id])
-    return context
+        defaults = {"context_type": "shared_context", "scope": "team", "updated_at": now}
+        return get_or_create_context(owner, shared, defaults=defaults)
 
 
 def find_context(owner: Owner, context_id: UUID) -> PersistentContext:
     """Return a context that the owner may read, archived or not. Raises NotFound."""
-    context = PersistentContext.objects.visible_to(owner).filter(id=context_id).first()
-    if context is None:
-        raise NotFound("no such context")
-    return context
+    return require_found(PersistentContext.objects.visible_to(owner).filter(id=context_id).first(), "context")
 
 
 def lock_context(owner: Owner, context_id: UUID) -> PersistentContext:
@@ -186,10 +189,8 @@ class KeyedValue(NamedTuple):
 
 def find_keyed_value(owner: Owner, key: str, *, now: datetime) -> KeyedValue | None:
     """Return the value under a key of the agent's own context, archived or not; None if there is none."""
-    with connection.cursor() as cursor:
-        cursor.execute(FIND_KEYED, [key, owner.account_id, owner.agent_id, OWN_CONTEXT, now])
-        row = cursor.fetchone()
-    return KeyedValue(*row) if row else None
+    rows = fetch_rows(FIND_KEYED, [key, owner.account_id, owner.agent_id, OWN_CONTEXT, now])
+    return KeyedValue(*rows[0]) if rows else None
 
 
 def keyed_identity(context_id: UUID, key: str) -> str:
@@ -222,10 +223,7 @@ def change_context(
     Raises NotFound, Forbidden, StaleVersion, Unprocessable; Conflict for a name that is taken, and for any change but
     `access_control` to an archived context.
     """
-    if refused := set(changes) - CHANGEABLE:
-        raise Unprocessable(
-            f"a context's {', '.join(sorted(refused))} cannot be changed; allowed: {', '.join(sorted(CHANGEABLE))}"
-        )
+    check_changeable(changes, allowed=CHANGEABLE, what="context")
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=expected)
         if set(changes) - {"access_control"}:
@@ -234,30 +232,10 @@ def change_context(
             raise Unprocessable(
                 f"the name {OWN_CONTEXT} is reserved for an agent's long-term memory and cannot be changed"
             )
-        for name, value in changes.items():
-            setattr(context, name, AccessControl.parse(value).model_dump() if name == "access_control" else value)
-        save_context(owner, context, columns=list(changes), operation="update", now=now)
+        set_columns(context, changes)
+        with refuse_taken_name():
+            save_shared_row(owner, context, columns=list(changes), operation="update", now=now)
     return context
-
-
-def save_context(
-    owner: Owner, context: PersistentContext, *, columns: list[str], operation: str, now: datetime
-) -> None:
-    """Store these columns of a locked context at its next version, with an audit entry."""
-    context.version += 1
-    context.updated_at = now
-    try:
-        with transaction.atomic():
-            context.save(update_fields=[*columns, "version", "updated_at"])
-    except IntegrityError as err:
-        raise Conflict("the owner already has a context with this name") from err
-    record_audit(
-        owner,
-        operation=operation,
-        memory_type="context",
-        affected_ids=[context.id],
-        metadata={"columns": sorted(columns)},
-    )
 
 
 def archive_context(owner: Owner, context_id: UUID, *, expected: ExpectedVersions, now: datetime) -> PersistentContext:
@@ -280,40 +258,35 @@ def set_archived(
         if context.archived != archived:
             context.archived = archived
             operation = "archive" if archived else "unarchive"
-            save_context(owner, context, columns=["archived"], operation=operation, now=now)
+            save_shared_row(owner, context, columns=["archived"], operation=operation, now=now)
     return context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextGrant:
-    """An agent and its access level. To revoke, `level` None removes all levels."""
-
-    agent_id: str
-    level: Level | None = None
-
-
 def grant_context(
-    owner: Owner, context_id: UUID, grant: ContextGrant, *, expected: ExpectedVersions, now: datetime
+    owner: Owner, context_id: UUID, *, agent_id: str, level: Level, expected: ExpectedVersions, now: datetime
 ) -> PersistentContext:
     """Grant an agent access. Raises NotFound, Forbidden, StaleVersion, Unprocessable."""
-    return change_grants(owner, context_id, grant, is_granted=True, expected=expected, now=now)
+    with transaction.atomic():
+        context = lock_managed_context(owner, context_id, expected=expected)
+        context.access_control = context.grants.grant(agent_id, level).model_dump()
+        save_shared_row(owner, context, columns=["access_control"], operation="grant", now=now)
+    return context
 
 
 def revoke_context(
-    owner: Owner, context_id: UUID, grant: ContextGrant, *, expected: ExpectedVersions, now: datetime
+    owner: Owner,
+    context_id: UUID,
+    *,
+    agent_id: str,
+    level: Level = Level.READ,
+    expected: ExpectedVersions,
+    now: datetime,
 ) -> PersistentContext:
-    """Revoke access that was granted to an agent. Raises NotFound, Forbidden, StaleVersion."""
-    return change_grants(owner, context_id, grant, is_granted=False, expected=expected, now=now)
-
-
-def change_grants(
-    owner: Owner, context_id: UUID, grant: ContextGrant, *, is_granted: bool, expected: ExpectedVersions, now: datetime
-) -> PersistentContext:
+    """Revoke an agent's granted access: `read` includes `write`. Raises NotFound, Forbidden, StaleVersion."""
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=expected)
-        change_grant(context, grant.agent_id, grant.level, is_granted=is_granted)
-        operation = "grant" if is_granted else "revoke"
-        save_context(owner, context, columns=["access_control"], operation=operation, now=now)
+        context.access_control = context.grants.revoke(agent_id, level).model_dump()
+        save_shared_row(owner, context, columns=["access_control"], operation="revoke", now=now)
     return context
 
 

@@ -15,12 +15,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 
 from memory import conf, scoring
 from memory.audit import record_audit
 from memory.models import Memory, PersistentContext
+from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
 
@@ -133,9 +134,3 @@ def record_archived(stale: Sequence[EntryCursor], *, now: datetime) -> None:
 
 def staleness_parameters(now: datetime) -> dict[str, Any]:
     return {"now": now, "stale_days": scoring.days_until_stale(conf.STALE_FROM)}
-
-
-def fetch_rows(statement: str, given: dict[str, Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, given)
-        return list(cursor.fetchall())

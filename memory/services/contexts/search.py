@@ -1,23 +1,33 @@
-"""Search in persistent contexts (P5): a recall of context entries alone."""
+"""Search in persistent contexts (P5), a recall of context entries alone; and the facts that an agent holds to be true.
+
+Such facts are entries of type fact in the agent's own context, `agent_memory`: their functions raise Unprocessable
+without an agent.
+"""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
 from memory.audit import is_verbose
-from memory.models import Kind
+from memory.errors import Conflict, Unprocessable
+from memory.models import ContextEntry, Kind
 from memory.owner import Owner
-from memory.retrieval.entries import EntryResults, read_entry_hits
+from memory.retrieval.kind_searches import EntryResults, read_entry_hits
 from memory.retrieval.queries import Query
 from memory.retrieval.search import SearchResults
 from memory.services.audit import count_other_channels, record_read
 from memory.services.contexts.access_log import Action, log_reads
+from memory.services.contexts.entries import EntryDraft, store_entries
+from memory.services.contexts.manage import ensure_own_context, find_own_context, lock_context, lock_keyed_entries
+from memory.services.embedding.embed import embed_texts
 from memory.services.memories.store import ClientVector
-from memory.services.recall.recall import RecallRequest, recall
-from memory.services.recall.search import serialize_search_details
+from memory.services.recall.recall import RecallRequest, recall, serialize_search_details
 
+FACT = ContextEntry.EntryType.FACT.value
 WITHOUT_DEDUPLICATION = ("-duplicates",)
 """Entries with the same text are different entries: they have keys, types and contexts."""
 
@@ -78,3 +88,32 @@ def search_metadata(asked: EntryQuestion, found: EntryResults) -> dict[str, Any]
         "kinds": [str(Kind.CONTEXT_ENTRY)],
         "techniques": list(asked.techniques),
     }
+
+
+def store_fact(owner: Owner, draft: EntryDraft, *, now: datetime) -> ContextEntry:
+    """Store a fact; an existing key gets its next version. Do not call it in a transaction: embedding takes time.
+
+    Raises Conflict if an entry of another type has the key, and while the context is archived; TooLarge.
+    """
+    fact = replace(draft, entry_type=FACT, memory_type=ContextEntry.MemoryType.FACTUAL.value)
+    made = embed_texts([] if fact.own else [fact.text])
+    with transaction.atomic():
+        context = lock_context(owner, ensure_own_context(owner, now=now).id)
+        taken = lock_keyed_entries(context, [fact.key] if fact.key else [])
+        if any(entry.entry_type != FACT for entry in taken.values()):
+            raise Conflict("an entry of another type has this key: choose another key, or remove that entry first")
+        [stored] = store_entries(owner, context.id, drafts=[fact], embedded=made, now=now)
+    return stored
+
+
+def search_facts(
+    owner: Owner, query: str, *, top_k: int = 10, own: ClientVector | None = None, now: datetime
+) -> EntryResults:
+    """Return the facts that answer the query best; entries of other types do not compete."""
+    if not owner.agent_id:
+        raise Unprocessable("long-term memory belongs to an agent: name an agent_id")
+    contexts = list(find_own_context(owner).values_list("id", flat=True))
+    if not contexts:
+        return SearchResults(hits=[], degraded=[])
+    asked = EntryQuestion(text=query, top_k=top_k, own=own, contexts=contexts, types=[FACT])
+    return find_entries(owner, asked, now=now)

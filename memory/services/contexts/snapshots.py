@@ -8,23 +8,24 @@ id. A restore changes neither quarantine nor expiry; expired entries count as de
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 
 from memory.audit import record_audit
-from memory.errors import NotFound
-from memory.models import ContextSnapshot, Kind, PersistentContext
-from memory.models.writer import insert_vectors
+from memory.errors import require_found
+from memory.models import ContextSnapshot, Kind, Memory, PersistentContext
+from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.manage import check_not_archived, find_context, lock_context, lock_managed_context
-from memory.services.duplicates.texts import normalized_text_hash
-from memory.services.embedding.embed import MAX_TEXTS_PER_CALL, EmbeddedTexts, content_hash
-from memory.tokens import estimate_tokens
+from memory.services.embedding.embed import MAX_TEXTS_PER_CALL, EmbeddedTexts
+from memory.services.memories.store import TextUpdate, update_texts
 from memory_project.ids import uuid7
+
+NO_VECTORS = EmbeddedTexts(model="", width=0, vectors={})
 
 ATTRIBUTES = """jsonb_build_object(
     'entry_type', e.entry_type, 'source_type', e.source_type, 'memory_type', e.memory_type,
@@ -39,20 +40,16 @@ WHERE m.account_id = %s AND m.context_id = %s AND m.kind = 'context_entry' AND N
     AND (m.expires_at IS NULL OR m.expires_at > %s)
 """  # noqa: S608  made of constants
 
-# rows of snapshots refer to these entries: nobody may delete them meanwhile
-LOCK_REFERENCED_ENTRIES = """
-SELECT count(*) FROM (
-    SELECT FROM memories WHERE account_id = %s AND context_id = %s AND kind = 'context_entry'
-    ORDER BY id FOR KEY SHARE
-) held
-"""
-
+# in the order in which all transactions lock memories; counts them, to transfer no ids
 LOCK_ENTRIES = """
 SELECT count(*) FROM (
     SELECT FROM memories WHERE account_id = %s AND context_id = %s AND kind = 'context_entry'
-    ORDER BY id FOR NO KEY UPDATE
+    ORDER BY id FOR {lock}
 ) locked
 """
+# rows of snapshots refer to these entries: nobody may delete them meanwhile
+LOCK_REFERENCED_ENTRIES = LOCK_ENTRIES.format(lock="KEY SHARE")
+LOCK_CHANGED_ENTRIES = LOCK_ENTRIES.format(lock="NO KEY UPDATE")
 
 # what to do to each entry that exists now or will; attributes are compared as texts
 PLAN_RESTORE = f"""
@@ -90,19 +87,6 @@ JOIN context_entries e ON e.memory_ptr_id = wanted.id
 JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AND v.number = wanted.number
 """
 
-# columns derived from the text change with it; its vectors belong to the old text
-UPDATE_TEXTS = """
-UPDATE memories m SET text = v.content, content_hash = wanted.content_hash, wording = wanted.wording,
-    token_count = wanted.token_count, embed_attempts = 0, embed_error = '',
-    embed_after = CASE WHEN wanted.has_vector THEN NULL ELSE %s::timestamptz END
-FROM unnest(%s::uuid[], %s::int[], %s::text[], %s::bigint[], %s::int[], %s::bool[])
-    AS wanted (id, number, content_hash, wording, token_count, has_vector)
-JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AND v.number = wanted.number
-WHERE m.id = wanted.id AND m.account_id = v.account_id
-"""
-
-DELETE_VECTORS = "DELETE FROM memory_vectors WHERE account_id = %s AND memory_id = ANY(%s::uuid[])"
-
 # old snapshots have no attributes
 UPDATE_ENTRIES = """
 UPDATE context_entries e SET importance = s.importance, confidence = s.confidence,
@@ -117,10 +101,11 @@ JOIN context_entry_versions v ON v.account_id = s.account_id AND v.entry_id = s.
 WHERE e.memory_ptr_id = wanted.id
 """
 
+# rows with a new text are at their next version already
 UPDATE_MEMORIES = """
-UPDATE memories m SET archived = wanted.archived, version = m.version + 1, updated_at = %s,
+UPDATE memories m SET archived = wanted.archived, version = m.version + (NOT wanted.is_reworded)::int, updated_at = %s,
     source = COALESCE(s.attributes->>'source', m.source), metadata = COALESCE(s.attributes->'metadata', m.metadata)
-FROM unnest(%s::uuid[], %s::bool[]) AS wanted (id, archived)
+FROM unnest(%s::uuid[], %s::bool[], %s::bool[]) AS wanted (id, archived, is_reworded)
 LEFT JOIN context_snapshot_entries s ON s.account_id = %s AND s.snapshot_id = %s AND s.entry_id = wanted.id
 WHERE m.id = wanted.id AND m.account_id = %s
 """
@@ -142,10 +127,6 @@ class RestoreStep(NamedTuple):
     @property
     def is_removed(self) -> bool:
         return self.to_version is None
-
-    @property
-    def is_returned(self) -> bool:
-        return self.archived
 
     @property
     def is_changed(self) -> bool:
@@ -218,10 +199,7 @@ def find_snapshot(owner: Owner, context_id: UUID, snapshot_id: UUID) -> ContextS
 
 def find_snapshot_of_context(context: PersistentContext, snapshot_id: UUID) -> ContextSnapshot:
     rows = ContextSnapshot.objects.filter(account_id=context.account_id, context_id=context.id)
-    snapshot = rows.filter(id=snapshot_id).first()
-    if snapshot is None:
-        raise NotFound("no such snapshot")
-    return snapshot
+    return require_found(rows.filter(id=snapshot_id).first(), "snapshot")
 
 
 def delete_snapshot(owner: Owner, context_id: UUID, snapshot_id: UUID) -> None:
@@ -250,7 +228,7 @@ def summarize_steps(snapshot: ContextSnapshot, steps: Sequence[RestoreStep]) -> 
     seen = [step for step in steps if not step.quarantined]
     wanted = [step for step in seen if not step.is_removed]
     changed = [step for step in wanted if step.is_changed]
-    returned = [step for step in wanted if step.is_returned]
+    returned = [step for step in wanted if step.archived]
     return RestorePreview(
         changed=changed,
         returned=returned,
@@ -262,9 +240,8 @@ def summarize_steps(snapshot: ContextSnapshot, steps: Sequence[RestoreStep]) -> 
 
 def plan_restore(snapshot: ContextSnapshot, *, now: datetime) -> list[RestoreStep]:
     """Return a step for each entry that exists or would exist, ordered by id. One statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(PLAN_RESTORE, [snapshot.id, snapshot.account_id, snapshot.context_id, now])
-        return [RestoreStep(*row) for row in cursor.fetchall()]
+    rows = fetch_rows(PLAN_RESTORE, [snapshot.id, snapshot.account_id, snapshot.context_id, now])
+    return [RestoreStep(*row) for row in rows]
 
 
 def texts_to_restore(owner: Owner, context_id: UUID, snapshot_id: UUID, *, now: datetime) -> list[str]:
@@ -297,11 +274,12 @@ def restore_snapshot(
         context = lock_context(owner, context_id)
         snapshot = find_snapshot_of_context(context, snapshot_id)
         # needed because staff corrections do not lock the context
-        execute_statement(LOCK_ENTRIES, [context.account_id, context.id])
+        execute_statement(LOCK_CHANGED_ENTRIES, [context.account_id, context.id])
         steps = plan_restore(snapshot, now=now)
-        restore_texts(snapshot, [step for step in steps if step.is_reworded], embedded, editor or owner.agent_id, now)
-        restore_attributes(snapshot, steps, now)
-        record_restore(owner, snapshot, steps, now)
+        restore_texts(owner, snapshot, steps, embedded=embedded or NO_VECTORS, editor=editor or owner.agent_id, now=now)
+        touched = [step for step in steps if step.is_removed or step.is_changed or step.archived]
+        restore_attributes(snapshot, touched, now)
+        record_restore(owner, snapshot, touched, now)
     preview = summarize_steps(snapshot, steps)
     return RestoreCounts(
         changed=len(preview.changed),
@@ -313,78 +291,58 @@ def restore_snapshot(
 
 
 def restore_texts(
-    snapshot: ContextSnapshot, steps: Sequence[RestoreStep], embedded: EmbeddedTexts | None, editor: str, now: datetime
+    owner: Owner,
+    snapshot: ContextSnapshot,
+    steps: Sequence[RestoreStep],
+    *,
+    embedded: EmbeddedTexts,
+    editor: str,
+    now: datetime,
 ) -> None:
-    """Give entries the snapshot's content as their next version, with the vectors of that content only.
+    """Give reworded entries the snapshot's content as their next version, with the vectors of that content only.
 
     `restore_attributes` sets their values and version numbers.
     """
-    if not steps:
+    reworded = [step for step in steps if step.is_reworded]
+    if not reworded:
         return
-    account_id, contents = snapshot.account_id, read_contents(snapshot, steps)
-    ids, numbers = [step.entry_id for step in steps], [step.to_version for step in steps]
-    texts = [contents[entry_id] for entry_id in ids]
-    vectors = embedded.vectors if embedded else {}
-    derived = (
-        [content_hash(text) for text in texts],
-        [normalized_text_hash(Kind.CONTEXT_ENTRY, text) for text in texts],
-        [estimate_tokens(text) for text in texts],
-    )
-    execute_statement(ADD_VERSIONS, [editor, now, ids, numbers, [uuid7() for _ in ids], account_id])
-    execute_statement(UPDATE_TEXTS, [now, ids, numbers, *derived, [text in vectors for text in texts], account_id])
-    execute_statement(DELETE_VECTORS, [account_id, ids])
-    found = [(entry_id, vectors[text]) for entry_id, text in zip(ids, texts, strict=True) if text in vectors]
-    if embedded and found:
-        insert_vectors(account_id, model=embedded.model, vectors=found)
+    ids, numbers = [step.entry_id for step in reworded], [step.to_version for step in reworded]
+    new_ids = [uuid7() for _ in ids]
+    execute_statement(ADD_VERSIONS, [editor, now, ids, numbers, new_ids, snapshot.account_id])
+    contents = read_contents(snapshot, reworded)
+    # an update of texts reads no other column of the rows
+    rows = [Memory(id=entry_id, kind=Kind.CONTEXT_ENTRY) for entry_id in ids]
+    update_texts(owner, [TextUpdate(row=row, text=contents[row.id]) for row in rows], embedded=embedded, now=now)
 
 
 def read_contents(snapshot: ContextSnapshot, steps: Sequence[RestoreStep]) -> dict[UUID, str]:
     """Return the entries' contents in the snapshot, by id. One statement."""
     ids, numbers = [step.entry_id for step in steps], [step.to_version for step in steps]
-    with connection.cursor() as cursor:
-        cursor.execute(READ_CONTENTS, [ids, numbers, snapshot.account_id])
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(READ_CONTENTS, [ids, numbers, snapshot.account_id]))
 
 
 def restore_attributes(snapshot: ContextSnapshot, steps: Sequence[RestoreStep], now: datetime) -> None:
     """Set the snapshot's weights and attributes, archive entries that it lacks, and unarchive those that it has."""
-    wanted, removed = split_steps(steps)
-    ids = [step.entry_id for step in wanted]
+    wanted = [step for step in steps if not step.is_removed]
     if wanted:
-        is_reworded = [step.is_reworded for step in wanted]
+        ids, is_reworded = [step.entry_id for step in wanted], [step.is_reworded for step in wanted]
         execute_statement(UPDATE_ENTRIES, [ids, is_reworded, snapshot.account_id, snapshot.id])
-    if wanted or removed:
-        archived = [False] * len(wanted) + [True] * len(removed)
-        touched = [*ids, *(step.entry_id for step in removed)]
-        execute_statement(
-            UPDATE_MEMORIES, [now, touched, archived, snapshot.account_id, snapshot.id, snapshot.account_id]
-        )
-
-
-def split_steps(steps: Sequence[RestoreStep]) -> tuple[list[RestoreStep], list[RestoreStep]]:
-    """Return the entries that change or come back, and those that are archived."""
-    wanted = [step for step in steps if not step.is_removed and (step.is_changed or step.is_returned)]
-    return wanted, [step for step in steps if step.is_removed]
+    if steps:
+        ids, archived = [step.entry_id for step in steps], [step.is_removed for step in steps]
+        is_reworded, account_id = [step.is_reworded for step in steps], snapshot.account_id
+        execute_statement(UPDATE_MEMORIES, [now, ids, archived, is_reworded, account_id, snapshot.id, account_id])
 
 
 def record_restore(owner: Owner, snapshot: ContextSnapshot, steps: Sequence[RestoreStep], now: datetime) -> None:
     """Add an access log line for each entry, and one audit entry for all."""
-    wanted, removed = split_steps(steps)
-    for found, action in ((wanted, Action.RESTORE), (removed, Action.ARCHIVE)):
-        if found:
-            touched = [(snapshot.context_id, step.entry_id) for step in found]
+    for is_removed, action in ((False, Action.RESTORE), (True, Action.ARCHIVE)):
+        touched = [(snapshot.context_id, step.entry_id) for step in steps if step.is_removed == is_removed]
+        if touched:
             log_writes(owner, touched, action=action, now=now)
     record_audit(
         owner,
         operation="restore",
         memory_type="context",
         affected_ids=[snapshot.context_id, snapshot.id],
-        result_count=len(wanted) + len(removed),
+        result_count=len(steps),
     )
-
-
-def execute_statement(statement: str, parameters: Sequence[Any]) -> int:
-    """Run a statement and return the number of rows it affected."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return int(cursor.rowcount)

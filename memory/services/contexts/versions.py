@@ -9,11 +9,12 @@ from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
 from memory.audit import record_audit
-from memory.errors import NotFound
-from memory.models import ContextEntry, ContextEntryVersion, Kind, SnapshotEntry
+from memory.errors import require_found
+from memory.models import ContextEntry, ContextEntryVersion, Kind, Memory, SnapshotEntry
 from memory.models.binary import binary_cursor
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, entry_reference, log_writes
+from memory.services.memories.lifecycle import Lifecycle
 
 CHANGE_COLUMNS = """
 UPDATE context_entries e SET value = new.value, content_version = new.content_version, entry_type = new.entry_type,
@@ -114,15 +115,18 @@ def delete_old_versions(owner: Owner, entry_id: UUID) -> int:
     """
     with transaction.atomic():
         rows: Any = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).filter(id=entry_id)
-        entry = rows.select_for_update(of=("memory_ptr", "self")).first()
-        if entry is None:
-            raise NotFound("no such entry")
-        SnapshotEntry.objects.filter(
-            account_id=entry.account_id, entry_id=entry.id, number__lt=entry.content_version
-        ).delete()
-        old = ContextEntryVersion.objects.filter(
-            account_id=entry.account_id, entry_id=entry.id, number__lt=entry.content_version
-        )
-        forgotten, _ = old.delete()
+        entry = require_found(rows.select_for_update(of=("memory_ptr", "self")).first(), "entry")
+        old = {"account_id": entry.account_id, "entry_id": entry.id, "number__lt": entry.content_version}
+        SnapshotEntry.objects.filter(**old).delete()
+        forgotten, _ = ContextEntryVersion.objects.filter(**old).delete()
         record_audit(owner, operation="forget_versions", memory_type="semantic", affected_ids=[entry.id])
     return forgotten
+
+
+class EntryLifecycle(Lifecycle):
+    """Entries of contexts, which keep their versions."""
+
+    def propagate(self, rows: Sequence[Memory]) -> None:
+        if "text" in self.operation.columns:
+            for row in rows:
+                store_corrected_version(self.owner, row.id, now=self.now)

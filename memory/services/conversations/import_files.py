@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import transaction
 
 from memory import conf
+from memory.dates import CLOCK_SKEW
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.imported import BadLine, ImportedConversation, ImportedMessage, Item, NothingSaid
 from memory.extraction.messages import tools_named
@@ -30,7 +31,7 @@ from memory.services.conversations.lifecycle import (
 )
 from memory.services.embedding.embed import EmbeddedTexts, EmbeddingBudget
 from memory.services.summaries.store import LOG, SOURCE_OF_IMPORTS, EpisodeDraft, adopt_episode, store_copies
-from memory.services.turns.store import CLOCK_SKEW, TurnDraft, append_turns
+from memory.services.turns import TurnDraft, append_turns
 
 ACTOR = "command:import_conversations"
 BATCH_CONVERSATIONS = 50
@@ -136,7 +137,7 @@ def read_import_batches(
             yield item
         elif isinstance(item, NothingSaid):
             yield ImportCounts(empty=1)
-        elif ends_after(item, now + CLOCK_SKEW):
+        elif max(filter(None, [latest_message_time(item), item.ended_at]), default=now) > now + CLOCK_SKEW:
             yield bad_line(item, "ends in the future")
         else:
             waiting.append(item)
@@ -151,10 +152,6 @@ def read_import_batches(
 def latest_message_time(conversation: ImportedConversation) -> datetime | None:
     """Return the latest time that a message names, if any does."""
     return max((message.timestamp for message in conversation.messages if message.timestamp), default=None)
-
-
-def ends_after(conversation: ImportedConversation, limit: datetime) -> bool:
-    return any(time > limit for time in (latest_message_time(conversation), conversation.ended_at) if time is not None)
 
 
 def make_batch(account_id: UUID, conversations: Sequence[ImportedConversation]) -> ImportBatch:

@@ -1,4 +1,7 @@
-"""The life of conversations: opened by their first write, changed, resumed, ended, and their live side cleared."""
+"""The life of conversations: opened by their first write, changed, resumed, ended, and their live side cleared.
+
+Conversations that resume each other are a lineage.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -6,14 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from redis.exceptions import RedisError
 
 from ledger import store as ledger
 from memory import conf
 from memory.audit import record_audit
-from memory.errors import Conflict, NotFound, Unprocessable
+from memory.errors import Conflict, Unprocessable, require_found
 from memory.models import Conversation
+from memory.models.statements import execute_statement, fetch_rows
 from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.tiers.session import SessionMemory
@@ -34,6 +38,28 @@ WITH RECURSIVE lineage AS (
 SELECT conversation_id, continues FROM lineage
 """
 
+# an index serves each step; the limits end the recursion
+LINEAGE_BOTH_WAYS = """
+WITH RECURSIVE earlier (conversation_id, continues, step) AS (
+    SELECT conversation_id, continues, 0 FROM conversations
+    WHERE account_id = %(account_id)s AND conversation_id = %(start)s
+    UNION ALL
+    SELECT c.conversation_id, c.continues, step - 1
+    FROM earlier JOIN conversations c ON c.conversation_id = earlier.continues
+    WHERE c.account_id = %(account_id)s AND step >= -%(most)s
+), later (conversation_id, step) AS (
+    SELECT %(start)s::varchar, 0
+    UNION ALL
+    SELECT c.conversation_id, step + 1 FROM later JOIN conversations c ON c.continues = later.conversation_id
+    WHERE c.account_id = %(account_id)s AND c.continues <> '' AND step <= %(most)s
+)
+(SELECT conversation_id, step FROM earlier LIMIT %(most)s + 2)
+UNION ALL
+(SELECT conversation_id, step FROM later LIMIT %(most)s + 2)
+"""
+
+MAX_LINEAGE = 200
+"""Maximum of conversations of a lineage, in each direction."""
 MAX_ID_CHARACTERS = 100
 CHANGEABLE_COLUMNS = frozenset({"title", "metadata", "continues"})
 """Columns that a client may change later. The first write sets user and channel, the turns set counts and times."""
@@ -50,10 +76,7 @@ class ConversationDefaults:
 
 def find_conversation(owner: Owner, conversation_id: str) -> Conversation:
     """Return a conversation in which the owner takes part. Raises NotFound."""
-    found = look_up_conversation(owner, conversation_id)
-    if found is None:
-        raise NotFound("no such conversation")
-    return found
+    return require_found(look_up_conversation(owner, conversation_id), "conversation")
 
 
 def look_up_conversation(owner: Owner, conversation_id: str) -> Conversation | None:
@@ -163,10 +186,7 @@ def insert_conversation(owner: Owner, made: Conversation) -> Conversation:
 def lock_visible_conversation(owner: Owner, conversation_id: str) -> Conversation:
     """Lock the row of a conversation that the owner sees until the transaction ends. Raises NotFound."""
     find_conversation(owner, conversation_id)
-    conversation = lock_conversation(owner, conversation_id)
-    if conversation is None:
-        raise NotFound("no such conversation")
-    return conversation
+    return require_found(lock_conversation(owner, conversation_id), "conversation")
 
 
 def lock_conversation(owner: Owner, conversation_id: str) -> Conversation | None:
@@ -213,8 +233,7 @@ def lock_lineages(owner: Owner) -> None:
 
     Take it before the lock of any conversation's row: an erasure holds it while it waits for other rows.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"lineages:{owner.account_id}"])
+    execute_statement("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"lineages:{owner.account_id}"])
 
 
 def check_lineage(owner: Owner, conversation: Conversation, continues: str) -> None:
@@ -234,9 +253,7 @@ def would_continue_itself(owner: Owner, conversation_id: str, continues: str) ->
 
 def read_continuations(owner: Owner, conversation_id: str) -> dict[str, str]:
     """Return the conversation and those it resumes, nearest first, with the id that each continues, stored or not."""
-    with connection.cursor() as cursor:
-        cursor.execute(CONTINUATIONS, [owner.account_id, conversation_id, owner.account_id])
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(CONTINUATIONS, [owner.account_id, conversation_id, owner.account_id]))
 
 
 def plan_summary(conversation: Conversation, *, now: datetime) -> None:
@@ -335,3 +352,49 @@ def delete_live_side(conversation: Conversation) -> None:
     SessionMemory(session_ref(conversation)).clear_session()
     WorkingMemory(Owner(account_id=conversation.account_id)).clear(conversation.conversation_id)
     ledger.end_ledger(ref, agent_id=conversation.agent_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineageStep:
+    """A conversation of a lineage with its distance in steps, below zero for earlier ones."""
+
+    conversation: Conversation
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationLineage:
+    """The conversations that one resumes (`earlier`) and those that resume it (`later`), each nearest first.
+
+    Conversations at the same distance are sorted by their start. `truncated`: there are more than MAX_LINEAGE in
+    one direction.
+    """
+
+    conversation: Conversation
+    earlier: Sequence[LineageStep]
+    later: Sequence[LineageStep]
+    truncated: bool
+
+
+def read_conversation_lineage(owner: Owner, conversation_id: str) -> ConversationLineage:
+    """Return the lineage without the conversations in which the owner takes no part. Steps are counted with them.
+
+    Three statements. Raises NotFound.
+    """
+    found = find_conversation(owner, conversation_id)
+    values = {"account_id": owner.account_id, "start": conversation_id, "most": MAX_LINEAGE}
+    rows: list[tuple[str, int]] = fetch_rows(LINEAGE_BOTH_WAYS, values)
+    steps: dict[str, int] = {}
+    # nearest first; in a cycle, which should not be possible, each conversation counts once
+    for other_id, step in sorted(rows, key=lambda row: abs(row[1])):
+        steps.setdefault(other_id, step)
+    steps.pop(conversation_id, None)
+    others = Conversation.objects.visible_to(owner).filter(conversation_id__in=steps).defer("saved_session")
+    lineage = [LineageStep(conversation=row, step=steps[row.conversation_id]) for row in others]
+    lineage.sort(key=lambda each: (abs(each.step), each.conversation.started_at, each.conversation.id))
+    return ConversationLineage(
+        conversation=found,
+        earlier=[each for each in lineage if each.step < 0][:MAX_LINEAGE],
+        later=[each for each in lineage if each.step > 0][:MAX_LINEAGE],
+        truncated=any(sum(1 for _, step in rows if step * way > 0) > MAX_LINEAGE for way in (-1, 1)),
+    )

@@ -34,7 +34,7 @@ from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
 from memory.services.embedding.embed import may_be_about_a_text
 from memory.services.operations.usage import record_usage
-from memory.services.turns.store import visible_turns
+from memory.services.turns import visible_turns
 from memory_project.tracing import carried
 
 logger = logging.getLogger(__name__)

@@ -2,10 +2,9 @@
 
 - `deduplicate`: `deduplicate` merges, `preview_duplicates` counts what it would merge; finds the pairs.
 - `compare`: decides which pairs may be merged, and which memory of a pair stays.
-- `texts`: `differing_words` compares two texts, `normalized_text_hash` is equal for equivalent ones; `words` holds the
-  word lists.
+- `texts`: `differing_words` compares two texts, `normalized_text_hash` is equal for equivalent ones.
 - `merge`: `merge_pair` and `undo_merge`.
 - `resolve`: `find_survivors` and others follow merged memories to the ones that stand for them.
 
-To merge another kind, declare `merging` in its `KindSpec`; a new word that texts may differ in belongs in `words`.
+To merge another kind, declare `merging` in its `KindSpec`; a new word that texts may differ in belongs in `texts`.
 """

@@ -1,5 +1,6 @@
 """Comparing memories before one is merged into another: what has to be equal, and which one stays."""
 
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +10,12 @@ from uuid import UUID
 from django.db.models.functions import Lower
 
 from memory.kinds import Merging, spec_of
-from memory.models import ContextEntry, EntityName, Fact, FactReview, Learning, Link, Memory, Strategy, Temporal
+from memory.models import EntityName, FactReview, Link, Memory, Temporal
 from memory.models.memory import model_of
 from memory.services.duplicates.resolve import find_separated_pairs
 from memory.services.duplicates.texts import deduplicated_kinds, differing_words
 from memory.services.entities.resolve import holder_of_row
-from memory.services.memories.links import ABOUT, DERIVED_FROM
+from memory.services.memories.store import ABOUT, DERIVED_FROM
 from memory.tiers.base import to_json
 
 
@@ -37,6 +38,11 @@ class MergeCandidate:
 MemoryPair = tuple[UUID, UUID]
 
 
+def merging_of(kind: str) -> Merging:
+    """Return how memories of a kind are merged."""
+    return spec_of(kind).merging or Merging()
+
+
 def read_merge_candidates(account_id: UUID, ids: Collection[UUID], *, now: datetime) -> dict[UUID, MergeCandidate]:
     """Return those of the memories that may be merged, by id. Three statements, and one for each kind."""
     kinds = dict(Memory.objects.filter(account_id=account_id, id__in=ids).values_list("id", "kind"))
@@ -44,59 +50,35 @@ def read_merge_candidates(account_id: UUID, ids: Collection[UUID], *, now: datet
     for kind in sorted(set(kinds.values()) & deduplicated_kinds()):
         model: Any = model_of(kind)
         of_kind = [memory_id for memory_id, its in kinds.items() if its == kind]
-        rows += filter(is_mergeable, model.objects.filter(account_id=account_id, pk__in=of_kind).recallable(now))
-    about, derived = read_evidence_links(account_id, [row.pk for row in rows])
+        found = model.objects.filter(account_id=account_id, pk__in=of_kind, **merging_of(kind).only)
+        rows += found.recallable(now)
+    about: dict[UUID, set[UUID]] = defaultdict(set)
+    evidence = {row.pk: sum(getattr(row, name) for name in merging_of(row.kind).evidence) for row in rows}
+    links = Link.objects.filter(account_id=account_id, source_id__in=evidence, type__in=(ABOUT, DERIVED_FROM))
+    for source, type_, target in links.values_list("source_id", "type", "target_id"):
+        if type_ == ABOUT:
+            about[source].add(target)
+        else:
+            evidence[source] += 1
     # a decision on a fact in an open review must not miss the fact that it was merged into
     reviews = FactReview.objects.filter(account_id=account_id, status=FactReview.Status.OPEN)
     disputed = set(reviews.filter(old_fact_id__in=[row.pk for row in rows]).values_list("old_fact_id", flat=True))
     return {
-        row.pk: MergeCandidate(
-            row=row, about=frozenset(about.get(row.pk, ())), evidence=derived.get(row.pk, 0) + count_outcomes(row)
-        )
+        row.pk: MergeCandidate(row=row, about=frozenset(about[row.pk]), evidence=evidence[row.pk])
         for row in rows
         if row.pk not in disputed
     }
 
 
-def read_evidence_links(account_id: UUID, ids: Sequence[UUID]) -> tuple[dict[UUID, set[UUID]], dict[UUID, int]]:
-    """Return the entities that each memory is about, and how many links say what it is derived from."""
-    about: dict[UUID, set[UUID]] = {}
-    derived: dict[UUID, int] = {}
-    links = Link.objects.filter(account_id=account_id, source_id__in=ids, type__in=(ABOUT, DERIVED_FROM))
-    for source, type_, target in links.values_list("source_id", "type", "target_id"):
-        if type_ == ABOUT:
-            about.setdefault(source, set()).add(target)
-        else:
-            derived[source] = derived.get(source, 0) + 1
-    return about, derived
-
-
-def is_mergeable(row: Any) -> bool:
-    """Return True for an active fact, an entry without a key, and any other kind.
-
-    Entries under two keys are two things, whatever they say.
-    """
-    if isinstance(row, Fact):
-        return row.status == Fact.Status.ACTIVE
-    return not (isinstance(row, ContextEntry) and row.key)
-
-
-def count_outcomes(row: Any) -> int:
-    """Return how often a strategy's success, or a learning's help, was reported; 0 for other kinds."""
-    if isinstance(row, Strategy):
-        return row.success_count + row.failure_count
-    return row.helpful_count + row.unhelpful_count if isinstance(row, Learning) else 0
-
-
 def merge_key(candidate: MergeCandidate) -> Hashable:
     """Return what two memories must have in common besides their texts: holder, place, sort, trust."""
     row = candidate.row
-    shared = (row.account_id, row.kind, holder_of_row(row), row.channel, row.context_id, row.trust)
-    if isinstance(row, Fact):
-        is_open = row.temporal == Temporal.CURRENT and row.valid_to is None
-        return (*shared, row.temporal, candidate.about, None if is_open else (row.valid_from, row.valid_to))
-    merging = spec_of(row.kind).merging or Merging()
-    return (*shared, *(to_json(getattr(row, name)) for name in merging.key))
+    merging = merging_of(row.kind)
+    is_open = merging.has_beliefs and row.temporal == Temporal.CURRENT and row.valid_to is None
+    own = [getattr(row, name) for name in (("temporal",) if is_open else merging.key)]
+    shared = (row.account_id, row.kind, holder_of_row(row), row.channel, row.context_id, row.trust, candidate.about)
+    # as JSON, since 1 equals True in Python
+    return (*shared, *(value if isinstance(value, datetime) else to_json(value) for value in own))
 
 
 def filter_duplicate_pairs(candidates: Mapping[UUID, MergeCandidate], pairs: Sequence[MemoryPair]) -> set[MemoryPair]:
@@ -110,17 +92,11 @@ def filter_duplicate_pairs(candidates: Mapping[UUID, MergeCandidate], pairs: Seq
     if not words:
         return set()
     account_id = candidates[next(iter(words))[0]].row.account_id
-    names = find_entity_names(account_id, frozenset().union(*words.values()))
+    sought = frozenset().union(*words.values())
+    named = EntityName.objects.annotate(spelt=Lower("name")).filter(account_id=account_id, spelt__in=sought)
+    names = set(named.values_list("spelt", flat=True)) if sought else set()
     apart = find_separated_pairs(account_id, {each for pair in words for each in pair})
     return {pair for pair, differing in words.items() if not differing & names and frozenset(pair) not in apart}
-
-
-def find_entity_names(account_id: UUID, words: Collection[str]) -> set[str]:
-    """Return those of the lower-case words that are names of the account's entities. No query for no words."""
-    if not words:
-        return set()
-    rows = EntityName.objects.annotate(spelt=Lower("name")).filter(account_id=account_id, spelt__in=words)
-    return set(rows.values_list("spelt", flat=True))
 
 
 def rank_pair(one: MergeCandidate, other: MergeCandidate) -> tuple[MergeCandidate, MergeCandidate]:

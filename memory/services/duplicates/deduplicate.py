@@ -21,10 +21,10 @@ looked at again.
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import DatabaseError, connection
@@ -35,7 +35,7 @@ from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.duplicates.compare import MemoryPair, filter_duplicate_pairs, rank_pair, read_merge_candidates
 from memory.services.duplicates.merge import MergeResult, merge_pair
-from memory.services.duplicates.texts import deduplicated_kinds, store_missing_hashes
+from memory.services.duplicates.texts import deduplicated_kinds, normalized_text_hash
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,16 @@ WHERE (memories.account_id, memories.id) > (%(account)s, %(memory)s) AND memorie
     AND memories.kind = ANY (%(kinds)s) AND live
     AND (%(since)s::timestamptz IS NULL OR memory_vectors.created_at >= %(since)s)
 ORDER BY memories.account_id, memories.id LIMIT %(size)s"""
+
+SELECT_UNHASHED = """
+SELECT id, kind, text FROM memories
+WHERE wording IS NULL AND kind = ANY (%s) AND (%s::uuid IS NULL OR account_id = %s) LIMIT %s"""
+
+# skips rows whose text changed in the meantime
+UPDATE_HASHES = """
+UPDATE memories SET wording = hashed.wording
+FROM unnest(%s::uuid[], %s::text[], %s::bigint[]) AS hashed (id, text, wording)
+WHERE memories.id = hashed.id AND memories.text = hashed.text"""
 
 LOWEST_ID = UUID(int=0)
 HIGHEST_ID = UUID(int=2**128 - 1)
@@ -77,8 +87,7 @@ WHERE near.distance <= %(furthest)s
 ORDER BY near.distance, fresh.id, near.id"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FreshMemory:
+class FreshMemory(NamedTuple):
     """A memory with a new vector."""
 
     account_id: UUID
@@ -142,7 +151,7 @@ def read_fresh_memories(batch: DeduplicationBatch) -> list[FreshMemory]:
     }
     with connection.cursor() as cursor:
         cursor.execute(SELECT_FRESH, given)
-        return [FreshMemory(account_id=account_id, id=memory_id) for account_id, memory_id in cursor.fetchall()]
+        return list(map(FreshMemory._make, cursor.fetchall()))
 
 
 def find_similar_pairs(rows: Sequence[FreshMemory]) -> list[SimilarPair]:
@@ -164,6 +173,18 @@ def find_similar_pairs(rows: Sequence[FreshMemory]) -> list[SimilarPair]:
             for one, other, similarity, vector_at in cursor.fetchall()
         ]
     return sorted(pairs, key=lambda pair: (-pair.similarity, *pair.ids))
+
+
+def store_missing_hashes(size: int, *, account_id: UUID | None) -> int:
+    """Store the hashes of up to `size` memories that have none. Returns how many had none."""
+    with connection.cursor() as cursor:
+        cursor.execute(SELECT_UNHASHED, [sorted(deduplicated_kinds()), account_id, account_id, size])
+        rows = cursor.fetchall()
+        if rows:
+            ids, kinds, texts = zip(*rows, strict=True)
+            hashes = list(map(normalized_text_hash, kinds, texts))
+            cursor.execute(UPDATE_HASHES, [list(ids), list(texts), hashes])
+        return len(rows)
 
 
 def deduplicate(batch: DeduplicationBatch) -> DeduplicationResult:
@@ -232,7 +253,7 @@ def merge_until_stable(rows: Sequence[FreshMemory], batch: DeduplicationBatch) -
         gone = {each.loser_id for each in done}
         by_id = {row.id: row for row in waiting}
         survivors = {each.survivor_id: by_id.get(each.survivor_id) or by_id[each.loser_id] for each in reversed(done)}
-        waiting = [replace(row, id=memory_id) for memory_id, row in survivors.items() if memory_id not in gone]
+        waiting = [row._replace(id=memory_id) for memory_id, row in survivors.items() if memory_id not in gone]
     return merged, len(failed)
 
 
@@ -265,11 +286,8 @@ def merge_round(
 
 def count_merges(merged: Sequence[MergeResult]) -> dict[str, int]:
     """Return counts of merged memories by kind, and of rows that were created."""
-    figures = Counter(f"{each.kind}_merged" for each in merged)
-    for name, counts in (
-        ("links_made", [each.links for each in merged]),
-        ("fact_versions_made", [each.versions for each in merged]),
-        ("access_log_lines", [each.lines for each in merged]),
-    ):
-        figures[name] += sum(counts)
+    figures: Counter[str] = Counter()
+    for each in merged:
+        made = {"links_made": each.links, "fact_versions_made": each.versions, "access_log_lines": each.lines}
+        figures.update({f"{each.kind}_merged": 1, **made})
     return {name: count for name, count in figures.items() if count}

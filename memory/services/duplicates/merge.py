@@ -18,28 +18,17 @@ from django.db.models.functions import Greatest, Least
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound
-from memory.kinds import Merging, spec_of
-from memory.models import (
-    ContextEntry,
-    Fact,
-    FactVersion,
-    Learning,
-    LearningVote,
-    Link,
-    Memory,
-    Strategy,
-    StrategyUse,
-)
+from memory.kinds import spec_of
+from memory.models import Fact, FactVersion, Kind, LearningVote, Link, Memory, StrategyUse
 from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.manage import lock_context
-from memory.services.duplicates.compare import filter_duplicate_pairs, rank_pair, read_merge_candidates
+from memory.services.duplicates.compare import filter_duplicate_pairs, merging_of, rank_pair, read_merge_candidates
 from memory.services.facts.learn import confirm_facts
-from memory.services.facts.references import lock_for_change
-from memory.services.facts.store import revise_beliefs
-from memory.services.learnings.publish import count_votes
-from memory.services.memories.links import DUPLICATE_OF, NOT_DUPLICATE_OF, NewLink, insert_links
+from memory.services.facts.store import lock_for_change, revise_beliefs
+from memory.services.learnings import count_votes
+from memory.services.memories.store import DUPLICATE_OF, NOT_DUPLICATE_OF, NewLink, insert_links
 from memory_project.ids import uuid7
 
 OWN_TYPES = (DUPLICATE_OF, NOT_DUPLICATE_OF)
@@ -63,11 +52,6 @@ COMBINED_COLUMNS: Mapping[str, Callable[[Any, Any], Any]] = {
 """Columns of every kind of which the survivor gets the better value, and the function that finds it."""
 SALIENCE, CONFIDENCE, VALID_FROM = "salience", "confidence", "valid_from"
 TIMES = frozenset({"last_accessed", "expires_at", "last_used", VALID_FROM})
-
-
-def merging_of(row: Memory) -> Merging:
-    """Return how memories of this kind are merged."""
-    return spec_of(row.kind).merging or Merging()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +105,17 @@ def merge_rows(owner: Owner, survivor: Any, loser: Any, *, similarity: float, no
     # a loser that was restored without `undo_merge` may still have such a link
     stale = Link.objects.filter(account_id=owner.account_id, source_id=loser.pk, type=DUPLICATE_OF).delete()[0]
     copies = copy_links(survivor, loser)
-    versions = survivor.belief_number if isinstance(survivor, Fact) else 0
+    merging = merging_of(survivor.kind)
+    versions = survivor.belief_number if merging.has_beliefs else 0
+    moved = {name: getattr(loser, name) for name in ("access_count", *merging.sums)}
+    move_counts(loser, survivor, moved)
     properties = {
         "similarity": round(similarity, 6),
         "merged_at": now.isoformat(),
         "links": [str(link.id) for link in copies],
-        **move_usage(survivor, loser),
+        "moved": moved,
+        "uses": [str(use) for use in move_uses(loser, survivor)],
+        "votes": [str(vote) for vote in move_votes(loser, survivor)],
         "raised": raise_columns(owner, survivor, loser, now=now),
     }
     merged = NewLink(
@@ -141,15 +130,15 @@ def merge_rows(owner: Owner, survivor: Any, loser: Any, *, similarity: float, no
         loser_id=loser.pk,
         kind=survivor.kind,
         links=len(copies) + 1 - stale,
-        versions=survivor.belief_number - versions if isinstance(survivor, Fact) else 0,
-        lines=int(isinstance(loser, ContextEntry)),
+        versions=survivor.belief_number - versions if merging.has_beliefs else 0,
+        lines=int(merging.has_access_log),
     )
 
 
 def record_merge(owner: Owner, operation: str, survivor: Any, loser: Any, *, action: Action, now: datetime) -> None:
     """Record a merge or its undoing in the audit log, and that of an entry in its context's access log as well."""
-    if isinstance(loser, ContextEntry):
-        log_writes(owner, [(loser.context_id, loser.pk)], action=action, now=now)  # type: ignore[list-item]  # entries have one
+    if merging_of(loser.kind).has_access_log:
+        log_writes(owner, [(loser.context_id, loser.pk)], action=action, now=now)
     memory_type = spec_of(survivor.kind).memory_type
     record_audit(owner, operation=operation, memory_type=memory_type, affected_ids=[survivor.pk, loser.pk])
 
@@ -182,17 +171,9 @@ def link_seen_from(link: Link, memory_id: UUID) -> tuple[bool, str, UUID]:
     return is_out, link.type, link.target_id if is_out else link.source_id
 
 
-def move_usage(survivor: Any, loser: Any) -> dict[str, Any]:
-    """Move counts, uses and votes from the loser to the survivor. Returns what was moved."""
-    moved = {name: getattr(loser, name) for name in ("access_count", *merging_of(loser).sums)}
-    move_counts(loser, survivor, moved)
-    uses, votes = move_uses(loser, survivor), move_votes(loser, survivor)
-    return {"moved": moved, "uses": [str(use) for use in uses], "votes": [str(vote) for vote in votes]}
-
-
 def move_counts(giver: Any, taker: Any, counts: Mapping[str, int]) -> None:
     """Move counts, limited to the range of their columns: 0 to MAX_COUNT."""
-    for names, model in ((("access_count",), Memory), (merging_of(giver).sums, model_of(giver.kind))):
+    for names, model in ((("access_count",), Memory), (merging_of(giver.kind).sums, model_of(giver.kind))):
         rows: Any = model._default_manager
         if not names:
             continue
@@ -204,7 +185,7 @@ def move_counts(giver: Any, taker: Any, counts: Mapping[str, int]) -> None:
 
 def move_uses(giver: Any, taker: Any, ids: Sequence[str] | None = None) -> list[UUID]:
     """Move the uses of a strategy: all, or those with these ids. Returns their ids."""
-    if not isinstance(giver, Strategy):
+    if giver.kind != Kind.STRATEGY:
         return []
     uses = StrategyUse.objects.filter(account_id=giver.account_id, strategy_id=giver.pk)
     found = list((uses if ids is None else uses.filter(id__in=ids)).order_by("id").values_list("id", flat=True))
@@ -217,7 +198,7 @@ def move_votes(giver: Any, taker: Any, ids: Sequence[str] | None = None) -> list
 
     A vote stays if its agent has voted on the other learning as well, or published that one.
     """
-    if not isinstance(giver, Learning):
+    if giver.kind != Kind.LEARNING:
         return []
     votes = LearningVote.objects.filter(account_id=giver.account_id)
     given = votes.filter(learning_id=giver.pk) if ids is None else votes.filter(learning_id=giver.pk, id__in=ids)
@@ -233,7 +214,7 @@ def move_votes(giver: Any, taker: Any, ids: Sequence[str] | None = None) -> list
 def raise_columns(owner: Owner, survivor: Any, loser: Any, *, now: datetime) -> dict[str, list[Any]]:
     """Give the survivor the better value of each column. Returns the former and the new value of changed columns."""
     raised: dict[str, list[Any]] = {}
-    own = dict.fromkeys(merging_of(survivor).maxima, greater_value)
+    own = dict.fromkeys(merging_of(survivor.kind).maxima, greater_value)
     for columns, model in ((COMBINED_COLUMNS, Memory), (own, model_of(survivor.kind))):
         best = {name: combine(getattr(survivor, name), getattr(loser, name)) for name, combine in columns.items()}
         better = {name: value for name, value in best.items() if value != getattr(survivor, name)}
@@ -243,18 +224,13 @@ def raise_columns(owner: Owner, survivor: Any, loser: Any, *, now: datetime) -> 
         rows: Any = model._default_manager.filter(pk=survivor.pk)
         if better:
             rows.update(**better)
-    raised |= raise_salience(survivor, loser)
-    return raised | (confirm_survivor(owner, survivor, loser, now=now) if isinstance(survivor, Fact) else {})
-
-
-def raise_salience(survivor: Any, loser: Any) -> dict[str, list[Any]]:
-    """Give the survivor the salience that was greater before fading, together with how far that one has faded."""
-    was, made = survivor.unfaded_salience, loser.unfaded_salience
-    if made <= was:
-        return {}
-    faded = {name: getattr(loser, name) for name in (SALIENCE, "base_salience", "faded_salience")}
-    Memory.objects.filter(pk=survivor.pk).update(**faded)
-    return {SALIENCE: [was, made]}
+    # the salience that was greater before fading, together with how far that one has faded
+    if loser.unfaded_salience > survivor.unfaded_salience:
+        raised[SALIENCE] = [survivor.unfaded_salience, loser.unfaded_salience]
+        faded = {name: getattr(loser, name) for name in (SALIENCE, "base_salience", "faded_salience")}
+        Memory.objects.filter(pk=survivor.pk).update(**faded)
+    has_beliefs = merging_of(survivor.kind).has_beliefs
+    return raised | (confirm_survivor(owner, survivor, loser, now=now) if has_beliefs else {})
 
 
 def confirm_survivor(owner: Owner, survivor: Fact, loser: Fact, *, now: datetime) -> dict[str, list[Any]]:
@@ -275,10 +251,6 @@ def belief_values(fact: Fact) -> dict[str, Any]:
 
 def serialize_column(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def parse_column(name: str, value: Any) -> Any:
-    return datetime.fromisoformat(value) if name in TIMES and value is not None else value
 
 
 def undo_merge(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
@@ -351,28 +323,21 @@ def restore_columns(owner: Owner, survivor: Any, link: Link, others: Sequence[Li
     """
     restored: dict[str, Any] = {}
     for name, (was, made) in link.properties.get("raised", {}).items():
-        later = next((raised for each in others if (raised := raised_from(each, name, made))), None)
+        notes = (each.properties.get("raised", {}).get(name) for each in others)
+        later = next((note for note in notes if note is not None and note[0] == made), None)
+        is_fading = name == SALIENCE or (name == CONFIDENCE and merging_of(survivor.kind).has_beliefs)
+        value = getattr(survivor, f"unfaded_{name}" if is_fading else name)
         if later is not None:
             later[0] = was
-        elif current_value(survivor, name) == made:
-            restored[name] = parse_column(name, was)
+        elif serialize_column(value) == made:
+            restored[name] = datetime.fromisoformat(was) if name in TIMES and was is not None else was
     store_restored_columns(owner, survivor, restored, now=now)
-
-
-def raised_from(link: Link, name: str, value: Any) -> list[Any] | None:
-    """Return the note that this merge raised the column from the value, or None."""
-    raised: list[Any] | None = link.properties.get("raised", {}).get(name)
-    return raised if raised is not None and raised[0] == value else None
-
-
-def current_value(row: Any, name: str) -> Any:
-    is_fading = name == SALIENCE or (name == CONFIDENCE and isinstance(row, Fact))
-    return getattr(row, f"unfaded_{name}") if is_fading else serialize_column(getattr(row, name))
 
 
 def store_restored_columns(owner: Owner, survivor: Any, restored: Mapping[str, Any], *, now: datetime) -> None:
     # a retracted fact gets no new version
-    of_belief = {CONFIDENCE, VALID_FROM} if isinstance(survivor, Fact) and survivor.retracted_at is None else set()
+    is_believed = merging_of(survivor.kind).has_beliefs and survivor.retracted_at is None
+    of_belief = {CONFIDENCE, VALID_FROM} if is_believed else set()
     if beliefs := {name: value for name, value in restored.items() if name in of_belief}:
         survivor.confidence = survivor.unfaded_confidence
         for name, value in beliefs.items():
@@ -381,7 +346,7 @@ def store_restored_columns(owner: Owner, survivor: Any, restored: Mapping[str, A
     shared = {name: value for name, value in restored.items() if name in (*COMBINED_COLUMNS, SALIENCE)}
     if shared:
         Memory.objects.filter(pk=survivor.pk).update(**shared)
-    own = {name: value for name, value in restored.items() if name in merging_of(survivor).maxima}
+    own = {name: value for name, value in restored.items() if name in merging_of(survivor.kind).maxima}
     if own:
         rows: Any = type(survivor)._default_manager.filter(pk=survivor.pk)
         rows.update(**own)

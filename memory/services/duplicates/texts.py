@@ -3,7 +3,7 @@
 Two texts are equivalent if they have the same words in the same order, apart from
 
 - fillers, which one of them may leave out, and numbers in (English) words or digits;
-- synonyms of a short list, each of which can replace the other in any sentence (`words`);
+- synonyms of a short list, each of which can replace the other in any sentence (`SYNONYMS`);
 - an English -s (a job runs, the jobs run), if the text is recognizably English and no article precedes it.
 
 Any other word makes a difference: a name in lower case, a negation by an ending, one of a pair of opposites. Never
@@ -27,9 +27,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise, zip_longest
-from uuid import UUID
-
-from django.db import connection
 
 from memory.extraction.survivors import facts_in
 from memory.kinds import kinds_where, spec_of
@@ -40,16 +37,132 @@ from memory.retrieval.selectors import (
     normalize_text,
     normalized_words,
 )
-from memory.services.duplicates.words import (
-    DETERMINERS,
-    ENGLISH,
-    FILLERS,
-    NUMBERS,
-    OWN_PLURALS,
-    SYNONYMS,
-    TIMES,
-    UNCONTRACTED,
+
+
+def parse_words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# words that equivalent texts may differ in, in lower case: a missing one keeps two equivalent texts apart, a wrong one
+# merges two different ones
+FILLERS = parse_words("a an the is are be am that which it its also just really very quite please so then")
+"""Words that may be added or left out without changing what a text says; each can replace any other."""
+
+UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+ORDINALS = ("1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th", "9th", "10th")
+ORDINAL_WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+NUMBERS = (
+    {word: str(number) for number, word in enumerate((*UNITS, *TEENS))}
+    | {word: str(10 * ten) for ten, word in enumerate(TENS, 2)}
+    | {f"{word}-{unit}": str(10 * ten + of) for ten, word in enumerate(TENS, 2) for of, unit in enumerate(UNITS[:10])}
+    | dict(zip(ORDINAL_WORDS, ORDINALS, strict=True))
 )
+"""English numbers in words, as digits: `three` and `3` are one number."""
+
+UNCONTRACTED = {
+    **dict.fromkeys(("cannot", "cant"), ("can", "not")),
+    **{f"{verb}nt": (verb, "not") for verb in ("do", "does", "did", "is", "are", "was", "were", "has", "have", "had")},
+    **{f"{verb}nt": (verb, "not") for verb in ("would", "could", "should", "must", "need")},
+    "wont": ("will", "not"),
+    "wo": ("will",),
+    "ca": ("can",),
+    "sha": ("shall",),
+}
+"""Rests of contractions, and contractions written without their apostrophe."""
+
+TIMES = {
+    ("every", "hour"): "hourly",
+    ("every", "day"): "daily",
+    ("every", "night"): "nightly",
+    ("every", "week"): "weekly",
+    ("every", "month"): "monthly",
+    ("every", "year"): "yearly",
+}
+"""Two words, and one word that says the same."""
+
+INTERCHANGEABLE = (
+    # what is done, in each form
+    "begin start",
+    "begins starts",
+    "began started",
+    "buy purchase",
+    "buys purchases",
+    "bought purchased",
+    "choose select",
+    "chooses selects",
+    "chose selected",
+    "help assist",
+    "helps assists",
+    "helped assisted",
+    "live reside",
+    "lives resides",
+    "lived resided",
+    "need require",
+    "needs requires",
+    "needed required",
+    # what there is
+    "apartment flat",
+    "bicycle bike",
+    "car automobile",
+    "cars automobiles",
+    "configuration config",
+    "documentation docs",
+    "film movie",
+    "films movies",
+    "information info",
+    "lawyer attorney",
+    "mother mom mum",
+    "father dad",
+    "phone telephone",
+    "photo photograph",
+    "photos photographs",
+    "plane airplane aeroplane",
+    "refrigerator fridge",
+    "repository repo",
+    "repositories repos",
+    "sofa couch",
+    "television tv",
+    "truck lorry",
+    # how it is
+    "beneath underneath",
+    "big large",
+    "bigger larger",
+    "biggest largest",
+    "almost nearly",
+    "annually yearly",
+    "approximately roughly",
+    "entire whole",
+    "ill sick",
+    "often frequently",
+    "ok okay",
+    "perhaps maybe",
+    "quickly rapidly",
+    # how it is spelt
+    "behaviour behavior",
+    "cancelled canceled",
+    "centre center",
+    "colour color",
+    "favourite favorite",
+    "grey gray",
+    "neighbour neighbor",
+    "organisation organization",
+)
+SYNONYMS = {word: line for line in INTERCHANGEABLE for word in line.split()}
+"""The line of synonyms of each word: they can replace each other in every sentence."""
+
+ENGLISH = parse_words("the is and with this that")
+"""Most English texts contain one of these words; no text does in a language where -s marks another person."""
+
+DETERMINERS = parse_words("a an the this that its one my your his her our their")
+"""Words that precede a noun in singular or plural: the server is not the servers."""
+
+OWN_PLURALS = parse_words(
+    "arm brain custom day good hour manner mean minute month new paper second short spirit time water week year"
+)
+"""Words that mean something else, or another amount, with an -s."""
 
 MAX_COMPARED_CHARACTERS = 1_000
 """Longer texts are compared as a whole: embedders read about so many characters."""
@@ -98,9 +211,13 @@ def differing_words(one: str, other: str) -> frozenset[str] | None:
     different = frozenset((set(first.words) ^ set(second.words)) - fillers)
     if (first.is_question, first.special_numbers) != (second.is_question, second.special_numbers):
         return None
-    if different & (first.fixed | second.fixed) or not names_agree(first, second, different):
+    if different & (first.fixed | second.fixed):
         return None
-    return different
+    if first.has_capitals and second.has_capitals:
+        names_agree = first.names <= second.capitals and second.names <= first.capitals
+    else:
+        names_agree = not different and first.acronyms <= second.capitals and second.acronyms <= first.capitals
+    return different if names_agree else None
 
 
 @lru_cache(maxsize=4_096)
@@ -174,23 +291,17 @@ def find_fixed_words(text: str, words: Sequence[str]) -> Iterator[str]:
 
 def words_match(one: ParsedText, other: ParsedText, fillers: Collection[str]) -> bool:
     """Return True if the words of both, except fillers, are equal or may replace each other, in their order."""
-    ours, theirs = (pair_without_fillers(fillers, each.words) for each in (one, other))
+    # the words that are no fillers, each after the word that precedes it in the text
+    ours, theirs = (
+        [(before, word) for before, word in pairwise(("", *each.words)) if word not in fillers] for each in (one, other)
+    )
     knows_endings = one.is_english and other.is_english
     return len(ours) == len(theirs) and all(
         here == there
-        or are_synonyms(here, there)
+        or (here in SYNONYMS and SYNONYMS[here] == SYNONYMS.get(there))
         or (knows_endings and DETERMINERS.isdisjoint((before, before_there)) and differ_by_s_ending(here, there))
         for (before, here), (before_there, there) in zip(ours, theirs, strict=True)
     )
-
-
-def pair_without_fillers(fillers: Collection[str], words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the words that are no fillers, each after the word that precedes it in the text."""
-    return [(before, word) for before, word in pairwise(("", *words)) if word not in fillers]
-
-
-def are_synonyms(one: str, other: str) -> bool:
-    return one in SYNONYMS and SYNONYMS[one] == SYNONYMS.get(other)
 
 
 def differ_by_s_ending(one: str, other: str) -> bool:
@@ -211,24 +322,8 @@ def add_s_ending(word: str) -> str:
     return f"{word}s"
 
 
-def names_agree(one: ParsedText, other: ParsedText, different: Collection[str]) -> bool:
-    if not (one.has_capitals and other.has_capitals):
-        return not different and one.acronyms <= other.capitals and other.acronyms <= one.capitals
-    return one.names <= other.capitals and other.names <= one.capitals
-
-
 S_ENDING_LETTERS = "esiy"
 """Letters that an English -s adds or replaces."""
-
-SELECT_UNHASHED = """
-SELECT id, kind, text FROM memories
-WHERE wording IS NULL AND kind = ANY (%s) AND (%s::uuid IS NULL OR account_id = %s) LIMIT %s"""
-
-# skips rows whose text changed in the meantime
-UPDATE_HASHES = """
-UPDATE memories SET wording = hashed.wording
-FROM unnest(%s::uuid[], %s::text[], %s::bigint[]) AS hashed (id, text, wording)
-WHERE memories.id = hashed.id AND memories.text = hashed.text"""
 
 
 def deduplicated_kinds() -> frozenset[str]:
@@ -269,15 +364,3 @@ def build_synonym_roots() -> Mapping[str, str]:
 
 
 SYNONYM_ROOTS = build_synonym_roots()
-
-
-def store_missing_hashes(size: int, *, account_id: UUID | None) -> int:
-    """Store the hashes of up to `size` memories that have none. Returns how many had none."""
-    with connection.cursor() as cursor:
-        cursor.execute(SELECT_UNHASHED, [sorted(deduplicated_kinds()), account_id, account_id, size])
-        rows = cursor.fetchall()
-        if rows:
-            ids, kinds, texts = zip(*rows, strict=True)
-            hashes = list(map(normalized_text_hash, kinds, texts))
-            cursor.execute(UPDATE_HASHES, [list(ids), list(texts), hashes])
-        return len(rows)

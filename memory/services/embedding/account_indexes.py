@@ -14,7 +14,7 @@ from psycopg import sql
 
 from memory import conf
 from memory.providers.embeddings import is_nested
-from memory.retrieval.retrievers.vector import INDEX_PREFIX, index_expression, index_name, indexed_width
+from memory.retrieval.retrievers.vector import INDEX_PREFIX, index_name
 from memory.services.embedding.vector_index import (
     BuiltIndex,
     Hnsw,
@@ -57,20 +57,16 @@ class AccountVectors(IndexedVectors):
     account_id: UUID
 
     @property
+    def is_nested(self) -> bool:
+        return is_nested(self.model)
+
+    @property
     def name_prefix(self) -> str:
         """The whole name of the index, by which searches look it up."""
-        return index_name(self.account_id, model=self.model, width=self.width, is_nested=is_nested(self.model))
+        return index_name(self.account_id, model=self.model, width=self.width, is_nested=self.is_nested)
 
     def name_for(self, _method: IndexMethod) -> str:
         return self.name_prefix
-
-    @property
-    def expression(self) -> str:
-        return index_expression(self.width, is_nested=is_nested(self.model))
-
-    @property
-    def indexed_width(self) -> int:
-        return indexed_width(self.width, is_nested=is_nested(self.model))
 
     def condition(self) -> sql.Composed:
         return sql.SQL("account_id = {} AND model = {} AND width = {} AND live").format(

@@ -19,7 +19,7 @@ from memory import conf
 from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderTooSlow
 from memory.models.binary import Embedding
 from memory.models.vectors import MAX_WIDTH
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.embeddings import EmbeddingProvider, embedding_provider
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory_project.measures import ANSWERED, EMBEDDED_TEXTS, EMBEDDING_CACHE, EMBEDDING_REQUESTS, FAILED, HIT, MISS

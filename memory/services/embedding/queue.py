@@ -9,10 +9,11 @@ the next claim starts with that size (`ClaimProgress`). Rows that failed before 
 delays the others; a text that fails alone is postponed alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate, takewhile
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -21,7 +22,7 @@ from django.db.models import F
 from memory import conf
 from memory.models import Memory
 from memory.models.writer import insert_vectors
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.tokens import estimate_tokens
 
@@ -31,18 +32,6 @@ MAX_PORTION_TOKENS = 8_192
 """Estimated tokens embedded in one call: some seconds of the local model on one core."""
 MIN_ROW_TOKENS = 128
 """A shorter text counts as this many tokens, so a portion has 64 of them at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedRow:
-    """A row under lease, as it was when claimed."""
-
-    id: UUID
-    account_id: UUID
-    text: str
-    content_hash: str
-    attempts: int
-    leased_until: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +53,11 @@ class EmbeddedBatch:
 class ClaimProgress:
     """The state of a claim while it is embedded: rows left, portion size in tokens, deadline."""
 
-    waiting: list[ClaimedRow]
+    waiting: list[Memory]
     portion_tokens: int
     deadline: Deadline
     max_portion_tokens: int = MAX_PORTION_TOKENS
-    failed: list[ClaimedRow] = field(default_factory=list)
+    failed: list[Memory] = field(default_factory=list)
     done: int = 0
     refusals: int = 0
     error: str = ""
@@ -76,11 +65,11 @@ class ClaimProgress:
     """True if the embedder is down, or refuses every request."""
 
     @classmethod
-    def start(cls, rows: Sequence[ClaimedRow], *, portion_tokens: int | None) -> "ClaimProgress":
+    def start(cls, rows: Sequence[Memory], *, portion_tokens: int | None) -> "ClaimProgress":
         """Start a claim. Without a known portion size, it gets smaller the more often all of its rows have failed."""
-        min_attempts = min(row.attempts for row in rows)
+        min_attempts = min(row.embed_attempts for row in rows)
         return cls(
-            waiting=sorted(rows, key=lambda row: (row.attempts, count_row_tokens(row))),
+            waiting=sorted(rows, key=lambda row: (row.embed_attempts, count_row_tokens(row))),
             portion_tokens=portion_tokens or max(MAX_PORTION_TOKENS >> (min_attempts - 1), MIN_ROW_TOKENS),
             deadline=Deadline.after(conf.EMBED_LEASE_SECONDS * 3 / 4),
         )
@@ -88,18 +77,18 @@ class ClaimProgress:
     def is_unfinished(self) -> bool:
         return bool(self.waiting) and not self.is_over and self.deadline.left_seconds() > 0
 
-    def next_portion(self) -> list[ClaimedRow]:
+    def next_portion(self) -> list[Memory]:
         """Return the first rows that fit the portion size, at least one."""
         sizes = accumulate(map(count_row_tokens, self.waiting))
         fitting = sum(1 for _ in takewhile(lambda size: size <= self.portion_tokens, sizes))
         return self.waiting[: max(fitting, 1)]
 
-    def timeout_seconds(self, portion: Sequence[ClaimedRow]) -> float:
+    def timeout_seconds(self, portion: Sequence[Memory]) -> float:
         """Return a quarter of the lease, so that smaller portions can follow; for a single row, all the time left."""
         left = self.deadline.left_seconds()
         return left if len(portion) == 1 else min(left, conf.EMBED_LEASE_SECONDS / 4)
 
-    def record_result(self, portion: Sequence[ClaimedRow], embedded: EmbeddedTexts) -> None:
+    def record_result(self, portion: Sequence[Memory], embedded: EmbeddedTexts) -> None:
         """Update the state after a portion."""
         left = [row for row in portion if row.text not in embedded.vectors]
         self.done += len(portion) - len(left)
@@ -119,12 +108,12 @@ class ClaimProgress:
         self.portion_tokens = max(sum(map(count_row_tokens, left)) // 2, 1)
         self.max_portion_tokens = self.portion_tokens if embedded.is_slow else self.max_portion_tokens
 
-    def untried_rows(self) -> list[ClaimedRow]:
+    def untried_rows(self) -> list[Memory]:
         """Return rows that were not reached. Empty if nothing succeeded or failed at all: the cause is unknown then."""
         return self.waiting if (self.done or self.failed) and not self.is_over else []
 
 
-def count_row_tokens(row: ClaimedRow) -> int:
+def count_row_tokens(row: Memory) -> int:
     return max(estimate_tokens(row.text), MIN_ROW_TOKENS)
 
 
@@ -164,48 +153,36 @@ def embed_pending(
     )
 
 
-def claim_due_rows(*, now: datetime, limit: int, account_id: UUID | None) -> list[ClaimedRow]:
-    """Lease due rows and count the attempt. Rows that another worker is claiming are skipped."""
+def claim_due_rows(*, now: datetime, limit: int, account_id: UUID | None) -> list[Memory]:
+    """Lease due rows and count the attempt. Rows that another worker is claiming are skipped.
+
+    The rows returned have the columns that embedding needs, as they are after the claim.
+    """
     due = Memory.objects.filter(embed_after__lte=now)
     if account_id is not None:
         due = due.filter(account_id=account_id)
+    leased_until = now + timedelta(seconds=conf.EMBED_LEASE_SECONDS)
     with transaction.atomic():
-        rows = list(
-            due.order_by("embed_after", "id")
-            .select_for_update(skip_locked=True)
-            .values_list("id", "account_id", "text", "content_hash", "embed_attempts")[:limit]
-        )
-        leased_until = now + timedelta(seconds=conf.EMBED_LEASE_SECONDS)
-        Memory.objects.filter(id__in=[row[0] for row in rows]).update(
+        in_order = due.order_by("embed_after", "id").only("account", "text", "content_hash", "embed_attempts")
+        rows = list(in_order.select_for_update(skip_locked=True)[:limit])
+        Memory.objects.filter(id__in=[row.id for row in rows]).update(
             embed_after=leased_until, embed_attempts=F("embed_attempts") + 1
         )
-    return [
-        ClaimedRow(
-            id=id_,
-            account_id=account,
-            text=text,
-            content_hash=digest,
-            attempts=attempts + 1,
-            leased_until=leased_until,
-        )
-        for id_, account, text, digest, attempts in rows
-    ]
+    for row in rows:
+        row.embed_after, row.embed_attempts = leased_until, row.embed_attempts + 1
+    return rows
 
 
-def store_vectors(rows: Sequence[ClaimedRow], embedded: EmbeddedTexts) -> int:
+def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
     """Store vectors of rows whose text has not changed, and dequeue those rows in the same transaction."""
-    by_account: dict[UUID, list[ClaimedRow]] = {}
+    by_account: dict[UUID, list[Memory]] = {}
     for row in rows:
         by_account.setdefault(row.account_id, []).append(row)
     stored = 0
     for account_id, claimed in by_account.items():
         with transaction.atomic():
-            current = dict(
-                Memory.objects.filter(account_id=account_id, id__in=[row.id for row in claimed])
-                .order_by("id")
-                .select_for_update()
-                .values_list("id", "content_hash")
-            )
+            kept = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in claimed]).order_by("id")
+            current = dict(kept.select_for_update().values_list("id", "content_hash"))
             same = [row for row in claimed if current.get(row.id) == row.content_hash]
             vectors = [(row.id, embedded.vectors[row.text]) for row in same]
             stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
@@ -215,28 +192,28 @@ def store_vectors(rows: Sequence[ClaimedRow], embedded: EmbeddedTexts) -> int:
     return stored
 
 
-def postpone_failed_rows(rows: Sequence[ClaimedRow], *, error: str, now: datetime) -> None:
+def postpone_failed_rows(rows: Sequence[Memory], *, error: str, now: datetime) -> None:
     """Make rows due later: the base delay, doubled with each attempt, up to the limit. Rows claimed by others stay."""
-    by_attempts: dict[int, list[UUID]] = {}
+    by_attempts: dict[int, list[Memory]] = {}
     for row in rows:
-        by_attempts.setdefault(row.attempts, []).append(row.id)
-    for attempts, ids in by_attempts.items():
+        by_attempts.setdefault(row.embed_attempts, []).append(row)
+    for attempts, failed in by_attempts.items():
         wait = min(conf.EMBED_BACKOFF_SECONDS * 2 ** min(attempts - 1, 20), conf.EMBED_BACKOFF_LIMIT_SECONDS)
-        leased = Memory.objects.filter(id__in=ids, embed_after=rows[0].leased_until, embed_attempts=attempts)
-        with transaction.atomic():
-            # in the order that all transactions lock memories in, to avoid deadlocks
-            locked = list(leased.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
-            Memory.objects.filter(id__in=locked).update(
-                embed_after=now + timedelta(seconds=wait), embed_error=error or "not_embeddable"
-            )
+        due = now + timedelta(seconds=wait)
+        update_leased_rows(failed, {"embed_after": due, "embed_error": error or "not_embeddable"})
 
 
-def release_untried_rows(rows: Sequence[ClaimedRow], *, now: datetime) -> None:
+def release_untried_rows(rows: Sequence[Memory], *, now: datetime) -> None:
     """Make rows due again immediately, without counting the attempt. Rows claimed by others stay."""
+    update_leased_rows(rows, {"embed_after": now, "embed_attempts": F("embed_attempts") - 1})
+
+
+def update_leased_rows(rows: Sequence[Memory], columns: Mapping[str, Any]) -> None:
+    """Update those of the rows, all of one claim, that are still leased by it."""
     if not rows:
         return
-    leased = Memory.objects.filter(id__in=[row.id for row in rows], embed_after=rows[0].leased_until)
+    leased = Memory.objects.filter(id__in=[row.id for row in rows], embed_after=rows[0].embed_after)
     with transaction.atomic():
-        # in the order that all transactions lock memories in
+        # in the order that all transactions lock memories in, to avoid deadlocks
         locked = list(leased.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
-        Memory.objects.filter(id__in=locked).update(embed_after=now, embed_attempts=F("embed_attempts") - 1)
+        Memory.objects.filter(id__in=locked).update(**columns)

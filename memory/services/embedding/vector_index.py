@@ -19,7 +19,7 @@ from django.db import DatabaseError, connection
 from psycopg import sql
 
 from memory.errors import Conflict, Unprocessable
-from memory.retrieval.retrievers.vector import index_expression
+from memory.retrieval.retrievers.vector import index_expression, indexed_width
 
 BUILD_LOCK_ID = 0x766563746F72  # "vector": builds on one table wait for each other anyway, so one lock is enough
 POLL_SECONDS = 0.2
@@ -113,13 +113,14 @@ class IndexedVectors:
         return f"vectors_nearest_{digest}_"
 
     @property
-    def expression(self) -> str:
-        """The expression that searches order by."""
-        return index_expression(self.width, is_nested=False)
+    def is_nested(self) -> bool:
+        """True if the index has only the first dimensions of each vector, those of a nested model."""
+        return False
 
     @property
-    def indexed_width(self) -> int:
-        return self.width
+    def expression(self) -> str:
+        """The expression that searches order by."""
+        return index_expression(self.width, is_nested=self.is_nested)
 
     def condition(self) -> sql.Composed:
         """Return the condition on the rows in the index."""
@@ -212,7 +213,7 @@ def replace_index(indexed: IndexedVectors, method: IndexMethod) -> BuiltIndex:
     if name in former:
         raise Conflict(f"The index {name} has been built by somebody else in the meantime.")
     dropped = drop_indexes(find_index_names(indexed, valid=False))
-    with build_settings(rows * method.row_bytes(indexed.indexed_width)):
+    with build_settings(rows * method.row_bytes(indexed_width(indexed.width, is_nested=indexed.is_nested))):
         try:
             execute_outside_transaction(create_statement(name, indexed, method))
         except DatabaseError:

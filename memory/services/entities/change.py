@@ -22,7 +22,13 @@ from memory.owner import Owner
 from memory.services.accounts.access import check_version
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.learn import MAX_ALIASES, check_salience, clean_entity_name, record_entities
-from memory.services.entities.resolve import entity_ids_by_identity, identities_of_names, lock_holder, owner_of_row
+from memory.services.entities.resolve import (
+    entity_ids_by_identity,
+    holds_memory,
+    identities_of_names,
+    lock_holder,
+    owner_of_row,
+)
 from memory.services.entities.store import (
     distinct_names,
     entity_state,
@@ -36,7 +42,7 @@ from memory.services.entities.store import (
     normalize_type,
     update_changed_entities,
 )
-from memory.services.facts.references import holds_memory
+from memory.services.memories.lifecycle import Lifecycle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +124,10 @@ def rename_entity(entity: Entity, names: Sequence[str]) -> None:
     wanted = {name_digest(holder, name): name for name in names}
     # a name may occur several times, in the channels of entities that were merged into this one
     rows = read_entity_names(entity)
-    release_names(entity, [row for row in rows if row.name_digest not in wanted])
+    freed = [row for row in rows if row.name_digest not in wanted]
+    release_identity(entity, freed)
+    if freed:
+        EntityName.objects.filter(account_id=entity.account_id, id__in=[row.id for row in freed]).delete()
     kept = {row.name_digest for row in rows}
     new = [make_name_row(holder, entity, name) for digest, name in wanted.items() if digest not in kept]
     EntityName.objects.bulk_create(new)
@@ -126,13 +135,6 @@ def rename_entity(entity: Entity, names: Sequence[str]) -> None:
 
 def read_entity_names(entity: Entity) -> list[EntityName]:
     return list(EntityName.objects.filter(account_id=entity.account_id, entity_id=entity.id))
-
-
-def release_names(entity: Entity, rows: Sequence[EntityName]) -> None:
-    """Free names that an entity no longer has."""
-    release_identity(entity, rows)
-    if rows:
-        EntityName.objects.filter(account_id=entity.account_id, id__in=[row.id for row in rows]).delete()
 
 
 def release_identity(entity: Entity, rows: Sequence[EntityName]) -> None:
@@ -218,23 +220,29 @@ def identities_under_type(entities: Collection[Entity], names: Collection[Entity
     return renewed
 
 
-def find_merged_entities(entity_ids: Collection[UUID]) -> set[UUID]:
-    """Return those of the entities that were merged into others: they come back only by a split.
+class EntityLifecycle(Lifecycle):
+    """Entities, whose names are unique and may have been taken over by a merge."""
 
-    Raises Unprocessable for an unmerged entity without names: upserts would create it again as a second one.
-    """
-    rows: Any = Entity.objects.filter(pk__in=entity_ids)
-    merged = set(rows.filter(merged_into__isnull=False).values_list("pk", flat=True))
-    if rows.filter(known_names__isnull=True).exclude(pk__in=merged).exists():
-        raise Unprocessable("one of these entities has no name left to be found by: create it again instead")
-    return merged
+    def find_along(self) -> Collection[UUID]:
+        """Return the entities that were merged into erased ones, and lock their holders against merges."""
+        if not self.operation.is_erasure:
+            return ()
+        rows: Any = Entity.objects.visible_to(self.owner, Kind.ENTITY).filter(pk__in=self.memory_ids)
+        found = {row.id: owner_of_row(row) for row in rows}
+        holders = {holder_key(each): each for each in found.values()}
+        for name in sorted(holders):
+            lock_holder(holders[name])
+        return merged_entity_ids(self.owner.account_id, found) if found else ()
 
+    def leave_out(self, rows: Sequence[Memory]) -> Collection[UUID]:
+        """Keep archived what was merged into another entity and has no name of its own: a split brings it back.
 
-def lock_entity_parts(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
-    """Return the ids of entities merged into those among these memories, and lock their holders against merges."""
-    rows: Any = Entity.objects.visible_to(owner, Kind.ENTITY).filter(pk__in=memory_ids)
-    found = {row.id: owner_of_row(row) for row in rows}
-    holders = {holder_key(each): each for each in found.values()}
-    for name in sorted(holders):
-        lock_holder(holders[name])
-    return merged_entity_ids(owner.account_id, found) if found else []
+        Raises Unprocessable for an entity without a name that was not merged: upserts would create it again.
+        """
+        if not rows or self.operation.name != "unarchive":
+            return ()
+        restored: Any = Entity.objects.filter(pk__in=[row.id for row in rows])
+        merged = set(restored.filter(merged_into__isnull=False).values_list("pk", flat=True))
+        if restored.filter(known_names__isnull=True).exclude(pk__in=merged).exists():
+            raise Unprocessable("one of these entities has no name left to be found by: create it again instead")
+        return merged

@@ -40,8 +40,7 @@ from memory.services.entities.store import (
     text_of_entity,
     update_changed_entities,
 )
-from memory.services.memories.store import ClientVector, store_memories
-from memory_project.ids import uuid7
+from memory.services.memories.store import ClientVector, MemoryDraft, store_memories
 
 MAX_ALIASES = 100
 DEFAULT_SALIENCE = 0.5
@@ -50,8 +49,8 @@ NAME_QUARANTINED = "the entity with this name is quarantined; staff can release 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntityDraft:
-    """An entity as a caller describes it. `event_time` is when it was met; `own` is the client's vector of `text`."""
+class EntityDraft(MemoryDraft):
+    """An entity as a caller describes it. `event_time` is when it was met."""
 
     name: str
     type: str
@@ -59,10 +58,6 @@ class EntityDraft:
     description: str = ""
     properties: dict[str, Any] = field(default_factory=dict)
     salience: float | None = None
-    event_time: datetime | None = None
-    source: str = "agent"
-    own: ClientVector | None = None
-    id: UUID = field(default_factory=uuid7)
 
     @property
     def text(self) -> str:
@@ -102,9 +97,8 @@ def upsert_entities(
     Embed the texts (`entity_texts_to_embed`) first, outside transactions. Raises Conflict for an alias that names
     another entity and for a name of a quarantined entity; Unprocessable for names, types and numbers out of bounds.
     """
-    checked = [normalize_entity_draft(draft) for draft in drafts]
     with transaction.atomic():
-        found = upsert_checked_drafts(owner, checked, embedded=embedded, now=now)
+        found = upsert_entities_leniently(owner, drafts, embedded=embedded, now=now)
         resolved = [each for each in found if each is not None]
         if len(resolved) < len(found):
             raise Conflict(NAME_QUARANTINED)
@@ -121,19 +115,14 @@ def upsert_entities_leniently(
     The result is None for a draft with the name of a quarantined entity. Otherwise as `upsert_entities`.
     """
     checked = [normalize_entity_draft(draft) for draft in drafts]
-    with transaction.atomic():
-        return upsert_checked_drafts(owner, checked, embedded=embedded, now=now)
-
-
-def upsert_checked_drafts(
-    owner: Owner, drafts: Sequence[EntityDraft], *, embedded: EmbeddedTexts, now: datetime
-) -> list[ResolvedEntity | None]:
-    if not drafts:
+    if not checked:
         return []
-    lock_holder(owner)
-    upserts = lock_known_entities(owner, drafts, embedded=embedded)
-    found = [upserts.upsert_draft(draft, now=now) for draft in drafts]
-    upserts.store(embedded=embedded, now=now)
+    # without a savepoint in a transaction of the caller
+    with transaction.atomic(savepoint=False):
+        lock_holder(owner)
+        upserts = lock_known_entities(owner, checked, embedded=embedded)
+        found = [upserts.upsert_draft(draft, now=now) for draft in checked]
+        upserts.store(embedded=embedded, now=now)
     return found
 
 
@@ -194,11 +183,9 @@ def lock_known_entities(owner: Owner, drafts: Sequence[EntityDraft], *, embedded
         owner, [draft for draft in drafts if not entity_id_of_name(owner, draft, claims)], embedded=embedded
     )
     locked = lock_entity_rows(owner.account_id, {*claims.values(), *nearly.values()})
-    upserts = EntityUpserts(owner=owner, claims=claims, nearly=nearly)
-    for entity in locked:
-        upserts.entities[entity.id] = entity
-        upserts.states[entity.id] = entity_state(entity)
-    return upserts
+    entities = {entity.id: entity for entity in locked}
+    states = {entity.id: entity_state(entity) for entity in locked}
+    return EntityUpserts(owner=owner, claims=claims, nearly=nearly, entities=entities, states=states)
 
 
 def entity_id_of_name(owner: Owner, draft: EntityDraft, claims: dict[str, UUID]) -> UUID | None:
@@ -228,8 +215,8 @@ class EntityUpserts:
     owner: Owner
     claims: dict[str, UUID]
     nearly: dict[UUID, UUID]
-    entities: dict[UUID, Entity] = field(default_factory=dict)
-    states: dict[UUID, EntityState] = field(default_factory=dict)
+    entities: dict[UUID, Entity]
+    states: dict[UUID, EntityState]
     own: dict[UUID, tuple[str, ClientVector]] = field(default_factory=dict)
     names: list[EntityName] = field(default_factory=list)
 
@@ -255,7 +242,6 @@ class EntityUpserts:
 
     def add_entity(self, draft: EntityDraft, *, now: datetime) -> Entity:
         entity = Entity(
-            id=draft.id,
             account_id=self.owner.account_id,
             agent_id=self.owner.agent_id,
             user_id=self.owner.user_id,
@@ -267,8 +253,7 @@ class EntityUpserts:
             description=draft.description,
             properties=draft.properties,
             salience=DEFAULT_SALIENCE if draft.salience is None else draft.salience,
-            event_time=draft.event_time or now,
-            source=draft.source,
+            **draft.shared_columns(now=now),
         )
         self.entities[entity.id] = entity
         if draft.own is not None:
@@ -291,15 +276,12 @@ class EntityUpserts:
             if claimed or len(entity.aliases) >= MAX_ALIASES:
                 refused[name] = claimed[0] if claimed else None
             else:
-                self.add_name(entity, name)
+                row = make_name_row(owner_of_row(entity), entity, name)
+                self.names.append(row)
+                self.claims[row.identity] = entity.id
+                if name != entity.name:
+                    entity.aliases = [*entity.aliases, name]
         return refused
-
-    def add_name(self, entity: Entity, name: str) -> None:
-        row = make_name_row(owner_of_row(entity), entity, name)
-        self.names.append(row)
-        self.claims[row.identity] = entity.id
-        if name != entity.name:
-            entity.aliases = [*entity.aliases, name]
 
     def store(self, *, embedded: EmbeddedTexts, now: datetime) -> None:
         new = [entity for entity in self.entities.values() if entity.id not in self.states]

@@ -66,7 +66,11 @@ def merge_entities(owner: Owner, into_id: UUID, from_id: UUID, *, now: datetime)
         survivor, part, parts, others = lock_for_merge(survivor, loser, now=now)
         loser = part.entity
         states = {entity.id: entity_state(entity) for entity in (survivor, loser)}
-        merge_names(survivor, part, parts)
+        # names stay in their channel, where look-ups then find the survivor
+        rows = read_entity_names(loser)
+        part.names = {row.id for row in rows}.difference(*(each.names for each in parts))
+        survivor.aliases = distinct_names([*survivor.aliases, *loser.names], excluded=[survivor.name])
+        move_names(loser, survivor, rows)
         thirds = move_links_to_survivor(part, survivor, parts=parts, others=others)
         merge_details(survivor, part, parts)
         assign_parts(parts, survivor)
@@ -106,14 +110,6 @@ def lock_for_merge(
     of_loser = [part for part in parts if part.entity.merged_into_id == loser.id]
     others = [part for part in parts if part.entity.merged_into_id == survivor.id]
     return rows[survivor.id], EntityPart(entity=rows[loser.id]), of_loser, others
-
-
-def merge_names(survivor: Entity, part: EntityPart, parts: Sequence[EntityPart]) -> None:
-    """Move the loser's names to the survivor. They stay in their channel, where look-ups then find the survivor."""
-    loser, rows = part.entity, read_entity_names(part.entity)
-    part.names = {row.id for row in rows}.difference(*(each.names for each in parts))
-    survivor.aliases = distinct_names([*survivor.aliases, *loser.names], excluded=[survivor.name])
-    move_names(loser, survivor, rows)
 
 
 def move_names(giver: Entity, taker: Entity, rows: Sequence[EntityName]) -> None:
@@ -180,7 +176,13 @@ def plan_split(entity: Entity, parts: Sequence[EntityPart], given: Sequence[str]
 
     Where several parts have a leaving name, each in its channel, those that leave take only their own rows of it.
     """
-    names, rows, held_by = select_names(entity, given), read_entity_names(entity), owner_of_row(entity)
+    written = {normalize_name(name): name for name in entity.names}
+    wanted = list(dict.fromkeys(normalize_name(name) for name in given))
+    if not wanted or not all(name in written for name in wanted):
+        raise Unprocessable("an entity can be split only by names that it has")
+    # as the entity writes them, in the given order
+    names = [written[name] for name in wanted]
+    rows, held_by = read_entity_names(entity), owner_of_row(entity)
     leaving = {name_digest(held_by, name) for name in names}
     revived = find_part_to_revive(parts, names, rows, leaving)
     came = name_digests_of_part(revived, rows)
@@ -215,15 +217,6 @@ def find_part_to_revive(
         if among:
             return max(among, key=lambda part: len(name_digests_of_part(part, rows).intersection(leaving)))
     return None
-
-
-def select_names(entity: Entity, names: Sequence[str]) -> list[str]:
-    """Return the given names as the entity writes them, in the given order. Raises Unprocessable."""
-    written = {normalize_name(name): name for name in entity.names}
-    wanted = list(dict.fromkeys(normalize_name(name) for name in names))
-    if not wanted or not all(name in written for name in wanted):
-        raise Unprocessable("an entity can be split only by names that it has")
-    return [written[name] for name in wanted]
 
 
 def name_digests_of_part(part: EntityPart | None, rows: Sequence[EntityName]) -> set[str]:

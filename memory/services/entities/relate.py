@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 
 from memory import conf
 from memory.audit import record_audit
-from memory.errors import Forbidden, NotFound, TooLarge, Unprocessable
+from memory.errors import Forbidden, NotFound, TooLarge, Unprocessable, require_found
 from memory.identity import holder_key
 from memory.models import Entity, Kind, Link
 from memory.models.binary import binary_cursor, fetch_dicts
@@ -25,9 +25,8 @@ from memory.models.links import STRUCTURAL_TYPES
 from memory.owner import Owner
 from memory.retrieval.graph import Graph, WalkBounds, walk_graph
 from memory.services.audit import count_other_channels, record_read
-from memory.services.entities.resolve import owner_of_row
+from memory.services.entities.resolve import holds_memory, owner_of_row
 from memory.services.entities.store import is_live_entity, lock_entities, visible_entities
-from memory.services.facts.references import holds_memory
 from memory_project.ids import uuid7
 
 RELATIONSHIP_TYPE_PATTERN = r"^[A-Z][A-Z0-9_]{0,49}\Z"
@@ -168,10 +167,7 @@ def relationships_between(owner: Owner, entities: "QuerySet[Entity]") -> QuerySe
 def find_relationship(owner: Owner, relationship_id: UUID, *, now: datetime) -> Link:
     """Return a relationship of any channel. Raises NotFound."""
     entities: Any = Entity.objects.visible_to(owner, Kind.ENTITY).live(now)
-    found = relationships_between(owner, entities).filter(id=relationship_id).first()
-    if found is None:
-        raise NotFound("no such relationship")
-    return found
+    return require_found(relationships_between(owner, entities).filter(id=relationship_id).first(), "relationship")
 
 
 def delete_relationship(owner: Owner, relationship_id: UUID, *, now: datetime) -> None:

@@ -26,11 +26,7 @@ from memory.models.binary import binary_cursor
 from memory.services.entities.store import lock_entity_rows_exclusively, merged_entity_ids
 
 METADATA_KEY = "given"
-
-
 SIDES = ("source", "target")
-
-
 LINK_BATCH_SIZE = 500
 
 LinkKey = tuple[UUID, str, UUID]
@@ -119,18 +115,13 @@ def move_links_to_survivor(
         *moved, dropped = cursor.fetchone()
     for side, ids in zip(SIDES, moved, strict=True):
         loser.links[side] = {UUID(link_id) for link_id in ids}.difference(*(part.links[side] for part in parts))
-    hide_links_between(loser.entity, survivor, parts=[*parts, *others])
+    if hidden := [*parts, *others]:
+        # the links between the two go back to their origins
+        between = Q(source_id=loser.id, target_id=survivor.id) | Q(source_id=survivor.id, target_id=loser.id)
+        links = list(Link.objects.filter(between, account_id=survivor.account_id))
+        restore_origins(links, hidden)
+        Link.objects.bulk_update(links, ["source", "target"], batch_size=LINK_BATCH_SIZE)
     return note_dropped_links([deserialize_link(survivor.account_id, link) for link in dropped], parts=[loser, *parts])
-
-
-def hide_links_between(one: Entity, other: Entity, *, parts: Sequence[EntityPart]) -> None:
-    """Put the links between two entities back to their origins."""
-    if not parts:
-        return
-    between = Q(source_id=one.id, target_id=other.id) | Q(source_id=other.id, target_id=one.id)
-    links = list(Link.objects.filter(between, account_id=one.account_id))
-    restore_origins(links, parts)
-    Link.objects.bulk_update(links, ["source", "target"], batch_size=LINK_BATCH_SIZE)
 
 
 def note_dropped_links(dropped: Sequence[Link], *, parts: Sequence[EntityPart]) -> list[EntityPart]:
@@ -242,7 +233,9 @@ def store_links_of_wholes(
     by_id = {part.id: part for part in parts}
     stored = {link.id for link in present}
     keys = {link.id: key_between_wholes(link, by_id) for link in (*present, *dropped)}
-    taken = find_taken_keys(account_id, keys.values(), excluded=stored)
+    sources, targets = {source for source, _, _ in keys.values()}, {target for _, _, target in keys.values()}
+    others = Link.objects.filter(account_id=account_id, source__in=sources, target__in=targets)
+    taken = set(others.exclude(id__in=stored).values_list("source_id", "type", "target_id"))
     kept: list[Link] = []
     gone: list[Link] = []
     # first links without a part to note them on, then those that are stored
@@ -268,13 +261,6 @@ def key_between_wholes(link: Link, parts: Mapping[UUID, EntityPart]) -> LinkKey:
         (parts[end].entity.merged_into_id or end) if end in parts else end for end in (link.source_id, link.target_id)
     )
     return source, link.type, target
-
-
-def find_taken_keys(account_id: UUID, keys: Collection[LinkKey], *, excluded: Collection[UUID]) -> set[LinkKey]:
-    """Return the keys with these sources and targets that links other than the `excluded` ones have."""
-    sources, targets = {source for source, _, _ in keys}, {target for _, _, target in keys}
-    links = Link.objects.filter(account_id=account_id, source__in=sources, target__in=targets).exclude(id__in=excluded)
-    return set(links.values_list("source_id", "type", "target_id"))
 
 
 def move_link(link: Link, key: LinkKey, parts: Mapping[UUID, EntityPart]) -> None:

@@ -89,6 +89,13 @@ def filter_by_holder(owner: Owner) -> Q:
     return Q(user_id=owner.user_id) if owner.user_id else Q(user_id="", agent_id=owner.agent_id)
 
 
+def holds_memory(owner: Owner, row: Any) -> bool:
+    """Return True if the memory is the owner's knowledge (`identity.holder_key`), or the owner acts for the account."""
+    if owner.user_id:
+        return bool(row.user_id == owner.user_id)
+    return not owner.agent_id or (row.user_id, row.agent_id) == ("", owner.agent_id)
+
+
 def holder_of_row(row: Memory | Conversation) -> str:
     """Return the holder (`identity.holder_key`) of a memory or conversation."""
     return holder_key(owner_of_row(row))
@@ -118,15 +125,6 @@ def find_misspelt_entities(owner: Owner, sought: Sequence[SoughtName], *, model:
 
     Entities are of the same type, holder and channels; of several the one nearest in meaning is returned.
     """
-    found: list[UUID | None] = [None] * len(sought)
-    for number, entity_id, name in find_similar_names(owner, sought, model=model):
-        if found[number] is None and is_misspelling(sought[number].name, name):
-            found[number] = entity_id
-    return found
-
-
-def find_similar_names(owner: Owner, sought: Sequence[SoughtName], *, model: str) -> list[tuple[int, UUID, str]]:
-    """Return number, entity and name of those near in meaning with the same first character, nearest first."""
     if not sought:
         return []
     columns: list[list[Any]] = [
@@ -137,9 +135,14 @@ def find_similar_names(owner: Owner, sought: Sequence[SoughtName], *, model: str
     ]
     scope = (owner.account_id, owner.user_id, owner.agent_id, list(owner.channels))
     near = (model, len(sought[0].vector), 1 - FUZZY_SIMILARITY)
+    found: list[UUID | None] = [None] * len(sought)
     with binary_cursor() as cursor:
         cursor.execute(SELECT_SIMILAR_NAMES, [*columns, MAX_LENGTH_DIFFERENCE, *scope, *near])
-        return list(cursor.fetchall())
+        # nearest first
+        for number, entity_id, name in cursor.fetchall():
+            if found[number] is None and is_misspelling(sought[number].name, name):
+                found[number] = entity_id
+    return found
 
 
 def is_misspelling(name: str, other: str) -> bool:

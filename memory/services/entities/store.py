@@ -3,21 +3,20 @@
 import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from memory.errors import NotFound, Unprocessable
+from memory.errors import Unprocessable, require_found
 from memory.identity import entity_identity, name_digest, normalize_name
 from memory.models import Entity, EntityName, Kind, Link, Memory
 from memory.models.binary import binary_cursor
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS, MAX_ENTITY_TYPE_CHARACTERS
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.facts.references import holds_memory
-from memory.services.memories.links import MENTIONS
-from memory.services.memories.store import TextUpdate, update_texts
+from memory.services.entities.resolve import holds_memory
+from memory.services.memories.store import MENTIONS, TextUpdate, update_texts
 
 UPDATE_ENTITIES = """
 WITH new AS MATERIALIZED (
@@ -81,8 +80,6 @@ def lock_entity_rows(account_id: UUID, entity_ids: Collection[UUID]) -> list[Ent
 
     References to them may still be added: those take `lock_entities`.
     """
-    if not entity_ids:
-        return []
     rows: Any = Entity.objects.filter(account_id=account_id, kind=Kind.ENTITY, id__in=entity_ids).order_by("id")
     # the memory before the row of its kind, as all code locks them
     return list(rows.select_for_update(no_key=True, of=("memory_ptr", "self")))
@@ -95,7 +92,10 @@ def lock_entity_rows_exclusively(account_id: UUID, entity_ids: Collection[UUID])
 
 
 def entity_state(entity: Entity) -> EntityState:
-    """Return the entity's changeable columns, lists and objects as JSON, since 1 equals True in Python."""
+    """Return the entity's changeable columns in the order of UPDATE_ENTITIES.
+
+    Lists and objects are JSON, since 1 equals True in Python.
+    """
     return (
         *(entity.salience, entity.archived, entity.expires_at, entity.event_time, entity.identity, entity.name),
         *(json.dumps(entity.aliases), entity.description, json.dumps(entity.properties), entity.merged_into_id),
@@ -119,19 +119,11 @@ def update_changed_entities(
         entity.version += entity not in with_new_text
         entity.updated_at = now
     if changed:
-        update_entity_rows(owner, changed, now=now)
+        columns: list[Any] = [[entity.id for entity in changed], [entity.version for entity in changed]]
+        columns += map(list, zip(*map(entity_state, changed), strict=True))
+        with binary_cursor() as cursor:
+            cursor.execute(UPDATE_ENTITIES, [*columns, now, owner.account_id])
     return changed
-
-
-def update_entity_rows(owner: Owner, entities: Sequence[Entity], *, now: datetime) -> None:
-    names = ("id", "version", "salience", "archived", "expires_at", "event_time", "identity", "name")
-    columns: list[list[Any]] = [[getattr(entity, name) for entity in entities] for name in names]
-    columns.append([json.dumps(entity.aliases) for entity in entities])
-    columns.append([entity.description for entity in entities])
-    columns.append([json.dumps(entity.properties) for entity in entities])
-    columns.append([entity.merged_into_id for entity in entities])
-    with binary_cursor() as cursor:
-        cursor.execute(UPDATE_ENTITIES, [*columns, now, owner.account_id])
 
 
 def merged_entity_ids(account_id: UUID, entity_ids: Collection[UUID]) -> list[UUID]:
@@ -143,16 +135,13 @@ def merged_entity_ids(account_id: UUID, entity_ids: Collection[UUID]) -> list[UU
 def visible_entities(owner: Owner, *, now: datetime) -> QuerySet[Entity]:
     """Return the entities that the owner knows in the active channel and `_global`, except those merged into others."""
     rows: Any = Entity.objects.visible_to(owner, Kind.ENTITY).in_channels(owner).live(now)
-    found: QuerySet[Entity] = rows
-    return found
+    return cast("QuerySet[Entity]", rows)
 
 
 def find_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> Entity:
     """Return an entity of any channel. Raises NotFound."""
     rows: Any = Entity.objects.visible_to(owner, Kind.ENTITY).live(now)
-    entity: Entity | None = rows.filter(id=entity_id).first()
-    if entity is None:
-        raise NotFound("no such entity")
+    entity: Entity = require_found(rows.filter(id=entity_id).first(), "entity")
     return entity
 
 
@@ -203,9 +192,7 @@ def find_live_or_merged_entity(owner: Owner, entity_id: UUID, *, now: datetime) 
     """Return an entity of any channel, or one that was merged into another. Raises NotFound."""
     merged = Q(merged_into__isnull=False, quarantined=False)
     rows: Any = Entity.objects.visible_to(owner, Kind.ENTITY).filter(id=entity_id)
-    entity: Entity | None = (rows.live(now) | rows.filter(merged)).first()
-    if entity is None:
-        raise NotFound("no such entity")
+    entity: Entity = require_found((rows.live(now) | rows.filter(merged)).first(), "entity")
     return entity
 
 

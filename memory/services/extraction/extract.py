@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID
@@ -26,8 +27,8 @@ from django.db.models import Exists, OuterRef, Q
 
 from memory import conf
 from memory.audit import record_audit
-from memory.extraction.extractors import knowledge_extractor
 from memory.extraction.knowledge import Chunk, ChunkTurn, Extraction, Extractor, KnownFact
+from memory.extraction.model_extractor import knowledge_extractor
 from memory.extraction.orders import gives_orders
 from memory.identity import name_digest
 from memory.models import Conversation, EntityName, Fact, Link, Turn
@@ -56,12 +57,12 @@ from memory.services.conversations.queue import (
     turns_between,
     unpark,
 )
-from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.embedding.embed import embed_texts
 from memory.services.extraction.outcomes import ExtractionInput, ItemCounts, count_unstored
 from memory.services.extraction.store import extraction_texts, store_extraction
 from memory.services.facts.review import NAMELESS_USER
 from memory.services.facts.store import visible_facts
-from memory.services.memories.links import ABOUT
+from memory.services.memories.store import ABOUT
 from memory.tokens import BYTES_PER_TOKEN
 from memory_project.tracing import traced
 
@@ -121,7 +122,7 @@ def extract_due(
     worker: ClaimWorker[ExtractionWork, list[Extraction]] = ClaimWorker(
         read=read_extraction_work,
         compute=lambda work: extract_from_work(work, extractor),
-        store=lambda work, extracting: store_extraction_result(work, extracting, now=now),
+        store=partial(store_extraction_result, now=now),
         now=now,
         renew=renew,
     )
@@ -212,9 +213,10 @@ def find_known_facts(owner: Owner, turns: Sequence[Turn], *, now: datetime) -> d
     if not turns:
         return {}
     rows: Any = visible_facts(owner, now=now).filter(user_id=owner.user_id, status=Fact.Status.ACTIVE)
-    about = Link.objects.filter(
-        account_id=owner.account_id, type=ABOUT, target_id__in=find_named_entities(owner, turns)
-    )
+    digests = [name_digest(owner, name) for name in sorted(candidate_names(turns))[:MAX_CANDIDATE_NAMES]]
+    names = EntityName.objects.filter(account_id=owner.account_id, name_digest__in=digests)
+    named = list(names.values_list("entity_id", flat=True).distinct())
+    about = Link.objects.filter(account_id=owner.account_id, type=ABOUT, target_id__in=named)
     newest = ("-recorded_at", "-id")
     found = list(rows.filter(id__in=about.values("source_id")).order_by(*newest)[:MAX_KNOWN_FACTS])
     if owner.user_id and len(found) < MAX_KNOWN_FACTS:
@@ -227,13 +229,6 @@ def find_known_facts(owner: Owner, turns: Sequence[Turn], *, now: datetime) -> d
     sizes = accumulate(fact.token_count + TURN_OVERHEAD_TOKENS for fact in harmless)
     fitting = sum(1 for _ in takewhile(lambda size: size <= conf.EXTRACTION_INPUT_TOKENS // 4, sizes))
     return {fact.id: KnownFact(number=number, claim=fact.text) for number, fact in enumerate(harmless[:fitting], 1)}
-
-
-def find_named_entities(owner: Owner, turns: Sequence[Turn]) -> list[UUID]:
-    """Return the holder's entities that are named in the turns or that speak in them."""
-    digests = [name_digest(owner, name) for name in sorted(candidate_names(turns))[:MAX_CANDIDATE_NAMES]]
-    names = EntityName.objects.filter(account_id=owner.account_id, name_digest__in=digests)
-    return list(names.values_list("entity_id", flat=True).distinct())
 
 
 def candidate_names(turns: Sequence[Turn]) -> Collection[str]:
@@ -261,46 +256,39 @@ def extract_from_work(work: ExtractionWork, extractor: Extractor) -> list[Extrac
 def store_extraction_result(
     work: ExtractionWork, extracting: "Future[list[Extraction]]", *, now: datetime
 ) -> ClaimResult:
-    """Record what an extraction cost and store what it found."""
+    """Record what an extraction cost, and store what it found if the claim still holds and the turns are unchanged.
+
+    Changed turns are extracted again, and so are all of them if an item failed, although the others are stored.
+    """
     extractions: list[Extraction] = []
     try:
         keep_usage(work.claim.conversation.account_id, use=USE, usages=work.usages, now=now)
         extractions = extracting.result()
         embedded = embed_texts([text for extraction in extractions for text in extraction_texts(extraction)])
-        return store_extractions(work, extractions, embedded=embedded, now=now)
+        with transaction.atomic():
+            conversation = held_rows(work.claim).select_for_update(no_key=True).first()
+            if conversation is None:
+                return ClaimResult(outcome=ClaimOutcome.OUTDATED)
+            if not is_same_as_read(turns_between(work.claim, work.start, work.stop), work.turns):
+                make_due_now(work.claim, now=now)
+                return ClaimResult(outcome=ClaimOutcome.OUTDATED)
+            counts, turns = ItemCounts(), {turn.index: turn for turn in work.turns}
+            for extraction in extractions:
+                inputs = ExtractionInput(
+                    owner=work.owner, turns=turns, extraction=extraction, known=work.known, embedded=embedded, now=now
+                )
+                counts.add(store_extraction(inputs))
+            if not counts.failed:
+                counts.figures["turns"] = work.stop - work.start
+            audit_extraction(work, counts)
+            if counts.failed:
+                parked = reschedule_or_park(work.claim, error=counts.format_errors(), now=now)
+                return ClaimResult(outcome=ClaimOutcome.FAILED, figures=counts.figures + Counter(parked))
+            advance_extraction(conversation, work, now=now)
+        return ClaimResult(outcome=ClaimOutcome.STORED, figures=counts.figures)
     except Exception as err:  # noqa: BLE001 - the job's outermost loop
         result = record_failure(work.claim, err, now=now)
         return replace(result, figures=count_unstored(extractions) + Counter(result.figures))
-
-
-def store_extractions(
-    work: ExtractionWork, extractions: list[Extraction], *, embedded: EmbeddedTexts, now: datetime
-) -> ClaimResult:
-    """Store what was found if the claim still holds and the turns are unchanged; else they are extracted again.
-
-    They are also extracted again if an item failed, although the other items are stored.
-    """
-    with transaction.atomic():
-        conversation = held_rows(work.claim).select_for_update(no_key=True).first()
-        if conversation is None:
-            return ClaimResult(outcome=ClaimOutcome.OUTDATED)
-        if not is_same_as_read(turns_between(work.claim, work.start, work.stop), work.turns):
-            make_due_now(work.claim, now=now)
-            return ClaimResult(outcome=ClaimOutcome.OUTDATED)
-        counts, turns = ItemCounts(), {turn.index: turn for turn in work.turns}
-        for extraction in extractions:
-            inputs = ExtractionInput(
-                owner=work.owner, turns=turns, extraction=extraction, known=work.known, embedded=embedded, now=now
-            )
-            counts.add(store_extraction(inputs))
-        if not counts.failed:
-            counts.figures["turns"] = work.stop - work.start
-        audit_extraction(work, counts)
-        if counts.failed:
-            parked = reschedule_or_park(work.claim, error=counts.format_errors(), now=now)
-            return ClaimResult(outcome=ClaimOutcome.FAILED, figures=counts.figures + Counter(parked))
-        advance_extraction(conversation, work, now=now)
-    return ClaimResult(outcome=ClaimOutcome.STORED, figures=counts.figures)
 
 
 def advance_extraction(conversation: Conversation, work: ExtractionWork, *, now: datetime) -> None:

@@ -217,8 +217,8 @@ def store_each(
     except Exception as err:  # noqa: BLE001 - tried again item by item
         logger.info("%d extracted %s are stored one by one: %s", len(items), noun, type(err).__name__)
 
-    def store_one(item: T) -> R:
-        [found] = store([item])
-        return found
-
-    return [store_item(stored, noun, partial(store_one, item)) for item in items]
+    results: list[R | ItemOutcome] = []
+    for item in items:
+        stored_alone = store_item(stored, noun, partial(store, [item]))
+        results += [stored_alone] if isinstance(stored_alone, ItemOutcome) else stored_alone
+    return results

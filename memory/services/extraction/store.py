@@ -10,7 +10,6 @@ contradiction: the old fact was wrong and is replaced whatever the setting.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -44,10 +43,10 @@ from memory.services.extraction.outcomes import (
     store_item,
 )
 from memory.services.facts.learn import FactDraft, learn_facts
-from memory.services.facts.review import Rival, filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
+from memory.services.facts.review import filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
 from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
 from memory.services.facts.tombstones import count_tombstone_matches, find_tombstones
-from memory.services.memories.links import MENTIONS, NewLink, insert_links
+from memory.services.memories.store import MENTIONS, NewLink, insert_links
 from memory.services.profiles import find_profile, learn_preferences
 
 MAX_EVIDENCE_TURNS = 50
@@ -89,7 +88,17 @@ def store_entities(inputs: ExtractionInput, items: StoredItems) -> None:
 def upsert_extracted_entities(
     inputs: ExtractionInput, extracted: Sequence[ExtractedEntity]
 ) -> list[ResolvedEntity | None]:
-    drafts = [build_entity_draft(inputs, entity) for entity in extracted]
+    drafts = [
+        EntityDraft(
+            name=entity.name,
+            type=entity.type,
+            aliases=entity.aliases,
+            description=entity.description,
+            event_time=inputs.time_of(entity.evidence),
+            source=SOURCE,
+        )
+        for entity in extracted
+    ]
     with transaction.atomic():
         resolved = upsert_entities_leniently(inputs.owner, drafts, embedded=inputs.embedded, now=inputs.now)
         mentions = [
@@ -115,17 +124,6 @@ def note_entity(items: StoredItems, entity: ExtractedEntity, found: ResolvedEnti
     is_new = found.is_new and found.entity.id not in new
     new.add(found.entity.id)
     items.counts.count("entities", ItemOutcome.LEARNT if is_new else ItemOutcome.MERGED)
-
-
-def build_entity_draft(inputs: ExtractionInput, entity: ExtractedEntity) -> EntityDraft:
-    return EntityDraft(
-        name=entity.name,
-        type=entity.type,
-        aliases=entity.aliases,
-        description=entity.description,
-        event_time=inputs.time_of(entity.evidence),
-        source=SOURCE,
-    )
 
 
 def store_facts(inputs: ExtractionInput, items: StoredItems) -> None:
@@ -157,8 +155,14 @@ def learn_plain_facts(inputs: ExtractionInput, items: StoredItems, facts: Sequen
 
 
 def drop_rejected_facts(inputs: ExtractionInput, items: StoredItems) -> list[ExtractedFact]:
-    """Return the facts that staff have not rejected and whose entities are not withheld. Count matched tombstones."""
-    about_someone = drop_facts_of_nobody(inputs, items)
+    """Return the facts about someone that staff have not rejected and whose entities are not withheld.
+
+    Those that are left out are counted, and so are matched tombstones.
+    """
+    found = inputs.extraction.facts
+    # without a user, claims about "the user" would be taken for claims about someone else
+    about_someone = found if inputs.owner.user_id else [fact for fact in found if not is_about_user(fact.claim)]
+    items.counts.refuse("nobody", len(found) - len(about_someone))
     facts = [fact for fact in about_someone if not items.is_withheld(fact.entities)]
     items.counts.refuse("withheld", len(about_someone) - len(facts))
     tombstones = find_tombstones(inputs.owner, [(fact.claim, items.all_names(fact.entities)) for fact in facts])
@@ -167,14 +171,6 @@ def drop_rejected_facts(inputs: ExtractionInput, items: StoredItems) -> list[Ext
     items.counts.refuse("rejected", len(matched))
     items.rejected |= {fact.number for fact, tombstone in zip(facts, tombstones, strict=True) if tombstone is not None}
     return [fact for fact, tombstone in zip(facts, tombstones, strict=True) if tombstone is None]
-
-
-def drop_facts_of_nobody(inputs: ExtractionInput, items: StoredItems) -> Sequence[ExtractedFact]:
-    """Drop claims about "the user" if the extraction has none: they would be taken for claims about someone else."""
-    facts = inputs.extraction.facts
-    kept = facts if inputs.owner.user_id else [fact for fact in facts if not is_about_user(fact.claim)]
-    items.counts.refuse("nobody", len(facts) - len(kept))
-    return kept
 
 
 def build_fact_draft(inputs: ExtractionInput, items: StoredItems, fact: ExtractedFact) -> FactDraft:
@@ -195,7 +191,10 @@ def build_fact_draft(inputs: ExtractionInput, items: StoredItems, fact: Extracte
 
 
 def store_conflicting_fact(inputs: ExtractionInput, items: StoredItems, fact: ExtractedFact) -> FactResult:
-    """Store a fact that corrects or contradicts others, as far as these are still active."""
+    """Store a fact that corrects or contradicts others, as far as these are still active.
+
+    What it contradicts is handled as MEMORY_CONTRADICTIONS says.
+    """
     owner, embedded, now = inputs.owner, inputs.embedded, inputs.now
     draft = build_fact_draft(inputs, items, fact)
     if wrong := lock_active_facts(owner, referenced_fact_ids(inputs, items, fact.corrects)):
@@ -204,18 +203,11 @@ def store_conflicting_fact(inputs: ExtractionInput, items: StoredItems, fact: Ex
         return superseding_result(wrong, stored, draft, corrections=1)
     contradicted = lock_active_facts(owner, referenced_fact_ids(inputs, items, fact.contradicts))
     rivals = find_rivals(owner, draft, contradicted, embedded=embedded)
-    return resolve_contradiction(inputs, draft, rivals, said_at=inputs.time_of(fact.evidence))
-
-
-def resolve_contradiction(
-    inputs: ExtractionInput, draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime
-) -> FactResult:
-    """Store a contradicting fact as MEMORY_CONTRADICTIONS says."""
+    said_at = inputs.time_of(fact.evidence)
     against = filter_contradicted(draft, rivals, said_at=said_at)
     policy = "flag_review" if any(rival.similarity is None for rival in against) else conf.CONTRADICTIONS
     counts = {"contradictions": len(against)}
     if against and policy == "flag_review":
-        owner, embedded, now = inputs.owner, inputs.embedded, inputs.now
         reviews = [
             open_review(owner, old=rival.fact, draft=draft, similarity=rival.similarity, embedded=embedded, now=now)
             for rival in against
@@ -226,20 +218,12 @@ def resolve_contradiction(
     if against and policy == "prefer_old":
         return FactResult(outcome=ItemOutcome.REFUSED, reason="prefer_old", extra_counts=counts)
     verdict = prefer_new(draft, rivals, said_at=said_at)
-    return learn_or_supersede(inputs, verdict.draft, verdict.outdated, **counts)
-
-
-def learn_or_supersede(
-    inputs: ExtractionInput, draft: FactDraft, outdated: Sequence[Fact], **counts: int
-) -> FactResult:
-    """Learn a fact, superseding the facts that it makes outdated, if any."""
-    owner, embedded, now = inputs.owner, inputs.embedded, inputs.now
-    if not outdated:
-        learnt = learn_facts(owner, [draft], embedded=embedded, now=now)[0]
+    if not verdict.outdated:
+        learnt = learn_facts(owner, [verdict.draft], embedded=embedded, now=now)[0]
         return FactResult.of(learnt.fact, is_new=learnt.is_new, **counts)
-    also = [each.id for each in outdated[1:]]
-    stored = supersede_fact(owner, outdated[0].id, draft, also=also, embedded=embedded, now=now)
-    return superseding_result(outdated, stored, draft, successions=1, **counts)
+    first, *also = (fact.id for fact in verdict.outdated)
+    stored = supersede_fact(owner, first, verdict.draft, also=also, embedded=embedded, now=now)
+    return superseding_result(verdict.outdated, stored, verdict.draft, successions=1, **counts)
 
 
 def superseding_result(olds: Sequence[Fact], stored: Fact, draft: FactDraft, **counts: int) -> FactResult:
@@ -287,7 +271,16 @@ def store_relationship_drafts(
 ) -> list[StoredRelationship | None]:
     """Store relationships; the result is None for one without two ends."""
     drafts = [build_relationship_draft(inputs, items, each) for each in relationships]
-    kept = merge_former_evidence(inputs.owner, [draft for draft in drafts if draft is not None])
+    kept = [draft for draft in drafts if draft is not None]
+    if kept:
+        former = Link.objects.filter(
+            account_id=inputs.owner.account_id,
+            type__in={draft.type for draft in kept},
+            source_id__in=[draft.source_id for draft in kept],
+            target_id__in=[draft.target_id for draft in kept],
+        )
+        known = {(link.source_id, link.type, link.target_id): link for link in former}
+        kept = [merge_evidence(draft, known[draft.key]) if draft.key in known else draft for draft in kept]
     related = iter(create_relationships(inputs.owner, kept, now=inputs.now))
     return [None if draft is None else next(related) for draft in drafts]
 
@@ -309,22 +302,8 @@ def build_relationship_draft(
     )
 
 
-def merge_former_evidence(owner: Owner, drafts: Sequence[RelationshipDraft]) -> list[RelationshipDraft]:
-    """Add the turns that are already evidence of stored relationships, and their certainty and weight if greater."""
-    if not drafts:
-        return []
-    ends = {
-        "source_id__in": [draft.source_id for draft in drafts],
-        "target_id__in": [each.target_id for each in drafts],
-    }
-    links = Link.objects.filter(account_id=owner.account_id, type__in={draft.type for draft in drafts}, **ends)
-    known = {(link.source_id, link.type, link.target_id): link for link in links}
-    return [merge_evidence(draft, known.get(draft.key)) for draft in drafts]
-
-
-def merge_evidence(draft: RelationshipDraft, link: Link | None) -> RelationshipDraft:
-    if link is None:
-        return draft
+def merge_evidence(draft: RelationshipDraft, link: Link) -> RelationshipDraft:
+    """Add the turns that are already evidence of the stored relationship, and its certainty and weight if greater."""
     before = link.properties.get("turns")
     turns = [*(before if isinstance(before, list) else []), *draft.properties["turns"]]
     properties = draft.properties | {"turns": list(dict.fromkeys(map(str, turns)))[-MAX_EVIDENCE_TURNS:]}

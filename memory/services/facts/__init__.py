@@ -2,12 +2,12 @@
 
 - `learn`: `learn_fact`, `learn_facts` store claims, or confirm those that are known already.
 - `store`: `visible_facts`, `list_facts`, `find_fact` and `read_fact_history` read; `revise_beliefs` and `end_beliefs`
-  write versions.
+  write versions; `lock_for_reference` and `lock_for_change` lock what facts refer to.
 - `supersede`: `supersede_fact`, `replace_wrong_fact`, `correct_fact`, `retract_fact`, `reject_fact`.
 - `review`: `find_rivals`, `prefer_new`, `open_review`, `decide_review` handle facts that contradict each other.
 - `globalize`: `globalize_fact`, `globalize_facts` copy facts of a project's channel to `_global`.
-- `tombstones`: `find_tombstones`, `add_tombstone`, `lift_tombstone` keep rejected claims from being learned again.
-- `references`: locks and checks of what facts refer to.
+- `tombstones`: `find_equal_claims` finds what is rejected with a fact; `find_tombstones`, `add_tombstone` and
+  `lift_tombstone` keep rejected claims from being learned again.
 
 A new way to change a fact belongs in `supersede`: lock with `lock_facts`, then write through `store`, which keeps the
 versions.

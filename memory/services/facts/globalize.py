@@ -15,7 +15,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Case, Count, Exists, F, OuterRef, QuerySet, Subquery, When
+from django.db.models import Case, Count, Exists, OuterRef, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce
 
 from memory import conf
@@ -27,10 +27,9 @@ from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.resolve import owner_of_row
 from memory.services.facts.learn import FactDraft, LearnedFact, identity_of_fact, is_hidden_fact, store_fact_drafts
-from memory.services.facts.references import links_from_facts, lock_for_reference
-from memory.services.facts.store import next_belief_at
+from memory.services.facts.store import links_from_facts, lock_for_reference, next_belief_at
 from memory.services.facts.supersede import live_entities_of_facts, lock_fact, lock_facts, refuse_inactive
-from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, NewLink, insert_links
+from memory.services.memories.store import ABOUT, DERIVED_FROM, PROMOTED_FROM, NewLink, insert_links
 
 logger = logging.getLogger(__name__)
 
@@ -44,20 +43,6 @@ class GlobalizeThresholds:
     promote_confidence: float = conf.PROMOTE_CONFIDENCE
     promote_access_count: int = conf.PROMOTE_ACCESS_COUNT
     promote_conversations: int = conf.PROMOTE_CONVERSATIONS
-
-    @property
-    def snapshot(self) -> Mapping[str, Any]:
-        """Return the values as the audit log keeps them."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalCopyState:
-    """Numbers of beliefs and outgoing links of a fact's copy in `_global`; `beliefs` is 0 where there is none."""
-
-    beliefs: int = 0
-    links: int = 0
-    is_hidden: bool = False
 
 
 def filter_prominent(*, now: datetime, thresholds: GlobalizeThresholds) -> QuerySet[Fact]:
@@ -134,16 +119,18 @@ def globalize_if_prominent(
     [fact] = lock_facts(owner, [found.pk], alone=set(known), shared=linked, now=now)
     if not filter_prominent(now=now, thresholds=thresholds).filter(pk=fact.pk).exists():
         return Counter()
-    before = read_copy_state(owner, fact, now=now)
+    copies: Any = find_global_copy(owner, fact).annotate(links=Count("links_out"))
+    before = copies.first()
     reason = f"prominent in {fact.channel}"
-    globalize_fact(owner, fact.pk, reason=reason, thresholds=thresholds.snapshot, embedded=embedded, now=now)
-    after = read_copy_state(owner, fact, now=now)
+    globalize_fact(owner, fact.pk, reason=reason, thresholds=asdict(thresholds), embedded=embedded, now=now)
+    after = copies.all().get()
+    if before is None:
+        return Counter(facts_promoted=1, links_made=after.links, versions_made=after.belief_number)
     return Counter(
-        facts_promoted=int(not before.beliefs),
-        facts_known=int(before.beliefs > 0),
-        facts_revived=int(before.is_hidden),
+        facts_known=1,
+        facts_revived=int(is_hidden_fact(before, now=now)),
         links_made=after.links - before.links,
-        versions_made=after.beliefs - before.beliefs,
+        versions_made=after.belief_number - before.belief_number,
     )
 
 
@@ -152,14 +139,6 @@ def find_global_copy(owner: Owner, fact: Fact) -> QuerySet[Fact]:
     identity = identity_of_fact(replace(owner, channel=GLOBAL_CHANNEL), fact)
     rows: Any = Fact.objects.filter(account_id=fact.account_id, kind=Kind.FACT, identity=identity)
     return cast("QuerySet[Fact]", rows)
-
-
-def read_copy_state(owner: Owner, fact: Fact, *, now: datetime) -> GlobalCopyState:
-    copies: Any = find_global_copy(owner, fact)
-    known = copies.annotate(links=Count("links_out"), beliefs=F("belief_number")).first()
-    if known is None:
-        return GlobalCopyState()
-    return GlobalCopyState(beliefs=known.beliefs, links=known.links, is_hidden=is_hidden_fact(known, now=now))
 
 
 def globalize_fact(
@@ -184,9 +163,22 @@ def globalize_fact(
             raise Conflict("the fact is in _global already")
         # for the fact's holder: globalizing does not make another agent a participant of the conversation
         holder = replace(owner, agent_id=fact.agent_id, user_id=fact.user_id, channel=GLOBAL_CHANNEL)
+        draft = FactDraft(
+            claim=fact.text,
+            confidence=fact.unfaded_confidence,
+            certainty=fact.certainty,
+            temporal=fact.temporal,
+            valid_from=fact.valid_from,
+            valid_to=fact.valid_to,
+            entity_ids=live_entities_of_facts(fact, now=now),
+            source=fact.source,
+            event_time=fact.event_time,
+            conversation_id=fact.conversation_id,
+            metadata=fact.metadata,
+        )
         [copy] = store_fact_drafts(
             holder,
-            [draft_of_copy(fact, now=now)],
+            [draft],
             conversations={},
             reason=FactVersion.Reason.PROMOTED,
             embedded=embedded,
@@ -196,22 +188,6 @@ def globalize_fact(
         snapshot = {} if thresholds is None else {"config_snapshot": dict(thresholds)}
         record_globalization(owner, fact, copy, turn_ids=turn_ids, metadata={"reason": reason}, **snapshot)
     return copy.fact
-
-
-def draft_of_copy(fact: Fact, *, now: datetime) -> FactDraft:
-    return FactDraft(
-        claim=fact.text,
-        confidence=fact.unfaded_confidence,
-        certainty=fact.certainty,
-        temporal=fact.temporal,
-        valid_from=fact.valid_from,
-        valid_to=fact.valid_to,
-        entity_ids=live_entities_of_facts(fact, now=now),
-        source=fact.source,
-        event_time=fact.event_time,
-        conversation_id=fact.conversation_id,
-        metadata=fact.metadata,
-    )
 
 
 def link_global_copy(fact: Fact, copy: LearnedFact, *, reason: str, now: datetime) -> list[UUID]:

@@ -6,7 +6,7 @@ normalized claim are equal; for past, planned or ended facts the times count as 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -22,28 +22,35 @@ from memory.owner import Owner
 from memory.scoring import CONFIDENCE_BY_CERTAINTY
 from memory.services.duplicates.resolve import find_survivors, survivors_condition
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.facts.references import (
-    check_fact_entities,
+from memory.services.entities.resolve import holds_memory
+from memory.services.facts.store import (
+    begin_belief,
     entity_names_by_id,
     find_turn_conversations,
     lock_for_reference,
+    revise_beliefs,
+    store_fact_versions,
 )
-from memory.services.facts.store import begin_belief, revise_beliefs, store_fact_versions
 from memory.services.facts.tombstones import refuse_rejected_claims
-from memory.services.memories.links import ABOUT, DERIVED_FROM, NewLink, insert_links
-from memory.services.memories.store import ClientVector, store_memories
-from memory_project.ids import uuid7
+from memory.services.memories.store import (
+    ABOUT,
+    DERIVED_FROM,
+    MemoryDraft,
+    NewLink,
+    insert_links,
+    own_vectors,
+    store_memories,
+)
 from memory_project.tracing import traced
 
 MAX_CLAIM_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactDraft:
+class FactDraft(MemoryDraft):
     """A fact before it is learned. Without `confidence`, `certainty` implies it; without either it is 1.
 
-    `entity_ids` are what the fact is about, `turn_ids` where it comes from; the first is its source turn. `own` is a
-    vector that the client supplied.
+    `entity_ids` are what the fact is about, `turn_ids` where it comes from; the first is its source turn.
     """
 
     claim: str
@@ -54,12 +61,7 @@ class FactDraft:
     valid_to: datetime | None = None
     entity_ids: Sequence[UUID] = ()
     turn_ids: Sequence[UUID] = ()
-    source: str = "agent"
-    event_time: datetime | None = None
     conversation_id: str = ""
-    metadata: dict[str, Any] = field(default_factory=dict)
-    own: ClientVector | None = None
-    id: UUID = field(default_factory=uuid7)
 
     @property
     def effective_confidence(self) -> float:
@@ -138,8 +140,8 @@ def store_fact_drafts(
     """Learn checked drafts in the caller's transaction. `conversations` maps turn ids to their conversations' ids."""
     rows = [fact_from_draft(owner, draft, conversations=conversations, now=now) for draft in drafts]
     lock_references(owner, drafts, identities=[row.identity for row in rows], now=now)
-    own = {draft.id: draft.own for draft in drafts if draft.own is not None}
-    new = {row.identity: row for row in store_memories(owner, rows, embedded=embedded, own=own, now=now)}
+    stored = store_memories(owner, rows, embedded=embedded, own=own_vectors(drafts), now=now)
+    new = {row.identity: row for row in stored}
     # after storing, so that a rejection that was committed meanwhile is seen
     refuse_rejected_drafts(owner, drafts)
     store_fact_versions(owner, list(new.values()), reason=reason)
@@ -155,7 +157,6 @@ def fact_from_draft(owner: Owner, draft: FactDraft, *, conversations: dict[UUID,
     source_turn_id = next(iter(draft.turn_ids), None)
     source_conversation = "" if source_turn_id is None else conversations.get(source_turn_id, "")
     fact = Fact(
-        id=draft.id,
         kind=Kind.FACT,
         conversation_id=draft.conversation_id or source_conversation,
         text=draft.claim,
@@ -165,9 +166,7 @@ def fact_from_draft(owner: Owner, draft: FactDraft, *, conversations: dict[UUID,
         valid_from=draft.valid_from,
         valid_to=draft.valid_to,
         source_turn_id=source_turn_id,
-        event_time=draft.event_time or now,
-        source=draft.source,
-        metadata=draft.metadata,
+        **draft.shared_columns(now=now),
     )
     fact.identity = identity_of_fact(owner, fact)
     begin_belief(fact, now=now)
@@ -188,12 +187,16 @@ def identity_of_fact(owner: Owner, fact: Fact) -> str:
 def lock_references(owner: Owner, drafts: Sequence[FactDraft], *, identities: Sequence[str], now: datetime) -> None:
     """Lock what the drafts refer to, and facts of the same `identities`, against deletion while the drafts are stored.
 
-    Raises Unprocessable for entities that do not exist or are outside the owner's knowledge, and for deleted turns.
+    Raises Unprocessable for deleted turns, and for entities that are not live ones of the owner's own knowledge
+    (`identity.holder_key`). An owner without agent and user acts for the account and may use any of its entities.
     """
     entity_ids = {entity_id for draft in drafts for entity_id in draft.entity_ids}
     turn_ids = {turn_id for draft in drafts for turn_id in draft.turn_ids}
     locked = lock_for_reference(owner, ids=entity_ids | turn_ids, identities=identities, now=now)
-    check_fact_entities(owner, sorted(entity_ids), locked)
+    for entity_id in sorted(entity_ids):
+        found = locked.get(entity_id)
+        if found is None or found.kind != Kind.ENTITY or found.is_gone or not holds_memory(owner, found):
+            raise Unprocessable(f"there is no entity {entity_id}")
     if gone := turn_ids - locked.keys():
         raise Unprocessable(f"there is no turn {min(gone)}")
 
@@ -210,33 +213,22 @@ def refuse_rejected_drafts(owner: Owner, drafts: Sequence[FactDraft]) -> None:
 def lock_known_facts(owner: Owner, identities: Sequence[str]) -> dict[str, Fact]:
     """Lock the active facts with these identities, or the facts that those were merged into. Returns them by identity.
 
-    No query for no identities. Raises Conflict if a fact disappeared in the meantime.
+    No query for no identities. Raises Conflict if a fact disappeared, or another survivor came, in the meantime.
     """
     if not identities:
         return {}
     rows: Any = Fact.objects.filter(account_id=owner.account_id, kind=Kind.FACT)
     wanted = rows.filter(Q(identity__in=identities) | Q(survivors_condition(owner, Kind.FACT, identities)))
     locked = list(wanted.order_by("id").select_for_update(no_key=True, of=("memory_ptr", "self")))
-    known = {fact.identity: fact for fact in locked}
-    if not known.keys() >= set(identities):
-        raise Conflict("the same fact was changed at the same time: try again")
-    return {identity: known[identity] for identity in identities} | find_survivors_by_identity(
-        owner, identities, locked
-    )
-
-
-def find_survivors_by_identity(owner: Owner, identities: Sequence[str], locked: Sequence[Fact]) -> dict[str, Fact]:
-    """Return the active facts that locked, merged ones were merged into, by the merged facts' identities.
-
-    No query if none is merged. Raises Conflict if a survivor is not locked.
-    """
+    by_identity, by_id = {fact.identity: fact for fact in locked}, {fact.id: fact for fact in locked}
+    # only if one is merged is there another query
     merged = [fact for fact in locked if fact.archived and fact.identity in identities]
     survivors = find_survivors(owner.account_id, [fact.id for fact in merged]) if merged else {}
-    by_id = {fact.id: fact for fact in locked}
-    if not by_id.keys() >= set(survivors.values()):
+    if not (by_identity.keys() >= set(identities) and by_id.keys() >= set(survivors.values())):
         raise Conflict("the same fact was changed at the same time: try again")
-    found = {fact.identity: by_id[survivors[fact.id]] for fact in merged if fact.id in survivors}
-    return {identity: fact for identity, fact in found.items() if fact.status == Fact.Status.ACTIVE}
+    known = {identity: by_identity[identity] for identity in identities}
+    stand_ins = {fact.identity: by_id[survivors[fact.id]] for fact in merged if fact.id in survivors}
+    return known | {identity: fact for identity, fact in stand_ins.items() if fact.status == Fact.Status.ACTIVE}
 
 
 def restore_facts(facts: Iterable[Fact], *, now: datetime) -> None:

@@ -12,6 +12,7 @@ facts, `prefer_old` drops the new one, and `flag_review` stores it as pending an
 - A successor is stored where the old fact is: what corrects a fact of `_global`, wherever it is said, is known there.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,7 +24,7 @@ from django.db.models import Max
 from pgvector.django import CosineDistance
 
 from memory.audit import record_audit
-from memory.errors import Conflict, NotFound
+from memory.errors import Conflict, NotFound, require_found
 from memory.identity import digest_parts, normalize_claim
 from memory.models import Fact, FactReview, FactVersion, Kind, Link, Temporal, Vector
 from memory.models.binary import Embedding, half_vector
@@ -41,8 +42,16 @@ from memory.services.facts.learn import (
     refuse_rejected_drafts,
     restore_facts,
 )
-from memory.services.facts.references import find_turn_conversations, lock_for_change
-from memory.services.facts.store import begin_belief, end_beliefs, revise_beliefs, save_facts, store_fact_versions
+from memory.services.facts.store import (
+    begin_belief,
+    end_beliefs,
+    find_turn_conversations,
+    links_from_facts,
+    lock_for_change,
+    revise_beliefs,
+    save_facts,
+    store_fact_versions,
+)
 from memory.services.facts.supersede import (
     act_as_holder,
     believed_identity,
@@ -51,8 +60,15 @@ from memory.services.facts.supersede import (
     refuse_unbelieved,
 )
 from memory.services.facts.tombstones import refuse_rejected_claims
-from memory.services.memories.links import ABOUT, DERIVED_FROM, SUPERSEDES, NewLink, insert_links
-from memory.services.memories.store import store_memories
+from memory.services.memories.store import (
+    ABOUT,
+    DERIVED_FROM,
+    SUPERSEDES,
+    NewLink,
+    insert_links,
+    own_vectors,
+    store_memories,
+)
 
 CONTRADICTION_SIMILARITY = 0.5
 """Cosine of two claims from which on one may contradict the other."""
@@ -82,10 +98,12 @@ class Verdict:
 
 def find_rivals(owner: Owner, draft: FactDraft, facts: Sequence[Fact], *, embedded: EmbeddedTexts) -> list[Rival]:
     """Return the facts that share an entity with the draft and are near it in meaning, nearest first."""
-    about = entity_ids_by_fact(owner, facts)
+    about: dict[UUID, set[UUID]] = defaultdict(set)
+    for link in links_from_facts(facts, ABOUT) if facts else ():
+        about[link.source_id].add(link.target_id)
     mine = set(draft.entity_ids)
     about_user = is_about_user(draft.claim)
-    sharing = [fact for fact in facts if mine & about.get(fact.id, set()) or (about_user and is_about_user(fact.text))]
+    sharing = [fact for fact in facts if mine & about[fact.id] or (about_user and is_about_user(fact.text))]
     similarities = similarities_to_claim(owner, draft.claim, sharing, embedded=embedded)
     mentions = Link.objects.filter(account_id=owner.account_id, source_id__in=[fact.id for fact in sharing])
     mentions = mentions.filter(type=DERIVED_FROM)
@@ -101,14 +119,6 @@ def find_rivals(owner: Owner, draft: FactDraft, facts: Sequence[Fact], *, embedd
 def is_about_user(claim: str) -> bool:
     """Return True if a claim is about the user without a name, as in "The user …"."""
     return normalize_claim(claim).startswith(f"{NAMELESS_USER} ")
-
-
-def entity_ids_by_fact(owner: Owner, facts: Sequence[Fact]) -> dict[UUID, set[UUID]]:
-    links = Link.objects.filter(account_id=owner.account_id, source_id__in=[fact.id for fact in facts], type=ABOUT)
-    about: dict[UUID, set[UUID]] = {}
-    for source_id, target_id in links.values_list("source_id", "target_id"):
-        about.setdefault(source_id, set()).add(target_id)
-    return about
 
 
 def similarities_to_claim(
@@ -202,8 +212,7 @@ def store_pending_fact(
     fact.status, fact.recorded_at = Fact.Status.PENDING, None
     fact.identity = digest_parts("pending", fact.identity)
     lock_references(owner, [draft], identities=[fact.identity], now=now)
-    own = {} if draft.own is None else {draft.id: draft.own}
-    if not store_memories(owner, [fact], embedded=embedded, own=own, now=now):
+    if not store_memories(owner, [fact], embedded=embedded, own=own_vectors([draft]), now=now):
         known: Any = Fact.objects.filter(account_id=owner.account_id, kind=fact.kind, identity=fact.identity)
         fact = known.get()
         restore_facts([fact], now=now)
@@ -239,7 +248,9 @@ def decide_review(
             if decision == FactReview.Status.ACCEPTED_NEW:
                 accept_new_fact(owner, old, new, changed_at=changed_at or now, now=now)
             elif decision == FactReview.Status.KEPT_OLD:
-                retract_new_fact(new, now=now)
+                # believed in the meantime or not
+                if new.status in (Fact.Status.ACTIVE, Fact.Status.PENDING):
+                    end_beliefs([new], status=Fact.Status.RETRACTED, now=now)
             elif decision == FactReview.Status.BOTH_TRUE:
                 accept_both_facts(owner, old, new, times=times or ValidityTimes(), now=now)
             else:
@@ -260,9 +271,8 @@ def decide_review(
 
 
 def lock_review(owner: Owner, review_id: UUID) -> FactReview:
-    review = FactReview.objects.filter(account_id=owner.account_id, id=review_id).select_for_update().first()
-    if review is None:
-        raise NotFound("no such review")
+    found = FactReview.objects.filter(account_id=owner.account_id, id=review_id).select_for_update().first()
+    review = require_found(found, "review")
     if review.status != FactReview.Status.OPEN:
         raise Conflict(f"the review is decided already: {review.status}")
     return review
@@ -313,9 +323,3 @@ def accept_pending_fact(owner: Owner, new: Fact, *, valid_from: datetime | None,
     begin_belief(new, now=now)
     store_fact_versions(owner, [new], reason=FactVersion.Reason.ACCEPTED)
     save_facts([new], now=now)
-
-
-def retract_new_fact(new: Fact, *, now: datetime) -> None:
-    """Retract the new fact, believed in the meantime or not."""
-    if new.status in (Fact.Status.ACTIVE, Fact.Status.PENDING):
-        end_beliefs([new], status=Fact.Status.RETRACTED, now=now)

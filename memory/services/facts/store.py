@@ -1,35 +1,42 @@
-"""Reading facts, and storing the versions of what is believed of them.
+"""Reading facts, locking what they refer to, and storing the versions of what is believed of them.
 
 A version ends where the next one begins, and none is ever changed. Times of belief never go backwards: where a clock
 was behind, a belief begins when the one before it began.
+
+Rows are locked in the order in which all code locks memories, so that nothing is deleted while a fact comes to refer to
+it. Only rows that are changed themselves are locked for update; others may be referring to the rest at the same time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from itertools import groupby
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Greatest, Now
 from django.db.models.query import ModelIterable
 
-from memory.errors import NotFound
-from memory.models import Fact, FactVersion, Kind, Link, Memory
+from memory.errors import NotFound, Unprocessable
+from memory.models import Entity, Fact, FactVersion, Kind, Link, Memory, Turn
 from memory.models.facts import true_at
 from memory.owner import Owner
-from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
+from memory.services.duplicates.resolve import SURVIVOR_CONDITION, survivor_parameters
+from memory.services.memories.store import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
 
-VERSION_ANNOTATIONS = {
-    "known_claim": "claim",
-    "known_confidence": "confidence",
-    "known_temporal": "temporal",
-    "known_valid_from": "valid_from",
-    "known_valid_to": "valid_to",
-    "known_recorded_at": "recorded_at",
-    "known_retracted_at": "retracted_at",
-    "known_number": "number",
-}
+LOCK_MEMORIES = f"""
+SELECT id, kind, agent_id, user_id,
+    archived OR quarantined OR (expires_at IS NOT NULL AND expires_at <= %s) FROM memories
+WHERE account_id = %s AND (id = ANY(%s::uuid[]) OR (kind = 'fact' AND identity = ANY(%s::text[]))
+    OR {SURVIVOR_CONDITION})
+ORDER BY id FOR """  # noqa: S608 - composed of our own constants
+LOCK_KEY_SHARE, LOCK_UPDATE = f"{LOCK_MEMORIES} KEY SHARE", f"{LOCK_MEMORIES} UPDATE"
+
+BELIEF_FIELDS = ("number", "claim", "confidence", "temporal", "valid_from", "valid_to", "recorded_at")
+"""Columns of a version that have the fact's values of that time."""
+VERSION_ANNOTATIONS = {f"known_{column}": column for column in (*BELIEF_FIELDS, "retracted_at")}
 """Annotation of a fact, and the column of the believed version that it holds."""
 COLUMN_OF_FIELD = {"claim": "text", "number": "belief_number"}
 """Columns of a fact whose names differ from those of the version's fields."""
@@ -74,15 +81,9 @@ def store_fact_versions(owner: Owner, facts: Sequence[Fact], *, reason: FactVers
         FactVersion(
             account_id=fact.account_id,
             fact_id=fact.id,
-            number=fact.belief_number,
-            claim=fact.text,
-            confidence=fact.confidence,
-            temporal=fact.temporal,
-            valid_from=fact.valid_from,
-            valid_to=fact.valid_to,
-            recorded_at=fact.recorded_at,  # type: ignore[misc]  # set for every believed fact
             reason=reason,
             actor=owner.actor,
+            **{name: getattr(fact, COLUMN_OF_FIELD.get(name, name)) for name in BELIEF_FIELDS},
         )
         for fact in facts
     ]
@@ -232,3 +233,83 @@ def read_fact_history(fact: Fact) -> FactHistory:
         promoted_from=[end for link_type, end in out if link_type == PROMOTED_FROM],
         promoted_to=[end for link_type, end in into if link_type == PROMOTED_FROM],
     )
+
+
+class LockedMemory(NamedTuple):
+    """Columns of a locked memory that decide whether it is referred to. `is_gone`: archived, quarantined, expired."""
+
+    id: UUID
+    kind: str
+    agent_id: str
+    user_id: str
+    is_gone: bool
+
+
+def lock_for_reference(
+    owner: Owner, *, ids: Collection[UUID], identities: Collection[str] = (), now: datetime
+) -> dict[UUID, LockedMemory]:
+    """Lock memories, and facts with these identities, against deletion until the transaction ends.
+
+    So are facts that those were merged into. Finds rows of the whole account: visibility is checked elsewhere.
+    """
+    return lock_referenced_rows(LOCK_KEY_SHARE, owner, ids=ids, identities=identities, now=now)
+
+
+def lock_for_change(owner: Owner, ids: Collection[UUID], *, shared: Collection[UUID] = (), now: datetime) -> None:
+    """Lock memories against changes and new references, and the `shared` ones against deletion.
+
+    One statement for each run of consecutive ids of one sort, so that all rows are locked in the order of their ids.
+    """
+    changed = set(ids)
+    for is_changed, run in groupby(sorted({*ids, *shared}), key=changed.__contains__):
+        statement = LOCK_UPDATE if is_changed else LOCK_KEY_SHARE
+        lock_referenced_rows(statement, owner, ids=list(run), identities=(), now=now)
+
+
+def lock_referenced_rows(
+    statement: str, owner: Owner, *, ids: Collection[UUID], identities: Collection[str], now: datetime
+) -> dict[UUID, LockedMemory]:
+    survivors = survivor_parameters(owner.account_id, Kind.FACT, list(identities))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [now, owner.account_id, list(ids), list(identities), *survivors])
+        return {row[0]: LockedMemory._make(row) for row in cursor.fetchall()}
+
+
+def find_turn_conversations(owner: Owner, turn_ids: Collection[UUID]) -> dict[UUID, str]:
+    """Return the conversations of turns that the owner may see, by turn. Raises Unprocessable for others."""
+    if not turn_ids:
+        return {}
+    rows = Turn.objects.visible_to(owner, Kind.TURN).filter(id__in=turn_ids)
+    found = dict(rows.values_list("id", "conversation_id"))
+    for turn_id in turn_ids:
+        if turn_id not in found:
+            raise Unprocessable(f"there is no turn {turn_id}")
+    return found
+
+
+def entity_names_by_id(owner: Owner, entity_ids: Collection[UUID]) -> dict[UUID, list[str]]:
+    """Return the name and aliases of each entity. No query for no entities."""
+    if not entity_ids:
+        return {}
+    rows: Any = Entity.objects.filter(account_id=owner.account_id, id__in=entity_ids)
+    found = rows.values_list("id", "name", "aliases")
+    return {entity_id: [name, *aliases] for entity_id, name, aliases in found}
+
+
+def entity_names_by_fact(account_id: UUID, fact_ids: Collection[UUID]) -> dict[UUID, list[str]]:
+    """Return for each fact all names of all entities that it is about. Two statements."""
+    links = Link.objects.filter(account_id=account_id, source_id__in=fact_ids, type=ABOUT).order_by("id")
+    about = list(links.values_list("source_id", "target_id"))
+    names = entity_names_by_id(Owner(account_id=account_id), {entity_id for _fact_id, entity_id in about})
+    found: dict[UUID, list[str]] = {}
+    for fact_id, entity_id in about:
+        found.setdefault(fact_id, []).extend(names.get(entity_id, ()))
+    return found
+
+
+def links_from_facts(facts: Sequence[Fact], *types: str) -> list[Link]:
+    """Return the links of these types that leave the facts of one account, oldest first."""
+    rows = Link.objects.filter(
+        account_id=facts[0].account_id, source_id__in=[fact.id for fact in facts], type__in=types
+    )
+    return list(rows.order_by("id"))

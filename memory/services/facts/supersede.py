@@ -19,7 +19,7 @@ from memory.models import Fact, FactVersion, Kind, Memory, Temporal
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.entities.resolve import lock_holder
+from memory.services.entities.resolve import holds_memory, lock_holder
 from memory.services.facts.learn import (
     FactDraft,
     check_claim,
@@ -28,27 +28,34 @@ from memory.services.facts.learn import (
     identity_of_fact,
     store_fact_drafts,
 )
-from memory.services.facts.references import (
-    entity_names_by_fact,
-    filter_equal_claims,
-    find_equal_claims,
-    find_turn_conversations,
-    holds_memory,
-    links_from_facts,
-    lock_for_change,
-)
 from memory.services.facts.store import (
     COLUMN_OF_FIELD,
     end_beliefs,
+    entity_names_by_fact,
     find_fact,
     find_facts_by_id,
+    find_turn_conversations,
+    links_from_facts,
+    lock_for_change,
     next_belief_at,
     revise_beliefs,
     save_facts,
 )
-from memory.services.facts.tombstones import add_tombstone, refuse_rejected_claims
-from memory.services.memories.links import ABOUT, SUPERSEDES, NewLink, insert_links
-from memory.services.memories.store import ClientVector, TextUpdate, update_texts
+from memory.services.facts.tombstones import (
+    add_tombstone,
+    filter_equal_claims,
+    find_equal_claims,
+    refuse_rejected_claims,
+)
+from memory.services.memories.store import (
+    ABOUT,
+    SUPERSEDES,
+    ClientVector,
+    NewLink,
+    TextUpdate,
+    insert_links,
+    update_texts,
+)
 from memory.services.profiles import forget_preferences
 
 CORRECTABLE = frozenset({"claim", "confidence", "temporal", "valid_from", "valid_to"})
@@ -255,7 +262,13 @@ def correct_fact(
                 refuse_rejected_claims(act_as_holder(owner, fact), [(columns["text"], names_about_fact(fact))])
                 update = TextUpdate(row=fact, text=columns["text"], own=own)
                 update_texts(owner, [update], embedded=embedded, now=now)
-            correct_columns(owner, fact, columns, now=now)
+            for name, value in columns.items():
+                setattr(fact, name, value)
+            check_validity(fact.valid_from, fact.valid_to)
+            fact.identity = believed_identity(owner, fact)
+            revise_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)
+            texts = texts_metadata(owner, [fact.text] if "text" in columns else [])
+            record_audit(owner, operation="correct", memory_type="semantic", affected_ids=[fact.id], metadata=texts)
     except IntegrityError as err:
         # only the unique identity of facts can be violated here
         raise Conflict("another fact claims this already") from err
@@ -282,16 +295,6 @@ def refuse_unbelieved(fact: Fact) -> None:
 def names_about_fact(fact: Fact) -> list[str]:
     """Return all names of all entities that the fact is about."""
     return entity_names_by_fact(fact.account_id, [fact.id]).get(fact.id, [])
-
-
-def correct_columns(owner: Owner, fact: Fact, columns: Mapping[str, Any], *, now: datetime) -> None:
-    for name, value in columns.items():
-        setattr(fact, name, value)
-    check_validity(fact.valid_from, fact.valid_to)
-    fact.identity = believed_identity(owner, fact)
-    revise_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)
-    texts = texts_metadata(owner, [fact.text] if "text" in columns else [])
-    record_audit(owner, operation="correct", memory_type="semantic", affected_ids=[fact.id], metadata=texts)
 
 
 def retract_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | int = None, now: datetime) -> Fact:

@@ -1,26 +1,32 @@
-"""Tombstones (B4): keyed hashes that keep rejected facts from being learned again, and reveal nothing of their texts.
+"""Rejected facts: finding equal claims, which are rejected together, and the tombstones (B4) that they leave.
 
-The hashes are HMAC-SHA256 under MEMORY_TOMBSTONE_KEY. A tombstone belongs to a holder (`identity.holder_key`) and
-applies in every channel. It matches an equal claim (`normalize_claim`) about an entity of the same name; where either
-side names no entity, the claim alone decides.
+Tombstones are keyed hashes that keep rejected facts from being learned again, and reveal nothing of their texts: they
+are HMAC-SHA256 under MEMORY_TOMBSTONE_KEY. A tombstone belongs to a holder (`identity.holder_key`) and applies in every
+channel. It matches an equal claim (`normalize_claim`) about an entity of the same name; where either side names no
+entity, the claim alone decides.
 """
 
 import hashlib
 import hmac
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound
 from memory.identity import digest_parts, holder_key, normalize_claim, normalize_name
-from memory.models import FactTombstone
+from memory.models import Fact, FactTombstone, Kind, Link
 from memory.owner import Owner
+from memory.services.entities.resolve import filter_by_holder
+from memory.services.facts.store import entity_names_by_fact
+from memory.services.memories.store import PROMOTED_FROM
 
 NamedClaim = tuple[str, Sequence[str]]
 """A claim and the names of what it is about, as written or as known for the entities. One matching name is enough."""
@@ -52,11 +58,11 @@ def find_tombstones(owner: Owner, claims: Sequence[NamedClaim]) -> list[FactTomb
         return []
     digests = [digest_claim(owner, claim) for claim, _names in claims]
     rows = FactTombstone.objects.filter(account_id=owner.account_id, claim_digest__in=digests).order_by("id")
-    by_claim: dict[str, list[FactTombstone]] = {}
+    by_claim: dict[str, list[FactTombstone]] = defaultdict(list)
     for tombstone in rows:
-        by_claim.setdefault(tombstone.claim_digest, []).append(tombstone)
+        by_claim[tombstone.claim_digest].append(tombstone)
     return [
-        next((each for each in by_claim.get(digest, ()) if names_match(each, names)), None)
+        next((each for each in by_claim[digest] if names_match(each, names)), None)
         for digest, (_claim, names) in zip(digests, claims, strict=True)
     ]
 
@@ -75,10 +81,9 @@ def refuse_rejected_claims(owner: Owner, claims: Sequence[NamedClaim]) -> None:
 
 def count_tombstone_matches(tombstones: Collection[FactTombstone], *, now: datetime) -> None:
     """Count that extraction met these rejected claims again, once for each occurrence in `tombstones`."""
-    times: dict[int, list[UUID]] = {}
-    met = [tombstone.id for tombstone in tombstones]
-    for tombstone_id in dict.fromkeys(met):
-        times.setdefault(met.count(tombstone_id), []).append(tombstone_id)
+    times: dict[int, list[UUID]] = defaultdict(list)
+    for tombstone_id, count in Counter(tombstone.id for tombstone in tombstones).items():
+        times[count].append(tombstone_id)
     for count, ids in times.items():
         FactTombstone.objects.filter(id__in=ids).update(met_count=F("met_count") + count, last_met_at=now)
 
@@ -107,3 +112,45 @@ def lift_tombstone(owner: Owner, tombstone_id: UUID) -> None:
         if not deleted:
             raise NotFound("no such tombstone")
         record_audit(owner, operation="lift", memory_type="semantic", affected_ids=[tombstone_id])
+
+
+BELIEVED_OR_PENDING = Q(recorded_at__isnull=False, retracted_at=None) | Q(status=Fact.Status.PENDING)
+"""Facts that are believed, or wait for staff to decide whether they are."""
+
+
+def find_equal_claims(holder: Owner, fact: Fact) -> list[UUID]:
+    """Return the ids of the holder's other believed or pending facts with an equal claim (`normalize_claim`), ordered.
+
+    They may be in any channel, and must be about an entity of the same name; where either is about nothing, the claim
+    alone decides. Copies made by globalizing count whatever they are about. Reads all facts of the holder, as no index
+    holds normalized claims.
+    """
+    claim = normalize_claim(fact.text)
+    rows = Fact.objects.filter(
+        filter_by_holder(holder), BELIEVED_OR_PENDING, account_id=holder.account_id, kind=Kind.FACT
+    )
+    texts = rows.exclude(pk=fact.pk).order_by("id").values_list("id", "text").iterator()
+    same = [fact_id for fact_id, text in texts if normalize_claim(text) == claim]
+    if not same:
+        return []
+    names = entity_names_by_fact(holder.account_id, [fact.id, *same])
+    links = Link.objects.filter(Q(source_id=fact.id) | Q(target_id=fact.id), account_id=fact.account_id)
+    copied = links.filter(type=PROMOTED_FROM).values_list("source_id", "target_id")
+    copies = {end for pair in copied for end in pair}
+    return [each for each in same if each in copies or shares_a_name(names.get(fact.id, ()), names.get(each, ()))]
+
+
+def shares_a_name(ours: Collection[str], theirs: Collection[str]) -> bool:
+    """Return True if the two lists have a normalized name in common, or one of them is empty."""
+    if not ours or not theirs:
+        return True
+    return not {normalize_name(name) for name in ours}.isdisjoint(normalize_name(name) for name in theirs)
+
+
+def filter_equal_claims(fact: Fact, fact_ids: Collection[UUID]) -> list[Fact]:
+    """Return those of the locked facts that are still believed or pending, and still have an equal claim."""
+    if not fact_ids:
+        return []
+    rows: Any = Fact.objects.filter(BELIEVED_OR_PENDING, account_id=fact.account_id, kind=Kind.FACT, id__in=fact_ids)
+    claim = normalize_claim(fact.text)
+    return [each for each in rows.order_by("id") if normalize_claim(each.text) == claim]

@@ -6,7 +6,7 @@ linked. When a goal is deleted or a link removed, by whomever, the goals that wa
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from memory.audit import texts_metadata
-from memory.errors import Conflict, NotFound, Unprocessable
+from memory.errors import Conflict, Unprocessable, require_found
 from memory.identity import holder_key
 from memory.models import Goal, Kind, Link, Memory, writer
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
@@ -36,15 +36,23 @@ from memory.services.goals.store import (
     lock_linkable_goals,
     lock_with_waiters,
     recompute_status,
+    recompute_waiters,
     record_goals,
     refuse_closed_blockers,
     refuse_goal_cycle,
     save_goal,
 )
-from memory.services.memories.store import ClientVector, TextUpdate, store_memories, update_texts
+from memory.services.memories.lifecycle import Lifecycle
+from memory.services.memories.store import (
+    ClientVector,
+    MemoryDraft,
+    TextUpdate,
+    own_vectors,
+    store_memories,
+    update_texts,
+)
 from memory.services.work_episodes.propagate import lock_mentioning_episodes, remove_mentions
-from memory.tiers.json_documents import comparable_json
-from memory_project.ids import uuid7
+from memory.tiers.json_documents import column_differs
 
 Status = Goal.Status
 
@@ -53,15 +61,18 @@ END_OPERATIONS = {Status.COMPLETED.value: "complete", Status.ABANDONED.value: "a
 
 CHANGEABLE = frozenset({"description", "priority", "deadline", "metadata", "parent"})
 
+HIDING_COLUMNS = frozenset({"archived", "quarantined"})
+"""Columns that take a goal out of the way of those that wait for it."""
+
 MAX_PRIORITY = 1_000_000_000
 """Greatest priority; the smallest is its negative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoalDraft:
+class GoalDraft(MemoryDraft):
     """A goal before it is added, below `parent_id` and waiting for the goals in `blocked_by`.
 
-    A greater `priority` matters more. `own` is a vector that the client supplied.
+    A greater `priority` matters more.
     """
 
     description: str
@@ -69,11 +80,6 @@ class GoalDraft:
     deadline: datetime | None = None
     parent_id: UUID | None = None
     blocked_by: Sequence[UUID] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
-    event_time: datetime | None = None
-    source: str = "agent"
-    own: ClientVector | None = None
-    id: UUID = field(default_factory=uuid7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +99,12 @@ def add_goal(owner: Owner, draft: GoalDraft, *, embedded: EmbeddedTexts, now: da
     check_goal_values({"description": draft.description, "priority": draft.priority, "deadline": draft.deadline})
     blockers = list(dict.fromkeys(draft.blocked_by))
     goal = Goal(
-        id=draft.id,
         kind=Kind.GOAL,
         text=draft.description,
         status=(Status.BLOCKED if blockers else Status.ACTIVE).value,
         priority=draft.priority,
         deadline=draft.deadline,
-        event_time=draft.event_time or now,
-        source=draft.source,
-        metadata=draft.metadata,
+        **draft.shared_columns(now=now),
     )
     parents = [] if draft.parent_id is None else [draft.parent_id]
     with transaction.atomic():
@@ -111,8 +114,7 @@ def add_goal(owner: Owner, draft: GoalDraft, *, embedded: EmbeddedTexts, now: da
             lock_goal_graph(owner.account_id)
             others = lock_linkable_goals(owner, holder_key(owner), [*parents, *blockers], now=now)
             refuse_closed_blockers([others[other] for other in blockers])
-        own = {draft.id: draft.own} if draft.own is not None else {}
-        store_memories(owner, [goal], embedded=embedded, own=own, now=now)
+        store_memories(owner, [goal], embedded=embedded, own=own_vectors([draft]), now=now)
         insert_goal_links(owner.account_id, links)
     goal.parent_id = draft.parent_id
     return goal
@@ -164,14 +166,6 @@ def change_goal(
         texts = texts_metadata(owner, [] if text is None else [text])
         record_goals(owner, "update", [goal], metadata={"columns": sorted(changes)} | texts)
     return goal
-
-
-def column_differs(goal: Goal, name: str, value: Any) -> bool:
-    """Return True if the goal's column differs from the value."""
-    stored = getattr(goal, name)
-    if name == "metadata":
-        return comparable_json(stored) != comparable_json(value)
-    return bool(stored != value)
 
 
 def set_goal_parent(owner: Owner, goal: Goal, parent_id: UUID | None, *, now: datetime) -> None:
@@ -309,22 +303,12 @@ def unblock_waiters(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) 
     return sorted(goal_id for goal_id, status in changed.items() if status == Status.ACTIVE)
 
 
-def blocks_open_goal(owner: Owner, memory_ids: Collection[UUID]) -> bool:
-    """Return True if an open goal waits for one of these memories. Called under the lock of the goal graph."""
-    waiting = links_between_goals(owner.account_id, BLOCKED_BY).filter(
-        target_id__in=memory_ids, source__goal__status__in=Goal.OPEN
-    )
-    return bool(waiting.filter(IS_OPEN_BLOCKER).exists())
-
-
 def erase_goal(owner: Owner, goal_id: UUID, *, now: datetime) -> list[UUID]:
     """Delete a goal as `delete_goal` does, for staff: archived, quarantined and expired ones, too. Raises NotFound."""
     with transaction.atomic():
         lock_goal_with_referrers(owner, goal_id)
         locked = lock_with_waiters(owner.account_id, [goal_id])
-        goal = locked.pop(goal_id, None)
-        if goal is None:
-            raise NotFound("no such goal")
+        goal = require_found(locked.pop(goal_id, None), "goal")
         return erase_locked_goal(owner, goal, locked.keys(), now=now)
 
 
@@ -338,3 +322,25 @@ def delete_goal_link(owner: Owner, link: Link, *, now: datetime) -> None:
         for goal in linked.values():
             if goal.id not in changed:
                 save_goal(goal, now=now)
+
+
+class GoalLifecycle(Lifecycle):
+    """Goals, which block one another."""
+
+    @property
+    def _is_hidden_or_shown(self) -> bool:
+        return not HIDING_COLUMNS.isdisjoint(self.operation.columns)
+
+    def prepare(self) -> None:
+        if self.operation.is_erasure or self._is_hidden_or_shown:
+            lock_goal_graph(self.owner.account_id)
+        if self.operation.is_erasure:
+            waiting = links_between_goals(self.owner.account_id, BLOCKED_BY).filter(
+                target_id__in=self.memory_ids, source__goal__status__in=Goal.OPEN
+            )
+            if waiting.filter(IS_OPEN_BLOCKER).exists():
+                raise Unprocessable("others wait for one of these goals: delete it from the list of goals")
+
+    def propagate(self, rows: Sequence[Memory]) -> None:
+        if self._is_hidden_or_shown:
+            recompute_waiters(self.owner, self.memory_ids, now=self.now)

@@ -8,7 +8,7 @@ of their ids.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from django.db import IntegrityError, connection
@@ -16,15 +16,16 @@ from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from memory.audit import record_audit
-from memory.errors import Conflict, NotFound, Unprocessable
+from memory.errors import Conflict, Unprocessable, require_found
 from memory.models import Goal, Kind, Link, Memory
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.owner import Owner
-from memory.retrieval.goals import GoalResults, search_goals
+from memory.retrieval.kind_searches import GOALS, GoalResults
+from memory.retrieval.search import search_kind
 from memory.services.accounts.access import ExpectedVersions, check_author, check_version
 from memory.services.entities.resolve import holder_of_row
 from memory.services.memories.store import ClientVector
-from memory.services.recall.search import embed_search_query, record_search
+from memory.services.recall.recall import embed_search_query, record_search
 
 PARENT_CYCLE = "this link would close a cycle: a goal would be a subgoal of itself"
 BLOCKER_CYCLE = "this link would close a cycle: a goal would wait for itself"
@@ -154,24 +155,18 @@ def visible_goals(owner: Owner, *, now: datetime) -> QuerySet[Goal]:
     """Return all goals that the owner may see, in every channel and of every status, each with its `parent_id`."""
     parents = Link.objects.filter(account_id=OuterRef("account_id"), source_id=OuterRef("pk"), type=SUBGOAL_OF)
     rows: Any = Goal.objects.visible_to(owner, Kind.GOAL).live(now)
-    found: QuerySet[Goal] = rows.annotate(parent_id=Subquery(parents.values("target_id")))
-    return found
+    return cast("QuerySet[Goal]", rows.annotate(parent_id=Subquery(parents.values("target_id"))))
 
 
 def find_goal(owner: Owner, goal_id: UUID, *, now: datetime) -> Goal:
-    goal = visible_goals(owner, now=now).filter(id=goal_id).first()
-    if goal is None:
-        raise NotFound("no such goal")
-    return goal
+    return require_found(visible_goals(owner, now=now).filter(id=goal_id).first(), "goal")
 
 
 def lock_goal(owner: Owner, goal_id: UUID, *, expected: ExpectedVersions = None, now: datetime) -> Goal:
     """Lock a goal that the owner may change, until the transaction ends. Raises NotFound, Forbidden, StaleVersion."""
     rows = visible_goals(owner, now=now).filter(id=goal_id)
     # the memory before the row of its kind, as all code locks them
-    goal = rows.select_for_update(no_key=True, of=("memory_ptr", "self")).first()
-    if goal is None:
-        raise NotFound("no such goal")
+    goal = require_found(rows.select_for_update(no_key=True, of=("memory_ptr", "self")).first(), "goal")
     check_author(owner, goal, what="goal")
     check_version(goal.version, expected)
     return goal
@@ -218,7 +213,6 @@ def record_goals(owner: Owner, operation: str, goals: Sequence[Goal], **columns:
 MAX_RELATED_GOALS = 200
 """Related goals that are returned with one goal."""
 
-
 NO_DEADLINE = datetime.max.replace(tzinfo=UTC)
 """Sort value for goals without a deadline."""
 
@@ -241,8 +235,7 @@ class GoalView:
 def goals_in_channels(owner: Owner, *, now: datetime) -> QuerySet[Goal]:
     """Return the visible goals of the owner's channel and of `_global`, with `due`: the deadline or NO_DEADLINE."""
     rows: Any = visible_goals(owner, now=now)
-    found: QuerySet[Goal] = rows.in_channels(owner).annotate(due=Coalesce("deadline", Value(NO_DEADLINE)))
-    return found
+    return cast("QuerySet[Goal]", rows.in_channels(owner).annotate(due=Coalesce("deadline", Value(NO_DEADLINE))))
 
 
 def active_goals(owner: Owner, *, now: datetime) -> QuerySet[Goal]:
@@ -295,6 +288,6 @@ def find_goals(
 ) -> GoalResults:
     """Return the goals nearest to `text`, or to the client's own vector: the open ones, or those of other statuses."""
     query = replace(embed_search_query(text, top_k=top_k, own=own), types=tuple(map(str, statuses)))
-    found = search_goals(owner, query, now=now)
+    found = search_kind(owner, GOALS, query, now=now)
     record_search(owner, text, found.hits, top_k=top_k, memory_type="semantic")
     return found

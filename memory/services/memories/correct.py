@@ -13,17 +13,14 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from memory.audit import record_audit
-from memory.errors import NotFound, StaleVersion, Unprocessable
+from memory.errors import StaleVersion, Unprocessable, require_found
 from memory.kinds import spec_of
 from memory.models import Memory, Vector, writer
 from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.services.duplicates.resolve import find_absorbed, find_merged_memories
-from memory.services.duplicates.texts import normalized_text_hash
-from memory.services.embedding.embed import content_hash
 from memory.services.memories.lifecycle import Lifecycle, Operation, open_lifecycles
-from memory.tokens import estimate_tokens
+from memory.services.memories.store import audit_memories, derive_from_text
 
 CORRECTABLE = frozenset(
     {"text", "user_id", "channel", "event_time", "expires_at", "salience", "trust", "source", "metadata"}
@@ -59,9 +56,7 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
         rewritten = {each for lifecycle in lifecycles for each in lifecycle.find_rewritten()}
         # in one statement, by id, as a recall that counts reads of both locks them
         lock_memories(owner, [memory_id, *rewritten] if rewritten else [])
-        row = next(iter(lock_memories(owner, [memory_id])), None)
-        if row is None:
-            raise NotFound("no such memory")
+        row = require_found(next(iter(lock_memories(owner, [memory_id])), None), "memory")
         if row.version != version:
             raise StaleVersion("the memory was changed in the meantime: load it again")
         of_child = own_columns(row.kind, changes)
@@ -76,7 +71,7 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
             model_of(row.kind)._default_manager.filter(pk=memory_id).update(**of_child)
         for lifecycle in lifecycles:
             lifecycle.propagate([row])
-        audit_correction(owner, "update", [row], metadata={"columns": sorted(changes)})
+        audit_memories(owner, "update", [row], metadata={"columns": sorted(changes)})
 
 
 def own_columns(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,14 +90,7 @@ def columns_of_text(kind: str, text: str, *, now: datetime) -> dict[str, Any]:
     """Return the columns that follow from a text, and those that queue it for embedding. Raises Unprocessable."""
     if not text.strip():
         raise Unprocessable("the text of a memory must not be blank")
-    return {
-        "content_hash": content_hash(text),
-        "wording": normalized_text_hash(kind, text),
-        "token_count": estimate_tokens(text),
-        "embed_after": now,
-        "embed_attempts": 0,
-        "embed_error": "",
-    }
+    return derive_from_text(kind, text) | {"embed_after": now, "embed_attempts": 0, "embed_error": ""}
 
 
 def mark_memories(owner: Owner, memory_ids: Sequence[UUID], *, mark: str, now: datetime) -> int:
@@ -137,7 +125,7 @@ def mark_together(operation: Operation, memory_ids: Sequence[UUID]) -> int:
     marked.update(**operation.columns, version=F("version") + 1, updated_at=operation.now)
     for lifecycle in lifecycles:
         lifecycle.propagate(own_rows(lifecycle, rows))
-    audit_correction(operation.owner, operation.name, rows)
+    audit_memories(operation.owner, operation.name, rows)
     return len(rows)
 
 
@@ -165,7 +153,7 @@ def queue_for_embedding(owner: Owner, memory_ids: Sequence[UUID], *, now: dateti
             rows = lock_memories(owner, ids)
             found = [row.id for row in rows]
             Memory.objects.filter(id__in=found).update(embed_after=now, embed_attempts=0, embed_error="")
-            audit_correction(owner, "embed", rows)
+            audit_memories(owner, "embed", rows)
         queued += len(rows)
     return queued
 
@@ -210,7 +198,7 @@ def erase_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
     with transaction.atomic():
         rows = lock_memories(owner, memory_ids)
         writer.delete_memory_rows([row.id for row in rows])
-        audit_correction(owner, "delete", rows)
+        audit_memories(owner, "delete", rows)
     return len(rows)
 
 
@@ -226,23 +214,3 @@ def chunk_ids(memory_ids: Iterable[UUID]) -> Iterator[list[UUID]]:
     following = iter(memory_ids)
     while some := list(islice(following, ROWS_PER_TRANSACTION)):
         yield some
-
-
-def audit_correction(owner: Owner, operation: str, rows: Sequence[Memory], **columns: Any) -> None:
-    """Write one audit entry per documented type of memory, none for no rows."""
-    by_type: dict[str, list[Memory]] = {}
-    for row in rows:
-        by_type.setdefault(spec_of(row.kind).memory_type, []).append(row)
-    for memory_type, of_type in by_type.items():
-        conversations = {row.conversation_id for row in of_type}
-        conversation_id = conversations.pop() if len(conversations) == 1 else ""
-        record_audit(
-            owner,
-            operation=operation,
-            memory_type=memory_type,
-            affected_ids=[row.id for row in of_type],
-            conversation_id=conversation_id,
-            session_id=conversation_id,
-            result_count=len(of_type),
-            **columns,
-        )

@@ -1,5 +1,7 @@
 """Decay (X14): salience of memories that nobody reads or writes falls by the documented formula.
 
+Reinforcement (X11) slows it down: a recall counts as a use of the memories it returns.
+
 The formulas are `scoring.decayed_salience` and `scoring.decayed_confidence` in SQL, one statement for many rows of a
 kind. Each value is computed from a stored base and the age, so that a second run changes nothing, and one run after a
 month equals a month of daily runs. Code that sets a salience or confidence need not know of this: a value other than
@@ -10,6 +12,7 @@ fact and no audit entry. No index has a decaying column, so that an update rewri
 Pinned, archived and quarantined memories do not decay.
 """
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
@@ -19,6 +22,24 @@ from django.db.models import Exists, OuterRef
 
 from memory import scoring
 from memory.models import Account, Memory
+from memory.models.statements import execute_statement, fetch_rows
+from memory.owner import Owner
+
+# locked in one order, so that two recalls of the same memories do not deadlock. No index has the counted columns, so
+# that the update rewrites only the row
+REINFORCE = """
+{lax}UPDATE memories SET access_count = LEAST(access_count::bigint + 1, 2147483647),
+    last_accessed = GREATEST(last_accessed, %s)
+FROM (
+    SELECT id FROM memories WHERE account_id = %s AND id = ANY(%s::uuid[]) ORDER BY id FOR NO KEY UPDATE
+) AS found{is_lax} WHERE memories.id = found.id
+"""
+# commits without waiting for the disk: a crash may lose the latest counts. Not used in a transaction of the caller,
+# whose commit it would weaken
+REINFORCE_LAX = REINFORCE.format(
+    lax="WITH lax AS (SELECT set_config('synchronous_commit', 'off', true)) ", is_lax=" CROSS JOIN lax"
+)
+REINFORCE_DURABLY = REINFORCE.format(lax="", is_lax="")
 
 FIRST_ID = UUID(int=0)
 """An id before all others."""
@@ -126,9 +147,8 @@ def preview_decay(decayed: DecayedColumn, rows: DecayBatch, *, now: datetime) ->
 
 def run_decay_statement(statement: str, decayed: DecayedColumn, rows: DecayBatch, *, now: datetime) -> DecayResult:
     locked = "memories" if decayed.table == "memories" else f"memories, {decayed.table}"
-    with connection.cursor() as cursor:
-        cursor.execute(statement.format(**asdict(decayed), locked=locked), {**asdict(rows), "now": now})
-        examined, changed, last = cursor.fetchone()
+    found = fetch_rows(statement.format(**asdict(decayed), locked=locked), {**asdict(rows), "now": now})
+    [(examined, changed, last)] = found
     return DecayResult(examined=examined, changed=changed, last=last if examined == rows.limit else None)
 
 
@@ -137,3 +157,14 @@ def next_account_with_kind(kind: str, *, after: UUID | None) -> UUID | None:
     has_any = Memory.objects.filter(account_id=OuterRef("id"), kind=kind)
     accounts = Account.objects.filter(Exists(has_any), id__gt=after or FIRST_ID)
     return accounts.order_by("id").values_list("id", flat=True).first()
+
+
+def reinforce(owner: Owner, ids: Collection[UUID], *, now: datetime) -> int:
+    """Count a read of each memory and return how many still exist. One statement, none for no ids.
+
+    The count stops at the maximum of the column, and `last_accessed` never goes back.
+    """
+    if not ids:
+        return 0
+    statement = REINFORCE_DURABLY if connection.in_atomic_block else REINFORCE_LAX
+    return execute_statement(statement, [now, owner.account_id, list(ids)])

@@ -1,9 +1,9 @@
-"""Store memories of any kind: rows, vectors, participants and the audit entry in one transaction."""
+"""Store memories of any kind in one transaction: rows, vectors, participants, the audit entry; and link memories."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -12,7 +12,7 @@ from django.db import transaction
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Unprocessable, WrongVectorWidth
 from memory.kinds import spec_of
-from memory.models import Kind, Memory, Vector
+from memory.models import Kind, Link, Memory, Vector
 from memory.models.binary import Embedding, binary_cursor
 from memory.models.writer import insert_memories, insert_participants, insert_vectors
 from memory.owner import Owner
@@ -20,7 +20,25 @@ from memory.providers.embeddings import embedding_provider
 from memory.services.duplicates.texts import normalized_text_hash
 from memory.services.embedding.embed import EmbeddedTexts, content_hash
 from memory.tokens import estimate_tokens
+from memory_project.ids import uuid7
 from memory_project.tracing import traced
+
+# types of the links that the service makes
+ABOUT = "ABOUT"
+DERIVED_FROM = "DERIVED_FROM"
+MENTIONS = "MENTIONS"
+PROMOTED_FROM = "PROMOTED_FROM"
+SUPERSEDES = "SUPERSEDES"
+WORKS_ON = "WORKS_ON"
+"""Leads from a turn slot, a work episode or an artifact to its goal."""
+PRODUCED = "PRODUCED"
+"""Leads from the action slot of a turn to an artifact that the action produced."""
+USED = "USED"
+"""Leads from a turn slot to a memory or an artifact that it relied on."""
+DUPLICATE_OF = "DUPLICATE_OF"
+"""Leads from an archived memory to the one it was merged into. Its properties have what undoing the merge needs."""
+NOT_DUPLICATE_OF = "NOT_DUPLICATE_OF"
+"""Links two memories whose merge staff undid. The weight is 0, so that no graph walk follows it."""
 
 M = TypeVar("M", bound=Memory)
 
@@ -45,13 +63,47 @@ class ClientVector:
     vector: Embedding
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryDraft:
+    """The fields that a memory of any kind has before it is stored. `own` is a vector that the client supplied."""
+
+    metadata: dict[str, Any] = field(default_factory=dict)
+    event_time: datetime | None = None
+    source: str = "agent"
+    own: ClientVector | None = None
+    id: UUID = field(default_factory=uuid7)
+
+    def shared_columns(self, *, now: datetime) -> dict[str, Any]:
+        """Return the columns of the new row that these fields fill. Without an `event_time` it happened now."""
+        event_time = self.event_time or now
+        return {"id": self.id, "event_time": event_time, "source": self.source, "metadata": self.metadata}
+
+
+def own_vectors(drafts: Iterable[MemoryDraft]) -> dict[UUID, ClientVector]:
+    """Return the vectors that clients supplied, by the ids of the new rows, as `store_memories` takes them."""
+    return {draft.id: draft.own for draft in drafts if draft.own is not None}
+
+
 def fill_derived_columns(row: Memory, *, owner: Owner) -> None:
     """Set the columns that follow from owner and text. The identity defaults to the id."""
     row.account_id = owner.account_id
     row.agent_id, row.user_id, row.channel = owner.agent_id, owner.user_id, owner.channel
     row.identity = row.identity or str(row.id)
-    row.content_hash, row.wording = content_hash(row.text), normalized_text_hash(row.kind, row.text)
-    row.token_count = estimate_tokens(row.text)
+    set_columns_of_text(row)
+
+
+def derive_from_text(kind: str, text: str) -> dict[str, Any]:
+    """Return the columns that follow from a memory's text."""
+    return {
+        "content_hash": content_hash(text),
+        "wording": normalized_text_hash(kind, text),
+        "token_count": estimate_tokens(text),
+    }
+
+
+def set_columns_of_text(row: Memory) -> None:
+    for name, value in derive_from_text(row.kind, row.text).items():
+        setattr(row, name, value)
 
 
 @traced("store", attributes=lambda new: {"count": len(new), **({"kind": new[0].kind} if new else {})})
@@ -77,7 +129,9 @@ def store_memories(
             insert_vectors(owner.account_id, model=model, vectors=[pair for pair in found if pair[0] in stored])
         insert_participants(owner, conversation_ids=[row.conversation_id for row in new])
         if new:
-            audit_store(owner, new)
+            # without texts of slots, which the account's reasoning tier guards
+            texts = texts_metadata(owner, (row.text for row in new if row.kind != Kind.TURN_SLOT))
+            audit_memories(owner, "store", new, metadata=texts)
     return new
 
 
@@ -112,8 +166,7 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
     for each in updates:
         row = each.row
         row.text, row.version, row.updated_at = each.text, row.version + 1, now
-        row.content_hash, row.wording = content_hash(each.text), normalized_text_hash(row.kind, each.text)
-        row.token_count = estimate_tokens(each.text)
+        set_columns_of_text(row)
         has_current = collect_vectors(row, own=each.own, embedded=embedded, into=vectors)
         row.embed_after, row.embed_attempts, row.embed_error = (None if has_current else now), 0, ""
     columns = ("id", "text", "content_hash", "wording", "token_count", "embed_after")
@@ -127,20 +180,24 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
         insert_vectors(owner.account_id, model=model, vectors=found)
 
 
-def audit_store(owner: Owner, rows: Sequence[Memory]) -> None:
-    """Write the audit entry of stored memories. It has no texts of slots, which the account's reasoning tier guards."""
-    conversations = {row.conversation_id for row in rows}
-    conversation_id = conversations.pop() if len(conversations) == 1 else ""
-    record_audit(
-        owner,
-        operation="store",
-        memory_type=spec_of(rows[0].kind).memory_type,
-        affected_ids=[row.id for row in rows],
-        conversation_id=conversation_id,
-        session_id=conversation_id,
-        result_count=len(rows),
-        metadata=texts_metadata(owner, (row.text for row in rows if row.kind != Kind.TURN_SLOT)),
-    )
+def audit_memories(owner: Owner, operation: str, rows: Sequence[Memory], **columns: Any) -> None:
+    """Write one audit entry per documented type of memory, none for no rows."""
+    by_type: dict[str, list[Memory]] = {}
+    for row in rows:
+        by_type.setdefault(spec_of(row.kind).memory_type, []).append(row)
+    for memory_type, of_type in by_type.items():
+        conversations = {row.conversation_id for row in of_type}
+        conversation_id = conversations.pop() if len(conversations) == 1 else ""
+        record_audit(
+            owner,
+            operation=operation,
+            memory_type=memory_type,
+            affected_ids=[row.id for row in of_type],
+            conversation_id=conversation_id,
+            session_id=conversation_id,
+            result_count=len(of_type),
+            **columns,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,3 +238,34 @@ def find_vector_width(owner: Owner, model: str) -> int | None:
         return provider.width
     # not limited to visible rows: a model has one width in the whole account, and it reveals no text
     return Vector.objects.filter(account_id=owner.account_id, model=model).values_list("width", flat=True).first()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLink:
+    """A link before it is stored. Source, type and target identify a link."""
+
+    source_id: UUID
+    type: str
+    target_id: UUID
+    weight: float = 1.0
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+def insert_links(account_id: UUID, links: Iterable[NewLink]) -> None:
+    """Insert links that do not exist yet, in the caller's transaction. One statement.
+
+    All callers insert in one order. Lock the ends before: raises IntegrityError if one is gone or in another account.
+    """
+    rows: Sequence[Link] = [
+        Link(
+            account_id=account_id,
+            source_id=link.source_id,
+            type=link.type,
+            target_id=link.target_id,
+            weight=link.weight,
+            properties=link.properties,
+        )
+        for link in sorted(links, key=lambda link: (link.source_id, link.type, link.target_id))
+    ]
+    if rows:
+        Link.objects.bulk_create(rows, ignore_conflicts=True)

@@ -7,13 +7,12 @@ not idle yet are not behind, and rows whose attempts failed count as waiting sin
 To add an alert: add its name to those of the store that knows about it, and return it from that store's function.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from math import floor, log2
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
-from django.db import connection
 from django.db.models import (
     Case,
     Count,
@@ -33,6 +32,7 @@ from redis.exceptions import RedisError
 
 from memory import conf
 from memory.models import Conversation, JobRun, Memory
+from memory.models.statements import fetch_rows
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, ConversationQueue
 from memory_project import redis
 
@@ -136,18 +136,17 @@ class Alert:
         return f"{self.what} {self.advice}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
-    """The state of the installation; `up_since` is the later of the database's start and the last migration.
+class Installation(NamedTuple):
+    """The state of the installation, as INSTALLATION returns it.
 
-    `installed_at` is the time of the last migration.
+    `up_since` is the later of the database's start and the last migration, `installed_at` the time of that migration.
     """
 
     up_since: datetime
     installed_at: datetime
     parked_extractions: int
     parked_summaries: int
-    audit_days: frozenset[str]
+    audit_days: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,16 +195,8 @@ def find_alerts_of_rows(now: datetime, *, jobs: Iterable[ScheduledJob]) -> list[
 
 
 def read_installation() -> Installation:
-    with connection.cursor() as cursor:
-        cursor.execute(INSTALLATION, [MAX_COUNTED, MAX_COUNTED])
-        up_since, installed_at, extractions, summaries, days = cursor.fetchone()
-    return Installation(
-        up_since=up_since,
-        installed_at=installed_at,
-        parked_extractions=extractions,
-        parked_summaries=summaries,
-        audit_days=frozenset(days),
-    )
+    [row] = fetch_rows(INSTALLATION, [MAX_COUNTED, MAX_COUNTED])
+    return Installation(*row)
 
 
 def count_embedding_backlog(now: datetime) -> QueueBacklog:
@@ -279,7 +270,7 @@ def queue_alerts(noun: str, waiting: QueueBacklog, parked: int, now: datetime) -
     return alerts
 
 
-def partition_alerts(days: frozenset[str], now: datetime) -> list[Alert]:
+def partition_alerts(days: Collection[str], now: datetime) -> list[Alert]:
     """Report missing partitions of the audit log. The last one ahead may be missing between midnight and the job."""
     today = now.astimezone(UTC).date()
     wanted = [today + timedelta(days=ahead) for ahead in range(conf.AUDIT_PARTITIONS_AHEAD)]
@@ -326,9 +317,7 @@ def worker_alerts(
 def job_alerts(installation: Installation, jobs: Iterable[ScheduledJob], now: datetime) -> list[Alert]:
     """Report jobs that have not finished for two periods, and jobs whose last run failed, or failed on some rows."""
     periods = {job.name: period_of(job) for job in jobs}
-    with connection.cursor() as cursor:
-        cursor.execute(LAST_RUNS, [list(periods)])
-        last_runs = cursor.fetchall()
+    last_runs = fetch_rows(LAST_RUNS, [list(periods)])
     overdue = {
         name: ended
         for name, ended, *_ in last_runs

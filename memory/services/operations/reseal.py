@@ -4,14 +4,16 @@ Rows are processed in the order of their keys, one batch per transaction. The wo
 again: values sealed with the first key are left alone, so a new run continues where the last one stopped.
 """
 
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from django.apps import apps
 from django.db import connection, models, transaction
 
 from memory.models.binary import binary_cursor
+from memory.models.statements import fetch_rows
 from memory_project.encryption import SealBroken, is_current, seal_anew
 from memory_project.fields import SealedJSONField
 
@@ -40,12 +42,8 @@ class RotationCounts:
     unreadable: int = 0
 
     def __add__(self, other: "RotationCounts") -> "RotationCounts":
-        return RotationCounts(
-            rows=self.rows + other.rows,
-            rotated=self.rotated + other.rotated,
-            current=self.current + other.current,
-            unreadable=self.unreadable + other.unreadable,
-        )
+        fields = zip(self.__slots__, astuple(self), astuple(other), strict=True)
+        return RotationCounts(**{name: one + another for name, one, another in fields})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +95,8 @@ def describe_table(model: type[models.Model]) -> SealedTable:
 
 def count_sealed_rows(table: SealedTable) -> int:
     """Return the number of rows with a sealed value."""
-    with connection.cursor() as cursor:
-        # names come from the models
-        cursor.execute(f"SELECT count(*) FROM {quote_name(table.name)} WHERE {filled_condition(table)}")  # noqa: S608
-        [count] = cursor.fetchone()
+    # names come from the models
+    [(count,)] = fetch_rows(f"SELECT count(*) FROM {quote_name(table.name)} WHERE {filled_condition(table)}")  # noqa: S608
     return int(count)
 
 
@@ -142,11 +138,9 @@ def rotate_in_batches(table: SealedTable, *, size: BatchLimits, is_dry_run: bool
 def find_last_key(table: SealedTable) -> Any:
     """Return the last key of the table, or None for an empty table."""
     key = quote_name(table.key)
-    with connection.cursor() as cursor:
-        # names come from the models
-        cursor.execute(f"SELECT {key} FROM {quote_name(table.name)} ORDER BY {key} DESC LIMIT 1")  # noqa: S608
-        found = cursor.fetchone()
-    return found[0] if found else None
+    # names come from the models
+    rows = fetch_rows(f"SELECT {key} FROM {quote_name(table.name)} ORDER BY {key} DESC LIMIT 1")  # noqa: S608
+    return rows[0][0] if rows else None
 
 
 def find_batch_end(table: SealedTable, left: KeyRange, *, size: BatchLimits) -> Any:
@@ -159,10 +153,8 @@ def find_batch_end(table: SealedTable, left: KeyRange, *, size: BatchLimits) -> 
         f"WHERE {where} ORDER BY {key} LIMIT %s"
         ") AS next) AS summed WHERE total <= %s OR total = length ORDER BY key DESC LIMIT 1"
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*bounds, size.rows, size.bytes])
-        found = cursor.fetchone()
-    return found[0] if found else None
+    rows = fetch_rows(statement, [*bounds, size.rows, size.bytes])
+    return rows[0][0] if rows else None
 
 
 def read_sealed_rows(table: SealedTable, keys: KeyRange, *, locked: bool) -> list[Row]:
@@ -192,32 +184,24 @@ def filled_condition(table: SealedTable) -> str:
 def reseal_rows(rows: Sequence[Row]) -> tuple[list[Row], RotationCounts]:
     """Return the rows that change, with all their values after the change, and the counts."""
     changed: list[Row] = []
-    total = RotationCounts(rows=len(rows))
+    counts = Counter[str]()
     for key, *values in rows:
-        resealed, rotated = reseal_values(values)
-        total += rotated
-        if rotated.rotated:
-            changed.append((key, *resealed))
-    return changed, total
+        resealed = [reseal_value(bytes(value)) if value is not None else (None, "") for value in values]
+        outcomes = [outcome for _, outcome in resealed if outcome]
+        counts.update(outcomes)
+        if "rotated" in outcomes:
+            changed.append((key, *(value for value, _ in resealed)))
+    return changed, RotationCounts(rows=len(rows), **counts)
 
 
-def reseal_values(values: Sequence[Any]) -> tuple[list[bytes | None], RotationCounts]:
-    resealed: list[bytes | None] = []
-    rotated = current = unreadable = 0
-    for value in values:
-        sealed = None if value is None else bytes(value)
-        if sealed is None:
-            pass
-        elif is_current(sealed):
-            current += 1
-        else:
-            try:
-                sealed = seal_anew(sealed)
-                rotated += 1
-            except SealBroken:
-                unreadable += 1
-        resealed.append(sealed)
-    return resealed, RotationCounts(rotated=rotated, current=current, unreadable=unreadable)
+def reseal_value(sealed: bytes) -> tuple[bytes, str]:
+    """Return the value sealed with the first key, if any key opens it, and what it counts as in RotationCounts."""
+    if is_current(sealed):
+        return sealed, "current"
+    try:
+        return seal_anew(sealed), "rotated"
+    except SealBroken:
+        return sealed, "unreadable"
 
 
 def write_resealed_rows(table: SealedTable, rows: Sequence[Row]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from django.apps import apps
-from django.db import connection
 from django.db.models import Count, Min, Q, QuerySet
 from redis.exceptions import RedisError
 
@@ -27,6 +26,7 @@ from memory.models import (
     ToolInvocation,
     Vector,
 )
+from memory.models.statements import fetch_rows
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, ConversationQueue
 from memory_project import redis
 
@@ -219,21 +219,17 @@ def count_knowledge(of: Mapping[str, Any]) -> KnowledgeCounts:
 
 def estimate_audit_by_day() -> dict[str, int]:
     """Return the estimated number of entries by day (YYYY-MM-DD), from the partitions."""
-    with connection.cursor() as cursor:
-        cursor.execute(PARTITIONS, [AUDIT_TABLE])
-        days = {name.removeprefix(f"{AUDIT_TABLE}_"): rows for name, rows in cursor.fetchall()}
+    days = {name.removeprefix(f"{AUDIT_TABLE}_"): rows for name, rows in fetch_rows(PARTITIONS, [AUDIT_TABLE])}
     return {f"{day[:4]}-{day[4:6]}-{day[6:]}": rows for day, rows in days.items()}
 
 
 def measure_tables() -> list[TableSize]:
     """Return the sizes of our apps' tables, the largest first."""
     ours = [model._meta.db_table for app in ("memory", "ledger") for model in apps.get_app_config(app).get_models()]
-    with connection.cursor() as cursor:
-        cursor.execute(SIZES, [ours])
-        return [
-            TableSize(table=table, rows=int(rows), table_bytes=int(table_bytes), index_bytes=int(index_bytes))
-            for table, rows, table_bytes, index_bytes in cursor.fetchall()
-        ]
+    return [
+        TableSize(table=table, rows=int(rows), table_bytes=int(table_bytes), index_bytes=int(index_bytes))
+        for table, rows, table_bytes, index_bytes in fetch_rows(SIZES, [ours])
+    ]
 
 
 def read_redis_figures() -> RedisFigures | None:

@@ -1,4 +1,4 @@
-"""Memory pools (P2, P3): create, find, lock, change, share and delete them. Their content is in `data` and `share`."""
+"""Memory pools (P2, P3): create, find, lock, change, share and delete them. Their content is in `data`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,17 +10,19 @@ from django.db import transaction
 
 from memory import conf
 from memory.audit import record_audit
-from memory.errors import Conflict, NotFound, Unprocessable
+from memory.errors import Conflict, Unprocessable, require_found
 from memory.models import AccessControl, Level, MemoryPool, ToolCacheEntry, WorkflowRun
 from memory.models.pools import PoolQuerySet
 from memory.owner import Owner
 from memory.services.accounts.access import (
     ExpectedVersions,
-    change_grant,
+    check_changeable,
     check_version,
     find_team_to_share_with,
     raise_manage_refused,
     raise_write_refused,
+    save_shared_row,
+    set_columns,
 )
 from memory.services.accounts.register import register_agent
 from memory.services.conversations.lifecycle import MAX_ID_CHARACTERS, is_valid_id
@@ -81,20 +83,23 @@ def create_pool(owner: Owner, draft: PoolDraft, *, now: datetime) -> MemoryPool:
     """
     scope = draft.scope or DEFAULT_SCOPES.get(draft.pool_type, "")
     check_pool_draft(draft, scope=scope, now=now)
-    pool = MemoryPool(
-        account_id=owner.account_id,
-        agent_id=owner.agent_id,
-        pool_id=draft.pool_id or str(uuid7()),
-        pool_type=draft.pool_type,
-        scope=scope,
-        task_id=draft.task_id,
-        data=draft.data,
-        access_control=draft.access_control.model_dump(),
-        expires_at=draft.expires_at,
-    )
+    pool = MemoryPool(**draft_columns(owner, draft), scope=scope, task_id=draft.task_id)
     with transaction.atomic():
         pool.team = find_team_to_share_with(owner, draft.team_id) if draft.team_id else None
         return insert_pool(owner, pool, now=now)
+
+
+def draft_columns(owner: Owner, draft: PoolDraft) -> dict[str, Any]:
+    """Return the columns that a pool takes from its draft as they are, and its owner."""
+    return {
+        "account_id": owner.account_id,
+        "agent_id": owner.agent_id,
+        "pool_id": draft.pool_id or str(uuid7()),
+        "pool_type": draft.pool_type,
+        "data": draft.data,
+        "access_control": draft.access_control.model_dump(),
+        "expires_at": draft.expires_at,
+    }
 
 
 def check_pool_draft(draft: PoolDraft, *, scope: str, now: datetime) -> None:
@@ -104,13 +109,18 @@ def check_pool_draft(draft: PoolDraft, *, scope: str, now: datetime) -> None:
             f"pool_type must be one of {', '.join(DEFAULT_SCOPES)}, and scope one of {', '.join(Scope.values)}; "
             "pools of other types are created in a workflow run"
         )
-    if draft.pool_id and not is_valid_id(draft.pool_id):
-        raise Unprocessable(f"pool_id must have 1 to {MAX_ID_CHARACTERS} characters, no NUL and no lone surrogate")
+    check_pool_id(draft.pool_id)
     if scope == Scope.TEAM and draft.team_id is None:
         raise Unprocessable("team_id is required for scope team")
     if scope == Scope.TASK and not draft.task_id:
         raise Unprocessable("task_id is required for scope task")
     check_expiry(draft.expires_at, now=now)
+
+
+def check_pool_id(pool_id: str) -> None:
+    """Raise Unprocessable for an id that the database cannot store. An empty one is generated."""
+    if pool_id and not is_valid_id(pool_id):
+        raise Unprocessable(f"pool_id must have 1 to {MAX_ID_CHARACTERS} characters, no NUL and no lone surrogate")
 
 
 def check_expiry(expires_at: datetime | None, *, now: datetime) -> None:
@@ -147,10 +157,8 @@ def delete_expired_pools(owner: Owner, rows: PoolQuerySet, *, now: datetime) -> 
 
 def find_pool(owner: Owner, pool_id: str, *, now: datetime) -> MemoryPool:
     """Return a pool that the owner may read, without its `data`. Raises NotFound."""
-    pool = visible_pools(owner, pool_id, now=now).select_related("workflow_run").defer("data").first()
-    if pool is None:
-        raise NotFound("no such pool")
-    return pool
+    rows = visible_pools(owner, pool_id, now=now).select_related("workflow_run").defer("data")
+    return require_found(rows.first(), "pool")
 
 
 def visible_pools(owner: Owner, pool_id: str, *, now: datetime) -> PoolQuerySet:
@@ -205,29 +213,15 @@ def change_pool(
 
     Raises NotFound, Forbidden, StaleVersion, Unprocessable.
     """
-    if refused := set(changes) - CHANGEABLE:
-        raise Unprocessable(
-            f"a pool's {', '.join(sorted(refused))} cannot be changed here; allowed: {', '.join(sorted(CHANGEABLE))}"
-        )
+    check_changeable(changes, allowed=CHANGEABLE, what="pool")
     check_expiry(changes.get("expires_at"), now=now)
     with transaction.atomic():
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
         if pool.is_own and changes.get("expires_at") is not None:
             raise Unprocessable("expires_at cannot be set for an agent's own pool, which never expires")
-        for name, value in changes.items():
-            setattr(pool, name, AccessControl.parse(value).model_dump() if name == "access_control" else value)
-        save_pool(owner, pool, columns=list(changes), operation="update", now=now)
+        set_columns(pool, changes)
+        save_shared_row(owner, pool, columns=list(changes), operation="update", now=now)
     return pool
-
-
-def save_pool(owner: Owner, pool: MemoryPool, *, columns: list[str], operation: str, now: datetime) -> None:
-    """Store these columns of a locked pool at its next version, with an audit entry."""
-    pool.version += 1
-    pool.updated_at = now
-    pool.save(update_fields=[*columns, "version", "updated_at"])
-    record_audit(
-        owner, operation=operation, memory_type="pool", affected_ids=[pool.id], metadata={"columns": sorted(columns)}
-    )
 
 
 def delete_pool(owner: Owner, pool_id: str, *, expected: ExpectedVersions, now: datetime) -> None:
@@ -244,19 +238,19 @@ def grant_access(
     """Grant an agent access. Raises NotFound, Forbidden, StaleVersion, Unprocessable."""
     with transaction.atomic():
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
-        change_grant(pool, agent_id, level, is_granted=True)
-        save_pool(owner, pool, columns=["access_control"], operation="grant", now=now)
+        pool.access_control = pool.grants.grant(agent_id, level).model_dump()
+        save_shared_row(owner, pool, columns=["access_control"], operation="grant", now=now)
     return pool
 
 
 def revoke_access(
-    owner: Owner, pool_id: str, *, agent_id: str, level: Level | None = None, expected: ExpectedVersions, now: datetime
+    owner: Owner, pool_id: str, *, agent_id: str, level: Level = Level.READ, expected: ExpectedVersions, now: datetime
 ) -> MemoryPool:
-    """Revoke an agent's granted access, without a level both. Raises as `grant_access`."""
+    """Revoke an agent's granted access: `read` includes `write`. Raises as `grant_access`."""
     with transaction.atomic():
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
-        change_grant(pool, agent_id, level, is_granted=False)
-        save_pool(owner, pool, columns=["access_control"], operation="revoke", now=now)
+        pool.access_control = pool.grants.revoke(agent_id, level).model_dump()
+        save_shared_row(owner, pool, columns=["access_control"], operation="revoke", now=now)
     return pool
 
 
@@ -289,17 +283,10 @@ def ensure_own_pool(owner: Owner, *, now: datetime) -> MemoryPool:
     """
     if not owner.agent_id:
         raise Unprocessable("keyed values belong to an agent: name an agent_id")
-    mine = MemoryPool.objects.filter(account_id=owner.account_id, agent_id=owner.agent_id, is_own=True)
-    found = mine.live(now).defer("data").first()
+    mine = find_own_pool(owner).live(now).defer("data")
+    found = mine.first()
     if found is not None:
         return found
-    with transaction.atomic():
-        return insert_own_pool(owner, mine, now=now)
-
-
-def insert_own_pool(owner: Owner, mine: PoolQuerySet, *, now: datetime) -> MemoryPool:
-    """Insert the agent's own pool, or return the one that another request has just created."""
-    delete_expired_pools(owner, mine, now=now)
     pool = MemoryPool(
         account_id=owner.account_id,
         agent_id=owner.agent_id,
@@ -308,10 +295,18 @@ def insert_own_pool(owner: Owner, mine: PoolQuerySet, *, now: datetime) -> Memor
         scope=Scope.AGENT,
         is_own=True,
     )
-    try:
-        return insert_pool(owner, pool, now=now)
-    except Conflict:
-        other = mine.live(now).defer("data").first()
-        if other is None:
-            raise
-        return other
+    with transaction.atomic():
+        delete_expired_pools(owner, find_own_pool(owner), now=now)
+        try:
+            return insert_pool(owner, pool, now=now)
+        except Conflict:
+            # another request has just created it
+            found = mine.first()
+            if found is None:
+                raise
+            return found
+
+
+def find_own_pool(owner: Owner) -> PoolQuerySet:
+    """Return the pool of the agent's keyed values as a queryset, which may be empty or have an expired pool."""
+    return MemoryPool.objects.filter(account_id=owner.account_id, agent_id=owner.agent_id, is_own=True)

@@ -9,13 +9,13 @@ from django.db import transaction
 from django.db.models import Q
 
 from memory.audit import record_audit
-from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
+from memory.errors import Conflict, Forbidden, Unprocessable, require_found
 from memory.models import Level, MemoryPool, SharedContextPool, WorkflowRun
 from memory.models.pools import WORKFLOW_POOL_TYPES, PoolQuerySet
 from memory.owner import Owner
+from memory.services.accounts.access import check_changeable
 from memory.services.accounts.register import register_agent
-from memory.services.conversations.lifecycle import MAX_ID_CHARACTERS, is_valid_id
-from memory.services.pools.manage import PoolDraft, check_expiry, insert_pool
+from memory.services.pools.manage import PoolDraft, check_expiry, check_pool_id, draft_columns, insert_pool
 from memory_project.ids import uuid7
 
 AGENT_CHANGES = frozenset({"agents", "add_agents", "remove_agents"})
@@ -67,10 +67,8 @@ def unique_agents(agents: Sequence[str]) -> list[str]:
 
 def find_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
     """Return a run that the agent started or takes part in. Raises NotFound for any other run."""
-    run = WorkflowRun.objects.visible_to(owner).filter(workflow_run_id=workflow_run_id).first()
-    if run is None:
-        raise NotFound("no such workflow run")
-    return run
+    rows = WorkflowRun.objects.visible_to(owner).filter(workflow_run_id=workflow_run_id)
+    return require_found(rows.first(), "workflow run")
 
 
 def change_run(owner: Owner, workflow_run_id: str, *, changes: Mapping[str, Any], now: datetime) -> WorkflowRun:
@@ -92,10 +90,7 @@ def change_run(owner: Owner, workflow_run_id: str, *, changes: Mapping[str, Any]
 
 def check_run_changes(changes: Mapping[str, Any]) -> None:
     """Raise Unprocessable for unknown or contradictory changes."""
-    if refused := set(changes) - CHANGEABLE:
-        raise Unprocessable(
-            f"a run's {', '.join(sorted(refused))} cannot be changed; allowed: {', '.join(sorted(CHANGEABLE))}"
-        )
+    check_changeable(changes, allowed=CHANGEABLE, what="run")
     if "agents" in changes and len(AGENT_CHANGES & set(changes)) > 1:
         raise Unprocessable("agents cannot be combined with add_agents or remove_agents: use one or the other")
     if set(changes.get("add_agents", ())) & set(changes.get("remove_agents", ())):
@@ -183,16 +178,10 @@ def create_run_pool(owner: Owner, workflow_run_id: str, draft: PoolDraft, *, now
         if run.status != WorkflowRun.Status.RUNNING:
             raise Unprocessable("the run has ended: it gets no more pools")
         pool = SharedContextPool(
-            account_id=owner.account_id,
-            agent_id=owner.agent_id,
+            **draft_columns(owner, draft),
             workflow_run=run,
-            pool_id=draft.pool_id or str(uuid7()),
-            pool_type=draft.pool_type,
             scope=draft.scope or POOL_SCOPES[0],
             task_id=draft.task_id or run.workflow_run_id,
-            data=draft.data,
-            access_control=draft.access_control.model_dump(),
-            expires_at=draft.expires_at,
         )
         insert_pool(owner, pool, now=now)
     pool.refresh_from_db(fields=["created_at", "updated_at"])
@@ -210,8 +199,7 @@ def check_run_pool_draft(draft: PoolDraft, *, now: datetime) -> None:
         )
     if draft.data and draft.pool_type != SharedContextPool.PoolType.SHARED_MEMORY:
         raise Unprocessable("data is allowed for pools of type shared_memory only")
-    if draft.pool_id and not is_valid_id(draft.pool_id):
-        raise Unprocessable(f"pool_id must have 1 to {MAX_ID_CHARACTERS} characters, no NUL and no lone surrogate")
+    check_pool_id(draft.pool_id)
     check_expiry(draft.expires_at, now=now)
 
 
@@ -221,10 +209,7 @@ def lock_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
     Raises NotFound.
     """
     rows = WorkflowRun.objects.visible_to(owner).filter(workflow_run_id=workflow_run_id)
-    run = rows.select_for_update(no_key=True).first()
-    if run is None:
-        raise NotFound("no such workflow run")
-    return run
+    return require_found(rows.select_for_update(no_key=True).first(), "workflow run")
 
 
 def run_pools(owner: Owner, workflow_run_id: str, *, now: datetime) -> PoolQuerySet:

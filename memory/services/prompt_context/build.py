@@ -1,7 +1,7 @@
 """The memory node (A7, B2): what an agent should see before it answers, as one system message.
 
 Working memory, the most similar episodes, then the best evidence of all kinds with what was said around it, all from
-one recall. Stored text stands on lines of its own after a mark, so that it cannot pass for a section (`fence`).
+one recall. Stored text stands on lines of its own after a mark, so that it cannot pass for a section (`layout`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ledger import store as ledger
 from memory import conf
 from memory.models import Kind
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.embeddings import token_counter
 from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.lookups import read_adjacent_turns
@@ -34,7 +34,7 @@ from memory.services.recall.recall import (
     read_injected_ids,
     recall,
 )
-from memory.services.sessions.hybrid import latest_question
+from memory.services.sessions import latest_question
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import ConversationRef
 from memory_project.tracing import traced

@@ -2,29 +2,123 @@
 
 Each section takes what it needs of the tokens that are left. Working memory is cut at the end of a word if it alone is
 too long; an episode is shown whole or not at all; evidence as much as fits (`retrieval.packing`).
+
+Strangers write what is stored, so it is formatted in a way that cannot pass for a section, line or label of ours
+(`fence_value`, `clean_line`, `format_label`). Characters that no reader sees are dropped everywhere.
 """
 
+import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
 from django.template.loader import render_to_string
 
-from memory.providers.deadlines import Deadline
+from memory.invisible_characters import drop_invisible
+from memory.kinds import Kind, spec_of
+from memory.providers.connections import Deadline
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.packing import NO_DEADLINE, ContextPassage, PackedPassages, pack_passages
-from memory.services.prompt_context.fence import (
-    GAP_LINE,
-    clean_line,
-    fence_value,
-    format_new_day,
-    format_passage_head,
-    format_passage_lines,
-    has_gap,
-    quote_note,
-)
+from memory.retrieval.packing import NO_DEADLINE, pack_passages
 from memory.tokens import BYTES_PER_TOKEN
+
+PLAIN_ID = re.compile(r"[\w.@#/+-]+")
+PLAIN_NAME = re.compile(r"[\w.'-]+(?: [\w.'-]+)*")
+MAX_LABEL_CHARACTERS = 100
+GAP_LINE = "> …"
+"""Stands for turns of a passage that are left out."""
+
+
+def fence_value(value: Any) -> str:
+    """Return what follows a label: a text with its further lines indented; anything else as JSON.
+
+    Each element of a list has a line of its own.
+    """
+    if isinstance(value, list):
+        lines = ["", *(f"- {dump_json_line(item)}" for item in value)]
+    elif isinstance(value, str):
+        lines = drop_invisible(value).strip().splitlines()
+    else:
+        lines = [dump_json_line(value)]
+    return "\n  ".join(lines)
+
+
+def fence_block(text: str) -> str:
+    """Return what follows a heading: as `fence_value`, with its first line indented too if it could be a heading."""
+    fenced = fence_value(text)
+    return f"  {fenced}" if fenced.startswith("[") else fenced
+
+
+def dump_json_line(value: Any) -> str:
+    """Return the value as JSON on one line; JSON alone escapes line feeds, but not everything that ends a line."""
+    return " ".join(drop_invisible(json.dumps(value, ensure_ascii=False)).splitlines())
+
+
+def clean_line(text: str) -> str:
+    """Return the text on one line, with single blanks and without invisible characters."""
+    return " ".join(drop_invisible(text).split())
+
+
+def format_passage_head(notes: Sequence[Candidate]) -> str:
+    """Return the source of a passage: its conversation or kind, its belief, and its time."""
+    first = notes[0]
+    if first.kind == Kind.TURN:
+        return f"Conversation {format_label(first.conversation_id)}, {format_utc_minute(first.event_time)}"
+    name = spec_of(first.kind).label.capitalize()
+    if first.conversation_id:
+        name += f" of conversation {format_label(first.conversation_id)}"
+    return ", ".join([name, *format_belief(first), format_utc_minute(first.event_time)])
+
+
+def format_passage_lines(notes: Sequence[Candidate], *, texts: Callable[[Candidate], str]) -> list[str]:
+    """Return a line for each memory of a passage, after a mark; turns name the speaker, and each new day."""
+    lines = [quote_note(notes[0], texts(notes[0]))]
+    for before, note in pairwise(notes):
+        lines += [GAP_LINE] if has_gap(before, note) else []
+        lines.append(quote_note(note, texts(note), day=format_new_day(before, note)))
+    return lines
+
+
+def quote_note(note: Candidate, text: str, *, day: str = "") -> str:
+    """Return the line of a memory after a mark; that of a turn names the speaker."""
+    name = f" {format_label(note.speaker, plain=PLAIN_NAME)}" if note.speaker else ""
+    speaker = f"{note.role}{name}: " if note.kind == Kind.TURN else ""
+    return f"> {day}{speaker}{text}"
+
+
+def has_gap(before: Candidate, note: Candidate) -> bool:
+    """Return True if turns between the two are left out."""
+    return (note.index or 0) - (before.index or 0) > 1
+
+
+def format_new_day(before: Candidate, note: Candidate) -> str:
+    is_next_day = before.event_time.date() != note.event_time.date()
+    return f"({note.event_time:%Y-%m-%d}) " if is_next_day else ""
+
+
+def format_belief(note: Candidate) -> list[str]:
+    """Return the confidence of a fact and the time in which it is true, and the source of any memory."""
+    return [
+        *([f"confidence {note.confidence:.2f}"] if note.confidence is not None else []),
+        *([note.temporal] if note.temporal else []),
+        *([f"from {note.valid_from:%Y-%m-%d}"] if note.valid_from else []),
+        *([f"until {note.valid_to:%Y-%m-%d}"] if note.valid_to else []),
+        *([f"source {format_label(note.source)}"] if note.source else []),
+    ]
+
+
+def format_utc_minute(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def format_label(name: str, *, plain: re.Pattern[str] = PLAIN_ID) -> str:
+    """Return a name that a stranger gave as it is if that is unambiguous, else in quotes."""
+    short = clean_line(name)[:MAX_LABEL_CHARACTERS]
+    return short if plain.fullmatch(short) else json.dumps(short, ensure_ascii=False)
+
 
 WORKING_FIELDS = {
     "scratchpad": "Scratchpad",
@@ -101,12 +195,11 @@ class RenderedContext:
 
 @dataclass(slots=True, kw_only=True)
 class EvidenceCosts:
-    """The tokens of parts of the evidence (`packing.TokenCosts`). Each text is cleaned and counted once."""
+    """The tokens of parts of the evidence (`packing.TokenCosts`). The text of each note is cleaned and counted once."""
 
     count: CountTokens
     texts: dict[UUID, str] = field(default_factory=dict)
     lines: dict[UUID, int] = field(default_factory=dict)
-    others: dict[str, int] = field(default_factory=dict)
 
     def text(self, note: Candidate) -> str:
         if note.id not in self.texts:
@@ -115,7 +208,7 @@ class EvidenceCosts:
 
     def head_tokens(self, first: Candidate) -> int:
         # numbered with three digits at most, as there are no more results
-        return self._other(f"100. {format_passage_head([first])}\n")
+        return self.count(f"100. {format_passage_head([first])}\n")
 
     def line_tokens(self, note: Candidate) -> int:
         if note.id not in self.lines:
@@ -123,19 +216,14 @@ class EvidenceCosts:
         return self.lines[note.id]
 
     def gap_tokens(self, before: Candidate, note: Candidate) -> int:
-        gap = self._other(f"{GAP_LINE}\n") if has_gap(before, note) else 0
-        return gap + self._other(format_new_day(before, note))
+        gap = self.count(f"{GAP_LINE}\n") if has_gap(before, note) else 0
+        return gap + self.count(format_new_day(before, note))
 
     def min_line_tokens(self, note: Candidate) -> int:
         return len(self.text(note)) // BYTES_PER_TOKEN
 
     def is_counted(self, note: Candidate) -> bool:
         return note.id in self.lines
-
-    def _other(self, text: str) -> int:
-        if text not in self.others:
-            self.others[text] = self.count(text)
-        return self.others[text]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +261,16 @@ def render_sections(
     episodes = choose_episodes(material.episodes, left, costs)
     episodic = render_episodes(episodes)
     left -= costs.count(episodic)
-    packed = pack_evidence(material, left, limits, kept)
-    evidence = render_evidence(packed.passages, costs)
+    shown, neighbours = (
+        [note for note in notes if costs.text(note)] for notes in (material.evidence, material.neighbours)
+    )
+    budget = left - costs.count(render_passages([]))
+    packed = pack_passages(shown, neighbours, budget=budget, costs=costs, deadline=limits.deadline, kept=kept)
+    passages = [
+        {"head": format_passage_head(passage.notes), "lines": format_passage_lines(passage.notes, texts=costs.text)}
+        for passage in packed.passages
+    ]
+    evidence = render_passages(passages) if passages else ""
     sections = [working, episodic, NOTICE, evidence] if working or episodic or evidence else []
     text = BETWEEN_SECTIONS.join(filter(None, sections))
     return RenderedContext(
@@ -203,15 +299,12 @@ def truncate_section(text: str, room: int, count: CountTokens) -> str:
         middle = (low + high + 1) // 2
         fits = count(text[:middle].rstrip() + CUT_MARK) <= room
         low, high = (middle, high) if fits else (low, middle - 1)
-    shown = text[:low] if text[low : low + 1].isspace() else drop_last_word(text[:low])
+    shown = text[:low]
+    if shown.strip() and not text[low : low + 1].isspace():
+        word = shown.split()[-1]
+        shown = shown[: len(shown.rstrip()) - len(word)] if len(word) <= MAX_WORD_CHARACTERS else shown
     has_content = any(map(str.isalnum, shown[text.index(": ") + 1 :]))
     return shown.rstrip() + CUT_MARK if has_content else ""
-
-
-def drop_last_word(text: str) -> str:
-    """Return the text without its last word, unless that is too long for a word."""
-    word = text.split()[-1] if text.strip() else ""
-    return text[: len(text.rstrip()) - len(word)] if len(word) <= MAX_WORD_CHARACTERS else text
 
 
 def choose_episodes(episodes: Sequence[Candidate], room: int, costs: EvidenceCosts) -> list[Candidate]:
@@ -228,24 +321,6 @@ def render_episodes(episodes: Sequence[Candidate]) -> str:
         return ""
     shown = [{"similarity": each.similarity, "summary": clean_line(each.text)} for each in episodes]
     return render_to_string("context/episodic_memory.txt", {"episodes": shown}).strip()
-
-
-def pack_evidence(material: ContextMaterial, room: int, limits: ContextLimits, kept: Collection[str]) -> PackedPassages:
-    costs = limits.costs
-    evidence, neighbours = (
-        [note for note in notes if costs.text(note)] for notes in (material.evidence, material.neighbours)
-    )
-    budget = room - costs.count(render_passages([]))
-    return pack_passages(evidence, neighbours, budget=budget, costs=costs, deadline=limits.deadline, kept=kept)
-
-
-def render_evidence(passages: Sequence[ContextPassage], costs: EvidenceCosts) -> str:
-    """Return the section of evidence; empty without passages."""
-    shown = [
-        {"head": format_passage_head(passage.notes), "lines": format_passage_lines(passage.notes, texts=costs.text)}
-        for passage in passages
-    ]
-    return render_passages(shown) if shown else ""
 
 
 def render_passages(passages: Sequence[Mapping[str, Any]]) -> str:

@@ -3,11 +3,13 @@
     RecallRequest -> prepare_query -> run_pipeline (embed_query, search, score, select) -> limit_tokens -> Bundle
 
 `recall` writes nothing. Once the answer is on its way, `conclude_recall` counts the reads and writes the audit entry.
+
+A search of one kind of memory, for the edges, embeds the text, searches, and is logged at once (`record_search`).
 """
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic
@@ -24,31 +26,32 @@ from memory.errors import Unprocessable
 from memory.kinds import Kind, all_kinds
 from memory.models.binary import Embedding
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.embeddings import is_nested
 from memory.providers.language_models import Usage, language_model
 from memory.providers.rerankers import reranking_provider
 from memory.retrieval.candidates import Bundle, Candidate
-from memory.retrieval.entries import locate_entries
+from memory.retrieval.lookups import locate_entries
 from memory.retrieval.pipeline import run_pipeline
 from memory.retrieval.plans import Plan, RecallContext
 from memory.retrieval.queries import Query
 from memory.retrieval.rewriters.readings import HYDE
 from memory.retrieval.scopes import check_scopes
+from memory.retrieval.search import EpisodeResults, Hit, MemoryQuery, TurnResults, search_episodes, search_turns
 from memory.retrieval.techniques import RERANK, choose_plan
 from memory.services.audit import count_other_channels, record_read
 from memory.services.contexts.access_log import Action, log_reads
 from memory.services.embedding.embed import embed_texts
-from memory.services.memories.reinforce import reinforce
+from memory.services.memories.decay import reinforce
 from memory.services.memories.store import ClientVector
 from memory.services.operations.usage import record_usage
-from memory.services.recall.search import QUERY_DEADLINE_SECONDS
 from memory_project.measures import RECALL_SECONDS
 from memory_project.redis import ConversationRef
 from memory_project.tracing import traced
 
 logger = logging.getLogger(__name__)
 
+QUERY_DEADLINE_SECONDS = 2.0
 MODEL_USE = "recall"
 EMBEDDING_SHARE = 0.5
 """Share of the time left that the embedder may take; the rest is for a search by words if it takes all of that."""
@@ -216,8 +219,6 @@ def conclude_recall(owner: Owner, request: RecallRequest, bundle: Bundle, *, now
     """
     count_memory_reads(owner, {result.id: result.kind for result in bundle.results}, now=now)
     channels = [result.channel for result in bundle.results]
-    conversation_id = request.query.conversation_id
-    named: dict[str, Any] = {"conversation_id": conversation_id} if conversation_id else {}
     record_read(
         owner,
         memory_type="all",
@@ -228,7 +229,7 @@ def conclude_recall(owner: Owner, request: RecallRequest, bundle: Bundle, *, now
         cross_channel_count=count_other_channels(owner, channels),
         latency_ms=bundle.took_ms,
         metadata=serialize_request_details(request, bundle) if is_verbose(owner) else {},
-        **named,
+        conversation_id=request.query.conversation_id,
     )
 
 
@@ -247,3 +248,72 @@ def serialize_request_details(request: RecallRequest, bundle: Bundle) -> dict[st
         "top_k": request.query.top_k,
         "scores": {str(result.id): round(result.score, 4) for result in bundle.results},
     }
+
+
+def search_episodes_by_text(
+    owner: Owner,
+    *,
+    text: str,
+    top_k: int,
+    own: ClientVector | None,
+    now: datetime,
+    without: Collection[UUID] = (),
+    besides: Collection[str] = (),
+) -> EpisodeResults:
+    """Return the owner's episodes nearest to `text`, or to the client's own vector.
+
+    `without` are ids not to return, `besides` conversations to skip. `degraded` says if meaning could not be compared.
+    """
+    query = replace(embed_search_query(text, top_k=top_k, own=own), without=tuple(without), besides=tuple(besides))
+    found = search_episodes(owner, query, now=now)
+    record_search(owner, text, found.hits, top_k=top_k)
+    return found
+
+
+def search_turns_by_text(
+    owner: Owner,
+    *,
+    text: str,
+    top_k: int,
+    time_window_hours: float | None = None,
+    own: ClientVector | None = None,
+    now: datetime,
+) -> TurnResults:
+    """Return the turns nearest to `text`, or to the client's own vector, in conversations of the owner's.
+
+    `time_window_hours` ends at `now`. `degraded` says if meaning could not be compared.
+    """
+    since = None if time_window_hours is None else now - timedelta(hours=time_window_hours)
+    query = replace(embed_search_query(text, top_k=top_k, own=own), since=since)
+    found = search_turns(owner, query, now=now)
+    record_search(owner, text, found.hits, top_k=top_k)
+    return found
+
+
+def embed_search_query(text: str, *, top_k: int, own: ClientVector | None) -> MemoryQuery:
+    """Return a query with its vector: the client's, else the embedder's, else none. The one provider call of a read."""
+    if own is not None:
+        return MemoryQuery(text=text, top_k=top_k, model=own.model, width=len(own.vector), vector=own.vector)
+    embedded = embed_texts([text], deadline_seconds=QUERY_DEADLINE_SECONDS)
+    vector: Embedding | None = embedded.vectors.get(text)
+    return MemoryQuery(text=text, top_k=top_k, model=embedded.model, width=embedded.width, vector=vector)
+
+
+def record_search(owner: Owner, text: str, found: Sequence[Hit], *, top_k: int, memory_type: str = "episodic") -> None:
+    """Log a search where the audit level keeps reads."""
+    record_read(
+        owner,
+        memory_type=memory_type,
+        affected_ids=[hit.id for hit in found],
+        target_channels=list(owner.channels),
+        query_text=text,
+        result_count=len(found),
+        cross_channel_count=count_other_channels(owner, [hit.channel for hit in found]),
+        metadata=serialize_search_details(found, top_k=top_k) if is_verbose(owner) else {},
+    )
+
+
+def serialize_search_details(found: Sequence[Hit], *, top_k: int) -> dict[str, Any]:
+    """Return `top_k` and the similarity of each hit; null for hits found by their words."""
+    scores = {str(hit.id): hit.similarity and round(hit.similarity, 4) for hit in found}
+    return {"top_k": top_k, "scores": scores}

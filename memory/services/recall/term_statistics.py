@@ -73,11 +73,15 @@ FROM ends"""  # noqa: S608 - a constant with parameters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermBatch:
-    """The next `size` rows of an account's terms after the term of row `after` (0: from the first term)."""
+    """The next `size` rows of an account's terms after the term of row `after` (0: from the first term).
+
+    A dry run changes nothing.
+    """
 
     account_id: UUID
     after: int
     size: int
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,17 +108,8 @@ def find_changed_account(*, after: UUID | None, only: UUID | None) -> UUID | Non
 
 def fold_terms(batch: TermBatch) -> FoldResult:
     """Replace all rows of each term in the batch by one row, or none if they add up to nothing. One statement."""
-    return execute_fold(FOLD_SQL, batch)
-
-
-def preview_fold(batch: TermBatch) -> FoldResult:
-    """Return what `fold_terms` would do, without changing anything."""
-    return execute_fold(PREVIEW_SQL, batch)
-
-
-def execute_fold(statement: str, batch: TermBatch) -> FoldResult:
     values: dict[str, Any] = {"account_id": batch.account_id, "after": batch.after, "size": batch.size}
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(PREVIEW_SQL if batch.dry_run else FOLD_SQL, values)
         examined, mark, fewer = cursor.fetchone()
     return FoldResult(examined=examined, fewer=fewer, mark=mark or 0)

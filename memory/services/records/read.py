@@ -9,12 +9,12 @@ from uuid import UUID
 
 from django.db.models import Prefetch, QuerySet
 
-from memory.errors import NotFound
+from memory.errors import require_found
 from memory.models import Kind, Link, Memory, ToolInvocation, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.conversations.lifecycle import find_conversation
-from memory.services.memories.links import PRODUCED, USED
+from memory.services.memories.store import PRODUCED, USED
 from memory.services.records.reasoning import RedactedSlot, read_policy, redact_slots, visible_tier
 
 MAX_READ_REFERENCES = 1_000
@@ -68,10 +68,7 @@ def get_record(
 
 def find_record(owner: Owner, record_id: UUID) -> TurnRecord:
     """Return a record that the owner may see. Raises NotFound."""
-    found = TurnRecord.objects.visible_to(owner).filter(id=record_id).first()
-    if found is None:
-        raise NotFound("no such turn record")
-    return found
+    return require_found(TurnRecord.objects.visible_to(owner).filter(id=record_id).first(), "turn record")
 
 
 def records_of_conversation(owner: Owner, conversation_id: str) -> QuerySet[TurnRecord]:
@@ -143,7 +140,12 @@ def read_references(owner: Owner, record: TurnRecord, *, now: datetime) -> Resol
     by_type: dict[str, dict[UUID, None]] = {PRODUCED: {}, USED: {}}
     for link_type, target_id in linked[:MAX_READ_REFERENCES]:
         by_type[link_type][target_id] = None
-    visible = find_visible_targets(owner, {*by_type[PRODUCED], *by_type[USED]}, now=now)
+    targets = Memory.objects.visible_to(owner).live(now).filter(id__in={*by_type[PRODUCED], *by_type[USED]})
+    # None stands for a memory that is no artifact
+    visible = {
+        row_id: ReferencedArtifact(id=row_id, uri=uri, title=title) if kind == Kind.ARTIFACT else None
+        for row_id, kind, uri, title in targets.values_list("id", "kind", "artifact__uri", "artifact__title")
+    }
     return ResolvedReferences(
         produced=[artifact for each in by_type[PRODUCED] if (artifact := visible.get(each))],
         used=[artifact for each in by_type[USED] if (artifact := visible.get(each))],
@@ -151,15 +153,3 @@ def read_references(owner: Owner, record: TurnRecord, *, now: datetime) -> Resol
         invocations=called[:MAX_READ_REFERENCES],
         truncated=len(linked) > MAX_READ_REFERENCES or len(called) > MAX_READ_REFERENCES,
     )
-
-
-def find_visible_targets(
-    owner: Owner, memory_ids: Collection[UUID], *, now: datetime
-) -> dict[UUID, ReferencedArtifact | None]:
-    """Return the memories among these that the owner may see, by id; None stands for one that is no artifact."""
-    rows = Memory.objects.visible_to(owner).live(now).filter(id__in=memory_ids)
-    columns = rows.values_list("id", "kind", "artifact__uri", "artifact__title")
-    return {
-        row_id: ReferencedArtifact(id=row_id, uri=uri, title=title) if kind == Kind.ARTIFACT else None
-        for row_id, kind, uri, title in columns
-    }

@@ -20,7 +20,7 @@ from django.db.models import Count, F, OuterRef, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, Now
 
 from memory.audit import record_audit
-from memory.errors import NotFound, Unprocessable
+from memory.errors import Unprocessable, require_found
 from memory.extraction.turn_slots import Rationale, Reasoning
 from memory.models import Account, IdempotentRequest, ReasoningTrace, TurnRecord, TurnSlot
 from memory.owner import Owner
@@ -90,11 +90,6 @@ def keep_reasoning(reasoning: Reasoning, policy: ReasoningPolicy) -> KeptReasoni
     return replace(limited, reason=reason, trace=trace, tier=tier)
 
 
-def cap_kept_reasoning(kept: KeptReasoning, tier: str) -> KeptReasoning:
-    """Lower the reported tier to the record's: a repeated reasoning may have been kept under another policy."""
-    return replace(kept, tier=ReasoningTier(tier), reason=REASON_POLICY) if is_deeper(kept.tier, tier) else kept
-
-
 def limit_reasoning(reasoning: Reasoning, allowed: ReasoningTier) -> KeptReasoning:
     """Return the slot content that `allowed` permits: rationale and summary, the summary, or nothing."""
     rationale, summary, tier = reasoning.rationale, reasoning.summary, ReasoningTier.NONE
@@ -156,15 +151,6 @@ class PolicyChange:
     before: ReasoningPolicy
     policy: ReasoningPolicy
 
-    @property
-    def is_change(self) -> bool:
-        return self.before != self.policy
-
-    @property
-    def is_lower(self) -> bool:
-        """Return whether less is shown from now on."""
-        return is_deeper(self.before.tier, self.policy.tier)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceCounts:
@@ -178,14 +164,13 @@ def set_policy(owner: Owner, *, tier: str | None = None, trace_tokens: int | Non
     """Change the given parts of the account's policy. Raises NotFound, and Unprocessable for an invalid policy."""
     check_policy(tier=tier, trace_tokens=trace_tokens)
     with transaction.atomic():
-        account = Account.objects.select_for_update(no_key=True).filter(id=owner.account_id).first()
-        if account is None:
-            raise NotFound("no such account")
+        rows = Account.objects.select_for_update(no_key=True).filter(id=owner.account_id)
+        account = require_found(rows.first(), "account")
         before = policy_of_account(account)
         account.reasoning_tier = tier or account.reasoning_tier
         account.raw_trace_tokens = account.raw_trace_tokens if trace_tokens is None else trace_tokens
         change = PolicyChange(before=before, policy=policy_of_account(account))
-        if change.is_change:
+        if change.before != change.policy:
             account.save(update_fields=["reasoning_tier", "raw_trace_tokens"])
             metadata = {
                 name: {"tier": policy.tier.value, "trace_tokens": policy.trace_tokens}
@@ -194,7 +179,7 @@ def set_policy(owner: Owner, *, tier: str | None = None, trace_tokens: int | Non
             record_audit(
                 owner, operation="update", memory_type="account", affected_ids=[owner.account_id], metadata=metadata
             )
-        if change.is_lower:
+        if is_deeper(change.before.tier, change.policy.tier):
             delete_kept_answers(owner)
     return change
 
@@ -233,27 +218,20 @@ def destroy_traces(owner: Owner, *, size: int = BATCH_ROWS) -> Iterator[TraceCou
 
     Traces that are recorded meanwhile may come after the last batch: lower the policy first.
     """
-    while (gone := destroy_trace_batch(owner, size=size)).rows:
-        yield gone
-
-
-def destroy_trace_batch(owner: Owner, *, size: int) -> TraceCounts:
-    with transaction.atomic():
-        traces = ReasoningTrace.objects.filter(account_id=owner.account_id).order_by("record_id")
-        # the trace is not read: one that no key decrypts is deleted as well
-        locked = list(traces.select_for_update().values_list("id", "record_id", "tokens")[:size])
-        if locked:
+    traces = ReasoningTrace.objects.filter(account_id=owner.account_id).order_by("record_id")
+    while True:
+        with transaction.atomic():
+            # the trace is not read: one that no key decrypts is deleted as well
+            locked = list(traces.select_for_update().values_list("id", "record_id", "tokens")[:size])
+            if not locked:
+                return
             ReasoningTrace.objects.filter(id__in=[trace_id for trace_id, _, _ in locked]).delete()
             record_ids = [record_id for _, record_id, _ in locked]
-            lower_reasoning_tiers(owner, record_ids)
+            # the tier of a record becomes that of its slots
+            slots: Any = TurnSlot.objects
+            deepest = slots.filter(record_id=OuterRef("id"), slot=TurnSlot.Slot.REASONING).order_by("-level")
+            tier = Coalesce(Subquery(deepest.values("tier")[:1]), Value(ReasoningTier.NONE.value))
+            records = TurnRecord.objects.filter(account_id=owner.account_id, id__in=record_ids)
+            records.update(reasoning_tier=tier, version=F("version") + 1, updated_at=Now())
             record_audit(owner, operation="delete", memory_type="reasoning_trace", affected_ids=record_ids)
-    return TraceCounts(rows=len(locked), tokens=sum(tokens for _, _, tokens in locked))
-
-
-def lower_reasoning_tiers(owner: Owner, record_ids: list[UUID]) -> None:
-    """Set the tier of records to that of their slots."""
-    slots: Any = TurnSlot.objects
-    deepest = slots.filter(record_id=OuterRef("id"), slot=TurnSlot.Slot.REASONING).order_by("-level")
-    tier = Coalesce(Subquery(deepest.values("tier")[:1]), Value(ReasoningTier.NONE.value))
-    rows = TurnRecord.objects.filter(account_id=owner.account_id, id__in=record_ids)
-    rows.update(reasoning_tier=tier, version=F("version") + 1, updated_at=Now())
+        yield TraceCounts(rows=len(locked), tokens=sum(tokens for _, _, tokens in locked))

@@ -6,52 +6,43 @@ that is merged into a work episode takes no more slots.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
 from memory.audit import record_audit
-from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
+from memory.dates import has_come
+from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
 from memory.extraction.turn_slots import Slots
-from memory.models import CompressionLevel, Conversation, Participant, ReasoningTrace, TurnRecord, TurnSlot
+from memory.models import CompressionLevel, Conversation, Kind, Participant, ReasoningTrace, TurnRecord, TurnSlot
 from memory.models.writer import insert_participants
 from memory.owner import Owner
-from memory.reasoning import ReasoningTier
-from memory.services.conversations.lifecycle import (
-    ConversationDefaults,
-    is_valid_id,
-    lock_conversation,
-    open_conversation,
-)
+from memory.reasoning import ReasoningTier, is_deeper
+from memory.services.conversations.lifecycle import ConversationDefaults, is_valid_id, open_conversation
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.correct import erase_memories
-from memory.services.records.link import MAX_REFERENCES, References, link_references, lock_referenced_memories
+from memory.services.memories.store import store_memories
 from memory.services.records.read import find_record, sort_slots
-from memory.services.records.reasoning import (
-    KeptReasoning,
-    ReasoningPolicy,
-    cap_kept_reasoning,
-    keep_reasoning,
-    read_policy,
-)
+from memory.services.records.reasoning import REASON_POLICY, KeptReasoning, ReasoningPolicy, keep_reasoning, read_policy
 from memory.services.records.slots import (
-    SlotChanges,
+    MAX_REFERENCES,
+    References,
     StoredSlots,
     build_slots,
     estimate_slot_tokens,
     find_slot_changes,
+    link_references,
+    lock_referenced_memories,
     raise_reasoning_tier,
     read_stored_slots,
     reconcile_outcome,
-    store_slot_rows,
     store_trace,
 )
 from memory_project.ids import uuid7
 
-CLOCK_SKEW = timedelta(minutes=5)
 Slot = TurnSlot.Slot
 Status = TurnRecord.Status
 
@@ -131,15 +122,15 @@ def check_record_draft(draft: RecordDraft, *, now: datetime) -> None:
     error = ""
     if (first is None) != (last is None) or (first is not None and last is not None and not 0 <= first <= last):
         error = "send first_index and last_index together, first_index at most last_index"
-    elif time is not None and (time.tzinfo is None or time > now + CLOCK_SKEW):
+    elif time is not None and not has_come(time, now=now):
         error = "its time has no zone, or lies in the future"
     elif outcome is not None and outcome.status not in Status.values:
         error = f"the status of an outcome must be one of: {', '.join(Status.values)}"
-    elif draft.slots == Slots() and draft.need_slot:
+    elif draft.slots == Slots() and (draft.produced or draft.used or draft.evidence):
         error = "produced, used and evidence are linked with a slot: send one with them"
     elif draft.client_id and not is_valid_id(draft.client_id):
         error = "a client_id has at most 100 characters, no NUL and no lone surrogate"
-    elif draft.are_too_many:
+    elif max(map(len, (draft.invocations, draft.produced, draft.used, draft.evidence))) > MAX_REFERENCES:
         error = f"a record may name at most {MAX_REFERENCES} memories or tool invocations in each list"
     if error:
         raise Unprocessable(error)
@@ -157,7 +148,12 @@ def record_turn(
     """
     draft = prepared.draft
     with transaction.atomic():
-        conversation = lock_or_open_conversation(owner, conversation_id, now=now)
+        conversation = open_conversation(owner, conversation_id, defaults=ConversationDefaults(), now=now)
+        # the agent that created it takes part in it
+        if owner.agent_id and owner.agent_id != conversation.agent_id:
+            taking_part = Participant.objects.of_agent(owner).filter(conversation_id=conversation_id)
+            if not taking_part.exists():
+                raise NotFound("no such conversation")
         same = TurnRecord.objects.filter(log=conversation, client_id=draft.client_id)
         known = same.first() if draft.client_id else None
         record = known or build_record(owner, conversation, draft, now=now)
@@ -207,22 +203,7 @@ def lock_record(owner: Owner, record_id: UUID) -> tuple[Conversation, TurnRecord
     """Lock the row of a record's conversation and return both. Two statements. Raises NotFound."""
     of_record = Conversation.objects.filter(account_id=owner.account_id, records=record_id)
     conversation = of_record.defer("saved_session").select_for_update(no_key=True, of=("self",)).first()
-    if conversation is None:
-        raise NotFound("no such turn record")
-    return conversation, find_record(owner, record_id)
-
-
-def lock_or_open_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
-    """Lock the row of a conversation, or create it. Raises NotFound if the agent takes no part in it."""
-    conversation = lock_conversation(owner, conversation_id)
-    if conversation is None:
-        conversation = open_conversation(owner, conversation_id, defaults=ConversationDefaults(), now=now)
-    # the agent that created it takes part in it
-    if owner.agent_id and owner.agent_id != conversation.agent_id:
-        taking_part = Participant.objects.of_agent(owner).filter(conversation_id=conversation_id)
-        if not taking_part.exists():
-            raise NotFound("no such conversation")
-    return conversation
+    return require_found(conversation, "turn record"), find_record(owner, record_id)
 
 
 def build_record(owner: Owner, conversation: Conversation, draft: RecordDraft, *, now: datetime) -> TurnRecord:
@@ -251,8 +232,10 @@ def store_new_record(write: RecordWrite) -> RecordedTurn:
     insert_record(record)
     if kept is not None and kept.trace:
         store_trace(record, kept, is_new=True)
-    store_new_slots(write, rows)
-    if not rows:
+    if rows:
+        store_new_slots(write, rows)
+    else:
+        insert_participants(write.owner, conversation_ids=[record.conversation_id])
         audit_turn_record(write.owner, "store", record)
     link_references(write.owner, record, rows, prepared.draft, fresh=rows)
     write.conversation.record_count += 1
@@ -283,7 +266,12 @@ def extend_record(write: RecordWrite) -> RecordedTurn:
     if (changes or has_moved or has_trace) and record.level >= CompressionLevel.MERGED:
         raise Conflict("the record is merged into a work episode: record later additions as a turn of their own")
     raise_reasoning_tier(record, changes.new_slots, has_trace=has_trace)
-    record.raw_tokens += store_slot_changes(write, stored, changes)
+    if changes.new_slots:
+        store_new_slots(write, changes.new_slots)
+        record.raw_tokens += estimate_slot_tokens(changes.new_slots)
+    if changes.outcome is not None:
+        embedded, now = write.embedded, write.now
+        record.raw_tokens += reconcile_outcome(write.owner, stored, changes.outcome, embedded=embedded, now=now)
     slots, latest = sort_slots([*stored.current, *changes.new_slots]), [*stored.latest, *changes.new_slots]
     fresh = latest if has_moved else changes.new_slots
     link_references(write.owner, record, latest, prepared.draft, fresh=fresh)
@@ -291,7 +279,9 @@ def extend_record(write: RecordWrite) -> RecordedTurn:
         save_next_version(write, slots)
     if (has_moved or has_trace) and not changes:
         audit_turn_record(write.owner, "update", record)
-    kept = kept and cap_kept_reasoning(kept, record.reasoning_tier)
+    if kept is not None and is_deeper(kept.tier, record.reasoning_tier):
+        # a repeated reasoning may have been kept under another policy
+        kept = replace(kept, tier=ReasoningTier(record.reasoning_tier), reason=REASON_POLICY)
     return RecordedTurn(record=record, slots=slots, is_new=False, kept=kept)
 
 
@@ -314,22 +304,14 @@ def apply_draft(write: RecordWrite) -> bool:
 
 
 def store_new_slots(write: RecordWrite, rows: Sequence[TurnSlot]) -> None:
-    if not rows:
-        insert_participants(write.owner, conversation_ids=[write.record.conversation_id])
-        return
-    event_time, embedded, now = write.prepared.draft.event_time or write.now, write.embedded, write.now
-    store_slot_rows(write.owner, write.record, rows, event_time=event_time, embedded=embedded, now=now)
-
-
-def store_slot_changes(write: RecordWrite, stored: StoredSlots, changes: SlotChanges) -> int:
-    """Store the changes and return how many raw tokens they add."""
-    if changes.new_slots:
-        store_new_slots(write, changes.new_slots)
-    added = estimate_slot_tokens(changes.new_slots)
-    if changes.outcome is not None:
-        outcome, embedded = changes.outcome, write.embedded
-        added += reconcile_outcome(write.owner, stored, outcome, embedded=embedded, now=write.now)
-    return added
+    """Store new rows of the stored record. Their agent takes part in the conversation from now on."""
+    record, event_time = write.record, write.prepared.draft.event_time or write.now
+    for row in rows:
+        row.kind, row.identity = Kind.TURN_SLOT, f"{record.id}:{row.slot}:{row.level}"
+        row.conversation_id, row.record = record.conversation_id, record
+        row.event_time, row.source = event_time, "agent"
+    writer = replace(write.owner, user_id=record.user_id, channel=record.channel)
+    store_memories(writer, rows, embedded=write.embedded, own={}, now=write.now)
 
 
 def save_next_version(write: RecordWrite, slots: Sequence[TurnSlot]) -> None:

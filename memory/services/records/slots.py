@@ -1,25 +1,38 @@
-"""Rows of a turn's slots: built from a draft, compared with the stored ones, stored, reconciled."""
+"""The parts of a record: its slots, built, compared with the stored ones and reconciled, its trace and its references.
+
+References are a goal, artifacts, evidence and tool invocations. Slots are linked with them, or they with the record.
+"""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
 
 from memory.audit import record_audit
 from memory.errors import Conflict, TooLarge, Unprocessable
 from memory.extraction.turn_slots import Action, Observation, Outcome, Slots
-from memory.models import CompressionLevel, Kind, ReasoningTrace, TurnRecord, TurnSlot
+from memory.models import Artifact, CompressionLevel, Kind, Memory, ReasoningTrace, ToolInvocation, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, is_deeper, shallowest
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.memories.store import TextUpdate, store_memories, update_texts
+from memory.services.memories.store import PRODUCED, USED, WORKS_ON, NewLink, TextUpdate, insert_links, update_texts
 from memory.services.records.reasoning import KeptReasoning, redact_slot
 from memory.services.tools import check_json_value
 from memory.tiers.json_documents import comparable_json
 from memory.tokens import estimate_tokens
 from memory_project.encryption import SealBroken
 
+MAX_REFERENCES = 200
+"""Maximum length of each list of references in a draft."""
+Slot = TurnSlot.Slot
+PRODUCING_SLOTS = (Slot.ACTION, Slot.OUTCOME)
+"""Slots that link to produced artifacts. The first one that the record has gets the links."""
+USING_SLOTS = (Slot.OBSERVATION, Slot.REASONING, *PRODUCING_SLOTS)
+"""Slots that link to used artifacts and evidence. The first one that the record has gets the links."""
 MAX_SLOT_CHARACTERS = 1_000_000
 """Maximum size of a slot's text, its calls included."""
 RECONCILED_KEY = "reconciled"
@@ -29,7 +42,6 @@ RECONCILED_KEY = "reconciled"
 """
 RESERVED_KEYS = {"action": {"calls", "text"}, "outcome": {RECONCILED_KEY}}
 """Keys in the data of slots that the service sets itself."""
-Slot = TurnSlot.Slot
 Status = TurnRecord.Status
 
 
@@ -161,24 +173,6 @@ def is_same_slot(stored: TurnSlot, row: TurnSlot) -> bool:
     return stored.text == row.text and comparable_json(data) == comparable_json(row.data)
 
 
-def store_slot_rows(
-    owner: Owner,
-    record: TurnRecord,
-    rows: Sequence[TurnSlot],
-    *,
-    event_time: datetime,
-    embedded: EmbeddedTexts,
-    now: datetime,
-) -> None:
-    """Store new rows of a stored record. Their agent takes part in the conversation from now on."""
-    for row in rows:
-        row.kind, row.identity = Kind.TURN_SLOT, f"{record.id}:{row.slot}:{row.level}"
-        row.conversation_id, row.record = record.conversation_id, record
-        row.event_time, row.source = event_time, "agent"
-    writer = replace(owner, user_id=record.user_id, channel=record.channel)
-    store_memories(writer, rows, embedded=embedded, own={}, now=now)
-
-
 def reconcile_outcome(
     owner: Owner, stored: StoredSlots, outcome: TurnSlot, *, embedded: EmbeddedTexts, now: datetime
 ) -> int:
@@ -232,14 +226,94 @@ def store_trace(record: TurnRecord, kept: KeptReasoning, *, is_new: bool) -> boo
             tokens=estimate_tokens(kept.trace),
             provenance=kept.provenance.value,
         )
-    elif not is_same_trace(known, kept.trace):
-        raise Conflict("the record has another raw trace already")
+    else:
+        try:
+            is_same = known.trace == kept.trace
+        except SealBroken:
+            # a trace whose key is lost counts as another
+            is_same = False
+        if not is_same:
+            raise Conflict("the record has another raw trace already")
     return known is None
 
 
-def is_same_trace(known: ReasoningTrace, trace: str) -> bool:
-    """Return whether the stored trace is this one. A trace whose key is lost counts as another."""
-    try:
-        return bool(known.trace == trace)
-    except SealBroken:
-        return False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """The ids that a turn names: goal, tool invocations, artifacts (`produced`, `used`) and memories (`evidence`)."""
+
+    goal_id: UUID | None = None
+    invocations: Sequence[UUID] = ()
+    produced: Sequence[UUID] = ()
+    used: Sequence[UUID] = ()
+    evidence: Sequence[UUID] = ()
+
+    @property
+    def memory_ids(self) -> set[UUID]:
+        named = {*self.produced, *self.used, *self.evidence}
+        return named if self.goal_id is None else named | {self.goal_id}
+
+
+def lock_referenced_memories(owner: Owner, references: References, *, now: datetime) -> None:
+    """Lock the referenced memories. Raises Unprocessable if one is missing, invisible or of the wrong kind."""
+    wanted = references.memory_ids
+    if not wanted:
+        return
+    rows = Memory.objects.visible_to(owner).live(now).filter(id__in=wanted).order_by("id")
+    kinds = dict(rows.select_for_update(no_key=True, of=("self",)).values_list("id", "kind"))
+    if wanted - kinds.keys():
+        raise Unprocessable("the record names a goal, an artifact or a memory that does not exist")
+    artifacts = {*references.produced, *references.used}
+    is_wrong = any(kinds[each] != Kind.ARTIFACT for each in artifacts)
+    if is_wrong or (references.goal_id is not None and kinds[references.goal_id] != Kind.GOAL):
+        raise Unprocessable("produced and used must name artifacts, and goal_id must name a goal")
+
+
+def link_references(
+    owner: Owner,
+    record: TurnRecord,
+    slots: Sequence[TurnSlot],
+    references: References,
+    *,
+    fresh: Sequence[TurnSlot],
+) -> None:
+    """Link the slots of a record with its references. `fresh` slots have no link to the record's goal yet.
+
+    Evidence of a record without a slot (its reasoning is not kept) is not linked. Raises Unprocessable for artifacts
+    that are produced without an action, for evidence from the record itself, and as `attribute_invocations`.
+    """
+    by_slot = {slot.slot: slot.id for slot in slots}
+    producer, user = (
+        next((by_slot[slot] for slot in order if slot in by_slot), None) for order in (PRODUCING_SLOTS, USING_SLOTS)
+    )
+    if references.produced and producer is None:
+        raise Unprocessable("produced artifacts need an action: send the action first, or with them")
+    if set(by_slot.values()) & set(references.evidence):
+        raise Unprocessable("a record cannot be evidence of itself")
+    goal_id, links = record.goal_id, list[NewLink]()
+    if goal_id is not None:
+        links += [NewLink(source_id=slot.id, type=WORKS_ON, target_id=goal_id) for slot in fresh]
+    if producer is not None:
+        links += [NewLink(source_id=producer, type=PRODUCED, target_id=each) for each in set(references.produced)]
+    if user is not None:
+        used = {*references.used, *references.evidence}
+        links += [NewLink(source_id=user, type=USED, target_id=each) for each in used]
+    insert_links(record.account_id, links)
+    if references.produced:
+        # the record is the origin of artifacts that have none yet
+        artifacts: Any = Artifact.objects.filter(account_id=record.account_id, id__in=references.produced, record=None)
+        artifacts.update(record=record)
+    attribute_invocations(owner, record, references.invocations)
+
+
+def attribute_invocations(owner: Owner, record: TurnRecord, invocation_ids: Collection[UUID]) -> None:
+    """Set the record as the origin of tool invocations.
+
+    Raises Unprocessable for invocations that are missing, of another conversation, or of another record.
+    """
+    if not invocation_ids:
+        return
+    rows = ToolInvocation.objects.visible_to(owner).filter(
+        Q(record=None) | Q(record=record), conversation_id=record.conversation_id, id__in=invocation_ids
+    )
+    if rows.update(record=record) != len(set(invocation_ids)):
+        raise Unprocessable("the record names tool invocations of another conversation or another record")

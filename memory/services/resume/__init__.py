@@ -1,7 +1,7 @@
 """`/resume` (E8): the packet that resumes work, what an agent needs for the next move in a bounded text.
 
     ResumeRequest
-      -> read.read_material        lineage, turns, records, episodes, goals, facts; then recall, artifacts, replay
+      -> resume.read_material      lineage, turns, records, episodes, goals, facts; then recall, artifacts, replay
       -> resume.collect_items      PacketItems of everything that was read:
            goals.goal_items            open trees of goals, the most pressing first
            records.last_outcome_items  what the work came to last
@@ -15,7 +15,7 @@
 
 Callers need `resume.resume_work` and, once the answer is on its way, `resume.conclude_resume`, which counts the reads.
 
-To add something that a packet shows: read it in `read.ResumeMaterial`, write a function that returns its `PacketItem`s,
-and call it in `resume.collect_items`. A new section also needs a member of `items.PacketSection` and its share in
-`pack.SECTION_SHARES`.
+To add something that a packet shows: read it in `resume.ResumeMaterial`, write a function that returns its
+`PacketItem`s, and call it in `resume.collect_items`. A new section also needs a member of `items.PacketSection` and its
+share in `pack.SECTION_SHARES`.
 """

@@ -1,16 +1,17 @@
 """Goals of a packet: the open ones as trees, the most pressing first, and the results of their closed parts."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 from uuid import UUID
 
 from memory.errors import Unprocessable
 from memory.models.goals import Goal
 from memory.retrieval.resume import ResumedGoal
-from memory.services.prompt_context.fence import clean_line, format_utc_minute
-from memory.services.resume.items import EPOCH, GIVEN, PacketItem, PacketSection, truncate_text
+from memory.services.prompt_context.layout import format_utc_minute
+from memory.services.resume.items import EPOCH, GIVEN, PacketItem, PacketSection, memory_fields, short_line
 
 OPEN_WEIGHT = 12.0
 CLOSED_WEIGHT = 3.0
@@ -41,15 +42,6 @@ class PlacedGoal:
     is_first: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisitedGoal:
-    """A goal, its depth below the root it was reached from, and that root."""
-
-    goal: ResumedGoal
-    depth: int
-    root: ResumedGoal
-
-
 def choose_goals(
     goals: Sequence[ResumedGoal], requested: Collection[UUID], worked_on: Collection[UUID], *, now: datetime
 ) -> list[PlacedGoal]:
@@ -66,39 +58,38 @@ def choose_goals(
     urgencies = tree_urgencies(known, active, now=now)
     roots = [known[each] for each in requested] if requested else find_open_roots(known)
     order = sorted(roots, key=lambda root: (root.id not in own, *urgencies[root.id]))
-    visited = flatten_trees(order, group_by_parent(goals), urgencies)
-    others = [each for each in visited if each.root.id not in own][:MAX_GOALS_OF_OTHERS]
-    shown = [*(each for each in visited if each.root.id in own), *others]
-    lines = order_lines_by_need([each.goal for each in shown], known, own=own, active=active, now=now)
+    own_count = len(measure_depths([root for root in order if root.id in own], goals, urgencies))
+    depths = dict(islice(measure_depths(order, goals, urgencies).items(), own_count + MAX_GOALS_OF_OTHERS))
+    lines = order_lines_by_need([known[each] for each in depths], known, own=own, active=active, now=now)
     ranks = {goal_id: rank for rank, goal_id in enumerate(chain.from_iterable(lines))}
     return [
         PlacedGoal(
-            goal=each.goal,
-            depth=each.depth,
-            rank=ranks[each.goal.id],
-            is_own=each.goal.id in own,
-            is_first=each.goal.id in lines[0],
+            goal=known[goal_id],
+            depth=depth,
+            rank=ranks[goal_id],
+            is_own=goal_id in own,
+            is_first=goal_id in lines[0],
         )
-        for each in shown
+        for goal_id, depth in depths.items()
     ]
 
 
-def flatten_trees(
-    roots: Sequence[ResumedGoal], children: Mapping[UUID, Sequence[ResumedGoal]], urgencies: Mapping[UUID, SortKey]
-) -> list[VisitedGoal]:
-    """Return each goal once, depth first, the most pressing child first."""
-    visited: list[VisitedGoal] = []
-    seen: set[UUID] = set()
-    for root in roots:
-        stack = [VisitedGoal(goal=root, depth=0, root=root)]
-        while stack:
-            each = stack.pop()
-            if each.goal.id not in seen:
-                seen.add(each.goal.id)
-                visited.append(each)
-                last_first = sorted(children.get(each.goal.id, ()), key=lambda child: urgencies[child.id], reverse=True)
-                stack += [VisitedGoal(goal=child, depth=each.depth + 1, root=root) for child in last_first]
-    return visited
+def measure_depths(
+    roots: Sequence[ResumedGoal], goals: Sequence[ResumedGoal], urgencies: Mapping[UUID, SortKey]
+) -> dict[UUID, int]:
+    """Return the depth of each goal below these roots, depth first, the most pressing child first."""
+    children: dict[UUID, list[ResumedGoal]] = defaultdict(list)
+    for goal in sorted(goals, key=lambda goal: urgencies[goal.id], reverse=True):
+        for parent in goal.parent_ids:
+            children[parent].append(goal)
+    depths: dict[UUID, int] = {}
+    stack = [(root, 0) for root in reversed(roots)]
+    while stack:
+        goal, depth = stack.pop()
+        if goal.id not in depths:
+            depths[goal.id] = depth
+            stack += [(child, depth + 1) for child in children[goal.id]]
+    return depths
 
 
 def tree_urgencies(
@@ -171,23 +162,11 @@ def is_overdue(goal: ResumedGoal, *, now: datetime) -> bool:
 
 def find_open_roots(known: Mapping[UUID, ResumedGoal]) -> list[ResumedGoal]:
     """Return the open goals that are not below an open goal, however far."""
-    children = group_by_parent(list(known.values()))
-    stack = [goal.id for goal in known.values() if goal.is_open]
-    descendants: set[UUID] = set()
-    while stack:
-        for child in children.get(stack.pop(), ()):
-            if child.id not in descendants:
-                descendants.add(child.id)
-                stack.append(child.id)
-    return [goal for goal in known.values() if goal.is_open and goal.id not in descendants]
-
-
-def group_by_parent(goals: Sequence[ResumedGoal]) -> dict[UUID, list[ResumedGoal]]:
-    children: dict[UUID, list[ResumedGoal]] = {}
-    for goal in goals:
-        for parent in goal.parent_ids:
-            children.setdefault(parent, []).append(goal)
-    return children
+    return [
+        goal
+        for goal in known.values()
+        if goal.is_open and not any(known[each].is_open for each in include_ancestors(goal.parent_ids, known))
+    ]
 
 
 def include_ancestors(goal_ids: Iterable[UUID], known: Mapping[UUID, ResumedGoal]) -> set[UUID]:
@@ -202,54 +181,42 @@ def include_ancestors(goal_ids: Iterable[UUID], known: Mapping[UUID, ResumedGoal
     return included
 
 
-def goal_items(placed: Sequence[PlacedGoal], goals: Sequence[ResumedGoal], *, now: datetime) -> list[PacketItem]:
+def goal_items(placed: Sequence[PlacedGoal], goals: Sequence[ResumedGoal], *, now: datetime) -> Iterator[PacketItem]:
+    """Return an item for each goal, with its open blockers and, if it is closed, its result."""
     known = {goal.id: goal for goal in goals}
     shown = {each.goal.id for each in placed}
-    return [goal_item(each, number, known, shown, now=now) for number, each in enumerate(placed)]
-
-
-def goal_item(
-    placed: PlacedGoal, number: int, known: Mapping[UUID, ResumedGoal], shown: Collection[UUID], *, now: datetime
-) -> PacketItem:
-    goal = placed.goal
-    blockers = [known[each] for each in goal.blocker_ids if each in known and known[each].is_open]
-    return PacketItem(
-        section=PacketSection.GOALS,
-        item_type=goal.status,
-        text=truncate_text(clean_line(goal.text), MAX_GOAL_CHARACTERS),
-        label="  " * placed.depth,
-        weight=goal_weight(placed),
-        is_first=placed.is_first,
-        parent_id=next((each for each in goal.parent_ids if each in shown), None),
-        position=(GIVEN, EPOCH, number, 0),
-        id=goal.id,
-        kind=goal.kind,
-        channel=goal.channel,
-        event_time=goal.event_time,
-        is_distinct=True,
-        details={
-            "status": goal.status,
-            "priority": goal.priority,
-            "deadline": goal.deadline,
-            "overdue": is_overdue(goal, now=now),
-            "parent_id": next(iter(goal.parent_ids), None),
-            "depth": placed.depth,
-            "result": truncate_text(clean_line(goal.result), MAX_RESULT_CHARACTERS),
-            "blocked_by": [
-                {
-                    "id": each.id,
-                    "description": truncate_text(clean_line(each.text), MAX_RESULT_CHARACTERS),
-                    "status": each.status,
-                }
-                for each in blockers
-            ],
-        },
-    )
-
-
-def goal_weight(placed: PlacedGoal) -> float:
-    weight = max(OPEN_WEIGHT - RANK_DISCOUNT * placed.rank, MIN_WEIGHT)
-    return weight if placed.goal.is_open else min(weight, CLOSED_WEIGHT)
+    for number, each in enumerate(placed):
+        goal, weight = each.goal, max(OPEN_WEIGHT - RANK_DISCOUNT * each.rank, MIN_WEIGHT)
+        blockers = [known[blocker] for blocker in goal.blocker_ids if blocker in known and known[blocker].is_open]
+        yield PacketItem(
+            section=PacketSection.GOALS,
+            item_type=goal.status,
+            text=short_line(goal.text, MAX_GOAL_CHARACTERS),
+            label="  " * each.depth,
+            weight=weight if goal.is_open else min(weight, CLOSED_WEIGHT),
+            is_first=each.is_first,
+            parent_id=next((parent for parent in goal.parent_ids if parent in shown), None),
+            position=(GIVEN, EPOCH, number, 0),
+            **memory_fields(goal),
+            is_distinct=True,
+            details={
+                "status": goal.status,
+                "priority": goal.priority,
+                "deadline": goal.deadline,
+                "overdue": is_overdue(goal, now=now),
+                "parent_id": next(iter(goal.parent_ids), None),
+                "depth": each.depth,
+                "result": short_line(goal.result, MAX_RESULT_CHARACTERS),
+                "blocked_by": [
+                    {
+                        "id": blocker.id,
+                        "description": short_line(blocker.text, MAX_RESULT_CHARACTERS),
+                        "status": blocker.status,
+                    }
+                    for blocker in blockers
+                ],
+            },
+        )
 
 
 def format_goal_details(item: PacketItem) -> str:

@@ -18,9 +18,10 @@ from memory.extraction.turn_slots import format_value
 from memory.extraction.work_notes import NoteKind, kind_of
 from memory.models import Kind
 from memory.providers.sentences import tokenize
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.kind_searches import StrategyHit
 from memory.retrieval.resume import ResumedArtifact, ResumedMemory
-from memory.retrieval.strategies import StrategyHit
-from memory.services.prompt_context.fence import clean_line
+from memory.services.prompt_context.layout import clean_line
 from memory.services.replay.replay import ReplaySlice
 from memory.services.strategies.learn import strategy_text
 
@@ -123,11 +124,12 @@ class PacketItem:
         return f" {' '.join(tokenize(self.text))} "
 
 
-def truncate_text(text: str, max_characters: int = MAX_ITEM_CHARACTERS) -> str:
-    """Return the text with at most `max_characters`, cut at the end of a word where there is one."""
-    if len(text) <= max_characters:
-        return text
-    head = text[: max_characters - len(CUT_MARK)]
+def short_line(text: str, max_characters: int = MAX_ITEM_CHARACTERS) -> str:
+    """Return the text on one line with at most `max_characters`, cut at the end of a word where there is one."""
+    line = clean_line(text)
+    if len(line) <= max_characters:
+        return line
+    head = line[: max_characters - len(CUT_MARK)]
     return (head.rpartition(" ")[0] or head) + CUT_MARK
 
 
@@ -142,7 +144,7 @@ def profile_items(profile: Mapping[str, Any]) -> list[PacketItem]:
         PacketItem(
             section=PacketSection.CONSTRAINTS,
             item_type="profile",
-            text=truncate_text(clean_line(f"{name}: {format_value(value)}"), MAX_PREFERENCE_CHARACTERS),
+            text=short_line(f"{name}: {format_value(value)}", MAX_PREFERENCE_CHARACTERS),
             weight=weight,
             position=(GIVEN, EPOCH, number, 0),
             reasons=["the user's profile"],
@@ -152,6 +154,11 @@ def profile_items(profile: Mapping[str, Any]) -> list[PacketItem]:
     ]
 
 
+def memory_fields(source: ResumedMemory | Candidate | StrategyHit) -> dict[str, Any]:
+    """Return the fields of an item that say which memory it is made of."""
+    return {name: getattr(source, name) for name in ("id", "kind", "channel", "conversation_id", "event_time")}
+
+
 def fact_items(facts: Sequence[ResumedMemory]) -> Iterator[PacketItem]:
     """Return an item for each fact about the user; one that sounds like a rule goes to the constraints."""
     for fact in facts:
@@ -159,33 +166,28 @@ def fact_items(facts: Sequence[ResumedMemory]) -> Iterator[PacketItem]:
         yield PacketItem(
             section=PacketSection.CONSTRAINTS if is_rule else PacketSection.EVIDENCE,
             item_type="fact",
-            text=truncate_text(clean_line(fact.text)),
+            text=short_line(fact.text),
             weight=RULE_WEIGHT if is_rule else FACT_WEIGHT,
             position=(KNOWN if is_rule else NOTES, fact.event_time, 0, 0),
-            id=fact.id,
-            kind=fact.kind,
-            channel=fact.channel,
-            conversation_id=fact.conversation_id,
-            event_time=fact.event_time,
+            **memory_fields(fact),
             reasons=["known of the user"],
             details={"source": "fact"},
         )
 
 
-def artifact_items(artifacts: Sequence[ResumedArtifact]) -> list[PacketItem]:
+def artifact_items(artifacts: Sequence[ResumedArtifact]) -> Iterator[PacketItem]:
     """Return an item for each artifact: its URI, revision and title."""
-    return [
-        PacketItem(
+    for rank, artifact in enumerate(artifacts):
+        label, about = artifact.label or artifact.revision, artifact.title or artifact.text
+        revision = f" (revision {label})" if artifact.revision > 1 or artifact.label else ""
+        title = f": {about}" if about and about not in artifact.uri else ""
+        yield PacketItem(
             section=PacketSection.ARTIFACTS,
             item_type="artifact",
-            text=truncate_text(clean_line(format_artifact(artifact))),
+            text=short_line(f"{artifact.uri}{revision}{title}"),
             weight=max(ARTIFACT_WEIGHT - ARTIFACT_DISCOUNT * rank, FACT_WEIGHT),
             position=(GIVEN, artifact.event_time, rank, 0),
-            id=artifact.id,
-            kind=artifact.kind,
-            channel=artifact.channel,
-            conversation_id=artifact.conversation_id,
-            event_time=artifact.event_time,
+            **memory_fields(artifact),
             is_distinct=True,
             details={
                 "uri": artifact.uri,
@@ -197,30 +199,21 @@ def artifact_items(artifacts: Sequence[ResumedArtifact]) -> list[PacketItem]:
                 "goal_id": artifact.goal_id,
             },
         )
-        for rank, artifact in enumerate(artifacts)
-    ]
 
 
-def format_artifact(artifact: ResumedArtifact) -> str:
-    revision = f" (revision {artifact.label or artifact.revision})" if artifact.revision > 1 or artifact.label else ""
-    about = artifact.title or artifact.text
-    return f"{artifact.uri}{revision}" + (f": {about}" if about and about not in artifact.uri else "")
-
-
-def strategy_items(hits: Sequence[StrategyHit]) -> list[PacketItem]:
+def strategy_items(hits: Sequence[StrategyHit]) -> Iterator[PacketItem]:
     """Return an item for each strategy: when it fits, what to do, and how often that worked."""
-    return [
-        PacketItem(
+    for rank, hit in enumerate(hits):
+        text = strategy_text(hit.description, hit.context_pattern)
+        tools = f" [{' > '.join(map(str, hit.tool_sequence))}]" if hit.tool_sequence else ""
+        worked = f" ({hit.success_count} of {hit.success_count + hit.failure_count} worked)"
+        yield PacketItem(
             section=PacketSection.STRATEGIES,
             item_type="strategy",
-            text=truncate_text(clean_line(format_strategy(hit))),
+            text=short_line(f"{text}{tools}{worked}"),
             weight=max(STRATEGY_WEIGHT - STRATEGY_DISCOUNT * rank, 1.0),
             position=(GIVEN, EPOCH, rank, 0),
-            id=hit.id,
-            kind=hit.kind,
-            channel=hit.channel,
-            conversation_id=hit.conversation_id,
-            event_time=hit.event_time,
+            **memory_fields(hit),
             score=hit.score,
             details={
                 "task_type": hit.task_type,
@@ -230,14 +223,6 @@ def strategy_items(hits: Sequence[StrategyHit]) -> list[PacketItem]:
                 "failure_count": hit.failure_count,
             },
         )
-        for rank, hit in enumerate(hits)
-    ]
-
-
-def format_strategy(hit: StrategyHit) -> str:
-    tools = f" [{' > '.join(map(str, hit.tool_sequence))}]" if hit.tool_sequence else ""
-    text = strategy_text(hit.description, hit.context_pattern)
-    return f"{text}{tools} ({hit.success_count} of {hit.success_count + hit.failure_count} worked)"
 
 
 def replay_items(replayed: ReplaySlice) -> list[PacketItem]:

@@ -67,31 +67,12 @@ class RenderedPacket:
 
 
 @dataclass(slots=True, kw_only=True)
-class LineCosts:
-    """The tokens of lines and headings, each counted once."""
-
-    count: CountTokens
-    known: dict[str, int] = field(default_factory=dict)
-
-    def count_once(self, text: str) -> int:
-        if text not in self.known:
-            self.known[text] = self.count(text)
-        return self.known[text]
-
-    def of_line(self, item: PacketItem) -> int:
-        return self.count_once(f"{format_item_line(item)}\n")
-
-    def of_heading(self, item: PacketItem) -> int:
-        return self.count_once(f"[{heading_of_item(item)}]\n")
-
-
-@dataclass(slots=True, kw_only=True)
 class ItemSelection:
     """The items chosen so far, and how many of `room` tokens are left."""
 
     room: int
     left: int
-    costs: LineCosts
+    count: CountTokens
     items: list[PacketItem] = field(default_factory=list)
     spent: dict[PacketSection, int] = field(default_factory=dict)
     headings: set[str] = field(default_factory=set)
@@ -108,8 +89,8 @@ class ItemSelection:
         if twin is not None and not (outranks_item(item, twin) and covers_item(item, twin)):
             return True
         heading = heading_of_item(item)
-        cost = self.costs.of_line(item) + (0 if heading in self.headings else self.costs.of_heading(item))
-        freed = self.costs.of_line(twin) if twin else 0
+        cost = line_tokens(item, self.count) + (0 if heading in self.headings else self.count(f"[{heading}]\n"))
+        freed = line_tokens(twin, self.count) if twin else 0
         spent = self.spent.get(item.section, 0) + cost - (freed if twin and twin.section == item.section else 0)
         if cost - freed > self.left or spent > share * self.room:
             return False
@@ -132,12 +113,15 @@ def keep_heaviest(items: Sequence[PacketItem]) -> list[PacketItem]:
 
 def render_packet(items: Sequence[PacketItem], max_tokens: int, *, count: CountTokens) -> RenderedPacket:
     """Return what fits into `max_tokens`, counted of the whole text; an empty packet if no item does."""
-    costs = LineCosts(count=count)
-    ordered = sort_by_value(items, costs)
+    ordered = sort_by_value(items, count)
     room = max_tokens - count(render_text([]))
     while room > 0:
-        chosen, left_out = choose_items(ordered, room, costs)
-        chosen.sort(key=text_order)
+        # within their section's share first, then in what is left
+        selection = ItemSelection(room=room, left=room, count=count)
+        shares = ((item, FIRST_SHARE if item.is_first else SECTION_SHARES[item.section]) for item in ordered)
+        waiting = [item for item, share in shares if not selection.try_add(item, share=share)]
+        left_out = [item for item in waiting if not selection.try_add(item, share=1.0)]
+        chosen = sorted(selection.items, key=text_order)
         text = render_text(chosen) if chosen else ""
         tokens = count(text) if chosen else 0
         if tokens <= max_tokens:
@@ -147,11 +131,11 @@ def render_packet(items: Sequence[PacketItem], max_tokens: int, *, count: CountT
     return RenderedPacket(text="", tokens=0, items=[], left_out=ordered)
 
 
-def sort_by_value(items: Sequence[PacketItem], costs: LineCosts) -> list[PacketItem]:
+def sort_by_value(items: Sequence[PacketItem], count: CountTokens) -> list[PacketItem]:
     """Return the items in the order of choice: first ones, then by weight for their tokens."""
 
     def value(item: PacketItem) -> float:
-        tokens = ASSUMED_GOAL_TOKENS if item.section == PacketSection.GOALS else costs.of_line(item)
+        tokens = ASSUMED_GOAL_TOKENS if item.section == PacketSection.GOALS else line_tokens(item, count)
         return item.weight / (1 + tokens / HALVING_TOKENS)
 
     return sorted(items, key=lambda item: (not item.is_first, -value(item), *tie_breaker(item)))
@@ -160,20 +144,6 @@ def sort_by_value(items: Sequence[PacketItem], costs: LineCosts) -> list[PacketI
 def tie_breaker(item: PacketItem) -> tuple[object, ...]:
     """Return a sort key that orders items of the same weight."""
     return (item.section.value, item.position, item.label, item.text, str(item.id))
-
-
-def choose_items(
-    ordered: Sequence[PacketItem], room: int, costs: LineCosts
-) -> tuple[list[PacketItem], list[PacketItem]]:
-    """Return the items that fit, and those that do not: within their section's share first, then in what is left."""
-    selection = ItemSelection(room=room, left=room, costs=costs)
-    waiting = [
-        item
-        for item in ordered
-        if not selection.try_add(item, share=FIRST_SHARE if item.is_first else SECTION_SHARES[item.section])
-    ]
-    left_out = [item for item in waiting if not selection.try_add(item, share=1.0)]
-    return selection.items, left_out
 
 
 def covers_item(shown: PacketItem, item: PacketItem) -> bool:
@@ -233,6 +203,10 @@ def format_section_lines(items: Sequence[PacketItem]) -> list[str]:
         lines.append(format_item_line(item, day=f"({day}) " if day and day != last else ""))
         last = day or last
     return lines
+
+
+def line_tokens(item: PacketItem, count: CountTokens) -> int:
+    return count(f"{format_item_line(item)}\n")
 
 
 def format_item_line(item: PacketItem, *, day: str = "") -> str:

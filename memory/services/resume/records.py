@@ -9,7 +9,7 @@ from uuid import UUID
 from memory.extraction.survivors import has_negation
 from memory.extraction.terms import content_words, specific_terms
 from memory.extraction.turn_slots import Point, Rationale
-from memory.extraction.work_notes import NoteKind, is_instruction, kind_of, leans_on_former, status_of
+from memory.extraction.work_notes import NoteKind, is_instruction, kind_of, status_of
 from memory.extraction.work_stories import LABELS as EPISODE_LABELS
 from memory.kinds import Kind, spec_of
 from memory.models import TurnSlot
@@ -17,11 +17,9 @@ from memory.providers.sentences import is_question
 from memory.reasoning import ReasoningTier
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import ResumedEpisode, ResumedMemory, ResumedSlot, ResumedTurn
-from memory.services.prompt_context.fence import clean_line
 from memory.services.records.reasoning import redact_slot
-from memory.services.resume.items import EPOCH, GIVEN, NOTES, PacketItem, PacketSection, truncate_text
+from memory.services.resume.items import EPOCH, GIVEN, NOTES, PacketItem, PacketSection, memory_fields, short_line
 from memory.services.resume.snippets import (
-    MAX_ANTECEDENT_CHARACTERS,
     NOTE_LABELS,
     OPEN_NOTES,
     SPEAKER_LABELS,
@@ -29,6 +27,7 @@ from memory.services.resume.snippets import (
     bounded_sentences,
     is_uninformative,
     note_kind_by_role,
+    prepend_antecedent,
 )
 
 NOTE_BY_LIST: Mapping[str, NoteKind] = {
@@ -128,7 +127,11 @@ def snippets_of_episodes(episodes: Sequence[ResumedEpisode]) -> Iterator[Snippet
             (note, text) for name, note in NOTE_BY_LIST.items() for text in texts_in_value(episode.data.get(name))
         ]
         recorded = [*points, *outcome_notes(episode)]
-        found = [*finding_notes(episode), *action_notes(episode)]
+        findings = ((kind_of(text), text) for text in texts_in_value(episode.data.get("findings")))
+        found = [
+            *((note if note in FINDING_NOTES else NoteKind.RESULT, text) for note, text in findings),
+            *action_notes(episode),
+        ]
         for number, (note, text) in enumerate([*recorded, *found]):
             yield Snippet(
                 source=episode,
@@ -156,12 +159,6 @@ def listed_outcomes(episode: ResumedEpisode) -> Iterator[tuple[str, str]]:
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict):
             yield from ((str(each.get("status", "")), text) for text in texts_in_value(each.get("text")))
-
-
-def finding_notes(episode: ResumedEpisode) -> Iterator[tuple[NoteKind, str]]:
-    for text in texts_in_value(episode.data.get("findings")):
-        note = kind_of(text)
-        yield note if note in FINDING_NOTES and note else NoteKind.RESULT, text
 
 
 def action_notes(episode: ResumedEpisode) -> Iterator[tuple[NoteKind | None, str]]:
@@ -255,27 +252,14 @@ def find_last_report(turns: Sequence[ResumedTurn]) -> tuple[ResumedTurn, str, st
     for turn in reversed([turn for turn in turns[-MAX_REPORTING_TURNS:] if turn.role in REPORTING_ROLES]):
         sentences = bounded_sentences(turn.text)
         for index in reversed(range(len(sentences))):
-            report = prepend_subject(sentences, index)
-            status = reported_status(sentences[index], turn.role)
+            report = prepend_antecedent(sentences[index], sentences[index - 1] if index else "")
+            # users' questions and instructions report nothing
+            asks = turn.role == "user" and (_ASKS.match(sentences[index]) or is_instruction(sentences[index]))
+            status = "" if asks else status_of(sentences[index])
             if status and report and not any(contradicts_report(each, text, turn, report) for each, text in later):
                 return turn, report, status
         later += [(turn, sentence) for sentence in sentences]
     return None
-
-
-def reported_status(sentence: str, role: str) -> str:
-    """Return the status that a sentence states; empty for users' questions and instructions, which report nothing."""
-    asks = role == "user" and (_ASKS.match(sentence) is not None or is_instruction(sentence))
-    return "" if asks else status_of(sentence)
-
-
-def prepend_subject(sentences: Sequence[str], index: int) -> str:
-    """Return the sentence, after the one before it if it leans on that; empty if there is none to lean on."""
-    sentence = sentences[index]
-    if not leans_on_former(sentence):
-        return sentence
-    before = sentences[index - 1] if index else ""
-    return f"{before} {sentence}" if 0 < len(before) <= MAX_ANTECEDENT_CHARACTERS else ""
 
 
 def contradicts_report(later: ResumedTurn, text: str, turn: ResumedTurn, report: str) -> bool:
@@ -293,15 +277,11 @@ def outcome_item(source: ResumedMemory, text: str, status: str) -> PacketItem:
     return PacketItem(
         section=PacketSection.LAST_OUTCOME,
         item_type="outcome",
-        text=truncate_text(clean_line(text), MAX_OUTCOME_CHARACTERS),
+        text=short_line(text, MAX_OUTCOME_CHARACTERS),
         label=f"{status}: ",
         weight=OUTCOME_WEIGHT,
         position=(GIVEN, EPOCH, 0, 0),
-        id=source.id,
-        kind=source.kind,
-        channel=source.channel,
-        conversation_id=source.conversation_id,
-        event_time=source.event_time,
+        **memory_fields(source),
         is_distinct=True,
         details={"record_id": source.record_id if isinstance(source, ResumedSlot) else None, "status": status},
     )

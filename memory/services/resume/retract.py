@@ -147,14 +147,12 @@ def sets_other_value(later: PacketItem, item: PacketItem) -> bool:
 
 def dates_in(text: str) -> frozenset[tuple[int, int]]:
     """Return month and day of each date in the text."""
-    return frozenset(month_and_day(match) for match in _DATE.finditer(text))
-
-
-def month_and_day(match: re.Match[str]) -> tuple[int, int]:
-    if match["month_number"]:
-        return int(match["month_number"]), int(match["day_number"])
-    name = (match["month"] or match["month_first"]).casefold()
-    return _MONTHS.split("|").index(name) + 1, int(match["day"] or match["day_after"])
+    found = set()
+    for match in _DATE.finditer(text):
+        name = (match["month"] or match["month_first"] or "").casefold()
+        month = _MONTHS.split("|").index(name) + 1 if name else int(match["month_number"])
+        found.add((month, int(match["day"] or match["day_after"] or match["day_number"])))
+    return frozenset(found)
 
 
 def subject_words(item: PacketItem) -> frozenset[str]:

@@ -15,16 +15,15 @@ from memory.extraction.exchanges import DIALOGUE_ROLES, Exchange, match_answer, 
 from memory.extraction.terms import capitalized_names, content_words, specific_terms
 from memory.extraction.work_notes import (
     NoteKind,
-    bare_sentence,
+    depends_on_previous,
     is_instruction,
     kind_of,
-    leans_on_former,
+    strip_opener,
     work_sentences,
 )
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.resume import ResumedMemory, ResumedTurn
-from memory.services.prompt_context.fence import clean_line
-from memory.services.resume.items import NOTES, PacketItem, PacketSection, Position, truncate_text
+from memory.services.resume.items import NOTES, PacketItem, PacketSection, Position, memory_fields, short_line
 
 MAX_SENTENCES = 24
 """Sentences of one text: the first half of these, and the last half."""
@@ -195,15 +194,11 @@ def item_from_snippet(snippet: Snippet, context: SentenceContext) -> PacketItem:
     return PacketItem(
         section=section_of_snippet(snippet),
         item_type=snippet.note.value if snippet.note else "said",
-        text=truncate_text(clean_line(snippet.text)),
+        text=short_line(snippet.text),
         label=SPEAKER_LABELS.get(snippet.speaker, "") + snippet.label,
         weight=weigh_snippet(snippet, context),
         position=snippet.position,
-        id=snippet.source.id,
-        kind=snippet.source.kind,
-        channel=snippet.source.channel,
-        conversation_id=snippet.source.conversation_id,
-        event_time=snippet.source.event_time,
+        **memory_fields(snippet.source),
         score=context.scores.get(snippet.source.id, 0.0),
         reasons=reasons_for_snippet(snippet, context),
         details={"source": snippet.source.kind.value},
@@ -238,7 +233,7 @@ def snippets_of_turns(turns: Sequence[ResumedTurn]) -> Iterator[Snippet]:
     """Return the sentences of the turns, short answers with what they answer, without questions that were answered."""
     last_by_role = {turn.role: index for index, turn in enumerate(turns)}
     pairs = list(pair_turns(turns))
-    paired = {(index, bare_sentence(pair.answer)) for index, _, pair in pairs}
+    paired = {(index, strip_opener(pair.answer)) for index, _, pair in pairs}
     paired |= {(asked, pair.answered) for _, asked, pair in pairs}
     for index, asked, pair in pairs:
         text = f"{pair.asked} {turns[index].role}: {pair.answer}"
@@ -255,7 +250,7 @@ def snippets_of_turns(turns: Sequence[ResumedTurn]) -> Iterator[Snippet]:
             if note == NoteKind.QUESTION_OPEN and is_answered:
                 continue
             snippet = snippet_of_turn(turns, index, sentence, note, number=number)
-            yield replace(snippet, text=prepend_antecedent(sentence, before, note))
+            yield replace(snippet, text=(note and prepend_antecedent(sentence, before)) or sentence)
 
 
 def pair_turns(turns: Sequence[ResumedTurn]) -> Iterator[tuple[int, int, Exchange]]:
@@ -288,10 +283,14 @@ def snippet_of_turn(
     )
 
 
-def prepend_antecedent(sentence: str, before: str, note: NoteKind | None) -> str:
-    """Return a note that begins with a pronoun together with the sentence that says what it stands for."""
-    needs = note is not None and leans_on_former(sentence)
-    return f"{before} {sentence}" if needs and before and len(before) <= MAX_ANTECEDENT_CHARACTERS else sentence
+def prepend_antecedent(sentence: str, before: str) -> str:
+    """Return the sentence, after the one before it if it begins with a pronoun that stands for something in that.
+
+    Empty if there is none before it, or a very long one.
+    """
+    if not depends_on_previous(sentence):
+        return sentence
+    return f"{before} {sentence}" if 0 < len(before) <= MAX_ANTECEDENT_CHARACTERS else ""
 
 
 def note_kind_by_role(role: str, sentence: str) -> NoteKind | None:

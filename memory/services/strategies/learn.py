@@ -6,9 +6,9 @@ is counted, not stored twice. A correction changes its text, its identity and th
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
@@ -16,18 +16,26 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Greatest
 
 from memory.audit import record_audit, texts_metadata
-from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
+from memory.errors import Conflict, Forbidden, Unprocessable, require_found
 from memory.identity import digest_parts, holder_key, normalize_claim
 from memory.models import Kind, Memory, Strategy, StrategyTool
 from memory.owner import Owner
-from memory.retrieval.strategies import StrategyResults, search_strategies
+from memory.retrieval.kind_searches import StrategyResults, search_strategies
 from memory.services.accounts.register import register_agent
 from memory.services.conversations.lifecycle import is_valid_id, look_up_conversation
 from memory.services.duplicates.resolve import find_survivors, survivors_condition
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holder_of_row, owner_of_row
-from memory.services.memories.store import ClientVector, TextUpdate, store_memories, update_texts
-from memory.services.recall.search import embed_search_query, record_search
+from memory.services.memories.lifecycle import Lifecycle
+from memory.services.memories.store import (
+    ClientVector,
+    MemoryDraft,
+    TextUpdate,
+    own_vectors,
+    store_memories,
+    update_texts,
+)
+from memory.services.recall.recall import embed_search_query, record_search
 from memory.services.tools import ensure_tools
 from memory_project.ids import uuid7
 
@@ -48,10 +56,10 @@ VALUES (%s, %s, %s, (SELECT id FROM conversations WHERE account_id = %s AND id =
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StrategyDraft:
+class StrategyDraft(MemoryDraft):
     """A strategy before it is learned, and whether it worked (`success`), if known, in which conversation.
 
-    `tool_sequence` are names of tools in the order of their calls. `own` is a vector that the client supplied.
+    `tool_sequence` are names of tools in the order of their calls.
     """
 
     description: str
@@ -60,11 +68,6 @@ class StrategyDraft:
     task_type: str = ""
     conversation_id: str = ""
     success: bool | None = None
-    source: str = "agent"
-    event_time: datetime | None = None
-    metadata: dict[str, Any] = field(default_factory=dict)
-    own: ClientVector | None = None
-    id: UUID = field(default_factory=uuid7)
 
     @property
     def text(self) -> str:
@@ -94,9 +97,18 @@ def upsert_strategy(
 
     Runs in the caller's transaction, and does not count the draft's success.
     """
-    new = strategy_from_draft(owner, draft, now=now)
-    own = {} if draft.own is None else {draft.id: draft.own}
-    if store_memories(owner, [new], embedded=embedded, own=own, now=now):
+    new = Strategy(
+        kind=Kind.STRATEGY,
+        identity=strategy_identity(owner, draft),
+        conversation_id=draft.conversation_id,
+        text=draft.text,
+        description=draft.description,
+        context_pattern=draft.context_pattern,
+        task_type=draft.task_type,
+        tool_sequence=list(draft.tool_sequence),
+        **draft.shared_columns(now=now),
+    )
+    if store_memories(owner, [new], embedded=embedded, own=own_vectors([draft]), now=now):
         link_strategy_tools(owner, new)
         return new, True
     strategy = lock_known_strategy(owner, new.identity)
@@ -134,24 +146,7 @@ def find_conversation_row(owner: Owner, conversation_id: str) -> UUID | None:
     return conversation.id
 
 
-def strategy_from_draft(owner: Owner, draft: StrategyDraft, *, now: datetime) -> Strategy:
-    return Strategy(
-        id=draft.id,
-        kind=Kind.STRATEGY,
-        identity=strategy_identity(owner, draft),
-        conversation_id=draft.conversation_id,
-        text=draft.text,
-        description=draft.description,
-        context_pattern=draft.context_pattern,
-        task_type=draft.task_type,
-        tool_sequence=list(draft.tool_sequence),
-        event_time=draft.event_time or now,
-        source=draft.source,
-        metadata=draft.metadata,
-    )
-
-
-def strategy_identity(owner: Owner, draft: StrategyDraft) -> str:
+def strategy_identity(owner: Owner, draft: StrategyDraft | Strategy) -> str:
     """Return what identifies a strategy: holder, channel, type of task and the normalized description.
 
     The pattern is part of it for strategies learned from work, whose descriptions only name their tools.
@@ -253,31 +248,23 @@ def reinforce_strategy(
 def strategies_in_all_channels(owner: Owner, *, now: datetime) -> QuerySet[Strategy]:
     """Return the strategies that the owner may see, in every channel, for look-ups by id."""
     rows: Any = Strategy.objects.visible_to(owner, Kind.STRATEGY).live(now)
-    found: QuerySet[Strategy] = rows
-    return found
+    return cast("QuerySet[Strategy]", rows)
 
 
 def visible_strategies(owner: Owner, *, now: datetime) -> QuerySet[Strategy]:
     """Return the strategies that the owner may see in its channel and in `_global`."""
     rows: Any = strategies_in_all_channels(owner, now=now)
-    found: QuerySet[Strategy] = rows.in_channels(owner)
-    return found
+    return cast("QuerySet[Strategy]", rows.in_channels(owner))
 
 
 def find_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> Strategy:
-    strategy = strategies_in_all_channels(owner, now=now).filter(id=strategy_id).first()
-    if strategy is None:
-        raise NotFound("no such strategy")
-    return strategy
+    return require_found(strategies_in_all_channels(owner, now=now).filter(id=strategy_id).first(), "strategy")
 
 
 def lock_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> Strategy:
     """Lock a strategy until the transaction ends. Raises NotFound."""
-    strategy: Strategy | None = lock_strategy_rows(
-        strategies_in_all_channels(owner, now=now).filter(id=strategy_id)
-    ).first()
-    if strategy is None:
-        raise NotFound("no such strategy")
+    rows = lock_strategy_rows(strategies_in_all_channels(owner, now=now).filter(id=strategy_id))
+    strategy: Strategy = require_found(rows.first(), "strategy")
     return strategy
 
 
@@ -315,48 +302,39 @@ def find_strategies(
     return found
 
 
-def check_strategy_correction(changes: Mapping[str, Any]) -> None:
-    """Check changes before anything is written. Raises Unprocessable for values of the wrong type or size."""
-    description, pattern = changes.get("description", "unchanged"), changes.get("context_pattern", "")
-    if not isinstance(description, str) or not description.strip() or not isinstance(pattern, str):
-        raise Unprocessable("description must be a text that is not blank, context_pattern a text")
-    task_type, tool_sequence = changes.get("task_type", ""), changes.get("tool_sequence", [])
-    is_list = isinstance(tool_sequence, list) and all(isinstance(name, str) for name in tool_sequence)
-    if not is_list or not isinstance(task_type, str):
-        raise Unprocessable("task_type must be a text, tool_sequence a list of names of tools")
-    check_strategy_tools(StrategyDraft(description="", task_type=task_type, tool_sequence=tool_sequence))
+class StrategyLifecycle(Lifecycle):
+    """Strategies, whose text follows from description and pattern, and whose identity and tools follow as well."""
 
+    def derive_columns(self, row: Memory) -> Mapping[str, str]:
+        """Return the `text` that a locked strategy gets, if another one. Raises Unprocessable for unusable changes."""
+        changes = self.operation.columns
+        description, pattern = changes.get("description", "unchanged"), changes.get("context_pattern", "")
+        if not isinstance(description, str) or not description.strip() or not isinstance(pattern, str):
+            raise Unprocessable("description must be a text that is not blank, context_pattern a text")
+        task_type, tool_sequence = changes.get("task_type", ""), changes.get("tool_sequence", [])
+        is_list = isinstance(tool_sequence, list) and all(isinstance(name, str) for name in tool_sequence)
+        if not is_list or not isinstance(task_type, str):
+            raise Unprocessable("task_type must be a text, tool_sequence a list of names of tools")
+        check_strategy_tools(StrategyDraft(description="", task_type=task_type, tool_sequence=tool_sequence))
+        rows: Any = Strategy.objects.only("text", "description", "context_pattern")
+        strategy: Strategy = rows.get(pk=row.id)
+        parts = {name: changes.get(name, getattr(strategy, name)) for name in ("description", "context_pattern")}
+        text = strategy_text(**parts)
+        return {} if text == strategy.text else {"text": text}
 
-def changed_strategy_text(strategy_id: UUID, changes: Mapping[str, Any]) -> dict[str, str]:
-    """Return the `text` that a locked strategy gets by these changes of its columns; empty where it stays the same."""
-    rows: Any = Strategy.objects.only("text", "description", "context_pattern")
-    strategy: Strategy = rows.get(pk=strategy_id)
-    parts = {name: changes.get(name, getattr(strategy, name)) for name in ("description", "context_pattern")}
-    text = strategy_text(**parts)
-    return {} if text == strategy.text else {"text": text}
-
-
-def propagate_strategy_correction(strategy_id: UUID) -> None:
-    """Update identity and tools of a locked strategy to its corrected columns, in the correction's transaction.
-
-    Raises Conflict where its holder knows an equal strategy.
-    """
-    rows: Any = Strategy.objects
-    strategy: Strategy = rows.get(pk=strategy_id)
-    draft = StrategyDraft(
-        description=strategy.description,
-        context_pattern=strategy.context_pattern,
-        task_type=strategy.task_type,
-        tool_sequence=strategy.tool_sequence,
-        source=strategy.source,
-    )
-    owner = owner_of_row(strategy)
-    # a removed strategy keeps its id as identity
-    if strategy.identity != str(strategy.pk):
-        try:
-            with transaction.atomic():
-                Memory.objects.filter(pk=strategy.pk).update(identity=strategy_identity(owner, draft))
-        except IntegrityError as err:
-            raise Conflict("an equal strategy exists already: archive one of the two first") from err
-    StrategyTool.objects.filter(strategy=strategy).exclude(tool__name__in=strategy.tool_sequence).delete()
-    link_strategy_tools(owner, strategy)
+    def propagate(self, rows: Sequence[Memory]) -> None:
+        """Update identity and tools. Raises Conflict where the holder knows an equal strategy."""
+        if self.operation.name != "update":
+            return
+        for row in rows:
+            strategy: Any = Strategy.objects.get(pk=row.id)
+            owner = owner_of_row(strategy)
+            # a removed strategy keeps its id as identity
+            if strategy.identity != str(strategy.pk):
+                try:
+                    with transaction.atomic():
+                        Memory.objects.filter(pk=strategy.pk).update(identity=strategy_identity(owner, strategy))
+                except IntegrityError as err:
+                    raise Conflict("an equal strategy exists already: archive one of the two first") from err
+            StrategyTool.objects.filter(strategy=strategy).exclude(tool__name__in=strategy.tool_sequence).delete()
+            link_strategy_tools(owner, strategy)

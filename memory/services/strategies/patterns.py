@@ -20,7 +20,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import Q
 
-from memory.extraction.patterns import ALIKE_SHARE, Pattern, task_likeness
+from memory.extraction.patterns import MIN_TASK_LIKENESS, Pattern, task_likeness
 from memory.identity import holder_key
 from memory.models import Conversation, Kind, Strategy, StrategyUse
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
@@ -38,21 +38,18 @@ from memory.services.strategies.sources import PatternRun, WorkSource
 logger = logging.getLogger(__name__)
 
 # marks only rows that are as they were read; others are extracted again
-MARK_CONVERSATIONS_EXTRACTED = """
-UPDATE conversations SET patterns_extracted_at = %s FROM (
-    SELECT c.id FROM conversations c
-    JOIN unnest(%s::uuid[], %s::timestamptz[], %s::text[]) AS read (id, ended_at, outcome) USING (id, ended_at, outcome)
-    WHERE c.patterns_extracted_at IS NULL FOR NO KEY UPDATE OF c SKIP LOCKED
-) AS same WHERE conversations.id = same.id
+MARK_EXTRACTED = """
+UPDATE {table} SET patterns_extracted_at = %s FROM (
+    SELECT source.{pk} AS id FROM {table} source
+    JOIN unnest(%s::uuid[], %s::timestamptz[], %s::text[]) AS read (id, ended_at, state)
+        ON read.id = source.{pk} AND read.ended_at = source.{ended_at} AND read.state = source.{state}
+    WHERE source.patterns_extracted_at IS NULL FOR NO KEY UPDATE OF source SKIP LOCKED
+) AS same WHERE {table}.{pk} = same.id
 """
-MARK_GOALS_EXTRACTED = """
-UPDATE goals SET patterns_extracted_at = %s FROM (
-    SELECT g.memory_ptr_id FROM goals g
-    JOIN unnest(%s::uuid[], %s::timestamptz[], %s::text[]) AS read (id, completed_at, status)
-        ON read.id = g.memory_ptr_id AND read.completed_at = g.completed_at AND read.status = g.status
-    WHERE g.patterns_extracted_at IS NULL FOR NO KEY UPDATE OF g SKIP LOCKED
-) AS same WHERE goals.memory_ptr_id = same.memory_ptr_id
-"""
+MARK_CONVERSATIONS_EXTRACTED = MARK_EXTRACTED.format(
+    table="conversations", pk="id", ended_at="ended_at", state="outcome"
+)
+MARK_GOALS_EXTRACTED = MARK_EXTRACTED.format(table="goals", pk="memory_ptr_id", ended_at="completed_at", state="status")
 
 
 class SourceChanged(Exception):  # noqa: N818 - it says what happened
@@ -147,7 +144,7 @@ def find_best_match(source: WorkSource, run: PatternRun, known: Iterable[Strateg
         if (holder_of_row(strategy), strategy.channel) == scope and tuple(strategy.tool_sequence) == run.pattern.steps
     ]
     score, _, strategy = min(scored, default=(0.0, None, None))
-    return strategy if -score >= ALIKE_SHARE else None
+    return strategy if -score >= MIN_TASK_LIKENESS else None
 
 
 def pattern_of_strategy(strategy: Strategy) -> Pattern:
@@ -169,9 +166,14 @@ def extract_from_source(source: WorkSource, *, embedded: EmbeddedTexts, now: dat
 
 
 def store_runs(source: WorkSource, *, embedded: EmbeddedTexts, now: datetime) -> Counter[str]:
-    known, counted = lock_matching_strategies(source, now=now), read_counted_uses(source)
+    known = lock_matching_strategies(source, now=now)
+    # with the source's outcome, as strategy and conversation
+    conversations = {run.conversation_pk for run in source.runs if run.conversation_pk is not None}
+    uses = StrategyUse.objects.filter(account_id=source.owner.account_id, conversation_id__in=conversations)
+    found = uses.filter(success=bool(source.success)).values_list("strategy_id", "conversation_id")
+    counted: set[tuple[UUID, UUID | None]] = set(found)
     counts: Counter[str] = Counter()
-    uses = 0
+    used = 0
     for run in source.runs:
         strategy = find_best_match(source, run, known)
         if strategy is None and source.success:
@@ -189,9 +191,9 @@ def store_runs(source: WorkSource, *, embedded: EmbeddedTexts, now: datetime) ->
                 conversation_pk=run.conversation_pk,
                 now=source.ended_at,
             )
-            uses += 1
+            used += 1
     # the first use of a learned strategy does not count as use of a known one
-    return counts + Counter(strategies_counted=uses - counts["strategies_learnt"])
+    return counts + Counter(strategies_counted=used - counts["strategies_learnt"])
 
 
 def lock_matching_strategies(source: WorkSource, *, now: datetime) -> list[Strategy]:
@@ -202,13 +204,6 @@ def lock_matching_strategies(source: WorkSource, *, now: datetime) -> list[Strat
     known = list(rows)
     matches = [find_best_match(source, run, known) for run in source.runs]
     return list(lock_strategy_rows(rows.filter(pk__in={match.pk for match in matches if match is not None})))
-
-
-def read_counted_uses(source: WorkSource) -> set[tuple[UUID, UUID | None]]:
-    """Return the uses with the source's outcome that are counted already, as strategy and conversation."""
-    conversations = {run.conversation_pk for run in source.runs if run.conversation_pk is not None}
-    uses = StrategyUse.objects.filter(account_id=source.owner.account_id, conversation_id__in=conversations)
-    return set(uses.filter(success=bool(source.success)).values_list("strategy_id", "conversation_id"))
 
 
 def learn_from_run(

@@ -9,7 +9,7 @@ goal, is left out, and the task is described in the holder's own words of the so
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Self
@@ -18,7 +18,7 @@ from uuid import UUID
 from django.db.models import F, Q
 from django.db.models.functions import Left
 
-from memory.extraction.patterns import LOOKED_AT, Pattern, Trail, format_task
+from memory.extraction.patterns import MAX_READ_TASK_CHARACTERS, Pattern, Trail, format_task
 from memory.models import Conversation, Goal, ToolInvocation, Turn, TurnRecord
 from memory.owner import Owner
 from memory.services.entities.resolve import holder_of_row, owner_of_row
@@ -143,7 +143,10 @@ def runs_in_conversations(rows: Sequence[Conversation]) -> Iterator[tuple[UUID, 
     """Yield the runs in each conversation of one account, by the conversation's primary key."""
     account_id = rows[0].account_id
     trails = read_trails(account_id, {row.conversation_id: owner_of_row(row) for row in rows})
-    goals = read_pattern_goals(account_id, {goal for of_one in trails.values() for goal in of_one if goal is not None})
+    goal_ids = {goal for of_one in trails.values() for goal in of_one if goal is not None}
+    rows_of_goals: Any = Goal.objects.filter(account_id=account_id, pk__in=goal_ids)
+    columns = ("account", "agent_id", "user_id", "channel", "text", "quarantined", "patterns_extracted_at")
+    goals = {goal.pk: goal for goal in rows_of_goals.only(*columns)}
     openings = read_opening_messages([row for row in rows if trails.get(row.conversation_id)])
     for row in rows:
         others = (row.title, openings.get(row.pk, ""))
@@ -199,13 +202,6 @@ def read_calls_in_order(called: Any) -> Iterator[ToolCall]:
     return map(ToolCall._make, rows.iterator())
 
 
-def read_pattern_goals(account_id: UUID, goal_ids: Collection[UUID]) -> dict[UUID, Goal]:
-    rows: Any = Goal.objects
-    columns = ("account", "agent_id", "user_id", "channel", "text", "quarantined", "patterns_extracted_at")
-    found = rows.filter(account_id=account_id, pk__in=goal_ids).only(*columns)
-    return {goal.pk: goal for goal in found} if goal_ids else {}
-
-
 def read_opening_messages(rows: Sequence[Conversation]) -> dict[UUID, str]:
     """Return the beginning of the user's first message in each conversation, by primary key.
 
@@ -219,7 +215,7 @@ def read_opening_messages(rows: Sequence[Conversation]) -> dict[UUID, str]:
     messages = messages.filter(~Q(user_id="") | Q(agent_id=F("log__agent_id")))
     messages = messages.filter(user_id=F("log__user_id"), channel=F("log__channel"))
     first = messages.order_by("log_id", "index").distinct("log_id")
-    return dict(first.values_list("log_id", Left("text", LOOKED_AT)))
+    return dict(first.values_list("log_id", Left("text", MAX_READ_TASK_CHARACTERS)))
 
 
 def make_runs(
@@ -253,9 +249,9 @@ def runs_for_goals(rows: Sequence[Goal]) -> Iterator[tuple[UUID, list[PatternRun
     account_id, goals = rows[0].account_id, {row.pk: row for row in rows}
     owners = {row.pk: owner_of_row(row) for row in rows}
     records = TurnRecord.objects.filter(account_id=account_id, goal_id__in=list(goals))
-    unstated = conversations_without_outcome(
-        account_id, set(records.order_by().values_list("conversation_id", flat=True).distinct())
-    )
+    worked_in = set(records.order_by().values_list("conversation_id", flat=True).distinct())
+    stated_by_nobody = Conversation.objects.filter(account_id=account_id, conversation_id__in=worked_in, outcome="")
+    unstated = dict(stated_by_nobody.values_list("conversation_id", "pk"))
     called = ToolInvocation.objects.filter(account_id=account_id, record__goal_id__in=list(goals))
     trails: dict[UUID, Trail] = defaultdict(Trail)
     last: dict[UUID, UUID] = {}
@@ -267,9 +263,3 @@ def runs_for_goals(rows: Sequence[Goal]) -> Iterator[tuple[UUID, list[PatternRun
         if trail.is_pattern:
             text = "" if goals[goal_id].quarantined else goals[goal_id].text
             yield goal_id, make_runs(trail, [text], conversation_pk=last[goal_id], goal_id=goal_id)
-
-
-def conversations_without_outcome(account_id: UUID, conversation_ids: Collection[str]) -> dict[str, UUID]:
-    """Return those of the conversations whose outcome nobody stated, with their primary keys. No query for none."""
-    rows = Conversation.objects.filter(account_id=account_id, conversation_id__in=conversation_ids, outcome="")
-    return dict(rows.values_list("conversation_id", "pk")) if conversation_ids else {}

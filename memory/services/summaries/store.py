@@ -7,7 +7,7 @@ agent that takes part.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
@@ -20,7 +20,7 @@ from memory.models import Conversation, EpisodicMemory, Kind, Memory
 from memory.owner import Owner
 from memory.providers.digests import Digest
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.memories.store import ClientVector, store_memories
+from memory.services.memories.store import MemoryDraft, own_vectors, store_memories
 from memory_project.ids import uuid7
 
 SOURCE = "summary"
@@ -31,7 +31,7 @@ LOG = "log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeDraft:
+class EpisodeDraft(MemoryDraft):
     """An episode before it is stored. A draft with the `identity` of a stored episode is not stored again."""
 
     conversation_id: str
@@ -39,12 +39,7 @@ class EpisodeDraft:
     key_decisions: Sequence[Any] = ()
     entities_mentioned: Sequence[Any] = ()
     tools_called: Sequence[Any] = ()
-    event_time: datetime | None = None
-    source: str = "agent"
     identity: str = ""
-    metadata: dict[str, Any] = field(default_factory=dict)
-    own: ClientVector | None = None
-    id: UUID = field(default_factory=uuid7)
 
 
 def store_episodes(
@@ -53,7 +48,6 @@ def store_episodes(
     """Store episodes and return the new ones. Embed their summaries first (`embed_texts`), outside transactions."""
     rows = [
         EpisodicMemory(
-            id=draft.id,
             kind=Kind.EPISODE,
             identity=draft.identity,
             conversation_id=draft.conversation_id,
@@ -61,14 +55,11 @@ def store_episodes(
             key_decisions=list(draft.key_decisions),
             entities_mentioned=list(draft.entities_mentioned),
             tools_called=list(draft.tools_called),
-            event_time=draft.event_time or now,
-            source=draft.source,
-            metadata=draft.metadata,
+            **draft.shared_columns(now=now),
         )
         for draft in drafts
     ]
-    own = {draft.id: draft.own for draft in drafts if draft.own is not None}
-    return store_memories(owner, rows, embedded=embedded, own=own, now=now)
+    return store_memories(owner, rows, embedded=embedded, own=own_vectors(drafts), now=now)
 
 
 def episodes_of_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> QuerySet[EpisodicMemory]:

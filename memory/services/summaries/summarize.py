@@ -55,7 +55,7 @@ from memory.services.conversations.queue import (
 )
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.correct import mark_rows
-from memory.services.memories.links import SUPERSEDES
+from memory.services.memories.store import SUPERSEDES
 from memory.services.summaries.store import (
     LOG,
     SOURCE,
@@ -75,14 +75,7 @@ logger = logging.getLogger(__name__)
 
 USE = "summary"
 ACTOR = "job:summarize"
-ADVANCED_COLUMNS = (
-    *("summarized_count", "buffer_from", "summarize_after", "summarize_to"),
-    *("summary_lease_until", "summary_attempts", "summary_error"),
-)
-REQUEST_COLUMNS = (
-    *("summarize_to", "summarize_after", "summary_parked_at"),
-    *("summary_lease_until", "summary_attempts", "summary_error"),
-)
+QUEUE_COLUMNS = ("summarize_after", "summarize_to", "summary_lease_until", "summary_attempts", "summary_error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +102,7 @@ def request_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Con
             unpark(conversation, SUMMARIES)
             conversation.summarize_to = conversation.turn_count
             conversation.summarize_after = now
-            conversation.save(update_fields=REQUEST_COLUMNS)
+            conversation.save(update_fields=[*QUEUE_COLUMNS, "summary_parked_at"])
     return conversation
 
 
@@ -221,7 +214,12 @@ def store_summary(work: SummaryWork, digest: Digest | None, *, embedded: Embedde
         conversation = held_rows(work.claim).select_for_update(no_key=True).first()
         if conversation is None:
             return ClaimResult(outcome=ClaimOutcome.OUTDATED)
-        before = lock_summaries(conversation)
+        # what the new one supersedes, so that nobody corrects it meanwhile
+        this = Conversation.objects.filter(id=conversation.id)
+        live = live_summaries(conversation.account_id, [conversation.conversation_id], among=this)
+        # in the order in which memories are always locked, or two transactions could deadlock
+        in_order = Memory.objects.filter(id__in=live.values("id")).order_by("id").only("id", "agent_id")
+        before = list(in_order.select_for_update(no_key=True))
         if not is_work_current(work):
             make_due_now(work.claim, now=now)
             return ClaimResult(outcome=ClaimOutcome.OUTDATED)
@@ -230,17 +228,12 @@ def store_summary(work: SummaryWork, digest: Digest | None, *, embedded: Embedde
             figures = replace_summaries(conversation, work, digest, before, embedded=embedded, now=now)
         figures["turns"] = max(work.stop - conversation.summarized_count, 0)
         advance_summary(conversation, work.claim, stop=work.stop, now=now)
-    trim_session(conversation)
+    try:
+        session_store().trim(conversation)
+    except RedisError as err:
+        # the buffer only stays longer than needed: the log has everything
+        logger.warning("session of conversation %s not trimmed: %s", conversation.id, type(err).__name__)
     return ClaimResult(outcome=ClaimOutcome.STORED, figures=figures)
-
-
-def lock_summaries(conversation: Conversation) -> list[Memory]:
-    """Lock the summaries that the new one supersedes, so that nobody corrects them meanwhile."""
-    this = Conversation.objects.filter(id=conversation.id)
-    live = live_summaries(conversation.account_id, [conversation.conversation_id], among=this)
-    # in the order in which memories are always locked, or two transactions could deadlock
-    in_order = Memory.objects.filter(id__in=live.values("id")).order_by("id").only("id", "agent_id")
-    return list(in_order.select_for_update(no_key=True))
 
 
 def is_work_current(work: SummaryWork) -> bool:
@@ -264,15 +257,8 @@ def replace_summaries(
     account = Owner(account_id=conversation.account_id, channel=conversation.channel, actor=ACTOR)
     participants = Participant.objects.of_conversation(conversation.account_id, conversation.conversation_id)
     agents = sorted(participants.values_list("agent_id", flat=True)) or [""]
-    owner, draft = replace(account, user_id=conversation.user_id), build_summary_draft(conversation, work, digest)
-    new = store_copies(owner, draft, agents=agents, embedded=embedded, now=now)
-    supersede_summaries(account, before, new, now=now)
-    return {"episodes_stored": len(new), "episodes_archived": len(before), "links_made": len(before)}
-
-
-def build_summary_draft(conversation: Conversation, work: SummaryWork, digest: Digest) -> EpisodeDraft:
-    before = work.previous.metadata if work.previous else {}
-    return EpisodeDraft(
+    former = work.previous.metadata if work.previous else {}
+    draft = EpisodeDraft(
         conversation_id=conversation.conversation_id,
         summary=digest.summary,
         key_decisions=digest.key_decisions,
@@ -283,11 +269,15 @@ def build_summary_draft(conversation: Conversation, work: SummaryWork, digest: D
         metadata={
             LOG: str(conversation.id),
             "summarizer": digest.source,
-            "first_index": read_metadata_count(before, "first_index") if before else work.turns[0].index,
+            "first_index": read_metadata_count(former, "first_index") if former else work.turns[0].index,
             "last_index": work.turns[-1].index,
-            "turns": read_metadata_count(before, "turns") + len(work.turns),
+            "turns": read_metadata_count(former, "turns") + len(work.turns),
         },
     )
+    owner = replace(account, user_id=conversation.user_id)
+    new = store_copies(owner, draft, agents=agents, embedded=embedded, now=now)
+    supersede_summaries(account, before, new, now=now)
+    return {"episodes_stored": len(new), "episodes_archived": len(before), "links_made": len(before)}
 
 
 def supersede_summaries(
@@ -321,12 +311,4 @@ def advance_summary(conversation: Conversation, claim: Claim, *, stop: int, now:
     else:
         conversation.summarize_to = None
         plan_summary(conversation, now=now)
-    conversation.save(update_fields=ADVANCED_COLUMNS)
-
-
-def trim_session(conversation: Conversation) -> None:
-    """Trim the session's buffer. If that fails, the buffer only stays longer than needed: the log has everything."""
-    try:
-        session_store().trim(conversation)
-    except RedisError as err:
-        logger.warning("session of conversation %s not trimmed: %s", conversation.id, type(err).__name__)
+    conversation.save(update_fields=[*QUEUE_COLUMNS, "summarized_count", "buffer_from"])

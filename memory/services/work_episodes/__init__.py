@@ -1,8 +1,8 @@
 """Work episodes (E5): memories that stand for adjacent records of one goal, made by `services.compression`.
 
-- `read`: `visible_work_episodes`, `view_work_episode`, `expand_work_episode`, `redact_episode`
-- `propagate`: what corrections and erasures of slots, episodes, goals and artifacts change in episodes and records
-- `lifecycle`: hooks that call `propagate` when such memories are corrected, marked or erased
+- `read`: `visible_work_episodes`, `view_work_episode`, `redacted_view`
+- `propagate`: what corrections and erasures of slots, episodes, goals and artifacts change in episodes and records, and
+  the hooks that run it: `WorkLifecycle`, `MentionLifecycle`
 
 To show another part of an episode's data under a shallow policy, add it to `read.DATA_LABELS`. To have episodes follow
 the names of another kind, extend `propagate.MENTIONED_KINDS` and `propagate.read_current_names`.

@@ -24,6 +24,7 @@ from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from memory.audit import record_audit
+from memory.errors import Unprocessable
 from memory.extraction.work_retellings import Renaming, format_product, is_product_of, rewrite_episode
 from memory.kinds import Kind, kinds_where
 from memory.models import (
@@ -40,13 +41,15 @@ from memory.models import (
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.memories.lifecycle import lock_conversations
-from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON
-from memory.services.memories.store import TextUpdate, update_texts
+from memory.services.memories.correct import chunk_ids, erase_memories
+from memory.services.memories.lifecycle import Lifecycle, Operation, lock_conversations
+from memory.services.memories.store import DERIVED_FROM, PRODUCED, WORKS_ON, TextUpdate, update_texts
 
 WORK_KINDS = kinds_where(lambda spec: spec.is_compressed)
 """Kinds that hold structured turns, at one level of compression or another."""
 MENTIONED_KINDS = frozenset({Kind.GOAL, Kind.ARTIFACT})
+MENTION_TYPES = (WORKS_ON, PRODUCED)
+"""Types of links from work episodes to goals and artifacts."""
 MENTIONED_COLUMNS = frozenset({"text", "title"})
 """Columns of goals and artifacts that work episodes repeat."""
 EPISODE_BATCH = 500
@@ -91,17 +94,6 @@ def follow_derivations(
     return list(found)
 
 
-def find_marked_along(owner: Owner, memory_ids: Sequence[UUID], mark: str) -> list[UUID]:
-    """Return what a mark on these locked slots and episodes also applies to."""
-    if not memory_ids or mark not in ("quarantine", "release"):
-        return []
-    levels = find_all_levels(memory_ids)
-    if mark == "release":
-        return levels
-    episodes = follow_derivations(owner, levels, start="target", end="source", kinds=[Kind.WORK_EPISODE])
-    return [*levels, *episodes]
-
-
 def find_deleted_along(owner: Owner, memory_ids: Sequence[UUID]) -> list[UUID]:
     """Return what is deleted with these locked slots and episodes: their other levels and their sources."""
     if not memory_ids:
@@ -118,17 +110,6 @@ def find_replaced(memory_ids: Collection[UUID]) -> set[UUID]:
     later = episode_rows.filter(log=OuterRef("log"), first_number=OuterRef("first_number"), level__gt=OuterRef("level"))
     episodes = episode_rows.filter(Exists(later), pk__in=memory_ids).values_list("pk", flat=True)
     return {*slots, *episodes}
-
-
-def find_other_versions(owner: Owner, memory_id: UUID) -> list[UUID]:
-    """Return the other levels and the sources of a locked slot or episode, which repeat its text or say more."""
-    return [each for each in find_deleted_along(owner, [memory_id]) if each != memory_id]
-
-
-def clear_work_data(memory_id: UUID) -> None:
-    """Clear the data of a slot or an episode whose text was corrected: it repeats the former text."""
-    slot_rows.filter(pk=memory_id).update(data={})
-    episode_rows.filter(pk=memory_id).update(data={})
 
 
 def find_records_of_slots(memory_ids: Collection[UUID]) -> dict[UUID, bool]:
@@ -183,7 +164,7 @@ def find_mentioning_episodes(owner: Owner, memory_ids: Collection[UUID]) -> list
     found = list(named.order_by().values_list("id", flat=True))
     if not found:
         return []
-    links = Link.objects.filter(account_id=owner.account_id, target_id__in=found, type__in=(WORKS_ON, PRODUCED))
+    links = Link.objects.filter(account_id=owner.account_id, target_id__in=found, type__in=MENTION_TYPES)
     linked = links.filter(source__kind=Kind.WORK_EPISODE).order_by().values_list("source_id")
     for_goals = episode_rows.filter(for_goal_id__in=found).order_by().values_list("pk")
     return sorted(each for (each,) in linked.union(for_goals))
@@ -215,7 +196,10 @@ def update_mentions_in_batch(
 ) -> None:
     rows = episode_rows.filter(pk__in=episode_ids).order_by("pk")
     episodes: list[WorkEpisode] = list(rows.select_for_update(no_key=True, of=("memory_ptr", "self")))
-    named = read_mentioned_ids(owner, episode_ids)
+    links = Link.objects.filter(account_id=owner.account_id, source_id__in=episode_ids, type__in=MENTION_TYPES)
+    named: dict[UUID, set[UUID]] = defaultdict(set)
+    for source, target in links.values_list("source_id", "target_id"):
+        named[source].add(target)
     current = read_current_names(owner, {each for ids in named.values() for each in ids}, memory_ids, are_gone=are_gone)
     changed = []
     for episode in episodes:
@@ -229,15 +213,6 @@ def update_mentions_in_batch(
         update_texts(owner, changed, embedded=NO_VECTORS, now=now)
         ids = [each.row.id for each in changed]
         record_audit(owner, operation="update", memory_type="episodic", affected_ids=ids, result_count=len(ids))
-
-
-def read_mentioned_ids(owner: Owner, episode_ids: Sequence[UUID]) -> dict[UUID, set[UUID]]:
-    """Return the goals and artifacts that episodes link to, by episode."""
-    links = Link.objects.filter(account_id=owner.account_id, source_id__in=episode_ids, type__in=(WORKS_ON, PRODUCED))
-    named: dict[UUID, set[UUID]] = defaultdict(set)
-    for source, target in links.values_list("source_id", "target_id"):
-        named[source].add(target)
-    return named
 
 
 def read_current_names(
@@ -270,3 +245,89 @@ def build_renaming(current: CurrentNames, names: Collection[UUID]) -> Renaming:
         return next((format_product(*current.titles[each]) for each in named if each in current.titles), "")
 
     return rename
+
+
+class WorkLifecycle(Lifecycle):
+    """Slots and work episodes, which exist at several levels of compression."""
+
+    def __init__(self, operation: Operation, memory_ids: Sequence[UUID]) -> None:
+        super().__init__(operation, memory_ids)
+        self.along: list[UUID] = []
+        self.records: dict[UUID, bool] = {}
+
+    def find_conversations(self) -> Collection[UUID]:
+        return find_conversations_of_work(self.memory_ids)
+
+    def find_along(self) -> Collection[UUID]:
+        if self.operation.is_erasure:
+            self.along = find_deleted_along(self.owner, self.memory_ids)
+            return self.along
+        if not self.memory_ids or self.operation.name not in ("quarantine", "release"):
+            return ()
+        levels = find_all_levels(self.memory_ids)
+        if self.operation.name == "release":
+            return levels
+        # what repeats them
+        episodes = follow_derivations(self.owner, levels, start="target", end="source", kinds=[Kind.WORK_EPISODE])
+        return [*levels, *episodes]
+
+    def leave_out(self, rows: Sequence[Memory]) -> Collection[UUID]:
+        """Keep rows archived that another level replaced, since both have the same content."""
+        return find_replaced([row.id for row in rows]) if self.operation.name == "unarchive" else ()
+
+    def before_erasure(self) -> None:
+        self.records = find_records_of_slots(self.along)
+
+    def propagate(self, rows: Sequence[Memory]) -> None:
+        if self.operation.is_erasure:
+            recompute_records(self.records)
+        elif "text" in self.operation.columns:
+            for row in rows:
+                self._erase_other_versions(row.id)
+
+    def _erase_other_versions(self, memory_id: UUID) -> None:
+        """Erase everything that still says what the text said before its correction.
+
+        Raises Unprocessable for a memory that another level stands for: nobody would read the corrected text.
+        """
+        if find_replaced([memory_id]):
+            raise Unprocessable("another level stands for it: correct that one")
+        others = [each for each in find_deleted_along(self.owner, [memory_id]) if each != memory_id]
+        records = find_records_of_slots([memory_id, *others])
+        # the data repeats the former text
+        slot_rows.filter(pk=memory_id).update(data={})
+        episode_rows.filter(pk=memory_id).update(data={})
+        for ids in chunk_ids(others):
+            erase_memories(self.owner, ids)
+        recompute_records(records)
+
+
+class MentionLifecycle(Lifecycle):
+    """Goals and artifacts, which work episodes name."""
+
+    def __init__(self, operation: Operation, memory_ids: Sequence[UUID]) -> None:
+        super().__init__(operation, memory_ids)
+        self.mentions: list[UUID] = []
+
+    @property
+    def _is_renamed(self) -> bool:
+        return not MENTIONED_COLUMNS.isdisjoint(self.operation.columns)
+
+    def find_conversations(self) -> Collection[UUID]:
+        if self.operation.is_erasure or self.operation.name == "quarantine" or self._is_renamed:
+            self.mentions = find_mentioning_episodes(self.owner, self.memory_ids)
+        return find_conversations_of_work(self.mentions) if self.mentions else ()
+
+    def find_along(self) -> Collection[UUID]:
+        """Hide the episodes that name what is quarantined."""
+        return self.mentions if self.operation.name == "quarantine" else ()
+
+    def find_rewritten(self) -> Collection[UUID]:
+        return self.mentions
+
+    def before_erasure(self) -> None:
+        remove_mentions(self.owner, self.memory_ids, now=self.now)
+
+    def propagate(self, rows: Sequence[Memory]) -> None:
+        if self._is_renamed:
+            update_mentions(self.owner, self.memory_ids, now=self.now)

@@ -4,21 +4,21 @@ Work episodes are made by `services.compression`. Every agent that takes part in
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from memory.errors import NotFound
+from memory.errors import require_found
 from memory.models import CompressionLevel, Kind, Link, TurnRecord, WorkEpisode
-from memory.models.work_episodes import MIN_TIER_BY_FIELD, data_within_tier
+from memory.models.turn_records import MIN_TIER_BY_FIELD, data_within_tier
 from memory.owner import Owner
 from memory.reasoning import DEPTHS, ReasoningTier, is_deeper
-from memory.services.memories.links import DERIVED_FROM
-from memory.services.records.read import read_slots_at_level
-from memory.services.records.reasoning import RedactedSlot, read_policy, redact_slots
+from memory.services.memories.store import DERIVED_FROM
+from memory.services.records.read import RecordView, build_record_view, read_slots_at_level
+from memory.services.records.reasoning import read_policy
 
 MAX_RECORDS = 100
 """Maximum of records that an episode is expanded to."""
@@ -32,38 +32,6 @@ DATA_LABELS = {
     "outcome": "Outcome",
 }
 """Labels of an episode's data, in this order, where its own text must not be shown."""
-LABELS_BY_TIER = tuple((name, label, MIN_TIER_BY_FIELD[name]) for name, label in DATA_LABELS.items())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedactedEpisode:
-    """An episode's text as far as the policy allows; `tier` is its deepest one."""
-
-    row: WorkEpisode
-    text: str = field(repr=False)
-    tier: ReasoningTier
-
-
-def redact_episode(row: WorkEpisode, allowed: ReasoningTier) -> RedactedEpisode | None:
-    """Return an episode with no reasoning deeper than `allowed`, or None if nothing is left.
-
-    The text of an episode with deeper reasoning is replaced by lines made from the shallower parts of its data.
-    """
-    if not is_deeper(row.tier, allowed):
-        return RedactedEpisode(row=row, text=row.text, tier=ReasoningTier(row.tier)) if row.text else None
-    labels = [(name, label, tier) for name, label, tier in LABELS_BY_TIER if not is_deeper(tier, allowed)]
-    lines = [(tier, f"{label}: {text}") for name, label, tier in labels for text in texts_in_data(row.data.get(name))]
-    if not lines:
-        return None
-    deepest = max((tier for tier, _ in lines), key=lambda tier: DEPTHS[tier])
-    return RedactedEpisode(row=row, text="\n".join(line for _, line in lines), tier=deepest)
-
-
-def texts_in_data(value: Any) -> list[str]:
-    """Return the texts of a list, or a single text. Outcomes are prefixed with their status."""
-    items = value if isinstance(value, list) else [value]
-    texts = (f"{each.get('status')}: {each.get('text')}" if isinstance(each, dict) else each for each in items)
-    return [each for each in texts if isinstance(each, str) and each]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +48,6 @@ class WorkEpisodeView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpandedRecord:
-    """A record that an episode stands for, with its slots as far as the policy allows."""
-
-    record: TurnRecord
-    slots: Sequence[RedactedSlot]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandedEpisode:
     """An episode with the records that it stands for, in order, `truncated` to MAX_RECORDS.
 
@@ -96,8 +56,32 @@ class ExpandedEpisode:
 
     view: WorkEpisodeView
     derived_from: UUID | None
-    records: Sequence[ExpandedRecord]
+    records: Sequence[RecordView]
     truncated: bool
+
+
+def redacted_view(episode: WorkEpisode, allowed: ReasoningTier) -> WorkEpisodeView:
+    """Return an episode with no reasoning deeper than `allowed`, which may differ from the policy when it was made.
+
+    The text of an episode with deeper reasoning is replaced by lines made from the shallower parts of its data.
+    """
+    data = data_within_tier(episode.data, tier=episode.tier, allowed=allowed)
+    if not is_deeper(episode.tier, allowed):
+        tier = ReasoningTier(episode.tier) if episode.text else ReasoningTier.NONE
+        return WorkEpisodeView(episode=episode, text=episode.text, data=data, tier=tier)
+    lines = [
+        (name, f"{label}: {text}") for name, label in DATA_LABELS.items() for text in texts_in_data(data.get(name))
+    ]
+    tiers = (MIN_TIER_BY_FIELD[name] for name, _ in lines)
+    deepest = max(tiers, key=lambda tier: DEPTHS[tier], default=ReasoningTier.NONE)
+    return WorkEpisodeView(episode=episode, text="\n".join(line for _, line in lines), data=data, tier=deepest)
+
+
+def texts_in_data(value: Any) -> list[str]:
+    """Return the texts of a list, or a single text. Outcomes are prefixed with their status."""
+    items = value if isinstance(value, list) else [value]
+    texts = (f"{each.get('status')}: {each.get('text')}" if isinstance(each, dict) else each for each in items)
+    return [each for each in texts if isinstance(each, str) and each]
 
 
 def visible_work_episodes(owner: Owner, *, now: datetime) -> QuerySet[WorkEpisode]:
@@ -107,57 +91,27 @@ def visible_work_episodes(owner: Owner, *, now: datetime) -> QuerySet[WorkEpisod
     return found
 
 
-def redacted_view(episode: WorkEpisode, allowed: ReasoningTier) -> WorkEpisodeView:
-    """Return the view of an episode. `allowed` may differ from the policy under which it was made."""
-    redacted = redact_episode(episode, allowed)
-    data = data_within_tier(episode.data, tier=episode.tier, allowed=allowed)
-    text, tier = (redacted.text, redacted.tier) if redacted else ("", ReasoningTier.NONE)
-    return WorkEpisodeView(episode=episode, text=text, data=data, tier=tier)
+def view_work_episode(owner: Owner, episode_id: UUID, *, level: int | None = None, now: datetime) -> ExpandedEpisode:
+    """Return an episode, with its records and their slots at `level` (0: as recorded, 1: each shortened) if given.
 
-
-def find_work_episode(owner: Owner, episode_id: UUID, *, now: datetime) -> WorkEpisode:
-    """Return an episode of any level, archived ones included. Raises NotFound."""
+    The episode may be of any level, and archived. Three statements, two more for the records. Raises NotFound.
+    """
     rows: Any = WorkEpisode.objects
     lasting = Q(expires_at=None) | Q(expires_at__gt=now)
     seen = rows.visible_to(owner, Kind.WORK_EPISODE).filter(lasting, quarantined=False)
-    episode: WorkEpisode | None = seen.filter(id=episode_id).first()
-    if episode is None:
-        raise NotFound("no such work episode")
-    return episode
-
-
-def view_work_episode(owner: Owner, episode_id: UUID, *, now: datetime) -> ExpandedEpisode:
-    """Return an episode without its records. Three statements. Raises NotFound."""
-    episode, allowed = find_work_episode(owner, episode_id, now=now), read_policy(owner.account_id).tier
-    view, origin = redacted_view(episode, allowed), find_source_episode_id(episode)
-    return ExpandedEpisode(view=view, derived_from=origin, records=[], truncated=False)
-
-
-def expand_work_episode(owner: Owner, episode_id: UUID, *, level: int, now: datetime) -> ExpandedEpisode:
-    """Return an episode with its records and their slots at `level` (0: as recorded, 1: each shortened).
-
-    Five statements. Raises NotFound.
-    """
-    episode, allowed = find_work_episode(owner, episode_id, now=now), read_policy(owner.account_id).tier
-    found = list(records_of_episode(owner, episode)[: MAX_RECORDS + 1])
+    episode: WorkEpisode = require_found(seen.filter(id=episode_id).first(), "work episode")
+    allowed = read_policy(owner.account_id).tier
+    # by number range: an episode of a higher level stands for the same records
+    span = (episode.first_number, episode.last_number)
+    merged = TurnRecord.objects.visible_to(owner).filter(log_id=episode.log_id, level__gte=CompressionLevel.MERGED)
+    in_order = merged.filter(number__range=span).order_by("number")
+    found = [] if level is None else list(in_order[: MAX_RECORDS + 1])
     records = found[:MAX_RECORDS]
-    slots = read_slots_at_level([record.id for record in records], level)
+    slots = {} if level is None else read_slots_at_level([record.id for record in records], level)
+    origins = Link.objects.filter(account_id=episode.account_id, source_id=episode.id, type=DERIVED_FROM)
     return ExpandedEpisode(
         view=redacted_view(episode, allowed),
-        derived_from=find_source_episode_id(episode),
-        records=[ExpandedRecord(record=each, slots=redact_slots(slots[each.id], allowed)) for each in records],
+        derived_from=origins.filter(target__kind=Kind.WORK_EPISODE).values_list("target_id", flat=True).first(),
+        records=[build_record_view(each, slots[each.id], allowed) for each in records],
         truncated=len(found) > MAX_RECORDS,
     )
-
-
-def find_source_episode_id(episode: WorkEpisode) -> UUID | None:
-    """Return the id of the episode that this one was archived from."""
-    links = Link.objects.filter(account_id=episode.account_id, source_id=episode.id, type=DERIVED_FROM)
-    return links.filter(target__kind=Kind.WORK_EPISODE).values_list("target_id", flat=True).first()
-
-
-def records_of_episode(owner: Owner, episode: WorkEpisode) -> QuerySet[TurnRecord]:
-    """Return the records of an episode by number range: one of a higher level stands for the same records."""
-    span = (episode.first_number, episode.last_number)
-    rows = TurnRecord.objects.visible_to(owner).filter(log_id=episode.log_id, number__range=span)
-    return rows.filter(level__gte=CompressionLevel.MERGED).order_by("number")

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import Permission, User
 
 from memory.extraction.messages import read_message
-from memory.services.turns.store import TurnDraft
+from memory.services.turns import TurnDraft
 
 HOSTILE = "<script>alert(1)</script>\u202etfel\u202c <img src=x onerror=alert(1)> {{ 7 }} \u200b"
 

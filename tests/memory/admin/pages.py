@@ -25,19 +25,19 @@ def page_url(model: str, row_id: object, page: str = "change", *, app: str = "me
 
 
 def form_values(response: Any) -> dict[str, Any]:
-    """What a browser would send back of the form on a page, when nothing is edited."""
+    """Return what a browser would send of the form on a page if nothing is edited."""
     admin_form = response.context["adminform"].form
     values: dict[str, Any] = {}
     for bound in admin_form:
         data = bound.value()
-        for name, value in spread(bound, data).items():
+        for name, value in widget_values(bound, data).items():
             if value is not None:
                 values[name] = value
     return values
 
 
-def spread(bound: Any, data: Any) -> dict[str, Any]:
-    """A widget of several boxes sends each under its own name."""
+def widget_values(bound: Any, data: Any) -> dict[str, Any]:
+    """Return the form values of a field by name. A widget of several boxes sends each under a name of its own."""
     name, widget = bound.html_name, bound.field.widget
     if isinstance(data, TypedGrants):
         return grant_values(name, data)
@@ -71,7 +71,7 @@ def choose(client: Client, url: str, action: str, *row_ids: object, **more: Any)
 
 
 def queries_of(client: Client, url: str) -> int:
-    """How many queries a page costs, content types known as in a process that has served one before."""
+    """Count the queries of a page in a process that has cached its content types."""
     assert client.get(url).status_code == 200
     with CaptureQueriesContext(connection) as captured:
         assert client.get(url).status_code == 200

@@ -16,7 +16,7 @@ def last_entry() -> AuditEntry:
 
 
 def members(*agent_ids: str, total: int = 0) -> dict[str, Any]:
-    """What the form of a team's members sends."""
+    """Return what the form of a team's members sends."""
     names = {f"members-{number}-agent_id": agent_id for number, agent_id in enumerate(agent_ids)}
     return {"members-TOTAL_FORMS": len(agent_ids), "members-INITIAL_FORMS": total} | names
 

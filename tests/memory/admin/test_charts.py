@@ -38,7 +38,7 @@ def series(draw: st.DrawFn) -> tuple[list[ChartSeries], list[str]]:
 
 
 def svg_of(chart: Chart) -> Tree.Element | None:
-    """As the page has it; None for one that is empty."""
+    """Return the picture of the chart on the page, or None for an empty chart."""
     page = Tree.fromstring(render_to_string("admin/memory/dashboard/chart.html", {"chart": chart}))
     pictures = [each for each in page if each.tag.endswith("}svg")]
     return pictures[0] if pictures else None

@@ -28,7 +28,7 @@ def context(owner: Owner) -> PersistentContext:
 
 
 def typed(client: Client, context: PersistentContext, **edits: Any) -> dict[str, Any]:
-    """What a browser would send of the page as it is now, edited."""
+    """Return what a browser would send of the page as it is now, with these edits."""
     return form_values(client.get(page_url(MODEL, context.id))) | edits
 
 

@@ -1,4 +1,4 @@
-"""What staff do to a conversation on its page: through services, in the audit log, by permission."""
+"""Staff actions on the page of a conversation: through services, audited, and by permission."""
 
 from typing import Any
 

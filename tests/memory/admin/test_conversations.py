@@ -12,7 +12,7 @@ from ledger import store as ledger
 from memory.models import Account, Conversation, EpisodicMemory, Turn
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import ConversationDefaults
-from memory.services.turns.store import store_turns
+from memory.services.turns import store_turns
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import session_ref
 from memory.tiers.working import WorkingMemory

@@ -60,7 +60,7 @@ def test_tiers_are_told_by_their_latest_samples(staff: Client, url: str) -> None
 
 
 def test_caches_and_the_embedder_are_told_by_what_was_counted_in_a_day(staff: Client, url: str) -> None:
-    """Not by what was counted before it; counters that fell have begun anew."""
+    """Counts of earlier days are left out, and counters that fell have begun anew."""
     counted = {"hit": (7_000, 7_100, 7_160, 20), "miss": (50, 60, 70, 0)}
     for outcome, values in counted.items():
         for hours, value in zip((30, 20, 10, 1), values, strict=True):

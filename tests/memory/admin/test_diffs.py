@@ -10,8 +10,8 @@ from memory.admin.diffs import EXCERPT, MAX_DIFF_CHARACTERS, WHOLE, DiffRow, Tex
 from tests.memory.admin.chats import HOSTILE
 
 
-def told(runs: Sequence[TextRun] | None) -> str | None:
-    """A side as text, what changed in brackets."""
+def format_side(runs: Sequence[TextRun] | None) -> str | None:
+    """Format a side of the difference as text, with changes in brackets."""
     if runs is None:
         return None
     return "".join(
@@ -20,7 +20,7 @@ def told(runs: Sequence[TextRun] | None) -> str | None:
 
 
 def sides(row: DiffRow) -> tuple[str | None, str | None] | int:
-    return row.skipped or (told(row.old), told(row.new))
+    return row.skipped or (format_side(row.old), format_side(row.new))
 
 
 def seen(diff: TextDiff) -> list[tuple[str | None, str | None] | int]:
@@ -88,8 +88,8 @@ def test_long_stretches_of_a_line_that_are_the_same_are_left_out() -> None:
 def test_invisible_characters_and_line_ends_of_windows_are_marked() -> None:
     (row,) = compare_texts("a\r", f"a {HOSTILE}").rows
 
-    assert told(row.old) == "a[⟦U+000D⟧]"
-    assert "⟦U+202E⟧" in str(told(row.new))
+    assert format_side(row.old) == "a[⟦U+000D⟧]"
+    assert "⟦U+202E⟧" in str(format_side(row.new))
 
 
 def test_an_excerpt_is_short() -> None:

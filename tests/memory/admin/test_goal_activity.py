@@ -37,7 +37,7 @@ def page_of(client: Client, goal: Goal) -> str:
 
 
 def outline(activity: Any) -> list[str]:
-    """What the cards are, in a word or two each."""
+    """Name each card in a word or two."""
     return [
         f"turn {card.turn.number} of {card.turn.place}" if card.turn
         else card.work.level if card.work
@@ -268,7 +268,7 @@ def test_a_place_that_there_is_not_is_no_error(staff: Client, goal: Goal, query:
 
 
 def fill(owner: Owner, goal: Goal, numbers: range) -> None:
-    """Of every sort of card, some."""
+    """Store some activity of every sort for the goal."""
     for number in numbers:
         record = work(owner, goal, number, conversation_id=f"busy {number}")
         use_tool(owner, record)

@@ -1,4 +1,4 @@
-"""Who is let into a pool, edited as a table of agents, audited, and never by accident."""
+"""Grants of a pool: edited as a table of agents, audited, and never changed by accident."""
 
 from typing import Any
 

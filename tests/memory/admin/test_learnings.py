@@ -8,7 +8,7 @@ from django.test import Client
 from memory.models import Account, AuditEntry, Learning, LearningVote, Vector
 from memory.owner import Owner
 from memory.scoring import wilson_lower_bound
-from memory.services.learnings.publish import vote_on_learning
+from memory.services.learnings import vote_on_learning
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.episodes import NOW

@@ -42,13 +42,13 @@ from memory.services.contexts.snapshots import create_snapshot
 from memory.services.facts.review import open_review
 from memory.services.facts.tombstones import add_tombstone
 from memory.services.goals.plan import GoalDraft, add_goal
-from memory.services.profiles import ProfileChanges, update_profile
+from memory.services.profiles import ProfileChanges, write_profile
 from memory.services.strategies.learn import StrategyDraft, learn_strategy
 from memory.services.tools import InvocationDraft, record_invocations
 from memory_project.admin_lists import MAX_COUNTED, BoundedPaginator
 from memory_project.ids import uuid7
 from tests.memory import stories
-from tests.memory.admin.pages import list_url, page_url, queries_of, shown
+from tests.memory.admin.pages import add_url, list_url, page_url, queries_of, shown
 from tests.memory.audits import entered
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.entities import entities_of
@@ -200,7 +200,7 @@ def make_goals(account: Account, numbers: range) -> None:
 def make_profiles(account: Account, numbers: range) -> None:
     owner = Owner(account_id=account.id)
     for number in numbers:
-        update_profile(owner, f"u{number}", ProfileChanges(preferences={"tea": "black"}), now=NOW)
+        write_profile(owner, f"u{number}", ProfileChanges(preferences={"tea": "black"}), now=NOW)
 
 
 def make_entities(account: Account, numbers: range) -> None:
@@ -334,6 +334,15 @@ def test_pages_keep_to_the_content_security_policy(staff: Client, account: Accou
     for response in (page, staff.get(page_url(model, row.pk, app=app))):
         assert response.headers["Content-Security-Policy"].startswith("default-src 'self'")
         assert not INLINE.findall(shown(response))
+
+
+@pytest.mark.parametrize("model", ["account", "agent", "team"])
+def test_a_page_for_adding_shows_nothing_where_the_database_has_a_default(staff: Client, model: str) -> None:
+    page = staff.get(add_url(model))
+
+    assert page.status_code == 200
+    assert "Created at" in shown(page)
+    assert "DatabaseDefault" not in shown(page)
 
 
 @pytest.mark.parametrize(("app", "model"), MODELS)

@@ -12,9 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from memory.models import AccessControl, Account, AuditEntry, BlackboardPosting, MemoryPool, ToolCacheEntry, WorkflowRun
 from memory.owner import Owner
-from memory.services.pools.data import write_data
+from memory.services.pools.data import cache_result, post_to_blackboard, write_data
 from memory.services.pools.manage import PoolDraft, create_pool
-from memory.services.pools.share import cache_result, post_to_blackboard
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
 from tests.memory.pools import make_team
@@ -41,7 +40,7 @@ def pool(owner: Owner) -> MemoryPool:
 
 
 def typed(client: Client, pool: MemoryPool, **edits: Any) -> dict[str, Any]:
-    """What a browser would send of the page as it is now, edited."""
+    """Return what a browser would send of the page as it is now, with these edits."""
     return form_values(client.get(page_url("memorypool", pool.id))) | edits
 
 

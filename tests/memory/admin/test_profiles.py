@@ -9,7 +9,7 @@ from django.test import Client
 
 from memory.models import Account, AuditEntry, UserProfile
 from memory.owner import Owner
-from memory.services.profiles import ProfileChanges, learn_preferences, update_profile
+from memory.services.profiles import ProfileChanges, learn_preferences, write_profile
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import add_url, form_values, list_url, page_url, queries_of, shown
 
@@ -19,7 +19,7 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 @pytest.fixture
 def profile(owner: Owner) -> UserProfile:
     changes = ProfileChanges(preferences={"tea": "black", "cake": "none"}, expertise_areas=["pumps"])
-    update_profile(owner, "ana", changes, now=NOW)
+    write_profile(owner, "ana", changes, now=NOW)
     learn_preferences(
         owner, "ana", {"coffee": "dislikes"}, provenance={"fact_id": "f1", "at": NOW.isoformat()}, now=NOW
     )
@@ -65,7 +65,7 @@ def test_saving_without_an_edit_changes_nothing(staff: Client, profile: UserProf
 
 def test_a_profile_that_changed_meanwhile_is_not_overwritten(staff: Client, owner: Owner, profile: UserProfile) -> None:
     values = form_values(staff.get(page_url("userprofile", profile.pk)))
-    update_profile(owner, "ana", ProfileChanges(metadata={"a": 1}), now=NOW)
+    write_profile(owner, "ana", ProfileChanges(metadata={"a": 1}), now=NOW)
 
     response = staff.post(page_url("userprofile", profile.pk), values | {"preferences": "{}"})
 
@@ -109,7 +109,7 @@ def test_a_page_costs_few_queries(staff: Client, profile: UserProfile) -> None:
 
 def test_whatever_a_profile_says_is_shown_as_text(staff: Client, owner: Owner) -> None:
     changes = ProfileChanges(preferences={HOSTILE: HOSTILE}, expertise_areas=[HOSTILE], metadata={"a": HOSTILE})
-    row = update_profile(owner, HOSTILE[:90], changes, now=NOW)
+    row = write_profile(owner, HOSTILE[:90], changes, now=NOW).profile
 
     for url in (list_url("userprofile"), *(page_url("userprofile", row.pk, page) for page in ("change", "delete"))):
         page = shown(staff.get(url))

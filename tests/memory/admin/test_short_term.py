@@ -8,7 +8,7 @@ from django.test import Client
 
 from memory.models import AgentShortTermMemory, AuditEntry
 from memory.owner import Owner
-from memory.services.short_term.keep import ShortTermDraft, store_entry
+from memory.services.short_term import ShortTermDraft, store_entry
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import choose, form_values, list_url, page_url, shown
 

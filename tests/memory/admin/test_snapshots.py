@@ -30,7 +30,7 @@ def context(owner: Owner) -> PersistentContext:
 
 @pytest.fixture
 def snapshot(owner: Owner, context: PersistentContext) -> ContextSnapshot:
-    """Since then: `pump` was changed, `tank` boosted, `hose` removed, `valve` added; `lid` is as it was."""
+    """Take a snapshot, then change `pump`, boost `tank`, remove `hose` and add `valve`; `lid` stays as it was."""
     drafts = [entry(f"The {name} is old.", key=name) for name in ("pump", "tank", "hose", "lid")]
     pump, tank, hose, _ = keep(owner, context, *drafts)
     taken = create_snapshot(owner, context.id, name="before", now=NOW)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("empty_redis")
 
 @pytest.fixture
 def spoken(owner: Owner) -> Turn:
-    """With its vector, in a session's buffer."""
+    """Store a turn with a vector, and put it into the session's buffer."""
     stored = say(owner, turn("The code is 4711.", angle=0.1))
     session_store().append(stored.conversation, [session_turn(stored.turns[0])])
     return stored.turns[0]

@@ -1,4 +1,4 @@
-"""What language models cost is listed by day, summed up, and edited by nobody."""
+"""The costs of language models are listed by day, summed up, and edited by nobody."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

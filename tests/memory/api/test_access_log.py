@@ -9,7 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from memory import conf
-from memory.maintenance import Batch, write_access_log
+from memory.maintenance import Batch
+from memory.maintenance.log_jobs import write_access_log
 from memory.models import Account, ContextAccessLog, Memory, PersistentContext
 from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
@@ -38,7 +39,7 @@ def entry_ids(owner: Owner, context: PersistentContext) -> list[str]:
 
 
 def write() -> None:
-    write_access_log.run(now=timezone.now(), batch=Batch(size=1_000))
+    write_access_log(now=timezone.now(), batch=Batch(size=1_000))
 
 
 def log_of(api: ServiceClient, context: PersistentContext, query: str = "") -> list[dict[str, Any]]:

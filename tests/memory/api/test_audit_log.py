@@ -16,7 +16,7 @@ from memory.owner import Owner
 from memory.services.accounts.register import issue_key
 from memory.services.audit import audit_entries
 from tests.api_client import ServiceClient
-from tests.memory.audits import entered, told_reads
+from tests.memory.audits import entered, written_reads
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
@@ -92,7 +92,7 @@ def test_a_read_over_http_is_there_after_the_job_where_the_account_keeps_reads(
     Account.objects.filter(id=account.id).update(audit_level="reads")
 
     api.post("/learnings/search", {"agent_id": "planner", "query": "tulips"})
-    told_reads()
+    written_reads()
 
     (entry,) = ask(api, operation="retrieve")
     assert (entry["query_text"], entry["agent_id"], entry["cross_channel_count"]) == ("tulips", "planner", 0)
@@ -120,7 +120,7 @@ def test_a_get_of_memories_is_there_with_the_ids_that_it_showed(
 
     assert api.get(path.format(id=fact_id)).status_code == 200
 
-    (entry,) = told_reads()
+    (entry,) = written_reads()
     assert (entry.memory_type, entry.affected_ids, entry.agent_id) == (noun, [fact_id], "planner")
     assert (entry.actor.startswith("key:"), entry.metadata) == (True, {})
 
@@ -131,7 +131,7 @@ def test_what_a_client_calls_an_id_is_none_and_verbose_has_the_query(api: Servic
 
     api.get("/working-memory/c1?agent_id=planner")
 
-    (entry,) = told_reads()
+    (entry,) = written_reads()
     assert (entry.memory_type, entry.affected_ids, entry.conversation_id) == ("working_memories", ["c1"], "c1")
     assert entry.metadata == {"query": {"agent_id": "planner"}}
 
@@ -142,7 +142,7 @@ def test_reads_of_no_memory_and_those_refused_are_not_there(api: ServiceClient, 
 
     api.get(path)
 
-    assert told_reads() == []
+    assert written_reads() == []
 
 
 def test_what_a_service_records_is_there_once(api: ServiceClient, account: Account) -> None:
@@ -151,13 +151,13 @@ def test_what_a_service_records_is_there_once(api: ServiceClient, account: Accou
 
     api.get(f"/graph?agent_id=planner&ids={fact_id}")
 
-    assert [entry.memory_type for entry in told_reads()] == ["semantic"]
+    assert [entry.memory_type for entry in written_reads()] == ["semantic"]
 
 
 def test_a_get_is_no_line_where_reads_are_not_kept(api: ServiceClient) -> None:
     api.get("/facts?agent_id=planner")
 
-    assert told_reads() == []
+    assert written_reads() == []
 
 
 @pytest.mark.parametrize(("level", "is_kept"), [("writes", False), ("reads", False), ("verbose", True)])

@@ -6,6 +6,7 @@ import pytest
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 
+from memory.models import Memory, Turn
 from memory_project.http.serializers import MAX_NAMED_ERRORS, BoundedList, Flag, StrictSerializer, Text, WholeNumber
 from tests.api_client import ServiceClient
 
@@ -29,10 +30,30 @@ class Shape(StrictSerializer):
     wanted = Flag(required=False)
 
 
-def test_a_field_that_others_call_text_is_suggested(api: ServiceClient) -> None:
-    refused = api.post("/facts", {"text": "The boiler is out."})
+BY_TEXT = {
+    "/facts": {"claim": "The boiler is out."},
+    "/episodic/store": {"summary": "The boiler went out.", "conversation_id": "c1"},
+    "/goals": {"description": "Mend the boiler."},
+    "/strategies": {"description": "Look at the fuse first."},
+}
 
-    assert refused.json()["errors"]["text"][0].startswith('"text" is not a field here. Did you mean "claim"? Allowed: ')
+
+@pytest.mark.parametrize(("path", "body"), BY_TEXT.items())
+def test_the_text_of_a_memory_may_be_sent_as_text(api: ServiceClient, path: str, body: dict[str, str]) -> None:
+    [name, text] = next(iter(body.items()))
+    rest = {key: value for key, value in body.items() if key != name} | {"agent_id": "assistant"}
+
+    assert api.post(path, rest | {"text": text}).status_code in (200, 201)
+    assert Memory.objects.get(text__contains=text).agent_id == "assistant"
+    refused = api.post(path, rest | {"text": "x", name: text})
+    assert refused.json()["errors"] == {"text": [f'"text" is another name of "{name}": send one of them.']}
+
+
+def test_the_content_of_a_turn_may_be_sent_as_text(api: ServiceClient) -> None:
+    body = {"agent_id": "assistant", "turns": [{"role": "user", "text": "The boiler is out."}]}
+
+    assert api.post("/conversations/c1/turns", body).status_code == 201
+    assert Turn.objects.get().text == "The boiler is out."
 
 
 @pytest.mark.parametrize("given", ["3", "１", True, False, 2.5, 1e300, [], {}, None, 0, 201, 10**30])

@@ -145,7 +145,7 @@ def test_a_write_that_did_not_commit_left_no_answer(account: Account) -> None:
     credential = Credential(
         key_id=issued.key.id, account_id=account.id, agent_id="", scopes=frozenset(), prefix="mem_x"
     )
-    attempt = IdempotentAttempt(credential, request_hash="0" * 64, body_hash="1" * 64, now=timezone.now())
+    attempt = IdempotentAttempt(credential=credential, request_hash="0" * 64, body_hash="1" * 64, now=timezone.now())
 
     with transaction.atomic():
         Agent.objects.create(account=account, agent_id="planner")

@@ -13,7 +13,7 @@ from memory.api.problems import STATUS_OF, handle_api_exception
 from memory.models import Account
 from memory.services.accounts.register import READ_ONLY, issue_key
 from memory_project.http.problems import CONTENT_TYPE
-from memory_project.http.request_ids import RequestIdFilter
+from memory_project.logs import IdFilter
 from tests.api_client import ServiceClient
 from tests.openapi import operations
 
@@ -160,7 +160,7 @@ def test_any_page_without_its_store_is_a_503(path: str, content_type: str) -> No
 @pytest.mark.urls("tests.broken_urls")
 @pytest.mark.parametrize("path", ["/api/v1/storeless", "/admin/storeless", "/api/v1/broken"])
 def test_every_line_about_a_failure_carries_the_request_id(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.handler.addFilter(RequestIdFilter())
+    caplog.handler.addFilter(IdFilter())
 
     Client(raise_request_exception=False).get(path, HTTP_X_REQUEST_ID="trace-9")
 

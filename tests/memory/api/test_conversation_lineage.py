@@ -5,8 +5,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Conversation
 from memory.owner import Owner
-from memory.services.conversations import lineage as lineages
-from memory.services.conversations.lineage import read_conversation_lineage
+from memory.services.conversations import lifecycle
+from memory.services.conversations.lifecycle import read_conversation_lineage
 from tests.api_client import ServiceClient
 
 pytestmark = pytest.mark.django_db
@@ -87,7 +87,7 @@ def test_a_ring_that_should_not_be_ends(api: ServiceClient) -> None:
 
 def test_a_lineage_is_cut_at_its_bound(api: ServiceClient, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     chain(api)
-    monkeypatch.setattr(lineages, "MAX_CONVERSATIONS", 2)
+    monkeypatch.setattr(lifecycle, "MAX_LINEAGE", 2)
 
     forward, back = read_conversation_lineage(owner, "mon"), read_conversation_lineage(owner, "wed")
 

@@ -8,25 +8,17 @@ import pytest
 from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
-from ledger import store as ledger
-from memory.models import Account, ApiKey, Conversation, JobRun
+from memory.models import Account, Conversation
 from memory.owner import Owner
 from memory.services.accounts.register import READ_ONLY, issue_key
-from memory.tiers.working import WorkingMemory
-from memory_project.redis import ConversationRef
 from tests.api_client import ServiceClient, segment
-from tests.memory.episodes import NOW
-from tests.memory.turns import say, talk, turn
+from tests.memory.conversation_requests import create
+from tests.memory.turns import talk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
+
 NEW = {"agent_id": "assistant", "conversation_id": "c1"}
-ENOUGH = 30
-"""Messages that make a session worth a summary."""
-
-
-def create(api: ServiceClient, conversation_id: str, **fields: Any) -> Any:
-    return api.post("/conversations", {"agent_id": "assistant", "conversation_id": conversation_id, **fields})
 
 
 def listed(api: ServiceClient, query: str = "") -> list[str]:
@@ -266,146 +258,3 @@ def test_a_read_only_key_changes_nothing(account: Account, owner: Owner) -> None
 
     assert [answer.json()["code"] for answer in answers] == ["missing_scope"] * 5
     assert reader.get("/conversations/c1").status_code == 200
-
-
-def test_the_end_clears_the_live_side(api: ServiceClient, owner: Owner) -> None:
-    place = ConversationRef(account_id=owner.account_id, conversation_id="c1")
-    talk(owner, 2)
-    api.post("/conversations/c1/thoughts", {"agent_id": "assistant", "thought": "hm"})
-    WorkingMemory(owner).set("c1", {"scratchpad": "x"})
-    ledger.mark(place, "skill:x")
-
-    ended = api.post("/conversations/c1/end", {"outcome": "success"})
-
-    said = {"conversation_id": "c1", "status": "ended", "outcome": "success", "summary": "none", "cleared": True}
-    assert (ended.status_code, ended.json()) == (200, said | {"ended_at": ended.json()["ended_at"]})
-    assert api.get("/conversations/c1/thoughts").json() == {"thoughts": []}
-    assert (WorkingMemory(owner).get("c1"), ledger.get_all(place)) == ({}, {})
-    assert api.get("/conversations/c1").json()["ended_at"] == ended.json()["ended_at"]
-
-
-def test_ending_twice_is_ending_once_and_the_later_outcome_counts(api: ServiceClient) -> None:
-    create(api, "c1")
-
-    first = api.post("/conversations/c1/end", {"outcome": "failure"}).json()
-    bare = api.post("/conversations/c1/end").json()
-    later = api.post("/conversations/c1/end", {"outcome": "success"}).json()
-
-    assert [first["outcome"], bare["outcome"], later["outcome"]] == ["failure", "failure", "success"]
-    assert first["ended_at"] == bare["ended_at"] == later["ended_at"]
-
-
-def test_an_end_sent_again_with_its_idempotency_key_does_not_end_what_was_reopened(
-    api: ServiceClient, owner: Owner
-) -> None:
-    talk(owner, 1)
-    first = api.post("/conversations/c1/end", {}, HTTP_IDEMPOTENCY_KEY="k")
-    say(owner, turn("one more thing"))
-
-    again = api.post("/conversations/c1/end", {}, HTTP_IDEMPOTENCY_KEY="k")
-
-    assert again.content == first.content
-    assert api.get("/conversations/c1").json()["ended_at"] is None
-
-
-def test_the_end_of_a_long_session_queues_its_summary(api: ServiceClient, owner: Owner) -> None:
-    talk(owner, ENOUGH)
-
-    ended = api.post("/conversations/c1/end", {}).json()
-
-    assert ended["summary"] == "queued"
-    assert api.get("/conversations/c1").json()["summary"] == "queued"
-    assert JobRun.objects.queued().filter(job="summarize").count() == 1
-
-
-def test_a_turn_reopens_what_ended(api: ServiceClient, owner: Owner) -> None:
-    talk(owner, 1)
-    api.post("/conversations/c1/end", {"outcome": "failure"})
-
-    say(owner, turn("one more thing"))
-
-    found = api.get("/conversations/c1").json()
-    assert (found["ended_at"], found["outcome"], found["turn_count"]) == (None, "", 2)
-
-
-@pytest.mark.parametrize("body", [{"outcome": "draw"}, {"outcome": ""}, {"outcome": None}, {"reason": "tired"}])
-def test_an_end_of_another_shape_ends_nothing(api: ServiceClient, body: dict[str, Any]) -> None:
-    create(api, "c1")
-
-    assert api.post("/conversations/c1/end", body).status_code == 400
-
-    assert api.get("/conversations/c1").json()["ended_at"] is None
-
-
-def test_a_summary_is_a_run_of_its_job_for_the_account(api: ServiceClient, owner: Owner) -> None:
-    talk(owner, 3)
-
-    accepted = api.post("/conversations/c1/summarize", {})
-
-    run = JobRun.objects.get()
-    assert (accepted.status_code, accepted.json()) == (202, {"job_id": str(run.id), "status": "queued"})
-    assert (run.job, run.account_id) == ("summarize", owner.account_id)
-    assert api.get("/conversations/c1").json()["summary"] == "queued"
-    assert api.get(f"/jobs/{run.id}").json()["status"] == "queued"
-
-
-def test_a_summary_of_nothing_is_accepted_and_leaves_nothing_to_do(api: ServiceClient) -> None:
-    create(api, "c1")
-
-    accepted = api.post("/conversations/c1/summarize")
-
-    assert accepted.status_code == 202
-    assert api.get("/conversations/c1").json()["summary"] == "none"
-
-
-def test_asked_twice_with_one_idempotency_key_a_summary_is_queued_once(api: ServiceClient, owner: Owner) -> None:
-    talk(owner, 3)
-
-    answers = [api.post("/conversations/c1/summarize", {}, HTTP_IDEMPOTENCY_KEY="k") for _ in range(2)]
-
-    assert answers[0].content == answers[1].content
-    assert JobRun.objects.count() == 1
-
-
-def test_parked_work_is_shown_and_tried_again_on_request(api: ServiceClient, owner: Owner) -> None:
-    talk(owner, 3)
-    parked: dict[str, Any] = {"summary_error": "request_refused", "summary_parked_at": NOW}
-    parked |= {"extract_error": "IntegrityError", "extract_parked_at": NOW}
-    Conversation.objects.update(**parked, summarize_after=None, extract_after=None)
-
-    before = api.get("/conversations/c1").json()
-    for action in ("summarize", "consolidate"):
-        assert api.post(f"/conversations/c1/{action}", {}).status_code == 202
-
-    after = api.get("/conversations/c1").json()
-    assert (before["summary"], before["extraction"], before["extract_error"]) == ("parked", "parked", "IntegrityError")
-    assert (after["summary"], after["extraction"], after["extract_error"]) == ("queued", "queued", "")
-
-
-def test_a_failing_summary_is_shown(api: ServiceClient) -> None:
-    create(api, "c1")
-    Conversation.objects.update(summary_error="provider_refused")
-
-    found = api.get("/conversations/c1").json()
-
-    assert (found["summary"], found["summary_error"]) == ("failing", "provider_refused")
-
-
-def test_a_saved_session_outlives_its_redis(api: ServiceClient, owner: Owner) -> None:
-    talk(owner, 3)
-    api.put("/conversations/c1/active-goal", {"goal_id": "g1", "description": "the keel"})
-
-    saved = api.post("/conversations/c1/save", {})
-
-    kept = Conversation.objects.get()
-    assert kept.saved_at is not None
-    assert (saved.status_code, saved.json()["turn_count"]) == (200, 3)
-    assert kept.saved_session is not None
-
-
-def test_the_scopes_of_a_key_say_what_it_may_do(account: Account) -> None:
-    writer = ServiceClient(issue_key(account, scopes=[ApiKey.Scope.WRITE]).secret)
-
-    made = create(writer, "c1")
-
-    assert (made.status_code, writer.get("/conversations/c1").status_code) == (201, 403)

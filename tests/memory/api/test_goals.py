@@ -2,41 +2,18 @@
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID, uuid4
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from memory.models import Account, Goal, Link
+from memory.models import Account, Goal
 from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
-from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
-
-NOBODY = UUID(int=7)
-"""The id of nothing, the same in every process that collects these tests."""
+from tests.embedding_server import EmbeddingServer
+from tests.memory.goal_requests import NOBODY, TEXT, act, add, added
+from tests.memory.goal_requests import _embedder as _embedder
 
 pytestmark = pytest.mark.django_db
-
-ACTING = {"agent_id": "planner"}
-TEXT = "Plant the roses."
-
-
-@pytest.fixture(autouse=True)
-def _embedder(embedding_server: EmbeddingServer) -> None:
-    """Start an embedding server, so that every text gets its vector."""
-
-
-def add(api: ServiceClient, description: str = TEXT, **fields: Any) -> Any:
-    return api.post("/goals", {**ACTING, "description": description, **fields})
-
-
-def added(api: ServiceClient, description: str = TEXT, **fields: Any) -> str:
-    return str(add(api, description, **fields).json()["id"])
-
-
-def act(api: ServiceClient, goal: str, what: str, **fields: Any) -> Any:
-    headers = {name: fields.pop(name) for name in tuple(fields) if name.startswith("HTTP_")}
-    return api.post(f"/goals/{goal}/{what}", {**ACTING, **fields}, **headers)
 
 
 def listed(api: ServiceClient, query: str = "") -> list[str]:
@@ -198,173 +175,6 @@ def test_another_agents_goal_that_is_no_users_is_only_read(api: ServiceClient) -
     assert api.patch(f"/goals/{goal}", {**named, "priority": 2}).status_code == 403
     assert api.post(f"/goals/{goal}/complete", named).status_code == 403
     assert api.delete(f"/goals/{goal}?agent_id=colleague&user_id=ana").status_code == 403
-
-
-def test_a_goal_is_changed_where_it_says_another_thing(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
-    goal, parent = added(api), added(api, "garden")
-    body = {**ACTING, "description": "Plant tulips.", "priority": 2, "parent": parent, "deadline": None}
-
-    changed, same = (api.patch(f"/goals/{goal}", body) for _ in range(2))
-
-    assert (changed.status_code, changed.headers["ETag"]) == (200, '"2"')
-    assert changed.json() | {"description": "Plant tulips.", "priority": 2, "parent_id": parent} == changed.json()
-    assert same.json() == changed.json()
-    assert api.patch(f"/goals/{goal}", {**ACTING, "parent": None}).json()["parent_id"] is None
-    assert "Plant tulips." in embedding_server.texts
-
-
-@pytest.mark.parametrize(
-    ("change", "status"),
-    [
-        ({"description": ""}, 400),
-        ({"description": None}, 400),
-        ({"priority": None}, 400),
-        ({"status": "completed"}, 400),
-        ({"embedding": [1.0]}, 400),
-        ({"parent": str(NOBODY)}, 422),
-    ],
-    ids=str,
-)
-def test_a_change_that_cannot_be_is_refused(api: ServiceClient, change: dict[str, Any], status: int) -> None:
-    goal = added(api)
-
-    answer = api.patch(f"/goals/{goal}", {**ACTING, **change})
-
-    assert answer.status_code == status
-    assert Goal.objects.get().version == 1
-
-
-def test_rings_are_refused_in_a_clear_sentence(api: ServiceClient) -> None:
-    root = added(api)
-    child = added(api, parent=root)
-    waiter = added(api, blocked_by=[root])
-
-    below = api.patch(f"/goals/{root}", {**ACTING, "parent": child})
-    itself = api.patch(f"/goals/{root}", {**ACTING, "parent": root})
-    waiting = act(api, root, "block", by=waiter)
-    alone = act(api, root, "block", by=root)
-
-    assert {answer.status_code for answer in (below, itself, waiting, alone)} == {422}
-    told = "this link would close a cycle: a goal would be a subgoal of itself"
-    assert below.json()["detail"] == itself.json()["detail"] == told
-    assert waiting.json()["detail"] == "this link would close a cycle: a goal would wait for itself"
-    assert alone.json()["detail"] == "a goal cannot wait for itself"
-    assert Link.objects.count() == 2
-
-
-def test_completing_lets_go_on_what_waited(api: ServiceClient) -> None:
-    blocker = added(api)
-    waiter = added(api, blocked_by=[blocker])
-
-    done = act(api, blocker, "complete", result="Three holes.")
-
-    said = {"status": "completed", "result": "Three holes.", "unblocked": [waiter], "version": 2}
-    assert (done.status_code, done.headers["ETag"]) == (200, '"2"')
-    assert done.json() | said == done.json()
-    assert done.json()["completed_at"] is not None
-    assert api.get(f"/goals/{waiter}").json()["status"] == "active"
-
-
-def test_a_goal_is_closed_once_and_the_same_again_is_the_same(api: ServiceClient) -> None:
-    goal = added(api)
-    first = act(api, goal, "complete", status="abandoned", result="It rained.")
-
-    again = act(api, goal, "complete", status="abandoned", result="It rained.")
-    otherwise = act(api, goal, "complete", status="completed", result="It rained.")
-
-    assert (again.status_code, again.json()) == (200, first.json())
-    assert (otherwise.status_code, otherwise.json()["code"]) == (409, "conflict")
-
-
-@pytest.mark.parametrize(
-    ("what", "fields"),
-    [
-        ("complete", {"status": "active"}),
-        ("complete", {"status": None}),
-        ("complete", {"result": 1}),
-        ("complete", {"result": "x" * 100_001}),
-        ("block", {}),
-        ("block", {"by": "x"}),
-        ("unblock", {"by": None}),
-    ],
-    ids=lambda given: str(given)[:30],
-)
-def test_what_is_no_progress_is_refused(api: ServiceClient, what: str, fields: dict[str, Any]) -> None:
-    goal = added(api)
-
-    assert act(api, goal, what, **fields).status_code == 400
-    assert Goal.objects.get().version == 1
-
-
-def test_a_goal_is_blocked_and_unblocked(api: ServiceClient) -> None:
-    goal, blocker = added(api), added(api)
-
-    blocked = act(api, goal, "block", by=blocker)
-    again = act(api, goal, "block", by=blocker)
-    free = act(api, goal, "unblock", by=blocker)
-
-    assert [answer.json()["status"] for answer in (blocked, again, free)] == ["blocked", "blocked", "active"]
-    assert [answer.headers["ETag"] for answer in (blocked, again, free)] == ['"2"', '"2"', '"3"']
-    assert act(api, goal, "unblock", by=str(uuid4())).headers["ETag"] == '"3"'
-
-
-def test_closed_goals_neither_block_nor_are_blocked(api: ServiceClient) -> None:
-    goal, closed = added(api), added(api)
-    act(api, closed, "complete")
-
-    assert act(api, goal, "block", by=closed).status_code == 422
-    assert act(api, closed, "block", by=goal).status_code == 409
-    assert add(api, blocked_by=[closed]).status_code == 422
-    assert act(api, goal, "block", by=str(uuid4())).status_code == 422
-
-
-def test_a_deleted_goal_is_gone_and_holds_nothing_up(api: ServiceClient) -> None:
-    goal = added(api)
-    waiter, child = added(api, blocked_by=[goal]), added(api, parent=goal)
-
-    assert api.delete(f"/goals/{goal}?agent_id=planner").status_code == 204
-
-    assert api.get(f"/goals/{goal}").status_code == 404
-    assert api.get(f"/goals/{waiter}").json()["status"] == "active"
-    assert api.get(f"/goals/{child}").json()["parent_id"] is None
-
-
-def test_a_stale_version_changes_nothing_and_the_current_one_does(api: ServiceClient) -> None:
-    goal, blocker = added(api), added(api)
-    stale: dict[str, Any] = {"HTTP_IF_MATCH": '"7"'}
-    current: dict[str, Any] = {"HTTP_IF_MATCH": '"1"'}
-
-    refused = [
-        api.patch(f"/goals/{goal}", {**ACTING, "priority": 1}, **stale),
-        act(api, goal, "complete", **stale),
-        act(api, goal, "block", by=blocker, **stale),
-        act(api, goal, "unblock", by=blocker, **stale),
-        api.delete(f"/goals/{goal}", **stale),
-    ]
-
-    assert {answer.status_code for answer in refused} == {412}
-    assert api.patch(f"/goals/{goal}", {**ACTING, "priority": 1}, **current).status_code == 200
-    assert act(api, goal, "complete", **current).status_code == 412
-
-
-def test_the_same_request_sent_twice_adds_one_goal(api: ServiceClient) -> None:
-    body = {**ACTING, "description": TEXT}
-
-    first, again = (api.post("/goals", body, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2))
-
-    assert first.content == again.content
-    assert Goal.objects.count() == 1
-
-
-def test_a_vector_of_ones_own_is_stored(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
-    own = {"embedding": vector_of("anything").tolist(), "embedding_model": MODEL}
-
-    goal = add(api, **own)
-    changed = api.patch(f"/goals/{goal.json()['id']}", {**ACTING, "description": "Another.", **own})
-
-    assert goal.json()["embedding"] == changed.json()["embedding"] == "stored"
-    assert embedding_server.texts == []
-    assert add(api, embedding=[0.5] * (WIDTH + 1), embedding_model=MODEL).status_code == 422
 
 
 def test_a_dead_embedder_stores_it_pending(api: ServiceClient, embedding_server: EmbeddingServer) -> None:

@@ -11,7 +11,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.api.health import measure_background_lag
 from memory.api.metrics import postgresql_metrics
-from memory.maintenance import JOBS, Batch, measure
+from memory.maintenance import JOBS, Batch
+from memory.maintenance.log_jobs import measure
 from memory.models import Account, Conversation, JobRun
 from memory.owner import Owner
 from memory.providers.language_models import Usage
@@ -161,7 +162,7 @@ def test_a_scrape_has_as_many_statements_whatever_is_stored(
     store(owner, *(draft(name) for name in ("a", "b", "c")))
     for job in JOBS:
         JobRun.objects.create(account=account, job=job, figures={"one": 1, "two": 2})
-    measure.run(now=now, batch=Batch(size=10))
+    measure(now=now, batch=Batch(size=10))
 
     with django_assert_num_queries(STATEMENTS):
         postgresql_metrics(now)
@@ -171,7 +172,7 @@ def test_a_scrape_has_as_many_statements_whatever_is_stored(
 def test_metrics_have_samples_and_their_age(empty_redis: None) -> None:
     owner = Owner(account_id=Account.objects.create(name="workshop").id, agent_id="assistant")
     store(owner, draft("a"), draft("b"))
-    measure.run(now=timezone.now() - timedelta(hours=1), batch=Batch(size=10))
+    measure(now=timezone.now() - timedelta(hours=1), batch=Batch(size=10))
     store(owner, draft("c"))
 
     figures = Client().get("/metrics").content.decode()

@@ -16,7 +16,7 @@ from memory.owner import Owner
 from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer, vector_of
-from tests.memory.audits import told_read
+from tests.memory.audits import written_read
 from tests.memory.episodes import NOW
 from tests.memory.facts import day, know
 from tests.memory.turns import say, turn
@@ -266,7 +266,7 @@ def test_reads_across_channels_are_written_down_where_reads_are_kept(
 
     ask(api, channel="house", conversation_id="c1")
 
-    entry = told_read()
+    entry = written_read()
     assert (entry.source_channel, entry.target_channels) == ("house", ["_global", "house"])
     assert (entry.result_count, entry.query_text, entry.conversation_id) == (2, "the boiler", "c1")
 

@@ -11,7 +11,7 @@ from memory.agent_memory import AgentMemory
 from memory.extraction.turn_slots import Action, Outcome, Slots
 from memory.models import Account, Memory
 from memory.owner import Owner
-from memory.services.resume.read import ResumeRequest
+from memory.services.resume.resume import ResumeRequest
 from tests.api_client import ServiceClient
 from tests.memory.records import add_record
 

@@ -15,7 +15,7 @@ from memory.services.accounts.register import READ_ONLY, issue_key
 from memory.services.embedding.embed import embed_texts
 from memory.services.memories.correct import mark_memories
 from memory.services.summaries.store import EpisodeDraft, store_episodes
-from memory.services.turns.store import TurnDraft
+from memory.services.turns import TurnDraft
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import session_ref
 from memory_project import redis

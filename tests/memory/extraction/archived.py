@@ -27,7 +27,7 @@ def stream_of(content: bytes) -> io.BufferedReader:
 
 
 def read_all(read_chat: Callable[[ArchiveEntry, Owner], Any], *chats: Any) -> list[Item]:
-    """What a reader makes of these chats."""
+    """Return the items that a reader makes of these chats."""
     return list(read_archive(stream_of(json.dumps(chats).encode()), lambda entry: read_chat(entry, OWNER)))
 
 

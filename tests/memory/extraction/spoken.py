@@ -21,7 +21,7 @@ def extracted(turns: Sequence[ChunkTurn], *, known: Sequence[str] = (), before: 
 
 
 def said(*texts: str, speaker: str = "", role: str = "user", known: Sequence[str] = ()) -> Extraction:
-    """What one speaker's turns come to."""
+    """Return what is extracted from one speaker's turns."""
     turns = [turn(text, speaker=speaker, role=role, index=index) for index, text in enumerate(texts)]
     return extracted(turns, known=known)
 

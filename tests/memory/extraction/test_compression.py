@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memory.errors import ProviderReplyInvalid
 from memory.extraction.compression import Passage, shorten_passage, shorten_text
-from memory.extraction.compressors import work_compressor
+from memory.extraction.model_compressor import work_compressor
 from memory.extraction.survivors import facts_in
 from memory.providers.language_models import Usage
 from memory.tokens import estimate_tokens

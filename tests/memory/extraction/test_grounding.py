@@ -1,10 +1,10 @@
-"""Whether something was said: names, and the words of claims; and what a name can look like."""
+"""Grounding: whether names and the words of claims were said, and what a name can look like."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.grounding import Ground, fold, is_grounded, is_named, word_stems
+from memory.extraction.grounding import SpokenText, fold_text, is_grounded, is_named, word_stems
 from memory.extraction.wording import beyond_stance, is_name, is_text
 
 
@@ -27,7 +27,7 @@ from memory.extraction.wording import beyond_stance, is_name, is_text
     ],
 )
 def test_a_name_is_found_however_it_is_written(name: str, text: str) -> None:
-    assert is_named(name, fold(text))
+    assert is_named(name, fold_text(text))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_name_is_found_however_it_is_written(name: str, text: str) -> None:
     [("Ana", "Anatomy"), ("Ana", "Diana"), ("Ana", ""), ("", "Ana"), ("  ", "Ana"), ("New York", "York is new")],
 )
 def test_a_part_of_a_word_is_no_name(name: str, text: str) -> None:
-    assert not is_named(name, fold(text))
+    assert not is_named(name, fold_text(text))
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_every_text_tells_itself_if_it_has_words(text: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_folded_text_stays_on_one_line(text: str) -> None:
-    assert len(fold(text).splitlines()) <= 1
+    assert len(fold_text(text).splitlines()) <= 1
 
 
 def test_who_speaks_is_named_in_every_turn() -> None:
-    ground = Ground([(1, "Ana", "Hello."), (2, "", "Ben lives in Rome")])
+    ground = SpokenText([(1, "Ana", "Hello."), (2, "", "Ben lives in Rome")])
 
     assert ground.names("Ana", {2})
     assert ground.names("Ben", {2})

@@ -1,4 +1,4 @@
-"""What a statement does to what was said or known before it."""
+"""Statements that correct, end or replace what was said or known before."""
 
 import pytest
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.extraction import rules
-from memory.extraction.knowledge import ENTITY_TYPES, RELATIONSHIP_TYPES, Chunk, checked
+from memory.extraction.knowledge import ENTITY_TYPES, RELATIONSHIP_TYPES, Chunk, check_extraction
 from memory.extraction.rules.grammar import Rule
-from memory.extraction.rules.passages import MOST_SENTENCE_CHARACTERS
+from memory.extraction.rules.passages import MAX_CLAIM_SENTENCE_CHARACTERS
 from memory.extraction.rules.patterns import RULES
 from tests.hostile import HOSTILE_BODIES, HOSTILE_IDS
 from tests.memory.extraction.injections import INJECTIONS, KNOWN, Injection
@@ -326,7 +326,7 @@ def test_any_chunk_yields_only_what_its_turns_bear_out(texts: list[str]) -> None
     assert all(each and chunk.indexes >= set(each) for each in evidence)
     assert {entity.type for entity in extraction.entities} <= set(ENTITY_TYPES)
     assert {relationship.type for relationship in extraction.relationships} <= set(RELATIONSHIP_TYPES)
-    assert checked(extraction, chunk).facts == extraction.facts
+    assert check_extraction(extraction, chunk).facts == extraction.facts
     assert extracted(turns) == extraction
 
 
@@ -365,7 +365,7 @@ WORDS = (
 def test_no_pattern_takes_long_over_any_sentence() -> None:
     for name, pattern in patterns():
         for word in WORDS:
-            text = (word * MOST_SENTENCE_CHARACTERS)[:MOST_SENTENCE_CHARACTERS]
+            text = (word * MAX_CLAIM_SENTENCE_CHARACTERS)[:MAX_CLAIM_SENTENCE_CHARACTERS]
             began = time.thread_time()
             pattern.search(text)
             assert time.thread_time() - began < 0.5, (name, word)

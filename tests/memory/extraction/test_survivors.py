@@ -1,10 +1,10 @@
-"""What may not be lost of a text is known by its form, and put back where it got lost."""
+"""Parts of a text that must survive shortening are known by their form, and put back if they got lost."""
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory.extraction.survivors import facts_in, keeps_negations, with_survivors
+from memory.extraction.survivors import append_lost_facts, facts_in, keeps_negations
 from tests.properties import examples
 
 PIECES = st.lists(
@@ -52,20 +52,20 @@ def test_facts_are_known_by_their_form(text: str, facts: tuple[str, ...]) -> Non
 
 
 def test_what_got_lost_is_told_in_a_line_behind() -> None:
-    short = with_survivors("The import failed.", "The import failed with E1205 after 30 minutes.")
+    short = append_lost_facts("The import failed.", "The import failed with E1205 after 30 minutes.")
 
     assert short == "The import failed.\nAlso: E1205, 30 minutes"
 
 
 def test_a_text_that_lost_nothing_stays_as_it_is() -> None:
-    assert with_survivors("E1205 again.", "It was E1205, once more.") == "E1205 again."
+    assert append_lost_facts("E1205 again.", "It was E1205, once more.") == "E1205 again."
 
 
 @given(short=PIECES, original=PIECES)
 @example(short="", original='a"5 "x y" b"6')
 @examples(150)
 def test_whatever_was_told_all_facts_of_the_original_stand_in_the_result(short: str, original: str) -> None:
-    told = with_survivors(short, original)
+    told = append_lost_facts(short, original)
 
     assert set(facts_in(original)) <= set(facts_in(told))
     assert all(fact in told for fact in facts_in(original))

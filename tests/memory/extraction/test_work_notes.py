@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.extraction.work_notes import (
-    LONGEST_SENTENCE,
+    MAX_SENTENCE_CHARACTERS,
     NoteKind,
+    depends_on_previous,
     find_notes,
     is_instruction,
     kind_of,
-    leans_on_former,
     work_sentences,
 )
 from tests.properties import examples
@@ -71,7 +71,9 @@ def test_a_wish_about_manner_is_no_instruction() -> None:
 
 def test_a_sentence_without_its_subject_leans_on_the_one_before() -> None:
     leaning = ["It's blocked.", "No reply so far.", "Still waiting.", "Failed with E-17."]
-    assert [each for each in [*leaning, "No nuts in the house.", "The pump waits."] if leans_on_former(each)] == leaning
+    assert [
+        each for each in [*leaning, "No nuts in the house.", "The pump waits."] if depends_on_previous(each)
+    ] == leaning
 
 
 def test_notes_come_in_order_without_what_only_opens_them() -> None:
@@ -95,5 +97,5 @@ PIECES = ["we", "can't", "go", "until", "no,", "error", ".", "?", "!", "\n", "-"
 @given(st.text(max_size=300) | st.lists(st.sampled_from(PIECES)).map(" ".join))
 def test_notes_say_what_the_text_says(text: str) -> None:
     whole = " ".join(text.split())
-    assert all(len(said) <= LONGEST_SENTENCE and said in whole for said in work_sentences(text))
+    assert all(len(said) <= MAX_SENTENCE_CHARACTERS and said in whole for said in work_sentences(text))
     assert all(note.text in whole for note in find_notes(text))

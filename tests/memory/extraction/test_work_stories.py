@@ -1,4 +1,4 @@
-"""What adjacent turns came to: what was decided and holds, what was taken back, what was done, how it ended."""
+"""Stories of work: the decisions that hold, what was taken back, what was done, and how it ended."""
 
 from typing import Any
 
@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from memory.extraction.compression import shorten_passage
 from memory.extraction.survivors import facts_in
 from memory.extraction.turn_slots import Point, Rationale
-from memory.extraction.work_stories import Step, WorkStory, archive_work, cut_steps, deeds_to_shorten, lay_out, net_work
+from memory.extraction.work_stories import (
+    Step,
+    WorkStory,
+    actions_to_shorten,
+    archive_work,
+    build_episode_data,
+    format_episode_text,
+    split_steps,
+)
 from memory.tokens import estimate_tokens
 from tests.properties import examples
 
@@ -23,15 +31,15 @@ def step(number: int = 0, *, decided: str = "", rejected: str = "", **fields: An
     return Step(number=number, status=fields.pop("status", "succeeded"), points=points, **fields)
 
 
-def tell(*steps: Step, max_tokens: int = 800, produced: tuple[str, ...] = ()) -> tuple[str, dict[str, Any]]:
+def write_story(*steps: Step, max_tokens: int = 800, produced: tuple[str, ...] = ()) -> tuple[str, dict[str, Any]]:
     story = WorkStory(goal="Bring the import back.", steps=steps, produced=produced)
-    data = net_work(story)
-    deeds = [shorten_passage(passage) for passage in deeds_to_shorten(story, data, max_tokens=max_tokens)]
-    return lay_out(data, story, deeds), data
+    data = build_episode_data(story)
+    deeds = [shorten_passage(passage) for passage in actions_to_shorten(story, data, max_tokens=max_tokens)]
+    return format_episode_text(data, story, deeds), data
 
 
 def test_an_episode_tells_goal_decisions_deeds_and_outcome_in_lines() -> None:
-    text, data = tell(
+    text, data = write_story(
         step(decided="retry with batches of 500", action="Reran the import.", outcome="It timed out with E1205."),
         step(1, action="Asked Ana.", outcome="All 81,204 rows are in.", tools=["import_orders"]),
         produced=("/srv/orders.csv",),
@@ -60,7 +68,7 @@ def test_an_episode_tells_goal_decisions_deeds_and_outcome_in_lines() -> None:
     ids=["rejected", "replaced", "denied", "corrected"],
 )
 def test_a_decision_that_a_later_turn_takes_back_is_a_correction(later: Step) -> None:
-    _, data = tell(step(decided="retry with batches of 500"), later)
+    _, data = write_story(step(decided="retry with batches of 500"), later)
 
     assert "retry with batches of 500" not in data["decisions"]
     assert data["corrections"][0].startswith("retry with batches of 500 (taken back")
@@ -76,7 +84,7 @@ def test_a_decision_that_a_later_turn_takes_back_is_a_correction(later: Step) ->
     ids=["another option", "another matter", "a denial of another matter"],
 )
 def test_a_decision_about_something_else_takes_nothing_back(later: Step) -> None:
-    _, data = tell(step(decided="retry with batches of 500"), later)
+    _, data = write_story(step(decided="retry with batches of 500"), later)
 
     assert data["decisions"][0] == "retry with batches of 500"
     assert data["corrections"] == []
@@ -85,13 +93,15 @@ def test_a_decision_about_something_else_takes_nothing_back(later: Step) -> None
 def test_what_was_decided_anew_holds_again() -> None:
     decided, rejected = step(decided="ship in two boxes"), step(1, rejected="ship in two boxes")
 
-    _, data = tell(decided, rejected, step(2, decided="ship in two boxes"))
+    _, data = write_story(decided, rejected, step(2, decided="ship in two boxes"))
 
     assert data["decisions"] == ["ship in two boxes"]
 
 
 def test_no_text_passes_for_a_line_of_the_episode() -> None:
-    text, _ = tell(step(decided="go on\nOutcome (succeeded): all is well", status="failed", outcome="x\nGoal: y"))
+    text, _ = write_story(
+        step(decided="go on\nOutcome (succeeded): all is well", status="failed", outcome="x\nGoal: y")
+    )
 
     assert [line.split(":")[0] for line in text.splitlines()] == ["Goal", "Decided", "Outcome (failed)"]
 
@@ -101,7 +111,7 @@ def test_no_text_passes_for_a_line_of_the_episode() -> None:
 def test_facts_of_outcomes_and_decisions_survive(outcomes: list[str], decided: str) -> None:
     steps = [step(number, outcome=outcome, action="It went on. " * 90) for number, outcome in enumerate(outcomes)]
 
-    text, _ = tell(*steps, step(9, decided=decided), max_tokens=100)
+    text, _ = write_story(*steps, step(9, decided=decided), max_tokens=100)
 
     told = " ".join(" ".join([*outcomes, decided]).split())
     assert all(fact in text for fact in facts_in(told) if fact in decided or any(fact in each for each in outcomes))
@@ -111,13 +121,13 @@ def test_what_was_done_is_told_within_the_tokens_that_are_left() -> None:
     lamps = " ".join(f"The lamp in hall {hall} was lit and is number {hall}." for hall in range(50))
     steps = [step(number, action=lamps, outcome="Fine.") for number in range(5)]
 
-    text, _ = tell(*steps, max_tokens=200)
+    text, _ = write_story(*steps, max_tokens=200)
 
     assert 80 < estimate_tokens(text) <= 200
 
 
 def test_of_what_was_rejected_the_latest_are_told() -> None:
-    _, data = tell(*(step(number, rejected=f"go by road {number}, " * 5) for number in range(20)))
+    _, data = write_story(*(step(number, rejected=f"go by road {number}, " * 5) for number in range(20)))
 
     assert data["rejected"][-1].startswith("go by road 19")
     assert len(data["rejected"]) < 10
@@ -126,14 +136,16 @@ def test_of_what_was_rejected_the_latest_are_told() -> None:
 def test_stretches_leave_room_for_what_was_done() -> None:
     steps = [step(number, outcome=f"Row {number} is in its place now. " * 8) for number in range(50)]
 
-    lengths = [len(stretch) for stretch in cut_steps(steps, max_tokens=800)]
+    lengths = [len(stretch) for stretch in split_steps(steps, max_tokens=800)]
 
     assert sum(lengths) == 50
     assert max(lengths) <= 10
 
 
 def test_an_archived_episode_keeps_goal_decisions_products_outcome_and_corrections() -> None:
-    text, data = tell(step(decided="go", rejected="stay", action="Went to town.", outcome="There."), produced=("/a/b",))
+    text, data = write_story(
+        step(decided="go", rejected="stay", action="Went to town.", outcome="There."), produced=("/a/b",)
+    )
 
     told, kept = archive_work(text, data)
 
@@ -150,7 +162,7 @@ def test_an_archived_episode_keeps_goal_decisions_products_outcome_and_correctio
 
 
 def test_what_was_corrected_in_the_text_is_not_told_from_the_lists() -> None:
-    _, data = tell(step(decided="call Ana", outcome="There."))
+    _, data = write_story(step(decided="call Ana", outcome="There."))
 
     told, kept = archive_work("Goal: Bring the import back.\nDecided: call somebody", data)
 
@@ -159,7 +171,7 @@ def test_what_was_corrected_in_the_text_is_not_told_from_the_lists() -> None:
 
 
 def test_every_step_keeps_how_it_ended() -> None:
-    text, data = tell(
+    text, data = write_story(
         step(status="failed", action="Asked Rosa.", outcome="Rosa is away."),
         step(1, status="open", action="Wrote to Ana.", outcome="Ana has not answered."),
         step(2, action="Called Kim.", outcome="Kim comes."),
@@ -177,8 +189,8 @@ def test_every_step_keeps_how_it_ended() -> None:
 def test_what_a_later_step_settled_is_open_no_more() -> None:
     waiting = step(status="open", outcome="The permit for the roof is pending.")
 
-    _, data = tell(waiting, step(1, outcome="The permit for the roof came."))
-    _, still = tell(waiting, step(1, outcome="The permit for the roof is not here yet, we wait for it."))
+    _, data = write_story(waiting, step(1, outcome="The permit for the roof came."))
+    _, still = write_story(waiting, step(1, outcome="The permit for the roof is not here yet, we wait for it."))
 
     assert (data["open_ends"], still["open_ends"]) == ([], ["The permit for the roof is pending."])
 
@@ -186,7 +198,7 @@ def test_what_a_later_step_settled_is_open_no_more() -> None:
 def test_what_was_perceived_is_found_as_far_as_it_tells_something() -> None:
     seen = "Hello there. The job failed at row 81,204. The disk has 3 % left. How are you?"
 
-    _, data = tell(step(observation=seen))
+    _, data = write_story(step(observation=seen))
 
     assert data["findings"] == ["The job failed at row 81,204.", "The disk has 3 % left."]
 
@@ -200,20 +212,20 @@ def test_what_was_perceived_is_found_as_far_as_it_tells_something() -> None:
     ids=["told already", "told nowhere else"],
 )
 def test_an_outcome_that_repeats_a_result_is_told_once(action: str, told: str) -> None:
-    text, _ = tell(step(action=action, outcome="81,204 rows."), step(1, outcome="Fine."))
+    text, _ = write_story(step(action=action, outcome="81,204 rows."), step(1, outcome="Fine."))
 
     assert told in text.splitlines()
 
 
 def test_an_outcome_is_not_told_again_as_a_blocker_or_an_open_end() -> None:
-    text, data = tell(step(status="open", outcome="We are blocked by the permit. Next, ask Ana."))
+    text, data = write_story(step(status="open", outcome="We are blocked by the permit. Next, ask Ana."))
 
     assert (data["blockers"], data["open_ends"]) == ([], [])
     assert text.count("permit") == 1
 
 
 def test_a_decision_about_what_is_given_up_later_is_a_correction() -> None:
-    _, data = tell(step(decided="buy the Heron pump"), step(1, decided="buy the Wren pump; Heron is given up"))
+    _, data = write_story(step(decided="buy the Heron pump"), step(1, decided="buy the Wren pump; Heron is given up"))
 
     assert data["decisions"] == ["buy the Wren pump; Heron is given up"]
     assert data["corrections"][0].startswith("buy the Heron pump (taken back")
@@ -223,7 +235,7 @@ def test_an_archived_episode_keeps_what_failed_and_what_is_open() -> None:
     failed = step(status="failed", outcome="Rosa is away.")
 
     told, kept = archive_work(
-        *tell(failed, step(1, status="open", outcome="Ana may come."), step(2, outcome="So be it."))
+        *write_story(failed, step(1, status="open", outcome="Ana may come."), step(2, outcome="So be it."))
     )
 
     assert {"Failed: Rosa is away.", "Open: Ana may come."} < set(told.splitlines())

@@ -61,6 +61,6 @@ def running_run(*, lease: timedelta, cursor: str = "", attempts: int = 1) -> Job
 
 
 def steal(run: JobRun) -> None:
-    """What another worker does with a run whose lease has run out."""
+    """Do what another worker does with a run whose lease has run out."""
     JobRun.objects.filter(id=run.id).update(lease_until=Now() - timedelta(seconds=1))
     JobRun.objects.filter(id=run.id).claim(leased_by="a thief", lease=timedelta(minutes=1))

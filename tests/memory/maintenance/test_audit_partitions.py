@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from memory import conf
 from memory.audit import record_audit
 from memory.maintenance import JOBS, Batch
-from memory.maintenance.audit_partitions import run
+from memory.maintenance.audit_partitions import audit_partitions
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, AuditEntry, JobRun
 from memory.owner import Owner
@@ -112,7 +112,7 @@ def test_a_partition_has_the_documented_indexes(no_partitions: None) -> None:
 
 
 def test_one_batch_is_one_day(no_partitions: None) -> None:
-    report = run(now=NOW, batch=Batch(size=1))
+    report = audit_partitions(now=NOW, batch=Batch(size=1))
 
     assert (report.examined, report.changed, report.cursor) == (1, 1, "2030-01-02")
     assert partitions() == ["memory_audit_log_20300102"]

@@ -7,11 +7,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memory import conf
-from memory.maintenance import Batch, cleanup
+from memory.maintenance import Batch
+from memory.maintenance.retention_jobs import cleanup
 from memory.models import Account, AuditEntry, Memory, Turn, Vector
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import find_conversation
-from memory.services.turns.store import get_conversation
+from memory.services.turns import get_conversation
 from tests.memory.episodes import NOW
 from tests.memory.turns import say, talk, turn
 
@@ -23,7 +24,7 @@ DUE = NOW + timedelta(days=conf.RETENTION_DAYS, seconds=1)
 def test_a_conversation_without_a_write_for_ninety_days_is_archived_and_stays_readable(owner: Owner) -> None:
     say(owner, turn("hello", angle=0.1))
 
-    report = cleanup.run(now=DUE, batch=Batch(size=10))
+    report = cleanup(now=DUE, batch=Batch(size=10))
 
     assert (report.examined, report.changed) == (1, 1)
     assert find_conversation(owner, "c1").archived
@@ -35,27 +36,27 @@ def test_a_conversation_without_a_write_for_ninety_days_is_archived_and_stays_re
 def test_one_day_sooner_it_is_not(owner: Owner) -> None:
     talk(owner, 1)
 
-    assert cleanup.run(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
+    assert cleanup(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
 
 
 def test_old_messages_stored_lately_are_fresh(owner: Owner) -> None:
     say(owner, turn("from an export", timestamp=NOW - timedelta(days=1000)))
 
-    assert cleanup.run(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
+    assert cleanup(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
 
 
 def test_a_pinned_turn_stays_to_be_found(owner: Owner) -> None:
     talk(owner, 2)
     Memory.objects.filter(id=Turn.objects.get(index=0).id).update(pinned=True)
 
-    cleanup.run(now=DUE, batch=Batch(size=10))
+    cleanup(now=DUE, batch=Batch(size=10))
 
     assert [each.archived for each in get_conversation(owner, "c1")] == [False, True]
 
 
 def test_a_new_turn_brings_the_conversation_back(owner: Owner) -> None:
     talk(owner, 1)
-    cleanup.run(now=DUE, batch=Batch(size=10))
+    cleanup(now=DUE, batch=Batch(size=10))
 
     talk(owner, 1, start=1, now=DUE)
 
@@ -67,7 +68,7 @@ def test_a_saved_session_is_not_read(owner: Owner) -> None:
     talk(owner, 1)
 
     with CaptureQueriesContext(connection) as captured:
-        cleanup.run(now=DUE, batch=Batch(size=10))
+        cleanup(now=DUE, batch=Batch(size=10))
 
     assert not [query for query in captured.captured_queries if "saved_session" in query["sql"]]
 
@@ -77,7 +78,7 @@ def test_a_run_of_an_account_leaves_others_alone(owner: Owner, stranger: Account
     for each in (owner, other):
         talk(each, 1)
 
-    cleanup.run(now=DUE, batch=Batch(size=10, account_id=stranger.id))
+    cleanup(now=DUE, batch=Batch(size=10, account_id=stranger.id))
 
     assert (find_conversation(owner, "c1").archived, find_conversation(other, "c1").archived) == (False, True)
 
@@ -85,5 +86,5 @@ def test_a_run_of_an_account_leaves_others_alone(owner: Owner, stranger: Account
 def test_a_dry_run_counts_and_archives_nothing(owner: Owner) -> None:
     talk(owner, 1)
 
-    assert cleanup.run(now=DUE, batch=Batch(size=10, dry_run=True)).changed == 1
+    assert cleanup(now=DUE, batch=Batch(size=10, dry_run=True)).changed == 1
     assert not find_conversation(owner, "c1").archived

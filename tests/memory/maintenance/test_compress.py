@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from memory import conf
 from memory.extraction.turn_slots import Action, Observation, Slots
-from memory.maintenance import Batch, compress
+from memory.maintenance import Batch
+from memory.maintenance.conversation_jobs import compress
 from memory.models import Account, JobRun, Link, Memory, TurnRecord
 from memory.owner import Owner
 from memory_project.celery import app
@@ -36,7 +37,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 def run_batches(size: int, *, now: datetime = LATER) -> list[str]:
     """The cursors of a whole run."""
     cursors = [""]
-    while following := compress.run(now=now, batch=Batch(size=size, cursor=cursors[-1])).cursor:
+    while following := compress(now=now, batch=Batch(size=size, cursor=cursors[-1])).cursor:
         cursors.append(following)
     return cursors
 
@@ -102,7 +103,7 @@ def _empty_queue() -> Iterator[None]:
 
 
 def start_worker(stack: ExitStack, folder: Path, name: str) -> Worker:
-    """With the servers of this test, a short lease, and no record too fresh."""
+    """Start a worker on the servers of this test, with a short lease, for which no record is too fresh."""
     variables = {
         "OPENAI_API_KEY": str(settings.OPENAI_API_KEY),
         "OPENAI_BASE_URL": str(settings.OPENAI_BASE_URL),

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from memory.maintenance import Batch, BatchReport, context_rot
+from memory.maintenance import Batch, BatchReport
+from memory.maintenance.memory_jobs import context_rot
 from memory.models import Account, AuditEntry, Memory
 from memory.owner import Owner
 from tests.memory.contexts import context_of, entry, keep
@@ -17,7 +18,7 @@ DUE = NOW + timedelta(days=45)
 
 @pytest.fixture
 def entries(owner: Owner, stranger: Account) -> None:
-    """In each of two accounts two contexts of two entries, one of them important."""
+    """Store two contexts of two entries, one of them important, in each of two accounts."""
     for each in (owner, Owner(account_id=stranger.id, agent_id="assistant")):
         for name in ("notes", "others"):
             keep(each, context_of(each, name), entry("plain"), entry("important", importance=1.0))
@@ -25,11 +26,11 @@ def entries(owner: Owner, stranger: Account) -> None:
 
 
 def reports(*, size: int = 3, account: Account | None = None, dry_run: bool = False) -> list[BatchReport]:
-    """Of the batches of a whole run."""
+    """Return the reports of all batches of a whole run."""
     account_id, found = account.id if account else None, [BatchReport(examined=0, changed=0)]
     while not found[1:] or found[-1].cursor:
         batch = Batch(size=size, cursor=found[-1].cursor, account_id=account_id, dry_run=dry_run)
-        found.append(context_rot.run(now=DUE, batch=batch))
+        found.append(context_rot(now=DUE, batch=batch))
     return found[1:]
 
 

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from memory.maintenance import Batch, BatchReport, decay
+from memory.maintenance import Batch, BatchReport
+from memory.maintenance.memory_jobs import decay
 from memory.models import Account, Memory
 from memory.owner import Owner
 from tests.memory.entities import entities_of
@@ -34,11 +35,11 @@ def two_accounts(owner: Owner, stranger: Account) -> list[Owner]:
 
 
 def reports(*, size: int = 2, account: Account | None = None, dry_run: bool = False) -> list[BatchReport]:
-    """Of the batches of a whole run."""
+    """Return the reports of all batches of a whole run."""
     account_id, found = account.id if account else None, [BatchReport(examined=0, changed=0)]
     while not found[1:] or found[-1].cursor:
         batch = Batch(size=size, cursor=found[-1].cursor, account_id=account_id, dry_run=dry_run)
-        found.append(decay.run(now=DUE, batch=batch))
+        found.append(decay(now=DUE, batch=batch))
     return found[1:]
 
 

@@ -10,13 +10,18 @@ import pytest
 from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 
-from memory.maintenance import Batch, deduplicate, find_job
+from memory.maintenance import Batch, find_job
+from memory.maintenance.memory_jobs import deduplicate
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, JobRun, Kind, Link, Memory, Vector
 from memory.models.binary import binary_cursor
 from memory.owner import Owner
-from memory.services.duplicates.deduplicate import DeduplicationBatch, find_similar_pairs, read_fresh_memories
-from memory.services.duplicates.texts import store_missing_hashes
+from memory.services.duplicates.deduplicate import (
+    DeduplicationBatch,
+    find_similar_pairs,
+    read_fresh_memories,
+    store_missing_hashes,
+)
 from memory.services.memories.store import ClientVector, store_memories
 from tests.memory.duplicates import live, merged, run
 from tests.memory.duplicates import test_model as test_model
@@ -146,7 +151,7 @@ def test_a_killed_batch_is_done_again_without_doubling(owner: Owner, monkeypatch
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        deduplicate.run(now=NOW, batch=Batch(size=10, renew=kill))
+        deduplicate(now=NOW, batch=Batch(size=10, renew=kill))
 
     assert len(live()) == 3
     assert merged() == 2
@@ -159,7 +164,7 @@ def test_it_is_found_among_many_by_one_statement(owner: Owner, django_assert_num
 
     # former runs, what has no wording, rows, the search
     with django_assert_num_queries(4):
-        deduplicate.run(now=NOW, batch=Batch(size=50))
+        deduplicate(now=NOW, batch=Batch(size=50))
     know(owner, "Room 7 is really red.", angle=3.5)
 
     assert merged() == 1
@@ -174,7 +179,7 @@ def test_what_was_there_before_wordings_is_found(owner: Owner) -> None:
 
 @pytest.mark.slow
 def test_a_search_looks_at_what_is_worded_alike_however_many_others_there_are(owner: Owner) -> None:
-    """Of one agent, so that only the wordings tell them apart."""
+    """All memories belong to one agent, so that only their texts tell them apart."""
     claims = [f"Room {number} is red." for number in range(3_000)] + ["Room 7 is really red."]
     rows = [Memory(kind=Kind.FACT, text=claim, event_time=NOW) for claim in claims]
     own = {row.id: ClientVector(model=MODEL, vector=direction(0.0)) for row in rows}

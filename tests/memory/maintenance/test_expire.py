@@ -1,10 +1,11 @@
-"""What expired is deleted, a batch at a time and a table after the other; what waits for promotion is not."""
+"""The job deletes what has expired, batch by batch and table by table, except what waits for promotion."""
 
 from datetime import datetime, timedelta
 
 import pytest
 
-from memory.maintenance import Batch, expire
+from memory.maintenance import Batch
+from memory.maintenance.retention_jobs import expire
 from memory.models import (
     Account,
     AgentShortTermMemory,
@@ -15,7 +16,7 @@ from memory.models import (
     WorkflowRun,
 )
 from memory.owner import Owner
-from memory.services.short_term.keep import ShortTermDraft, store_entry
+from memory.services.short_term import ShortTermDraft, store_entry
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +25,7 @@ PAST, FUTURE = NOW - timedelta(hours=1), NOW + timedelta(hours=1)
 
 
 def keep_entries(owner: Owner, *keys: str, access_count: int = 0) -> None:
-    """Of an hour, which is over now."""
+    """Store entries that live for an hour, which is over now."""
     for key in keys:
         store_entry(owner, ShortTermDraft(memory_key=key, memory_value=1, ttl_seconds=3_600), now=PAST)
     AgentShortTermMemory.objects.filter(memory_key__in=keys).update(access_count=access_count)
@@ -48,11 +49,11 @@ def make_pools(account: Account, *names: str, expires_at: datetime | None) -> No
 
 
 def run_to_the_end(batch: Batch) -> list[int]:
-    """How many rows each batch changed."""
+    """Return how many rows each batch changed."""
     changed, cursor = [], None
     while cursor != "":
         sized = Batch(size=batch.size, account_id=batch.account_id, dry_run=batch.dry_run, cursor=cursor or "")
-        report = expire.run(now=NOW, batch=sized)
+        report = expire(now=NOW, batch=sized)
         changed.append(report.changed)
         cursor = report.cursor
     return changed
@@ -134,7 +135,7 @@ def test_a_batch_that_is_run_again_does_no_harm(owner: Owner) -> None:
     keep_entries(owner, "a", "b", "c")
     batch = Batch(size=2)
 
-    first, again = expire.run(now=NOW, batch=batch), expire.run(now=NOW, batch=batch)
+    first, again = expire(now=NOW, batch=batch), expire(now=NOW, batch=batch)
 
     assert (first.changed, again.changed) == (2, 1)
     assert run_to_the_end(batch) == [0, 0, 0, 0]

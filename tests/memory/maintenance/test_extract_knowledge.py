@@ -11,7 +11,8 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from memory.maintenance import JOBS, Batch, extract_knowledge
+from memory.maintenance import JOBS, Batch
+from memory.maintenance.conversation_jobs import extract_knowledge
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, Conversation, Fact, FactVersion, JobRun, Link, Memory
 from memory.owner import Owner
@@ -40,7 +41,7 @@ def test_a_dry_run_counts_and_changes_nothing(owner: Owner, stranger: Account) -
     say_sentences(owner, "I live in Lisbon.")
     say_sentences(Owner(account_id=stranger.id), "I live in Lisbon.")
 
-    report = extract_knowledge.run(now=NOW, batch=Batch(size=10, dry_run=True))
+    report = extract_knowledge(now=NOW, batch=Batch(size=10, dry_run=True))
 
     assert (report.examined, report.changed, claims()) == (2, 2, [])
 
@@ -50,7 +51,7 @@ def test_a_run_for_an_account_leaves_the_others(owner: Owner, stranger: Account)
     say_sentences(owner, "I live in Lisbon.")
     say_sentences(Owner(account_id=stranger.id), "I live in Lisbon.")
 
-    extract_knowledge.run(now=NOW, batch=Batch(size=10, account_id=stranger.id))
+    extract_knowledge(now=NOW, batch=Batch(size=10, account_id=stranger.id))
 
     done = Conversation.objects.filter(extracted_count=1)
     assert [conversation.account_id for conversation in done] == [stranger.id]
@@ -79,7 +80,7 @@ def _empty_queue() -> Iterator[None]:
 
 
 def start_worker(stack: ExitStack, folder: Path, name: str) -> Worker:
-    """With the servers of this test, and short leases."""
+    """Start a worker on the servers of this test, with short leases."""
     variables = {
         "EXTRACTION_MODEL": MODEL,
         "OPENAI_API_KEY": KEY,
@@ -159,6 +160,6 @@ def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored(
         assert (extracted(), claims(), entities()) == ((1, 0), [], {})
         let_the_lease_run_out()
         wait_until(is_due)
-        extract_knowledge.run(now=timezone.now(), batch=Batch(size=4))
+        extract_knowledge(now=timezone.now(), batch=Batch(size=4))
 
     assert known() == (["Ana lives in Lisbon"], {"Ana": "person"}, 1, 1, 3)

@@ -1,4 +1,4 @@
-"""What is deleted when its time is over, and what is not."""
+"""The jobs delete what has passed its retention, and nothing else."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,8 +6,7 @@ import pytest
 
 from memory import conf
 from memory.maintenance import Batch, RunBatch
-from memory.maintenance.cleanup import forget_runs
-from memory.maintenance.expire import forget_answers
+from memory.maintenance.retention_jobs import CLEANUP_STAGES, EXPIRE_STAGES
 from memory.models import Account, IdempotentRequest, JobRun
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 
@@ -28,7 +27,7 @@ def keep_answers(account: Account, count: int, *, expires_at: datetime) -> None:
 
 
 def run_to_the_end(run: RunBatch, batch: Batch) -> list[int]:
-    """How many rows each batch changed."""
+    """Return how many rows each batch changed."""
     report = run(now=NOW, batch=batch)
     changed = [report.changed]
     while report.cursor:
@@ -41,7 +40,7 @@ def test_expired_answers_go_in_batches_and_fresh_ones_stay(account: Account) -> 
     keep_answers(account, 5, expires_at=NOW)
     keep_answers(account, 2, expires_at=NOW + timedelta(seconds=1))
 
-    changed = run_to_the_end(forget_answers, Batch(size=2))
+    changed = run_to_the_end(EXPIRE_STAGES["answers"], Batch(size=2))
 
     assert changed == [2, 2, 1]
     assert IdempotentRequest.objects.count() == 2
@@ -50,7 +49,7 @@ def test_expired_answers_go_in_batches_and_fresh_ones_stay(account: Account) -> 
 def test_a_dry_run_counts_the_same_and_deletes_none(account: Account) -> None:
     keep_answers(account, 5, expires_at=NOW)
 
-    changed = run_to_the_end(forget_answers, Batch(size=2, dry_run=True))
+    changed = run_to_the_end(EXPIRE_STAGES["answers"], Batch(size=2, dry_run=True))
 
     assert changed == [2, 2, 1]
     assert IdempotentRequest.objects.count() == 5
@@ -60,7 +59,7 @@ def test_a_run_of_an_account_deletes_only_its_answers(account: Account, stranger
     for owner in (account, stranger):
         keep_answers(owner, 2, expires_at=NOW)
 
-    forget_answers(now=NOW, batch=Batch(size=10, account_id=account.id))
+    EXPIRE_STAGES["answers"](now=NOW, batch=Batch(size=10, account_id=account.id))
 
     assert list(IdempotentRequest.objects.values_list("account", flat=True)) == [stranger.id] * 2
 
@@ -72,6 +71,6 @@ def test_runs_that_finished_long_ago_are_forgotten() -> None:
     queued = JobRun.objects.create(job="embed")
     running = JobRun.objects.create(job="embed").begin(leased_by="worker", lease=timedelta(minutes=1))
 
-    forget_runs(now=NOW, batch=Batch(size=10))
+    CLEANUP_STAGES["job_runs"](now=NOW, batch=Batch(size=10))
 
     assert set(JobRun.objects.all()) == {recent, queued, running}

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from memory.maintenance import Batch, globalize_facts
+from memory.maintenance import Batch
+from memory.maintenance.memory_jobs import globalize_facts
 from memory.models import Account, Fact
 from memory.owner import Owner
 from tests.memory.episodes import NOW
@@ -14,10 +15,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("embedding_server")
 
 
 def run_to_the_end(batch: Batch) -> list[tuple[int, int]]:
-    """How many facts each batch looked at, and promoted."""
+    """Return how many facts each batch looked at and globalized."""
     figures, report = [], None
     while report is None or report.cursor:
-        report = globalize_facts.run(now=NOW, batch=replace(batch, cursor=report.cursor if report else ""))
+        report = globalize_facts(now=NOW, batch=replace(batch, cursor=report.cursor if report else ""))
         figures.append((report.examined, report.changed))
     return figures
 

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def logged(log_format: str) -> Iterator[io.StringIO]:
-    """What is logged meanwhile, as the settings have it in that format."""
+    """Capture log records, formatted as the settings say for that format."""
     wanted: dict[str, Any] = settings.LOGGING
     configurator: Any = DictConfigurator(wanted)
     handler = logging.StreamHandler(io.StringIO())
@@ -42,13 +42,13 @@ def run_and_log(account: Account) -> UUID:
     """A run of two batches, each of which logs a line, and fails in the end."""
     make_agents(account, "abc")
 
-    def tell(batch: object) -> None:
+    def log_and_fail(batch: object) -> None:
         logger.warning("a batch")
         if getattr(batch, "cursor", ""):
             raise ZeroDivisionError
 
     run = JobRun(job="describe")
-    runner.run_at_once(describe_job(describing(tell)), run, clock=timezone.now)
+    runner.run_at_once(describe_job(describing(log_and_fail)), run, clock=timezone.now)
     logger.warning("afterwards")
     return run.id
 

@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import conf
 from memory.maintenance import JOBS, Batch, BatchReport, runner
-from memory.maintenance.measure import run
+from memory.maintenance.log_jobs import measure
 from memory.models import Account, Conversation, JobRun, Link, Memory, MetricSample
 from memory.owner import Owner
 from memory.services.operations import samples
@@ -30,8 +30,8 @@ def figures(now: datetime) -> dict[str, float]:
     return {f"{sample.name} {sample.label}".strip(): sample.value for sample in take_samples(now)}
 
 
-def measure(now: datetime, *, dry_run: bool = False) -> BatchReport:
-    return run(now=now, batch=Batch(size=100, dry_run=dry_run))
+def measure_all(now: datetime, *, dry_run: bool = False) -> BatchReport:
+    return measure(now=now, batch=Batch(size=100, dry_run=dry_run))
 
 
 def test_a_run_keeps_samples_and_says_how_many() -> None:
@@ -46,16 +46,16 @@ def test_a_run_keeps_samples_and_says_how_many() -> None:
 
 def test_a_second_run_within_the_minute_changes_nothing() -> None:
     now = timezone.now().replace(second=1)
-    first = measure(now)
+    first = measure_all(now)
 
-    again = measure(now + timedelta(seconds=58))
-    later = measure(now + timedelta(minutes=1))
+    again = measure_all(now + timedelta(seconds=58))
+    later = measure_all(now + timedelta(minutes=1))
 
     assert (first.changed, again.changed, later.changed) == (first.examined, 0, later.examined)
 
 
 def test_a_dry_run_counts_and_keeps_nothing() -> None:
-    report = measure(timezone.now(), dry_run=True)
+    report = measure_all(timezone.now(), dry_run=True)
 
     assert report.changed == report.examined > 20
     assert not MetricSample.objects.exists()
@@ -69,9 +69,9 @@ def test_samples_past_their_retention_are_deleted_by_batches() -> None:
     )
     MetricSample.objects.create(name=samples.BUCKETS, label="1.0", at=now - timedelta(hours=2), value=1.0)
 
-    reports = [run(now=now, batch=Batch(size=2, cursor=cursor)) for cursor in ("samples_deleted:",)]
+    reports = [measure(now=now, batch=Batch(size=2, cursor=cursor)) for cursor in ("samples_deleted:",)]
     while reports[-1].cursor:
-        reports.append(run(now=now, batch=Batch(size=2, cursor=reports[-1].cursor)))
+        reports.append(measure(now=now, batch=Batch(size=2, cursor=reports[-1].cursor)))
 
     assert sum(report.figures.get("samples_deleted", 0) for report in reports) == 3
     assert MetricSample.objects.count() == 1
@@ -142,13 +142,13 @@ def test_latencies_are_those_since_the_sample_before(settings: Settings, tmp_pat
     settings.DATA_DIR, now = tmp_path, timezone.now()
     for _ in range(1_000):
         RECALL_SECONDS.observe(3.0)
-    measure(now - timedelta(minutes=5))
+    measure_all(now - timedelta(minutes=5))
     for _ in range(10):
         RECALL_SECONDS.observe(0.04)
 
     assert 0.03 <= figures(now)["memory_recall_window_seconds 0.99"] <= 0.05
 
-    measure(now)
+    measure_all(now)
     assert "memory_recall_window_seconds 0.99" not in figures(now + timedelta(minutes=5))
 
 

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from memory.maintenance import Batch, BatchReport, patterns
+from memory.maintenance import Batch, BatchReport
+from memory.maintenance.conversation_jobs import patterns, run_sources
 from memory.models import Account, Conversation, Strategy
 from memory.owner import Owner
+from memory.services.strategies.sources import next_conversation_sources
 from tests.memory.goals import aim, finish
 from tests.memory.services.strategies.test_patterns import LATER, work, work_for
 
@@ -19,12 +21,12 @@ def run_to_the_end(batch: Batch) -> list[BatchReport]:
     reports: list[BatchReport] = []
     while not reports or reports[-1].cursor:
         cursor = reports[-1].cursor if reports else ""
-        reports.append(patterns.run(now=LATER, batch=replace(batch, cursor=cursor)))
+        reports.append(patterns(now=LATER, batch=replace(batch, cursor=cursor)))
     return reports
 
 
 def figures(batch: Batch) -> list[tuple[int, int, int]]:
-    """What each batch examined, marked, and learnt."""
+    """Return what each batch examined, marked and learnt."""
     reports = run_to_the_end(batch)
     return [(each.examined, each.changed, each.figures.get("strategies_learnt", 0)) for each in reports]
 
@@ -42,8 +44,8 @@ def test_it_goes_on_at_its_cursor_and_may_be_run_again(owner: Owner) -> None:
 
     assert figures(Batch(size=2, dry_run=True)) == [(1, 1, 0), (2, 2, 0), (1, 1, 0)]
     assert (Strategy.objects.count(), unmarked()) == (0, 4)
-    first = patterns.run(now=LATER, batch=Batch(size=2))
-    assert patterns.run(now=LATER, batch=replace(Batch(size=2), cursor=first.cursor)).changed == 2
+    first = patterns(now=LATER, batch=Batch(size=2))
+    assert patterns(now=LATER, batch=replace(Batch(size=2), cursor=first.cursor)).changed == 2
     assert figures(Batch(size=2)) == [(0, 0, 0), (1, 1, 1)]
     assert figures(Batch(size=2)) == [(0, 0, 0), (0, 0, 0)]
     assert (Strategy.objects.count(), unmarked()) == (4, 1)
@@ -61,6 +63,6 @@ def test_a_run_of_an_account_learns_only_from_its_own(owner: Owner, stranger: Ac
 def test_what_ends_later_than_the_run_acts_is_left(owner: Owner) -> None:
     work(owner)
 
-    report = patterns.run_conversations(now=LATER.replace(year=2025), batch=Batch(size=10))
+    report = run_sources(next_conversation_sources, now=LATER.replace(year=2025), batch=Batch(size=10))
 
     assert report.examined == 0

@@ -5,11 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from memory.maintenance import Batch, expire, promote_short_term
+from memory.maintenance import Batch
+from memory.maintenance.memory_jobs import promote_short_term
+from memory.maintenance.retention_jobs import expire
 from memory.models import Account, AgentShortTermMemory, AuditEntry, ContextEntry
 from memory.owner import Owner
 from memory.services.contexts.manage import archive_context, ensure_own_context, find_keyed_value
-from memory.services.short_term.keep import ShortTermDraft, store_entry
+from memory.services.short_term import ShortTermDraft, store_entry
 from tests.memory.episodes import NOW
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -33,11 +35,11 @@ def kept(owner: Owner, key: str) -> object:
 
 
 def run_to_the_end(batch: Batch) -> list[tuple[int, int]]:
-    """How many entries each batch promoted, and could not."""
+    """Return how many entries each batch promoted, and how many it could not."""
     figures: list[tuple[int, int]] = []
     report = None
     while report is None or report.cursor:
-        report = promote_short_term.run(now=NOW, batch=replace(batch, cursor=report.cursor if report else ""))
+        report = promote_short_term(now=NOW, batch=replace(batch, cursor=report.cursor if report else ""))
         figures.append((report.changed, report.failed))
     return figures
 
@@ -66,7 +68,7 @@ def test_the_cleaner_leaves_them_and_takes_the_others(owner: Owner) -> None:
     wait(owner, "often")
     wait(owner, "seldom", reads=2)
 
-    expire.run(now=NOW, batch=Batch(size=10))
+    expire(now=NOW, batch=Batch(size=10))
     run_to_the_end(Batch(size=10))
 
     assert (kept(owner, "often"), kept(owner, "seldom")) == ("often of s1", None)
@@ -99,8 +101,8 @@ def test_one_key_that_was_written_again_while_it_waited_is_one_entry_in_versions
 def test_it_goes_on_at_its_cursor_and_may_be_run_again(owner: Owner) -> None:
     wait(owner, "a", "b", "c")
 
-    first = promote_short_term.run(now=NOW, batch=Batch(size=2))
-    again = promote_short_term.run(now=NOW, batch=Batch(size=2))
+    first = promote_short_term(now=NOW, batch=Batch(size=2))
+    again = promote_short_term(now=NOW, batch=Batch(size=2))
 
     assert (first.changed, bool(first.cursor), again.changed, again.cursor) == (2, True, 1, "")
     assert run_to_the_end(Batch(size=2)) == [(0, 0)]

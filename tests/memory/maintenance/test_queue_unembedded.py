@@ -1,15 +1,15 @@
-"""After a change of embedding model, memories are queued for the new one, and searches say so meanwhile."""
+"""Memories are queued for a new embedding model after it was changed, and searches say so meanwhile."""
 
 import pytest
 from django.utils import timezone
 
 from memory.checks import check_vectors
 from memory.maintenance import Batch
-from memory.maintenance.queue_unembedded import run
+from memory.maintenance.embedding_jobs import queue_unembedded
 from memory.models import Memory, Vector
 from memory.owner import Owner
 from memory.services.embedding.queue import embed_pending
-from memory.services.recall.search import search_episodes_by_text
+from memory.services.recall.recall import search_episodes_by_text
 from tests.embedding_server import MODEL, EmbeddingServer
 from tests.memory.episodes import NOW, draft, store
 
@@ -31,7 +31,7 @@ def test_the_start_says_that_no_vector_is_of_the_configured_model() -> None:
 
 @pytest.mark.usefixtures("of_former_model")
 def test_queued_memories_are_found_by_words_and_then_by_meaning(owner: Owner) -> None:
-    run(now=NOW, batch=BATCH)
+    queue_unembedded(now=NOW, batch=BATCH)
     meanwhile = search_episodes_by_text(owner, text="boiler", top_k=3, own=None, now=timezone.now())
     embed_pending(now=NOW, limit=10)
     after = search_episodes_by_text(owner, text="boiler", top_k=3, own=None, now=timezone.now())
@@ -47,8 +47,8 @@ def test_only_what_lacks_the_vector_is_queued_batch_by_batch(owner: Owner, embed
     embed_pending(now=NOW, limit=2)
     Memory.objects.update(embed_after=None)
 
-    first = run(now=NOW, batch=Batch(size=2))
-    second = run(now=NOW, batch=Batch(size=2, cursor=first.cursor))
+    first = queue_unembedded(now=NOW, batch=Batch(size=2))
+    second = queue_unembedded(now=NOW, batch=Batch(size=2, cursor=first.cursor))
 
     assert (first.examined, second.examined, second.cursor) == (2, 1, "")
     assert first.changed + second.changed == Memory.objects.awaiting_embedding().count() == 1
@@ -56,5 +56,5 @@ def test_only_what_lacks_the_vector_is_queued_batch_by_batch(owner: Owner, embed
 
 @pytest.mark.usefixtures("of_former_model")
 def test_a_dry_run_counts_and_queues_nothing() -> None:
-    assert run(now=NOW, batch=Batch(size=10, dry_run=True)).changed == 1
+    assert queue_unembedded(now=NOW, batch=Batch(size=10, dry_run=True)).changed == 1
     assert not Memory.objects.awaiting_embedding().exists()

@@ -9,11 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from memory.maintenance import JOBS, Batch, BatchReport, recall_statistics
+from memory.maintenance import JOBS, Batch, BatchReport
+from memory.maintenance.memory_jobs import recall_statistics
 from memory.models import Account, Memory, TermCount
 from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
-from memory.services.accounts.language import reindex_texts, set_language
+from memory.services.accounts.register import reindex_texts, set_language
 from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import RECOUNT, SUMS, found_by_words, read_rows
@@ -25,20 +26,20 @@ LONG = "w" * 300
 
 def fold(*, size: int = 3, **asked: Any) -> list[BatchReport]:
     """The reports of all batches of a run."""
-    reports = [recall_statistics.run(now=NOW, batch=Batch(size=size, **asked))]
+    reports = [recall_statistics(now=NOW, batch=Batch(size=size, **asked))]
     while reports[-1].cursor:
         assert len(reports[-1].cursor) <= 200
-        reports.append(recall_statistics.run(now=NOW, batch=Batch(size=size, **asked | {"cursor": reports[-1].cursor})))
+        reports.append(recall_statistics(now=NOW, batch=Batch(size=size, **asked | {"cursor": reports[-1].cursor})))
     return reports
 
 
 def store_each(owner: Owner, *texts: str) -> list[UUID]:
-    """In a statement each."""
+    """Store each text by a statement of its own."""
     return [store(owner, draft(text))[0].id for text in texts]
 
 
 def rows_of(account_id: UUID) -> dict[str, int]:
-    """How many rows each term has."""
+    """Return how many rows each term has."""
     terms = TermCount.objects.filter(account_id=account_id).values_list("term", flat=True)
     return {term[6:]: list(terms).count(term) for term in terms}
 
@@ -95,7 +96,7 @@ def test_what_was_only_edited_or_read_anew_is_folded(owner: Owner) -> None:
     for text in ("pump bean", "seal bean", "pump seal"):
         Memory.objects.filter(id=edited).update(text=text)
     set_language(owner, "german")
-    reread = [batch.rows for batch in reindex_texts(owner, "german")]
+    reread = list(reindex_texts(owner, "german"))
 
     assert (reread, total(fold()) > 0) == ([2], True)
     assert set(rows_of(owner.account_id).values()) == {1}
@@ -136,10 +137,10 @@ def test_one_account_is_folded_on_demand(owner: Owner, stranger: Account) -> Non
 
 def test_a_run_goes_on_where_it_was_killed(owner: Owner) -> None:
     store_each(owner, "bean pump", "bean pump", "pump roof", "seal roof")
-    first = recall_statistics.run(now=NOW, batch=Batch(size=3))
+    first = recall_statistics(now=NOW, batch=Batch(size=3))
 
     # killed after its batch, before its progress was saved: the same batch again
-    again = recall_statistics.run(now=NOW, batch=Batch(size=3))
+    again = recall_statistics(now=NOW, batch=Batch(size=3))
     fold(cursor=again.cursor)
 
     assert first.cursor
@@ -149,7 +150,7 @@ def test_a_run_goes_on_where_it_was_killed(owner: Owner) -> None:
 
 def test_a_batch_is_no_end_where_an_account_went_away(owner: Owner, stranger: Account) -> None:
     store_each(owner, "bean pump roof seal", "bean pump roof seal")
-    first = recall_statistics.run(now=NOW, batch=Batch(size=3))
+    first = recall_statistics(now=NOW, batch=Batch(size=3))
     Account.objects.get(id=owner.account_id).delete()
 
     assert fold(cursor=first.cursor)[-1].cursor == ""
@@ -158,9 +159,9 @@ def test_a_batch_is_no_end_where_an_account_went_away(owner: Owner, stranger: Ac
 
 def test_a_mark_that_is_gone_leaves_the_rest_to_the_next_run(owner: Owner) -> None:
     store_each(owner, "bean pump", "bean pump", "pump roof", "seal roof")
-    first = recall_statistics.run(now=NOW, batch=Batch(size=3))
+    first = recall_statistics(now=NOW, batch=Batch(size=3))
     store_each(owner, "pump")
-    recall_statistics.run(now=NOW, batch=Batch(size=3))
+    recall_statistics(now=NOW, batch=Batch(size=3))
 
     [left] = fold(cursor=first.cursor)
     fold()

@@ -19,18 +19,18 @@ def registry() -> Iterator[None]:
     REGISTERED_JOBS.update(before)
 
 
-def test_a_job_is_named_after_its_module_and_described_by_its_docstring(registry: None) -> None:
+def test_a_job_is_named_after_its_function_and_described_by_its_docstring(registry: None) -> None:
     @job(every=timedelta(hours=1), batch_size=5)
-    def run(*, now: datetime, batch: Batch) -> BatchReport:
+    def tidy_up(*, now: datetime, batch: Batch) -> BatchReport:
         """Do nothing at all.
 
         This is not part of the description.
         """
         return BatchReport(examined=0, changed=0)
 
-    registered = REGISTERED_JOBS["test_registry"]
+    registered = REGISTERED_JOBS["tidy_up"]
     assert (registered.description, registered.batch_size) == ("Do nothing at all.", 5)
-    assert registered.run is run
+    assert registered.run is tidy_up
 
 
 @pytest.mark.parametrize("name", JOBS)

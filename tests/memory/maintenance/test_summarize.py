@@ -12,7 +12,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memory import conf
-from memory.maintenance import JOBS, Batch, summarize
+from memory.maintenance import JOBS, Batch
+from memory.maintenance.conversation_jobs import summarize
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, Conversation, JobRun, Link, Memory
 from memory.owner import Owner
@@ -65,7 +66,7 @@ def test_a_dry_run_counts_and_changes_nothing(owner: Owner, stranger: Account) -
     talk(owner, 50)
     talk(Owner(account_id=stranger.id), 50)
 
-    report = summarize.run(now=NOW, batch=Batch(size=10, dry_run=True))
+    report = summarize(now=NOW, batch=Batch(size=10, dry_run=True))
 
     assert (report.examined, report.changed, report.cursor) == (2, 2, "")
     assert conversation_counts() == [0, 0]
@@ -103,7 +104,7 @@ def _empty_queue() -> Iterator[None]:
 
 
 def start_worker(stack: ExitStack, folder: Path, name: str) -> Worker:
-    """With the servers of this test, and short leases."""
+    """Start a worker on the servers of this test, with short leases."""
     variables = {
         "SUMMARY_MODEL": MODEL,
         "OPENAI_API_KEY": KEY,
@@ -189,4 +190,4 @@ def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored(owner: Owner
 
 
 def run_job_here() -> None:
-    summarize.run(now=timezone.now(), batch=Batch(size=4))
+    summarize(now=timezone.now(), batch=Batch(size=4))

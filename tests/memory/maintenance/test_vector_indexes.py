@@ -12,9 +12,9 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from memory import conf
-from memory.maintenance import JOBS, Batch, BatchReport, vector_indexes
+from memory.maintenance import JOBS, Batch, BatchReport, embedding_jobs
+from memory.maintenance.embedding_jobs import vector_indexes
 from memory.maintenance.runner import run_at_once
-from memory.maintenance.vector_indexes import run
 from memory.models import Account, JobRun, Memory, Vector
 from memory.owner import Owner
 from memory.retrieval.queries import Mode
@@ -80,7 +80,7 @@ def vectors_of(owner: Owner, *, model: str = MODEL) -> AccountVectors:
 def test_a_large_account_gets_its_index_once(shelf: Shelf, stranger: Account) -> None:
     fill_shelf(Owner(account_id=stranger.id, agent_id="small"), Nested(WIDTH).draw(20))
 
-    first, second = run(now=NOW, batch=BATCH), run(now=NOW, batch=BATCH)
+    first, second = vector_indexes(now=NOW, batch=BATCH), vector_indexes(now=NOW, batch=BATCH)
 
     assert existing() == [vectors_of(shelf.owner).name_prefix]
     assert (first.changed, first.cursor, second.changed) == (1, "", 0)
@@ -90,7 +90,7 @@ def test_each_model_and_account_gets_one_of_its_own_in_one_batch(shelf: Shelf, s
     other = Owner(account_id=stranger.id, agent_id="assistant")
     fill_shelf(other, Nested(WIDTH).draw(120), model=PLAIN_MODEL)
 
-    report = run(now=NOW, batch=BATCH)
+    report = vector_indexes(now=NOW, batch=BATCH)
 
     assert (report.examined, report.changed, report.cursor) == (2, 2, "")
     assert set(existing()) == {
@@ -100,9 +100,9 @@ def test_each_model_and_account_gets_one_of_its_own_in_one_batch(shelf: Shelf, s
 
 
 def test_a_run_that_finds_nothing_to_do_says_so(shelf: Shelf) -> None:
-    run(now=NOW, batch=BATCH)
+    vector_indexes(now=NOW, batch=BATCH)
 
-    assert run(now=NOW, batch=BATCH) == BatchReport(examined=0, changed=0)
+    assert vector_indexes(now=NOW, batch=BATCH) == BatchReport(examined=0, changed=0)
 
 
 @pytest.fixture
@@ -116,11 +116,11 @@ def one_index(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_last_place_goes_to_who_is_a_quarter_larger(
     shelf: Shelf, stranger: Account, rows: int, moves: bool
 ) -> None:
-    run(now=NOW, batch=BATCH)
+    vector_indexes(now=NOW, batch=BATCH)
     other = Owner(account_id=stranger.id, agent_id="assistant")
     fill_shelf(other, Nested(WIDTH).draw(rows))
 
-    run(now=NOW, batch=BATCH)
+    vector_indexes(now=NOW, batch=BATCH)
 
     assert existing() == [vectors_of(other if moves else shelf.owner).name_prefix]
 
@@ -129,34 +129,34 @@ def test_the_last_place_goes_to_who_is_a_quarter_larger(
 def test_a_run_for_one_account_makes_nothing_for_which_there_is_no_place(shelf: Shelf, stranger: Account) -> None:
     fill_shelf(Owner(account_id=stranger.id, agent_id="assistant"), Nested(WIDTH).draw(150))
 
-    report = run(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
+    report = vector_indexes(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
 
     assert (report.examined, existing()) == (0, [])
 
 
 def test_a_run_for_one_account_leaves_others_alone(shelf: Shelf, stranger: Account) -> None:
-    run(now=NOW, batch=BATCH)
+    vector_indexes(now=NOW, batch=BATCH)
     Vector.objects.all().delete()
 
-    run(now=NOW, batch=replace(BATCH, account_id=stranger.id))
+    vector_indexes(now=NOW, batch=replace(BATCH, account_id=stranger.id))
     kept = existing()
-    run(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
+    vector_indexes(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
 
     assert (len(kept), existing()) == (1, [])
 
 
 @pytest.mark.parametrize(("left", "indexes"), [(60, 1), (40, 0)])
 def test_an_index_goes_once_its_account_is_half_as_large(shelf: Shelf, left: int, indexes: int) -> None:
-    run(now=NOW, batch=BATCH)
+    vector_indexes(now=NOW, batch=BATCH)
     Memory.objects.filter(id__in=[memory.id for memory in shelf.memories[left:]]).update(archived=True)
 
-    run(now=NOW, batch=BATCH)
+    vector_indexes(now=NOW, batch=BATCH)
 
     assert len(existing()) == indexes
 
 
 def test_a_dry_run_says_what_there_is_to_do_and_does_nothing(shelf: Shelf) -> None:
-    report = run(now=NOW, batch=replace(BATCH, dry_run=True))
+    report = vector_indexes(now=NOW, batch=replace(BATCH, dry_run=True))
 
     assert (report.examined, report.changed, existing()) == (1, 1, [])
 
@@ -166,7 +166,7 @@ def test_what_a_killed_build_left_is_made_anew_or_goes_with_its_account(shelf: S
     leave_invalid(vectors_of(Owner(account_id=stranger.id)))
     invalid = gather_nearest(shelf.owner, shelf.vectors[0]).candidates
 
-    run(now=NOW, batch=BATCH)
+    vector_indexes(now=NOW, batch=BATCH)
 
     assert invalid
     assert existing() == [vectors_of(shelf.owner).name_prefix]
@@ -183,7 +183,7 @@ def test_another_build_is_let_go_first(shelf: Shelf) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [BUILD_LOCK_ID])
         try:
-            waited = run(now=NOW, batch=BATCH)
+            waited = vector_indexes(now=NOW, batch=BATCH)
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [BUILD_LOCK_ID])
 
@@ -193,7 +193,7 @@ def test_another_build_is_let_go_first(shelf: Shelf) -> None:
 def test_a_build_that_lost_its_lease_is_given_up_and_left_to_who_took_it_over(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_indexes, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(embedding_jobs, "RENEW_SECONDS", 0.0)
     lost = Event()
 
     def lose() -> None:
@@ -204,7 +204,9 @@ def test_a_build_that_lost_its_lease_is_given_up_and_left_to_who_took_it_over(
     with ThreadPoolExecutor(1) as others:
         with transaction.atomic():
             write_nothing()
-            running = others.submit(over_own_connection, lambda: run(now=NOW, batch=replace(BATCH, renew=lose)))
+            running = others.submit(
+                over_own_connection, lambda: vector_indexes(now=NOW, batch=replace(BATCH, renew=lose))
+            )
             assert lost.wait(PATIENCE_SECONDS)
             # the build waits for this transaction: it ends by being given up, or not at all
             wait_until(lambda: not is_building())
@@ -212,7 +214,7 @@ def test_a_build_that_lost_its_lease_is_given_up_and_left_to_who_took_it_over(
             running.result(PATIENCE_SECONDS)
 
     given_up = existing()
-    run(now=NOW, batch=BATCH)
+    vector_indexes(now=NOW, batch=BATCH)
     assert (given_up, len(existing()), find_index_changes()) == ([], 1, [])
 
 
@@ -237,7 +239,7 @@ def test_the_runner_renews_the_lease_of_a_batch_that_asks_it_to(account: Account
         JobRun.objects.update(lease_until=Now() + timedelta(milliseconds=1))
         batch.renew()
         leases.append(JobRun.objects.filter(lease_until__gt=Now() + timedelta(seconds=30)).count())
-        return run(now=NOW, batch=replace(batch, dry_run=True))
+        return vector_indexes(now=NOW, batch=replace(batch, dry_run=True))
 
     done = run_at_once(replace(JOBS["vector_indexes"], run=slow), JobRun(job="vector_indexes"), clock=clock)  # type: ignore[arg-type]
 
@@ -249,7 +251,7 @@ def large(owner: Owner) -> Iterator[Shelf]:
     """An indexed owner of 6,000 memories."""
     shelf = fill_shelf(owner, Nested(WIDTH).draw(LARGE))
     analyze()
-    run(now=NOW, batch=BATCH)
+    vector_indexes(now=NOW, batch=BATCH)
     yield shelf
     drop_indexes(existing())
 
@@ -272,7 +274,7 @@ def test_an_indexed_owner_is_answered_with_what_is_nearest(large: Shelf) -> None
 
 
 def scans_of(index: str) -> int:
-    """How often it has been read."""
+    """Return how often the index has been read."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
         cursor.execute("SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = %s", [index])

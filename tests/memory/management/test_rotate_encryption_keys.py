@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from memory.models import ToolInvocation
+from memory.models import EncryptionCanary, ToolInvocation
 from memory.owner import Owner
 from memory.services.operations.reseal import BatchLimits, find_sealed_tables, rotate_tables
 from memory.services.tools import OpenedInvocation, open_invocation, sealed_invocations
@@ -30,8 +30,10 @@ OLD, NEW = (Fernet.generate_key().decode() for _ in range(2))
 
 
 @pytest.fixture(autouse=True)
-def _old_key(settings: Settings) -> None:
+def _old_key(settings: Settings, db: None) -> None:
     settings.ENCRYPTION_KEYS = [OLD]
+    # a web server of other tests may have left one, under their key
+    EncryptionCanary.objects.all().delete()
 
 
 @pytest.fixture

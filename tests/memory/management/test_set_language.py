@@ -13,7 +13,7 @@ from memory.errors import NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Memory
 from memory.models.accounts import LANGUAGES
 from memory.owner import Owner
-from memory.services.accounts.language import count_other_languages, reindex_texts, set_language
+from memory.services.accounts.register import count_other_languages, reindex_texts, set_language
 from memory_project.ids import uuid7
 from tests.beside import PATIENCE_SECONDS, Start, do_beside
 from tests.memory.episodes import draft, store
@@ -32,7 +32,7 @@ def run(*arguments: str, account: str = "workshop") -> dict[str, Any]:
     return figures
 
 
-def told(language: str, *, was: str, rows: int, dry_run: bool = False) -> dict[str, Any]:
+def expected_report(language: str, *, was: str, rows: int, dry_run: bool = False) -> dict[str, Any]:
     return {"account": "workshop", "language": language, "was": was, "rows": rows, "dry_run": dry_run}
 
 
@@ -40,7 +40,7 @@ def test_what_is_stored_is_found_by_the_stems_of_the_new_language(owner: Owner) 
     store(owner, draft(HOUSES))
     assert texts_by_words(owner, "Haus") == []
 
-    assert run("german") == told("german", was="english", rows=1)
+    assert run("german") == expected_report("german", was="english", rows=1)
 
     assert texts_by_words(owner, "Haus") == [HOUSES]
     assert read_rows(SUMS) == read_rows(RECOUNT)
@@ -79,7 +79,7 @@ def test_other_accounts_stay_as_they_are(owner: Owner, stranger: Account) -> Non
 def test_a_dry_run_tells_and_changes_nothing(owner: Owner) -> None:
     store(owner, draft(HOUSES), draft("another"))
 
-    assert run("german", "--dry-run") == told("german", was="english", rows=2, dry_run=True)
+    assert run("german", "--dry-run") == expected_report("german", was="english", rows=2, dry_run=True)
 
     assert Account.objects.get(name="workshop").language == "english"
     assert count_other_languages(owner, "german") == 2
@@ -91,9 +91,9 @@ def test_it_goes_on_where_it_was_killed(owner: Owner) -> None:
     list(islice(reindex_texts(owner, "german", size=2), 1))
     assert count_other_languages(owner, "german") == 3
 
-    assert run("german") == told("german", was="german", rows=3)
+    assert run("german") == expected_report("german", was="german", rows=3)
 
-    assert run("german") == told("german", was="german", rows=0)
+    assert run("german") == expected_report("german", was="german", rows=0)
     assert read_rows(SUMS) == read_rows(RECOUNT)
 
 

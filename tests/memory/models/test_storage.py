@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from memory.owner import Owner
-from memory.retrieval.episodes import search_episodes
+from memory.retrieval.search import search_episodes
 from tests.memory.episodes import NOW, draft, query, store
 
 pytestmark = pytest.mark.django_db

@@ -35,7 +35,7 @@ def ask(
     return model.ask(question, Recipe, meter=meter, deadline_seconds=deadline_seconds)
 
 
-def told(usages: list[Usage]) -> list[tuple[int, int, int]]:
+def usage_figures(usages: list[Usage]) -> list[tuple[int, int, int]]:
     assert all(usage.calls == 1 and usage.model == MODEL for usage in usages)
     return [(usage.failed_calls, usage.prompt_tokens, usage.completion_tokens) for usage in usages]
 

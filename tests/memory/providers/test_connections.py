@@ -9,8 +9,7 @@ import httpx2
 import pytest
 
 from memory.errors import ProviderUnavailable
-from memory.providers.connections import keep_time, time_limit
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline, keep_time, time_limit
 from memory.providers.embeddings.openai import OpenAIEmbeddings, OpenAIEndpoint
 from memory.providers.language_models.base import Question
 from memory.providers.language_models.openai import ChatEndpoint, ChatModel

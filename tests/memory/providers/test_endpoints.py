@@ -1,4 +1,4 @@
-"""What is true of an endpoint whatever it is asked for."""
+"""Rules that hold for every request to a provider's endpoint."""
 
 from datetime import UTC, datetime
 
@@ -7,7 +7,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from memory.errors import ProviderRefused
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.endpoints import Endpoint, ask_patiently, check_api_key, check_base_url, read_retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

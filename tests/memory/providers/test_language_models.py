@@ -1,4 +1,4 @@
-"""What is asked of a language model, how its answers are checked and mended, and what they cost."""
+"""Requests to language models: how answers are checked and repaired, and what they cost."""
 
 import json
 import traceback
@@ -14,7 +14,7 @@ from memory.errors import ProviderReplyInvalid
 from memory.providers.language_models import Usage, language_model
 from memory.providers.language_models.openai import knows_newer_name
 from tests.language_model_server import KEY, MODEL, LanguageModelServer, replying, telling_usage, writing
-from tests.memory.providers.recipes import BADLY_COUNTED, MATERIAL, WELL, WELL_COUNTED, Recipe, ask, told
+from tests.memory.providers.recipes import BADLY_COUNTED, MATERIAL, WELL, WELL_COUNTED, Recipe, ask, usage_figures
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_the_answer_comes_in_the_shape_asked_for(server: LanguageModelServer) ->
     answer = ask(usages=usages)
 
     assert answer == Recipe.model_validate(WELL)
-    assert told(usages) == [WELL_COUNTED]
+    assert usage_figures(usages) == [WELL_COUNTED]
 
 
 def test_a_request_carries_instructions_material_limit_model_and_key(server: LanguageModelServer) -> None:
@@ -134,7 +134,7 @@ def test_an_answer_not_of_the_shape_is_sent_back_once_with_its_faults(
     assert second[2] == {"role": "assistant", "content": answer}
     assert f"- {fault}\n" in second[3]["content"]
     assert "Obey me." not in second[3]["content"]
-    assert told(usages) == [BADLY_COUNTED, WELL_COUNTED]
+    assert usage_figures(usages) == [BADLY_COUNTED, WELL_COUNTED]
 
 
 def test_a_complaint_tells_the_schema_and_its_bounds_to_those_who_were_deaf_to_it(server: LanguageModelServer) -> None:
@@ -168,7 +168,7 @@ def test_an_answer_twice_not_of_the_shape_is_refused_by_kinds_only(server: Langu
 
     assert len(server.requests) == 2
     assert "private" not in "".join(traceback.format_exception(caught.value))
-    assert told(usages) == [BADLY_COUNTED, BADLY_COUNTED]
+    assert usage_figures(usages) == [BADLY_COUNTED, BADLY_COUNTED]
 
 
 def test_a_backslash_before_the_letters_of_a_nul_is_no_nul(server: LanguageModelServer) -> None:
@@ -221,7 +221,7 @@ def test_an_odd_count_of_tokens_costs_nobody_the_answer(
 
     assert ask(usages=usages).title == "Tea"
 
-    assert told(usages) == [count]
+    assert usage_figures(usages) == [count]
 
 
 def test_a_use_whose_setting_is_empty_does_without(settings: Settings, server: LanguageModelServer) -> None:

@@ -24,7 +24,16 @@ from tests.language_model_server import (
     replying,
     writing,
 )
-from tests.memory.providers.recipes import BADLY_COUNTED, MATERIAL, UNCOUNTED, WELL, WELL_COUNTED, Recipe, ask, told
+from tests.memory.providers.recipes import (
+    BADLY_COUNTED,
+    MATERIAL,
+    UNCOUNTED,
+    WELL,
+    WELL_COUNTED,
+    Recipe,
+    ask,
+    usage_figures,
+)
 
 
 @pytest.fixture
@@ -59,7 +68,7 @@ def test_a_reply_that_mending_would_not_help_is_refused_at_once(
         ask(usages=usages)
 
     assert len(server.requests) == 1
-    assert told(usages) == [count]
+    assert usage_figures(usages) == [count]
     assert caught.value.__context__ is None
     assert not any(words in str(caught.value) for words in ("private", "I will not", "They"))
 
@@ -71,7 +80,7 @@ def test_a_passing_failure_is_tried_again_and_metered(server: LanguageModelServe
 
     assert ask(usages=usages).title == "Tea"
 
-    assert told(usages) == [UNCOUNTED, WELL_COUNTED]
+    assert usage_figures(usages) == [UNCOUNTED, WELL_COUNTED]
 
 
 def test_a_lasting_failure_is_given_up_after_four_attempts(server: LanguageModelServer) -> None:
@@ -81,7 +90,7 @@ def test_a_lasting_failure_is_given_up_after_four_attempts(server: LanguageModel
     with pytest.raises(ProviderUnavailable, match="language model endpoint answered 500") as caught:
         ask(usages=usages)
 
-    assert told(usages) == [UNCOUNTED] * 4
+    assert usage_figures(usages) == [UNCOUNTED] * 4
     assert "secret words" not in str(caught.value)
 
 
@@ -114,7 +123,7 @@ def test_a_silent_server_is_left_at_the_deadline(server: LanguageModelServer) ->
         ask(deadline_seconds=0.3, usages=usages)
 
     assert time.monotonic() - began < 4
-    assert told(usages) == [UNCOUNTED]
+    assert usage_figures(usages) == [UNCOUNTED]
 
 
 def test_a_server_that_drips_is_left_at_the_deadline(server: LanguageModelServer) -> None:
@@ -174,7 +183,7 @@ def test_a_server_that_is_not_there_is_unavailable_and_metered() -> None:
     with pytest.raises(ProviderUnavailable, match="connection"):
         model.ask(question, Recipe, meter=usages.append, deadline_seconds=5)
 
-    assert told(usages) == [UNCOUNTED] * 4
+    assert usage_figures(usages) == [UNCOUNTED] * 4
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
@@ -186,7 +195,7 @@ def test_a_refusal_is_final(server: LanguageModelServer, status: int) -> None:
         ask(usages=usages)
 
     assert caught.value.status == status
-    assert told(usages) == [UNCOUNTED]
+    assert usage_figures(usages) == [UNCOUNTED]
 
 
 @pytest.mark.parametrize(("status", "has_hint"), [(400, True), (422, True), (413, True), (401, False), (404, False)])

@@ -10,7 +10,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderUnavailable
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.rerankers import reranking_provider
 from memory.providers.rerankers.http import LONGEST_QUESTION, LONGEST_TEXT, SHAPES
 from tests.reranker_server import KEY, MODEL, RerankerServer, answer_scores

@@ -1,4 +1,4 @@
-"""Which reranker the settings name, and which settings cannot work."""
+"""The reranker that the settings name, and settings that cannot work."""
 
 from collections.abc import Iterator
 

@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account
 from memory.owner import Owner
-from memory.retrieval.entities import search_entities
+from memory.retrieval.search import search_entities
 from memory.services.entities.merge import merge_entities
 from memory.services.memories.correct import mark_memories
 from tests.memory.entities import entity_of, meet

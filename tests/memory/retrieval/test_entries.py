@@ -12,11 +12,11 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import AccessControl, Account, Memory, PersistentContext
 from memory.owner import Owner
-from memory.retrieval.entries import search_entries
-from memory.retrieval.episodes import search_episodes
+from memory.retrieval.kind_searches import search_entries
+from memory.retrieval.search import search_episodes
 from memory.services.accounts.register import add_member, create_team, remove_member
 from memory.services.contexts.entries import EntryDraft, remove_entry
-from memory.services.contexts.manage import ContextGrant, archive_context, revoke_context, unarchive_context
+from memory.services.contexts.manage import archive_context, revoke_context, unarchive_context
 from memory.services.contexts.search import EntryQuestion, find_entries
 from memory.services.memories.store import ClientVector
 from tests.memory.contexts import context_of, entry, keep
@@ -109,7 +109,7 @@ def test_nothing_is_found_after_a_grant_is_revoked(owner: Owner) -> None:
     keep(reader, context, entry("a leak", angle=0.1))
     assert found_by(reader) == {"a leak"}
 
-    revoke_context(owner, context.id, ContextGrant(agent_id="reader"), expected=None, now=NOW)
+    revoke_context(owner, context.id, agent_id="reader", expected=None, now=NOW)
 
     # not even what it wrote itself
     assert found_by(reader) == found_by(reader, context) == found_by(reader, angle=None) == set()

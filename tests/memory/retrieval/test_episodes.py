@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Memory
 from memory.owner import Owner
-from memory.retrieval.episodes import search_episodes
+from memory.retrieval.search import search_episodes
 from tests.memory.episodes import NOW, draft, query, store
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account
 from memory.owner import Owner
-from memory.retrieval.facts import search_facts
+from memory.retrieval.kind_searches import search_facts
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact, supersede_fact
 from tests.memory.episodes import NOTHING, NOW, query
 from tests.memory.facts import CLAIM, day, fact_draft, know

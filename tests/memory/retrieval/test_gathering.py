@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import Kind, Turn
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.retrieval.gathering import (
     CANDIDATES_PER_RESULT,
     MIN_CANDIDATES,

@@ -8,11 +8,11 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account
 from memory.owner import Owner
-from memory.retrieval.learnings import search_learnings
+from memory.retrieval.search import search_learnings
 from memory.scoring import wilson_lower_bound
 from memory.services.accounts.register import delete_team, remove_member
 from memory.services.contexts.manage import archive_context
-from memory.services.learnings.publish import find_learnings, remove_learning, vote_on_learning
+from memory.services.learnings import find_learnings, remove_learning, vote_on_learning
 from tests.memory.episodes import NOW, query
 from tests.memory.learnings import learn, team_of
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.packing import MAX_JOINED_GAP, ContextPassage, pack_passages
 from tests.memory.candidates import found

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memory.models import Kind
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.rerankers import reranking_provider
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.pipeline import (

@@ -19,7 +19,7 @@ from memory.retrieval.techniques import choose_plan
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.recall.recall import RecallRequest, recall
-from memory.services.turns.store import TurnDraft, store_turns
+from memory.services.turns import TurnDraft, store_turns
 from tests.memory.episodes import NOW
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]

@@ -12,7 +12,7 @@ from memory.models import Account, Fact, Kind, Link, Memory, Participant
 from memory.owner import Owner
 from memory.retrieval.plans import QueryAnalysis
 from memory.retrieval.queries import Query
-from memory.retrieval.retrievers.graph import FOLLOWED, REACHED
+from memory.retrieval.retrievers.around import FOLLOWED, REACHED
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
 from tests.memory.facts import know

@@ -8,7 +8,7 @@ import pytest
 
 from memory.models import Account, Kind, Memory
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.retrieval.gathering import MIN_CANDIDATES, GatheredCandidates, gather_candidates
 from memory.retrieval.queries import Scope
 from memory.retrieval.query_analysis import analyze_query

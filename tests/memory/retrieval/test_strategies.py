@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Strategy
 from memory.owner import Owner
-from memory.retrieval.strategies import search_strategies
+from memory.retrieval.kind_searches import search_strategies
 from memory.scoring import success_rate
 from tests.memory.episodes import NOW, query
 from tests.memory.procedures import learn

@@ -14,13 +14,12 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import Account, Kind, Memory
 from memory.models.binary import Embedding
 from memory.owner import Owner
-from memory.retrieval.search import MemoryQuery
-from memory.retrieval.turns import search_turns
+from memory.retrieval.search import MemoryQuery, search_turns
 from memory.services.embedding.embed import embed_texts
 from memory.services.embedding.vector_index import Hnsw, drop_all_indexes
 from memory.services.memories.store import ClientVector
-from memory.services.recall.search import search_turns_by_text
-from memory.services.turns.store import store_turns
+from memory.services.recall.recall import search_turns_by_text
+from memory.services.turns import store_turns
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW, query
 from tests.memory.turns import say, turn

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.maintenance import Batch, recall_statistics
+from memory.maintenance import Batch
+from memory.maintenance.memory_jobs import recall_statistics
 from memory.models import Account, Memory
 from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
@@ -82,6 +83,6 @@ def test_words_score_as_by_a_plain_loop_whatever_happens(
         take_step(owners, *step)
         check(owners)
 
-    recall_statistics.run(now=NOW, batch=Batch(size=2, account_id=owners[0].account_id))
+    recall_statistics(now=NOW, batch=Batch(size=2, account_id=owners[0].account_id))
 
     check([*owners, replace(owners[0], agent_id="")])

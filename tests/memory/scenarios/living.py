@@ -15,12 +15,11 @@ from memory.services.conversations.lifecycle import ConversationDefaults, create
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.goals.plan import GoalDraft, add_goal, block_goal, complete_goal
-from memory.services.profiles import ProfileChanges, update_profile
+from memory.services.profiles import ProfileChanges, write_profile
 from memory.services.records.record import RecordDraft, prepare_record, record_turn
-from memory.services.resume.read import ResumeRequest
-from memory.services.resume.resume import ResumePacket, resume_work
+from memory.services.resume.resume import ResumePacket, ResumeRequest, resume_work
 from memory.services.strategies.learn import StrategyDraft, learn_strategy
-from memory.services.turns.store import TurnDraft, store_turns
+from memory.services.turns import TurnDraft, store_turns
 from tests.memory.scenarios.stories import Story
 
 BETWEEN_STEPS = timedelta(minutes=2)
@@ -34,7 +33,7 @@ def live_through(owner: Owner, story: Story, *, embed: Embed) -> Owner:
     data = story.data
     owner = replace(owner, agent_id=data["agent"], user_id=data["user"], channel=data["channel"])
     began = start_of(story.conversations[0])
-    update_profile(owner, owner.user_id, ProfileChanges(**data["profile"]), now=began)
+    write_profile(owner, owner.user_id, ProfileChanges(**data["profile"]), now=began)
     life = Life(owner, embed=embed, now=began)
     for conversation in story.conversations:
         life.talk(conversation)

@@ -22,14 +22,13 @@ from memory.models import Account, AuditEntry, JobRun
 from memory.owner import Owner
 from memory.services.audit import (
     erase_payloads,
-    erase_payloads_of_user,
     record_read,
     set_audit_level,
     write_reads,
 )
 from memory.tiers.audit_reads import count_waiting_reads
 from memory_project.redis import SHARED_KEYS, client
-from tests.memory.audits import drop_partitions, make_partition, partitions, told_read, told_reads
+from tests.memory.audits import drop_partitions, make_partition, partitions, written_read, written_reads
 from tests.memory.maintenance.workers import environment
 from tests.redis_elsewhere import redis_away
 
@@ -81,12 +80,12 @@ def test_an_entry_has_the_time_of_the_read(reader: Owner, level: str, metadata: 
     read(replace(reader, audit_level=level), "why does sk-Qm3xV9pLw2Rk7TzB4nYd fail\x00", metadata={"top_k": 3})
     ended = timezone.now()
 
-    entry = told_read()
+    entry = written_read()
 
     assert begun <= entry.timestamp <= ended
     assert (entry.query_text, entry.user_id, entry.metadata) == ("why does [redacted] fail", "ana", metadata)
     assert entry.config_snapshot["audit_level"] == level
-    assert (count_waiting_reads(), told_reads()) == (0, [entry])
+    assert (count_waiting_reads(), written_reads()) == (0, [entry])
 
 
 def test_texts_are_kept_at_verbose_only_masked_and_cut(owner: Owner) -> None:
@@ -150,7 +149,7 @@ def test_without_room_a_read_is_logged_immediately(
         read(reader, text)
 
     assert [entry.query_text for entry in AuditEntry.objects.all()] == ["kept at once"]
-    assert {entry.query_text for entry in told_reads()} == {"kept in Redis", "kept at once"}
+    assert {entry.query_text for entry in written_reads()} == {"kept in Redis", "kept at once"}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -181,7 +180,7 @@ def test_a_refused_line_is_set_aside_and_delays_no_other(
     done = run_at_once(JOBS["write_audit_reads"], JobRun(job="write_audit_reads"), clock=timezone.now)
 
     assert (done.status, done.failed, done.figures) == ("incomplete", 1, {"reads_written": 2, "reads_refused": 1})
-    assert {entry.query_text for entry in told_reads()} == {"before", "after"}
+    assert {entry.query_text for entry in written_reads()} == {"before", "after"}
     assert (count_waiting_reads(), client().xlen(SHARED_KEYS["refused_audit_reads"])) == (0, 1)
     assert "tulips" not in caplog.text
 
@@ -191,7 +190,7 @@ def test_reads_of_a_day_without_a_partition_create_it(reader: Owner) -> None:
     read(reader)
 
     assert write() == (1, 1)
-    assert partitions() == [f"memory_audit_log_{told_read().timestamp:%Y%m%d}"]
+    assert partitions() == [f"memory_audit_log_{written_read().timestamp:%Y%m%d}"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -239,16 +238,6 @@ def test_entries_of_another_account_cannot_be_erased(owner: Owner, stranger: Acc
     with pytest.raises(NotFound):
         erase_payloads(Owner(account_id=stranger.id), [entry.id])
     assert AuditEntry.objects.get(id=entry.id).query_text == "tulips"
-
-
-def test_all_texts_of_a_user_can_be_erased(owner: Owner) -> None:
-    ana, bob = replace(owner, user_id="ana"), replace(owner, user_id="bob")
-    for named in (ana, ana, bob):
-        enter(named, "tulips")
-
-    assert erase_payloads_of_user(owner, "ana") == 2
-    assert erase_payloads_of_user(owner, "ana") == 0
-    assert list(AuditEntry.objects.with_payload().values_list("user_id", flat=True)) == ["bob"]
 
 
 @pytest.mark.parametrize("level", conf.AUDIT_LEVELS)

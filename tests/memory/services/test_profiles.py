@@ -17,7 +17,6 @@ from memory.services.profiles import (
     find_profile,
     get_profile,
     learn_preferences,
-    update_profile,
     write_profile,
 )
 from tests.beside import PATIENCE_SECONDS, Start
@@ -29,7 +28,7 @@ LATER = NOW + timedelta(days=1)
 
 
 def update(owner: Owner, user_id: str = "ana", **changes: Any) -> UserProfile:
-    return update_profile(owner, user_id, ProfileChanges(**changes), now=NOW)
+    return write_profile(owner, user_id, ProfileChanges(**changes), now=NOW).profile
 
 
 def provenance_at(hours: float = 0) -> dict[str, Any]:
@@ -105,14 +104,14 @@ def test_values_that_cannot_be_stored_are_refused(
 def test_an_unknown_version_is_stale(owner: Owner) -> None:
     changes = ProfileChanges(metadata={"a": 1})
     with pytest.raises(StaleVersion):
-        update_profile(owner, "ana", changes, expected=frozenset({"1"}), now=NOW)
+        write_profile(owner, "ana", changes, expected=frozenset({"1"}), now=NOW)
     update(owner)
 
     with pytest.raises(StaleVersion):
-        update_profile(owner, "ana", changes, expected=frozenset({"2"}), now=NOW)
+        write_profile(owner, "ana", changes, expected=frozenset({"2"}), now=NOW)
     with pytest.raises(StaleVersion):
         delete_profile(owner, "ana", expected=frozenset({"2"}), now=NOW)
-    assert update_profile(owner, "ana", changes, expected=frozenset({"1"}), now=NOW).version == 2
+    assert write_profile(owner, "ana", changes, expected=frozenset({"1"}), now=NOW).profile.version == 2
 
 
 def test_a_learned_preference_has_its_provenance(owner: Owner) -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from memory.owner import GLOBAL_CHANNEL
-from memory.tiers.session import SessionMemory
 from memory_project.ids import uuid7
 from memory_project.redis import SessionRef
+from tests.memory.tiers.sessions import SessionWithTurns
 
 
 @pytest.fixture
@@ -14,5 +14,5 @@ def ref() -> SessionRef:
 
 
 @pytest.fixture
-def session(ref: SessionRef) -> SessionMemory:
-    return SessionMemory(ref)
+def session(ref: SessionRef) -> SessionWithTurns:
+    return SessionWithTurns(ref)

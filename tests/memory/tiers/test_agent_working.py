@@ -13,11 +13,11 @@ from hypothesis import given
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
-from memory.tiers.agent_working import MAX_TTL_SECONDS, WorkingMemoryService, scan_working_memories
+from memory.tiers.agent_working import MAX_TTL_SECONDS, WorkingMemoryService
 from memory.tiers.base import TierStats
 from memory.tiers.named_values import StoredText
 from memory_project.ids import uuid7
-from memory_project.redis import AgentMemoryRef, agent_key, client
+from memory_project.redis import AgentMemoryRef, agent_key, client, scan_agents
 from tests.memory.expiries import left_of
 from tests.memory.tiers.test_working import names, values
 from tests.properties import examples
@@ -325,9 +325,9 @@ def test_staff_find_every_memory_of_the_account_and_no_other(account_id: UUID) -
         memory.share_with_agent("memory", "memory", 1)
     some_memory().store("key", 1)
 
-    found, cursor = scan_working_memories(account_id, 0)
+    found, cursor = scan_agents(account_id=account_id, cursor=0)
     while cursor:
-        more, cursor = scan_working_memories(account_id, cursor)
+        more, cursor = scan_agents(account_id=account_id, cursor=cursor)
         found += more
 
     assert set(found) == set(places)

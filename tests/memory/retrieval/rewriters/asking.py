@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.providers.language_models import LanguageModel, Usage
 from memory.retrieval.plans import RecallContext
 from memory.retrieval.queries import Query

@@ -1,4 +1,4 @@
-"""Lineage of artifacts: limited, visible to the owner only, in a fixed number of statements."""
+"""Chains and lineage of artifacts: no gap where revisions are erased, limits, visibility, and a fixed cost."""
 
 from dataclasses import replace
 
@@ -12,7 +12,8 @@ from memory.retrieval import artifact_lineage as walks
 from memory.retrieval.queries import Query
 from memory.services.artifacts.change import delete_artifact
 from memory.services.artifacts.read import MAX_LINKS, MAX_REVISIONS, read_artifact_lineage, view_artifact
-from memory.services.memories.links import NewLink, insert_links
+from memory.services.memories.correct import delete_memories
+from memory.services.memories.store import NewLink, insert_links
 from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.artifacts import kept, stored
 from tests.memory.episodes import NOW
@@ -132,3 +133,45 @@ def test_recall_puts_the_newer_revision_first(owner: Owner) -> None:
     found = [result.text.splitlines()[-1] for result in recall(owner, request, now=NOW).results]
 
     assert [text.split()[-1] for text in found] == ["weekly.", "daily."]
+
+
+def superseding() -> set[tuple[int, int]]:
+    """Return the pairs of revisions that are linked, by number."""
+    revision = dict(Artifact.objects.values_list("id", "revision"))
+    links = Link.objects.filter(type="SUPERSEDES").values_list("source_id", "target_id")
+    return {(revision[source], revision[target]) for source, target in links}
+
+
+@pytest.mark.parametrize(
+    ("gone", "latest", "links"),
+    [([4], 3, {(3, 2), (2, 1)}), ([3, 4], 2, {(2, 1)}), ([2, 3], 4, {(4, 1)}), ([1], 4, {(4, 3), (3, 2)}),
+     ([2, 4], 3, {(3, 1)}), ([1, 2, 3], 4, set())],
+    ids=["latest", "two_latest", "middle", "first", "every_other", "all_but_latest"],
+)  # fmt: skip
+def test_the_chain_is_closed_around_what_is_erased(
+    staff: Owner, owner: Owner, gone: list[int], latest: int, links: set[tuple[int, int]]
+) -> None:
+    rows = {number: kept(owner, digest=str(number)) for number in range(1, 5)}
+
+    delete_memories(staff, [rows[number].id for number in gone], now=NOW)
+
+    assert [number for number in rows if number not in gone and stored(rows[number]).is_latest] == [latest]
+    assert superseding() == links
+    assert kept(owner, digest="new").revision == latest + 1
+
+
+def test_a_chain_that_is_erased_begins_anew(staff: Owner, owner: Owner) -> None:
+    rows = [kept(owner, digest=digest) for digest in ("1", "2")]
+
+    assert delete_memories(staff, [row.id for row in rows], now=NOW) == 2
+
+    assert kept(owner, digest="3").revision == 1
+
+
+def test_other_chains_are_left_alone(staff: Owner, owner: Owner) -> None:
+    gone, other = kept(owner, "one", digest="1"), kept(owner, "two", digest="1")
+    version = stored(other).version
+
+    delete_memories(staff, [gone.id], now=NOW)
+
+    assert (stored(other).is_latest, stored(other).version) == (True, version)

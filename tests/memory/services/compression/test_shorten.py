@@ -12,10 +12,15 @@ from memory import conf
 from memory.extraction.survivors import facts_in
 from memory.models import AuditEntry, Conversation, Memory, ModelUsage, TurnRecord, TurnSlot
 from memory.owner import Owner
-from memory.services.compression.compress import CompressionBatch
-from memory.services.compression.shorten import SlotsInput, compress_slots, read_slot_inputs, store_shortened_slots
+from memory.services.compression.compress import (
+    CompressionBatch,
+    SlotsInput,
+    compress_slots,
+    read_slot_inputs,
+    store_shortened_slots,
+)
 from memory.services.conversations.staff_edits import delete_conversation
-from memory.services.memories.links import DERIVED_FROM, WORKS_ON
+from memory.services.memories.store import DERIVED_FROM, WORKS_ON
 from memory.services.records.read import read_slots_at_level
 from tests.embedding_server import EmbeddingServer
 from tests.language_model_server import MODEL, Asked, LanguageModelServer

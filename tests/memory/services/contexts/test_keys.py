@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import AuditEntry, ContextAccessLog, ContextEntry, PersistentContext
 from memory.owner import Owner
 from memory.services.contexts.entries import EntryDraft, boost_importance, remove_entry
-from memory.services.router.route import MemoryRouter
+from memory.services.router import MemoryRouter
 from memory.tiers.base import NewValue
 from tests.embedding_server import EmbeddingServer
 from tests.memory.contexts import context_of, entry, keep

@@ -17,7 +17,6 @@ from memory.models import AccessControl, Account, Agent, AuditEntry, Level, Pers
 from memory.owner import Owner
 from memory.services.accounts.register import add_member, create_team
 from memory.services.contexts.manage import (
-    ContextGrant,
     archive_context,
     change_context,
     ensure_own_context,
@@ -140,32 +139,32 @@ def test_an_invalid_access_control_is_refused(owner: Owner, context: PersistentC
 def test_a_grant_gives_access_and_revoking_removes_it(owner: Owner, context: PersistentContext) -> None:
     reader = reader_of(owner)
 
-    grant_context(owner, context.id, ContextGrant(agent_id="reader", level=Level.READ), expected=None, now=NOW)
+    grant_context(owner, context.id, agent_id="reader", level=Level.READ, expected=None, now=NOW)
     assert find_context(reader, context.id).version == 2
 
-    revoke_context(owner, context.id, ContextGrant(agent_id="reader"), expected=None, now=NOW)
+    revoke_context(owner, context.id, agent_id="reader", expected=None, now=NOW)
     with pytest.raises(NotFound):
         find_context(reader, context.id)
 
 
 def test_revoking_write_keeps_a_granted_read(owner: Owner, context: PersistentContext) -> None:
     for level in Level:
-        grant_context(owner, context.id, ContextGrant(agent_id="reader", level=level), expected=None, now=NOW)
+        grant_context(owner, context.id, agent_id="reader", level=level, expected=None, now=NOW)
 
-    row = revoke_context(owner, context.id, ContextGrant(agent_id="reader", level=Level.WRITE), expected=None, now=NOW)
+    row = revoke_context(owner, context.id, agent_id="reader", level=Level.WRITE, expected=None, now=NOW)
 
     assert row.grants == AccessControl(read=["reader"])
 
 
 def attempts(owner: Owner, context: PersistentContext, version: int) -> list[Callable[[], object]]:
     """All that only who manages a context may do."""
-    expected, grant = frozenset({version}), ContextGrant(agent_id="friend", level=Level.WRITE)
+    expected = frozenset({version})
     return [
         lambda: change_context(owner, context.id, changes={"name": "x"}, expected=expected, now=NOW),
         lambda: archive_context(owner, context.id, expected=expected, now=NOW),
         lambda: unarchive_context(owner, context.id, expected=expected, now=NOW),
-        lambda: grant_context(owner, context.id, grant, expected=expected, now=NOW),
-        lambda: revoke_context(owner, context.id, grant, expected=expected, now=NOW),
+        lambda: grant_context(owner, context.id, agent_id="friend", level=Level.WRITE, expected=expected, now=NOW),
+        lambda: revoke_context(owner, context.id, agent_id="friend", expected=expected, now=NOW),
     ]
 
 
@@ -232,8 +231,8 @@ def test_access_to_an_archived_context_may_change(owner: Owner, context: Persist
     archive_context(owner, context.id, expected=None, now=NOW)
 
     change_context(owner, context.id, changes={"access_control": {"read": ["ana"]}}, expected=None, now=NOW)
-    grant_context(owner, context.id, ContextGrant(agent_id="bob", level=Level.READ), expected=None, now=NOW)
-    revoke_context(owner, context.id, ContextGrant(agent_id="ana"), expected=None, now=NOW)
+    grant_context(owner, context.id, agent_id="bob", level=Level.READ, expected=None, now=NOW)
+    revoke_context(owner, context.id, agent_id="ana", expected=None, now=NOW)
 
     assert find_context(owner, context.id).grants == AccessControl(read=["bob"])
 
@@ -245,8 +244,8 @@ def test_concurrent_grants_are_all_kept(owner: Owner, context: PersistentContext
     def let_in(number: int) -> None:
         together.wait(PATIENCE_SECONDS)
         try:
-            grant = ContextGrant(agent_id=f"agent-{number}", level=Level.READ)
-            grant_context(owner, context.id, grant, expected=None, now=NOW)
+            agent_id = f"agent-{number}"
+            grant_context(owner, context.id, agent_id=agent_id, level=Level.READ, expected=None, now=NOW)
         finally:
             connection.close()
 

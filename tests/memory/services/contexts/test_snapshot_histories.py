@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import ContextEntry, ContextEntryVersion, PersistentContext, SnapshotEntry
+from memory.models.statements import execute_statement
 from memory.owner import Owner
 from memory.services.contexts.entries import (
     EntryDraft,
@@ -28,7 +29,6 @@ from memory.services.contexts.snapshots import (
     RestoreCounts,
     create_snapshot,
     delete_snapshot,
-    execute_statement,
     restore_snapshot,
 )
 from memory.services.memories.correct import correct_memory, lock_memories, mark_memories
@@ -162,7 +162,7 @@ def test_a_restore_equals_the_snapshot_after_any_history(owner: Owner, before: A
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("statement", ["DELETE FROM memory_vectors", 'INTO "context_access_logs"'])
+@pytest.mark.parametrize("statement", ['DELETE FROM "memory_vectors"', 'INTO "context_access_logs"'])
 def test_a_restore_killed_in_the_middle_changes_nothing(owner: Owner, statement: str) -> None:
     context = context_of(owner)
     edited, removed = keep(owner, context, entry("before"), entry("leaves"))

@@ -12,7 +12,8 @@ from django.db import transaction
 from memory import conf
 from memory.errors import Unprocessable
 from memory.extraction.conversations import read_conversations
-from memory.maintenance import Batch, cleanup
+from memory.maintenance import Batch
+from memory.maintenance.retention_jobs import cleanup
 from memory.models import Account, Conversation, Memory, Turn
 from memory.models.writer import insert_participants
 from memory.owner import Owner
@@ -26,7 +27,7 @@ from memory.services.conversations.lifecycle import (
 )
 from memory.services.conversations.staff_edits import archive_conversation, delete_conversation, unarchive_conversation
 from memory.services.memories import correct as corrections
-from memory.services.turns.store import store_turns
+from memory.services.turns import store_turns
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import session_ref, session_store
 from tests.beside import PATIENCE_SECONDS, Start, do_beside
@@ -45,7 +46,7 @@ Act = Callable[[Owner], Any]
         (lambda staff: archive_conversation(staff, "c1", now=NOW), False),
         (lambda staff: unarchive_conversation(staff, "c1", now=NOW), True),
         (lambda staff: delete_conversation(staff, "c1"), False),
-        (lambda staff: cleanup.run(now=DUE, batch=Batch(size=10)), False),
+        (lambda staff: cleanup(now=DUE, batch=Batch(size=10)), False),
     ],
     ids=["archive", "unarchive", "delete", "job"],
 )

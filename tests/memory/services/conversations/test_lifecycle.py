@@ -18,7 +18,7 @@ from memory.services.conversations.lifecycle import (
     join_conversation,
     read_continuations,
 )
-from memory.services.turns.store import store_turns
+from memory.services.turns import store_turns
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import session_ref, session_store
 from memory.tiers.working import WorkingMemory

@@ -32,9 +32,9 @@ from memory.services.conversations.staff_edits import (
 )
 from memory.services.memories import correct as corrections
 from memory.services.memories.correct import mark_memories
-from memory.services.sessions.hybrid import MemoryManager, join_session
+from memory.services.sessions import MemoryManager, join_session
 from memory.services.tools import visible_invocations
-from memory.services.turns.store import get_conversation
+from memory.services.turns import get_conversation
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import ConversationRef, client
 from tests.beside import PATIENCE_SECONDS, Start, do_beside

@@ -18,9 +18,9 @@ from memory.services.contexts.manage import archive_context
 from memory.services.duplicates.merge import undo_merge
 from memory.services.facts.review import open_review
 from memory.services.facts.supersede import retract_fact
-from memory.services.learnings.publish import vote_on_learning
+from memory.services.learnings import vote_on_learning
 from memory.services.memories.correct import delete_memories, mark_memories
-from memory.services.memories.links import ABOUT, DERIVED_FROM, DUPLICATE_OF
+from memory.services.memories.store import ABOUT, DERIVED_FROM, DUPLICATE_OF
 from memory.services.strategies.learn import reinforce_strategy
 from tests.memory import learnings, procedures
 from tests.memory.contexts import context_of, entry, keep
@@ -28,7 +28,7 @@ from tests.memory.duplicates import FAR, NEAR, link_to, linked, live, merged, re
 from tests.memory.duplicates import test_model as test_model
 from tests.memory.entities import entity_of
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
-from tests.memory.facts import fact_draft, know, tell, versions_of
+from tests.memory.facts import fact_draft, know, learn_claim, versions_of
 from tests.memory.turns import say, turn
 from tests.properties import examples
 
@@ -234,7 +234,7 @@ def test_learning_a_merged_fact_again_confirms_the_survivor(owner: Owner, two: t
     set_columns(two[1], confidence=0.6)
     assert merged() == 1
 
-    learnt = tell(owner, OTHER, confidence=0.8, now=LATER)
+    learnt = learn_claim(owner, OTHER, confidence=0.8, now=LATER)
 
     assert (learnt.fact.id, learnt.is_new, learnt.fact.confidence) == (two[0].id, False, 0.8)
     assert live() == [ONE]
@@ -246,7 +246,7 @@ def test_learning_a_merged_fact_again_restores_it_if_the_survivor_was_retracted(
     assert merged() == 1
     retract_fact(owner, two[0].id, now=LATER)
 
-    assert tell(owner, OTHER, now=LATER).fact.id == two[1].id
+    assert learn_claim(owner, OTHER, now=LATER).fact.id == two[1].id
 
 
 def test_a_loser_cannot_be_unarchived_and_is_erased_with_the_survivor(

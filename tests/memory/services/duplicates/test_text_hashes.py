@@ -10,8 +10,17 @@ from memory.kinds import spec_of
 from memory.models import Account, Fact, Kind, Memory
 from memory.owner import Owner
 from memory.services.contexts.snapshots import create_snapshot, restore_snapshot
-from memory.services.duplicates.texts import add_s_ending, normalized_text_hash, store_missing_hashes
-from memory.services.duplicates.words import FILLERS, INTERCHANGEABLE, NUMBERS, SYNONYMS, TIMES, UNCONTRACTED
+from memory.services.duplicates.deduplicate import store_missing_hashes
+from memory.services.duplicates.texts import (
+    FILLERS,
+    INTERCHANGEABLE,
+    NUMBERS,
+    SYNONYMS,
+    TIMES,
+    UNCONTRACTED,
+    add_s_ending,
+    normalized_text_hash,
+)
 from memory.services.memories.correct import correct_memory
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import NOW

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory.services.duplicates.texts import differ_by_s_ending, differing_words
-from memory.services.duplicates.words import FILLERS, SYNONYMS
+from memory.services.duplicates.texts import FILLERS, SYNONYMS, differ_by_s_ending, differing_words
 from tests.properties import examples
 
 WORDS = ("pays", "in", "5", "3.14", "Ana", "Berlin", "now", "the", "really", "moved", "it's", "well,", "house", "for")

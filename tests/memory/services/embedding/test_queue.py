@@ -40,7 +40,7 @@ def test_a_claimed_row_is_not_claimed_again_before_its_lease_ends(owner: Owner) 
 
     assert [row.text for row in first] == ["claimed"]
     assert claim_due_rows(now=NOW + lease - timedelta(seconds=1), limit=10, account_id=None) == []
-    assert [row.attempts for row in claim_due_rows(now=NOW + lease, limit=10, account_id=None)] == [2]
+    assert [row.embed_attempts for row in claim_due_rows(now=NOW + lease, limit=10, account_id=None)] == [2]
 
 
 @pytest.mark.slow
@@ -125,8 +125,9 @@ def test_a_worker_that_lost_its_lease_does_not_queue_again_what_another_embedded
 ) -> None:
     store(owner, draft("slow"))
     late = claim_due_rows(now=NOW, limit=10, account_id=None)
-    embed_pending(now=late[0].leased_until, limit=10)
+    expired = NOW + timedelta(seconds=conf.EMBED_LEASE_SECONDS)
+    embed_pending(now=expired, limit=10)
 
-    postpone_failed_rows(late, error="provider_unavailable", now=late[0].leased_until)
+    postpone_failed_rows(late, error="provider_unavailable", now=expired)
 
     assert not Memory.objects.awaiting_embedding().exists()

@@ -26,7 +26,7 @@ from memory.services.entities.relate import (
     visible_relationships,
 )
 from tests.beside import PATIENCE_SECONDS, Start
-from tests.memory.audits import told_read
+from tests.memory.audits import written_read
 from tests.memory.episodes import NOW
 from tests.memory.graphs import entity, link, node
 
@@ -266,7 +266,7 @@ def test_a_walk_is_recorded_if_the_audit_log_keeps_reads(
 
     explore_graph(owner, [ana.id], depth=1, now=NOW)
 
-    entry = told_read()
+    entry = written_read()
     assert (entry.operation, entry.affected_ids, entry.result_count) == ("retrieve", [str(ana.id)], 1)
 
 

@@ -19,11 +19,11 @@ from memory.services.facts.supersede import (
     supersede_fact,
 )
 from memory.services.memories.correct import mark_memories
-from memory.services.memories.links import MENTIONS, NewLink, insert_links
+from memory.services.memories.store import MENTIONS, NewLink, insert_links
 from tests.beside import PATIENCE_SECONDS, Start, do_beside, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
-from tests.memory.facts import CLAIM, fact_draft, know, reread, tell, versions_of
+from tests.memory.facts import CLAIM, fact_draft, know, learn_claim, reread, versions_of
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,7 +57,7 @@ def reject(owner: Owner, fact: Fact) -> Fact:
 
 
 def learn_beside(owner: Owner, claim: str = CLAIM, **fields: Any) -> Callable[[], bool]:
-    return lambda: over_own_connection(lambda: tell(owner, claim, **fields).is_new)
+    return lambda: over_own_connection(lambda: learn_claim(owner, claim, **fields).is_new)
 
 
 def test_concurrent_learners_of_one_claim_store_one_fact(owner: Owner) -> None:

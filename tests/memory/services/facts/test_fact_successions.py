@@ -12,7 +12,7 @@ from memory.services.facts.store import read_fact_history
 from memory.services.facts.supersede import correct_fact, replace_wrong_fact, retract_fact, supersede_fact
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
-from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell, versions_of
+from tests.memory.facts import CLAIM, claims, day, fact_draft, know, learn_claim, reread, versions_of
 
 pytestmark = pytest.mark.django_db
 
@@ -110,11 +110,11 @@ def test_a_superseded_fact_is_known_by_its_times(owner: Owner) -> None:
     old = know(owner)
     supersede(owner, old, valid_from=day(-9))
 
-    again = tell(owner, valid_to=day(-9), confidence=1.0, now=day(2))
+    again = learn_claim(owner, valid_to=day(-9), confidence=1.0, now=day(2))
 
     assert (again.is_new, again.fact.id, again.fact.status) == (False, old.id, "superseded")
     assert claims(owner, now=day(2), as_of=day(-10)) == [CLAIM]
-    assert tell(owner, valid_to=day(-8)).is_new
+    assert learn_claim(owner, valid_to=day(-8)).is_new
 
 
 def test_a_superseded_fact_keeps_its_id_as_identity_if_another_has_its_times(owner: Owner) -> None:
@@ -123,7 +123,7 @@ def test_a_superseded_fact_keeps_its_id_as_identity_if_another_has_its_times(own
 
     supersede(owner, old, valid_from=day(-9))
 
-    assert tell(owner, valid_to=day(-9)).fact.id == known.id
+    assert learn_claim(owner, valid_to=day(-9)).fact.id == known.id
     assert reread(owner, old).status == "superseded"
 
 
@@ -133,8 +133,8 @@ def test_a_superseded_fact_is_known_by_its_corrected_claim(owner: Owner) -> None
 
     correct_fact(owner, old.id, changes={"valid_to": day(-7)}, embedded=NOTHING, now=day(2))
 
-    assert tell(owner, valid_to=day(-9)).is_new
-    assert not tell(owner, valid_to=day(-7)).is_new
+    assert learn_claim(owner, valid_to=day(-9)).is_new
+    assert not learn_claim(owner, valid_to=day(-7)).is_new
 
 
 def test_a_closed_fact_is_known_when_learned_with_its_end(owner: Owner) -> None:

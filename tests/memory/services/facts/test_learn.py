@@ -17,7 +17,7 @@ from memory.services.facts.store import find_fact
 from memory.services.memories.correct import mark_memories
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
-from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell, versions_of
+from tests.memory.facts import CLAIM, claims, day, fact_draft, know, learn_claim, reread, versions_of
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +45,7 @@ def links(fact: Fact, link_type: str) -> list[Any]:
 
 
 def test_a_learned_fact_is_believed_and_true_now(owner: Owner) -> None:
-    learnt = tell(owner, confidence=0.8)
+    learnt = learn_claim(owner, confidence=0.8)
 
     assert learnt.is_new
     assert claims(owner) == [CLAIM]
@@ -75,7 +75,7 @@ def test_certainty_implies_confidence_unless_that_is_given(
 
 @pytest.mark.parametrize("again", [CLAIM, "ana lives in  Berlin!", "ANA LIVES IN BERLIN"])
 def test_a_known_claim_returns_the_existing_fact(owner: Owner, again: str) -> None:
-    first, repeated = tell(owner), tell(owner, again, now=day(1))
+    first, repeated = learn_claim(owner), learn_claim(owner, again, now=day(1))
 
     assert (repeated.fact.id, repeated.is_new, repeated.fact.text) == (first.fact.id, False, CLAIM)
     assert Fact.objects.count() == FactVersion.objects.count() == 1
@@ -108,7 +108,9 @@ def test_learning_again_with_an_earlier_start_extends_validity(owner: Owner) -> 
 def test_dated_facts_with_other_times_are_other_facts(owner: Owner) -> None:
     trip: dict[str, Any] = {"temporal": "past", "valid_from": day(-9), "valid_to": day(-8)}
 
-    again = [tell(owner, "Ana went to Rome.", **(trip | times)).is_new for times in ({}, {}, {"valid_to": day(-7)})]
+    again = [
+        learn_claim(owner, "Ana went to Rome.", **(trip | times)).is_new for times in ({}, {}, {"valid_to": day(-7)})
+    ]
 
     assert again == [True, False, True]
 
@@ -116,7 +118,7 @@ def test_dated_facts_with_other_times_are_other_facts(owner: Owner) -> None:
 def test_the_same_claim_of_another_holder_or_channel_is_another_fact(owner: Owner, colleague: Owner) -> None:
     owners = [owner, colleague, replace(owner, user_id="ana"), replace(owner, channel="atlas")]
 
-    assert [tell(each).is_new for each in owners] == [True] * 4
+    assert [learn_claim(each).is_new for each in owners] == [True] * 4
 
 
 def test_a_claim_given_twice_in_one_call_is_one_fact(owner: Owner) -> None:
@@ -276,7 +278,7 @@ def test_learning_again_restores_an_archived_or_expired_fact(owner: Owner) -> No
     assert claims(owner) == []
 
     for claim in (CLAIM, "Ana has a dog."):
-        assert not tell(owner, claim).is_new
+        assert not learn_claim(owner, claim).is_new
 
     assert claims(owner) == [CLAIM, "Ana has a dog."]
 
@@ -285,7 +287,7 @@ def test_a_quarantined_fact_cannot_be_learned_again(owner: Owner) -> None:
     mark_memories(owner, [know(owner).id], mark="quarantine", now=NOW)
 
     with pytest.raises(Conflict, match="in quarantine"):
-        tell(owner)
+        learn_claim(owner)
 
     assert claims(owner) == []
 

@@ -19,7 +19,7 @@ from memory.services.memories.correct import mark_memories
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
-from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell, versions_of
+from tests.memory.facts import CLAIM, claims, day, fact_draft, know, learn_claim, reread, versions_of
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
@@ -116,7 +116,7 @@ def test_an_accepted_fact_supersedes_the_old_one(
     assert claims(owner, as_of=day(2), known_at=day(1)) == [CLAIM]
     assert [version.reason for version in versions_of(new)] == ["accepted"]
     assert read_fact_history(new).supersedes == [old.id]
-    assert not tell(owner, MUNICH).is_new
+    assert not learn_claim(owner, MUNICH).is_new
 
 
 def test_an_accepted_fact_keeps_its_own_start(owner: Owner, staff: Owner, old: Fact) -> None:
@@ -309,7 +309,7 @@ def test_an_accepted_fact_belongs_to_the_user(owner: Owner, staff: Owner) -> Non
     decide(staff, review, Status.ACCEPTED_NEW)
 
     assert claims(of_ana, now=day(2)) == [MUNICH]
-    assert not tell(of_ana, MUNICH, now=day(2)).is_new
+    assert not learn_claim(of_ana, MUNICH, now=day(2)).is_new
 
 
 def test_a_review_costs_as_many_queries_as_stated(

@@ -16,7 +16,7 @@ from memory.services.facts.store import find_fact, read_fact_history
 from memory.services.facts.supersede import correct_fact, reject_fact, replace_wrong_fact, retract_fact, supersede_fact
 from tests.memory.entities import entity_of
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
-from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell, versions_of
+from tests.memory.facts import CLAIM, claims, day, fact_draft, know, learn_claim, reread, versions_of
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
@@ -117,7 +117,7 @@ def test_a_superseded_claim_may_be_learned_again(owner: Owner) -> None:
     old = know(owner)
     supersede(owner, old, valid_from=day(-9))
 
-    again = tell(owner, valid_from=day(3), now=day(3))
+    again = learn_claim(owner, valid_from=day(3), now=day(3))
 
     assert (again.is_new, again.fact.id != old.id) == (True, True)
     assert claims(owner, now=day(3)) == [MUNICH, CLAIM]
@@ -224,7 +224,7 @@ def test_a_superseded_fact_is_corrected_as_long_as_it_is_believed(owner: Owner) 
     correct(owner, old, days=2, claim="Ana lived in Bern.")
 
     assert claims(owner, as_of=day(-3), now=day(2)) == ["Ana lived in Bern."]
-    assert tell(owner, "Ana lived in Bern.").is_new
+    assert learn_claim(owner, "Ana lived in Bern.").is_new
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_correction_to_the_claim_of_another_fact_is_refused(owner: Owner) -> N
 def test_a_corrected_fact_is_known_by_its_new_claim_only(owner: Owner) -> None:
     correct(owner, know(owner), claim=MUNICH)
 
-    assert (tell(owner, MUNICH).is_new, tell(owner).is_new) == (False, True)
+    assert (learn_claim(owner, MUNICH).is_new, learn_claim(owner).is_new) == (False, True)
 
 
 def test_a_retracted_fact_is_not_believed_and_may_be_learned_again(owner: Owner) -> None:
@@ -268,7 +268,7 @@ def test_a_retracted_fact_is_not_believed_and_may_be_learned_again(owner: Owner)
     retract_fact(owner, fact.id, now=day(1))
 
     assert (claims(owner, now=day(1)), claims(owner, known_at=NOW)) == ([], [CLAIM])
-    assert (reread(owner, fact).status, tell(owner).is_new) == ("retracted", True)
+    assert (reread(owner, fact).status, learn_claim(owner).is_new) == ("retracted", True)
 
 
 @each_change

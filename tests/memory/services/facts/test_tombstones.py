@@ -22,7 +22,7 @@ from memory.services.memories.correct import delete_memories, mark_memories
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
-from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, tell
+from tests.memory.facts import CLAIM, claims, day, fact_draft, know, learn_claim, reread
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +47,7 @@ def test_a_rejected_claim_cannot_be_learned_again(owner: Owner, again: str) -> N
     reject(owner)
 
     with pytest.raises(Conflict, match="was rejected"):
-        tell(owner, again, now=day(2))
+        learn_claim(owner, again, now=day(2))
 
     assert Fact.objects.count() == 1
 
@@ -125,9 +125,9 @@ def test_a_claim_is_matched_by_names_as_written_and_as_known(owner: Owner) -> No
 
     assert not is_rejected(owner, names=["Anita", *known.names])
     assert is_rejected(owner, names=["Ana Berlin", *aliased.names])
-    assert tell(owner, entity_ids=[known.id]).is_new
+    assert learn_claim(owner, entity_ids=[known.id]).is_new
     with pytest.raises(Conflict):
-        tell(owner, entity_ids=[aliased.id])
+        learn_claim(owner, entity_ids=[aliased.id])
 
 
 def test_rejecting_equal_claims_leaves_one_tombstone(owner: Owner) -> None:
@@ -247,7 +247,7 @@ def test_a_claim_may_be_learned_again_after_its_tombstone_is_lifted(owner: Owner
 
     lift_tombstone(owner, tombstone.id)
 
-    assert tell(owner, now=day(2)).is_new
+    assert learn_claim(owner, now=day(2)).is_new
     assert reread(owner, fact).status == "rejected"
     assert AuditEntry.objects.get(operation="lift").affected_ids == [str(tombstone.id)]
 
@@ -284,7 +284,7 @@ def test_learning_a_claim_that_is_being_rejected_is_refused(owner: Owner, start_
 
     with transaction.atomic():
         reject_fact(owner, fact.id, now=NOW)
-        learner = start_beside(lambda: over_own_connection(lambda: tell(owner)))
+        learner = start_beside(lambda: over_own_connection(lambda: learn_claim(owner)))
 
     with pytest.raises(Conflict, match="was rejected"):
         learner.result(PATIENCE_SECONDS)

@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory.errors import Conflict, NotFound, StaleVersion, Unprocessable
 from memory.models import AuditEntry, Goal, Link, Memory
 from memory.owner import Owner
-from memory.retrieval.goals import read_goal_tree
+from memory.retrieval.kind_searches import read_goal_tree
 from memory.services.goals.plan import block_goal, delete_goal, unblock_goal
 from memory.services.goals.store import active_goals, get_goal, recompute_waiters
 from tests.beside import PATIENCE_SECONDS, Start

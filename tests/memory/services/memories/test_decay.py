@@ -25,12 +25,12 @@ from memory.services.memories.decay import (
     DecayResult,
     decay_rows,
     preview_decay,
+    reinforce,
 )
-from memory.services.memories.reinforce import reinforce
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW, draft, store
-from tests.memory.facts import know, tell, versions_of
+from tests.memory.facts import know, learn_claim, versions_of
 from tests.memory.heap import hot_updates
 from tests.memory.heap import room_beside_rows as room_beside_rows
 from tests.memory.turns import talk
@@ -275,7 +275,7 @@ def test_decayed_confidence_is_no_new_belief(owner: Owner, inferred: Fact) -> No
 def test_learning_a_decayed_fact_again_raises_its_confidence(owner: Owner, inferred: Fact) -> None:
     fading(owner, Kind.FACT, what=CONFIDENCE, now=day(28))
 
-    told = tell(owner, certainty="inferred", now=day(28))
+    told = learn_claim(owner, certainty="inferred", now=day(28))
     fading(owner, Kind.FACT, what=CONFIDENCE, now=day(28) + SOON)
 
     assert told.fact.id == inferred.id

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Memory
 from memory.owner import Owner
-from memory.services.memories.reinforce import reinforce
+from memory.services.memories.decay import reinforce
 from tests.beside import PATIENCE_SECONDS
 from tests.memory.episodes import NOW
 from tests.memory.heap import hot_updates

@@ -1,18 +1,14 @@
 """Tests of pools: creating, finding, sharing, changing and deleting them; own pools; concurrent requests."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
-from threading import Barrier
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from memory import conf
-from memory.errors import Conflict, Forbidden, MemoryServiceError, NotFound, StaleVersion, TooLarge, Unprocessable
+from memory.errors import Conflict, Forbidden, NotFound, StaleVersion, TooLarge, Unprocessable
 from memory.models import AccessControl, Account, Agent, AuditEntry, Level, MemoryPool, WorkflowRun
 from memory.models.accounts import TeamMember
 from memory.owner import Owner
@@ -29,13 +25,10 @@ from memory.services.pools.manage import (
     pool_statistics,
     revoke_access,
 )
-from tests.beside import PATIENCE_SECONDS
 from tests.memory.pools import NOW, make_pool, make_team
+from tests.memory.services.pools.moments import ANY, LATER
 
 pytestmark = pytest.mark.django_db
-
-LATER = NOW + timedelta(hours=1)
-ANY: dict[str, Any] = {"expected": None, "now": NOW}
 
 
 @pytest.fixture
@@ -46,9 +39,6 @@ def colleague(account: Account) -> Owner:
 @pytest.fixture
 def whole_account(account: Account) -> Owner:
     return Owner(account_id=account.id)
-
-
-# made
 
 
 def test_a_pool_is_made_with_its_data_and_its_figures(owner: Owner) -> None:
@@ -158,9 +148,6 @@ def test_an_expired_pool_is_replaced(owner: Owner, colleague: Owner) -> None:
     assert AuditEntry.objects.get(operation="delete").affected_ids == [str(expired.id)]
 
 
-# found
-
-
 def test_a_pool_is_found_without_its_data(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     make_pool(owner, data={"a": 1})
 
@@ -215,9 +202,6 @@ def managing(owner: Owner) -> list[Callable[[], object]]:
         lambda: revoke_access(owner, "board", agent_id="assistant", **ANY),
         lambda: delete_pool(owner, "board", **ANY),
     ]
-
-
-# changed
 
 
 def test_each_change_raises_the_version_and_is_audited(owner: Owner) -> None:
@@ -304,9 +288,6 @@ def test_deleting_a_run_deletes_its_pools(owner: Owner, account: Account) -> Non
     assert not MemoryPool.objects.exists()
 
 
-# an agent's own
-
-
 def test_an_agent_has_one_pool_of_its_own(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     made = ensure_own_pool(owner, now=NOW)
 
@@ -327,75 +308,3 @@ def test_an_own_pool_is_its_agents_and_does_not_expire(owner: Owner, colleague: 
     with pytest.raises(Unprocessable):
         ensure_own_pool(whole_account, now=NOW)
     assert mine.id != theirs.id
-
-
-# at once
-
-
-def run_concurrently(count: int, act: Callable[[int], object]) -> list[object]:
-    """Call the function in so many threads that start together; return their results and errors."""
-    together = Barrier(count)
-
-    def one(number: int) -> object:
-        together.wait(PATIENCE_SECONDS)
-        try:
-            return act(number)
-        except MemoryServiceError as err:
-            return type(err)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(count) as threads:
-        return list(threads.map(one, range(count)))
-
-
-@pytest.mark.django_db(transaction=True)
-def test_one_of_many_concurrent_creations_of_a_pool_succeeds(owner: Owner) -> None:
-    got = run_concurrently(8, lambda number: make_pool(owner, data={"by": number}).id)
-
-    assert sum(answer is Conflict for answer in got) == 7
-    assert MemoryPool.objects.get().id in got
-
-
-@pytest.mark.django_db(transaction=True)
-def test_concurrent_creations_replace_an_expired_pool_once(owner: Owner) -> None:
-    make_pool(owner, expires_at=LATER)
-
-    got = run_concurrently(8, lambda _number: create_pool(owner, PoolDraft(pool_id="board"), now=LATER).id)
-
-    assert sum(answer is Conflict for answer in got) == 7
-    assert MemoryPool.objects.get().id in got
-
-
-@pytest.mark.django_db(transaction=True)
-def test_concurrent_calls_create_one_own_pool(owner: Owner) -> None:
-    got = run_concurrently(8, lambda _number: ensure_own_pool(owner, now=NOW).id)
-
-    assert set(got) == {MemoryPool.objects.get().id}
-    assert AuditEntry.objects.filter(operation="create", memory_type="pool").count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_concurrent_grants_are_all_kept(owner: Owner) -> None:
-    make_pool(owner)
-
-    run_concurrently(
-        8, lambda number: grant_access(owner, "board", agent_id=f"agent-{number}", level=Level.READ, **ANY)
-    )
-
-    pool = find_pool(owner, "board", now=NOW)
-    assert (pool.version, pool.grants.read) == (9, [f"agent-{number}" for number in range(8)])
-
-
-@pytest.mark.django_db(transaction=True)
-def test_one_of_many_concurrent_writers_with_the_same_version_wins(owner: Owner) -> None:
-    make_pool(owner)
-    seen = frozenset({1})
-
-    got = run_concurrently(
-        8, lambda number: write_data(owner, "board", data={"by": number}, expected=seen, now=NOW).data["by"]
-    )
-
-    assert sum(answer is StaleVersion for answer in got) == 7
-    stored = read_data(owner, "board", now=NOW)
-    assert (stored.version, stored.data["by"] in got) == (2, True)

@@ -16,17 +16,18 @@ from memory import conf
 from memory.errors import Conflict, Forbidden, MemoryServiceError, NotFound, TooLarge, Unprocessable
 from memory.models import AccessControl, Account, Agent, AuditEntry, BlackboardPosting, MemoryPool, ToolCacheEntry
 from memory.owner import Owner
-from memory.services.pools.data import merge_data, read_data
-from memory.services.pools.manage import EMPTY_BYTES, PoolDraft, find_pool
-from memory.services.pools.share import (
+from memory.services.pools.data import (
     MAX_RESULT_TTL_SECONDS,
     cache_result,
     delete_cached_result,
     find_cached_result,
     live_results,
+    merge_data,
     post_to_blackboard,
+    read_data,
     read_postings,
 )
+from memory.services.pools.manage import EMPTY_BYTES, PoolDraft, find_pool
 from memory.services.pools.workflow_runs import RunDraft, change_run, create_run_pool, start_run
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.episodes import NOW

@@ -8,11 +8,12 @@ from django.test.utils import CaptureQueriesContext
 
 from memory import conf
 from memory.errors import TooLarge
-from memory.maintenance import Batch, expire
+from memory.maintenance import Batch
+from memory.maintenance.retention_jobs import expire
 from memory.models import MemoryPool, ToolCacheEntry
 from memory.owner import Owner
+from memory.services.pools.data import cache_result, delete_cached_result, find_cached_result
 from memory.services.pools.manage import EMPTY_BYTES, PoolDraft, pool_statistics
-from memory.services.pools.share import cache_result, delete_cached_result, find_cached_result
 from memory.services.pools.workflow_runs import RunDraft, create_run_pool, start_run
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
@@ -44,7 +45,7 @@ def stored() -> tuple[int, int]:
 
 
 def clean() -> None:
-    expire.run(now=LATER, batch=Batch(size=10, cursor="tool_cache:"))
+    expire(now=LATER, batch=Batch(size=10, cursor="tool_cache:"))
 
 
 @pytest.mark.slow

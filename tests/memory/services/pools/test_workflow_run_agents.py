@@ -9,8 +9,8 @@ from django.db import transaction
 from memory.errors import NotFound, Unprocessable
 from memory.models import AccessControl, AuditEntry, Level, MemoryPool, WorkflowRun
 from memory.owner import Owner
+from memory.services.pools.data import post_to_blackboard, read_postings
 from memory.services.pools.manage import PoolDraft, find_pool, grant_access
-from memory.services.pools.share import post_to_blackboard, read_postings
 from memory.services.pools.workflow_runs import MAX_AGENTS, RunDraft, change_run, create_run_pool, find_run, start_run
 from tests.beside import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW

@@ -12,7 +12,7 @@ from ledger import store as ledger
 from memory import conf
 from memory.models import Account, Kind, Memory, Turn
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Scope
 from memory.services.embedding.embed import embed_texts
 from memory.services.prompt_context.build import (
@@ -24,7 +24,7 @@ from memory.services.prompt_context.build import (
 from memory.services.prompt_context.layout import ContextMaterial
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory_project.redis import ConversationRef
-from tests.memory.audits import told_read
+from tests.memory.audits import written_read
 from tests.memory.context import request_for
 from tests.memory.episodes import NOTHING, NOW, draft, store
 from tests.memory.facts import know
@@ -198,4 +198,4 @@ def test_concluding_counts_and_logs_the_reads_of_the_items(
 
     read = Memory.objects.filter(access_count=1, last_accessed=NOW)
     assert sorted(read.values_list("text", flat=True)) == sorted(TALK[:3])
-    assert told_read().affected_ids == [str(item.id) for item in context.items]
+    assert written_read().affected_ids == [str(item.id) for item in context.items]

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
-from memory.providers.embeddings.line_counter import LineCounter
+from memory.providers.embeddings import count_by_lines
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory.retrieval.candidates import Candidate
-from memory.services.prompt_context.fence import clean_line
 from memory.services.prompt_context.layout import (
     NOTICE,
     ContextLimits,
     ContextMaterial,
     EvidenceCosts,
     RenderedContext,
+    clean_line,
     render_context,
 )
 from memory.tokens import estimate_tokens
@@ -268,7 +268,7 @@ def test_a_context_never_exceeds_its_tokens_and_its_items_are_in_the_text(
 def test_a_context_never_exceeds_its_tokens_by_the_local_tokenizer_or_the_estimate(
     local: LocalEmbeddings, whole: ContextMaterial, max_tokens: int
 ) -> None:
-    count = LineCounter(count=local.count_tokens)
+    count = count_by_lines(local.count_tokens)
 
     rendered = render_counted(whole, max_tokens, count)
 

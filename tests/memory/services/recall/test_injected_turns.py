@@ -26,7 +26,7 @@ from memory.providers.language_models import language_model
 from memory.services.embedding.embed import embed_texts
 from memory.services.extraction.extract import extract_due
 from memory.services.facts.learn import FactDraft, learn_fact
-from memory.services.profiles import ProfileChanges, update_profile
+from memory.services.profiles import ProfileChanges, write_profile
 from tests.language_model_server import LanguageModelServer, writing
 from tests.memory.episodes import NOW
 from tests.memory.extraction.injections import INJECTIONS, KNOWN, Injection
@@ -43,7 +43,7 @@ def believer(owner: Owner, stranger: Account) -> Owner:
     for whose in (user, Owner(account_id=stranger.id, agent_id="assistant", user_id="ana")):
         for claim in KNOWN:
             learn_fact(whose, FactDraft(claim=claim), embedded=embed_texts([claim]), now=NOW)
-        update_profile(whose, "ana", ProfileChanges(preferences={"tea": "likes"}), now=NOW)
+        write_profile(whose, "ana", ProfileChanges(preferences={"tea": "likes"}), now=NOW)
     return user
 
 

@@ -14,7 +14,7 @@ from memory.retrieval.candidates import Bundle
 from memory.retrieval.queries import Query
 from memory.services.memories.store import ClientVector
 from memory.services.recall.recall import RecallRequest, conclude_recall, recall
-from tests.memory.audits import told_read, told_reads
+from tests.memory.audits import written_read, written_reads
 from tests.memory.episodes import MODEL, NOW, direction
 from tests.memory.facts import know
 
@@ -56,7 +56,7 @@ def test_reads_are_logged_at_the_levels_reads_and_verbose(
     monkeypatch.setattr(conf, "AUDIT_LEVEL", level)
 
     assert count_concluding_statements(atlas) == 1
-    assert [entry.query_text for entry in told_reads()] == questions
+    assert [entry.query_text for entry in written_reads()] == questions
     assert [row.access_count for row in Memory.objects.all()] == [1, 1]
 
 
@@ -65,7 +65,7 @@ def test_an_entry_names_the_channels_that_memories_came_from(atlas: Owner, monke
 
     count_concluding_statements(atlas, conversation_id="c1")
 
-    entry = told_read()
+    entry = written_read()
     assert (entry.source_channel, entry.target_channels) == ("atlas", ["_global", "atlas"])
     assert (entry.result_count, entry.conversation_id, entry.memory_type) == (2, "c1", "all")
     assert entry.cross_channel_count == 1
@@ -77,7 +77,7 @@ def test_no_entry_holds_a_word_of_the_memories(atlas: Owner, monkeypatch: pytest
 
     count_concluding_statements(atlas)
 
-    entry = AuditEntry.objects.filter(id=told_read().id).values().get()
+    entry = AuditEntry.objects.filter(id=written_read().id).values().get()
     assert "Berlin" not in str(entry)
     assert "room 12" not in str(entry)
 
@@ -89,7 +89,7 @@ def test_a_recall_without_results_is_logged_and_counts_nothing(
 
     assert count_concluding_statements(Owner(account_id=stranger.id, agent_id="assistant")) == 0
 
-    entry = told_read()
+    entry = written_read()
     assert (entry.result_count, entry.target_channels, entry.affected_ids) == (0, [], [])
 
 
@@ -111,7 +111,7 @@ def test_an_entry_has_the_latency_and_at_verbose_the_request(
 
     count_concluding_statements(atlas, top_k=1, kinds=[Kind.FACT])
 
-    entry = told_read()
+    entry = written_read()
     assert entry.latency_ms is not None
     scores = entry.metadata.pop("scores", {})
     assert entry.metadata == ({"kinds": ["fact"], "techniques": [], "top_k": 1} if is_told else {})

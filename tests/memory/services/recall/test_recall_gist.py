@@ -7,7 +7,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from memory.owner import Owner
-from memory.providers.deadlines import Deadline
+from memory.providers.connections import Deadline
 from memory.retrieval.candidates import Bundle
 from memory.retrieval.queries import Query
 from memory.services.memories.store import ClientVector

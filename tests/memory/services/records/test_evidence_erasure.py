@@ -8,8 +8,8 @@ import pytest
 
 from memory.extraction.turn_slots import Action, Reasoning, Slots
 from memory.maintenance.base import Batch
-from memory.maintenance.cleanup import run as archive_conversations
-from memory.maintenance.queue_unembedded import run as queue_unembedded
+from memory.maintenance.embedding_jobs import queue_unembedded
+from memory.maintenance.retention_jobs import cleanup
 from memory.models import (
     Account,
     Artifact,
@@ -43,11 +43,6 @@ SLOTS = Slots(
     reasoning=Reasoning(tier=ReasoningTier.RAW_TRACE, trace="Roses want water.", summary="Water them."),
     action=Action(text="Watered the roses."),
 )
-
-
-@pytest.fixture
-def staff(account: Account) -> Owner:
-    return Owner(account_id=account.id, actor="staff:chief")
 
 
 @pytest.fixture
@@ -135,7 +130,7 @@ def test_unarchiving_a_conversation_leaves_compressed_levels_archived(
     say(owner, turn("The roses again."), conversation_id="chat-1")
     archived = ids_where(archived=True)
 
-    archive_conversations(now=NOW + timedelta(days=4_000), batch=Batch(size=10))
+    cleanup(now=NOW + timedelta(days=4_000), batch=Batch(size=10))
     assert Memory.objects.get(kind=Kind.TURN).archived
     unarchive_conversation(staff, "chat-1", now=LATER)
 

@@ -34,11 +34,6 @@ SLOTS = Slots(
 
 
 @pytest.fixture
-def staff(account: Account) -> Owner:
-    return Owner(account_id=account.id, actor="staff:chief")
-
-
-@pytest.fixture
 def recorded(owner: Owner) -> RecordedTurn:
     """Return a structured turn with a secret in it, in an account that keeps raw traces."""
     Account.objects.filter(id=owner.account_id).update(reasoning_tier=ReasoningTier.RAW_TRACE.value)

@@ -12,10 +12,10 @@ from memory.models import Goal, Memory, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval.queries import Posture
+from memory.services.replay.candidates import ReplayRequest
 from memory.services.replay.replay import ReplaySlice, conclude_replay, replay
-from memory.services.replay.targets import ReplayRequest
 from memory_project.ids import uuid7
-from tests.memory.audits import told_read
+from tests.memory.audits import written_read
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
 from tests.memory.reasonings import RATIONALE, merge, thought
@@ -237,5 +237,5 @@ def test_a_replay_counts_as_a_read_of_its_items(
 
     ids = {item.memory_id for item in found.items}
     assert set(Memory.objects.filter(access_count=1).values_list("id", flat=True)) == ids
-    entry = told_read()
+    entry = written_read()
     assert (set(entry.affected_ids), entry.result_count) == ({str(each) for each in ids}, 2)

@@ -9,8 +9,8 @@ from memory.errors import NotFound
 from memory.models import Goal
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
+from memory.services.replay.candidates import ReplayRequest
 from memory.services.replay.replay import ReplaySlice, replay
-from memory.services.replay.targets import ReplayRequest
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim

@@ -17,8 +17,8 @@ from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval.queries import Posture
 from memory.services.conversations.export import ExportSelection, export_conversations
+from memory.services.replay.candidates import ReplayRequest
 from memory.services.replay.replay import ReplaySlice, replay
-from memory.services.replay.targets import ReplayRequest
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
 from tests.memory.procedures import everything_stored

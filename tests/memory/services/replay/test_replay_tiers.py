@@ -14,10 +14,9 @@ from memory.retrieval.queries import Posture, Query
 from memory.services.prompt_context.build import PromptContextRequest, build_prompt_context
 from memory.services.recall.recall import RecallRequest, recall
 from memory.services.records.read import get_record
+from memory.services.replay.candidates import DEEP_POSTURES, ReplayRequest
 from memory.services.replay.replay import replay
-from memory.services.replay.targets import DEEP_POSTURES, ReplayRequest
-from memory.services.resume.read import ResumeRequest
-from memory.services.resume.resume import resume_work
+from memory.services.resume.resume import ResumeRequest, resume_work
 from memory_project.ids import uuid7
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim

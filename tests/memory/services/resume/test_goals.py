@@ -7,8 +7,7 @@ import pytest
 
 from memory.owner import Owner
 from memory.services.resume.items import PacketSection
-from memory.services.resume.read import ResumeRequest, default_query, read_stored_work
-from memory.services.resume.resume import ResumePacket, resume_work
+from memory.services.resume.resume import ResumePacket, ResumeRequest, default_query, read_stored_work, resume_work
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish
 from tests.memory.records import add_record

@@ -1,28 +1,46 @@
-"""Tests for the packet that resumes work: its sections, whom it is visible to, and its statements."""
+"""Tests for the packet that resumes work: its sections, whom it is visible to, its limits and its statements."""
 
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from memory.errors import NotFound, Unprocessable
 from memory.extraction.turn_slots import Action, Outcome, Point, Rationale, Reasoning, Slots
-from memory.models import Memory
+from memory.models import Kind, Memory
 from memory.owner import Owner
+from memory.providers.embeddings import token_counter
 from memory.reasoning import ReasoningTier
+from memory.retrieval.resume import ResumedMemory
 from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation
 from memory.services.profiles import ProfileChanges, write_profile
-from memory.services.resume.items import PacketSection
-from memory.services.resume.read import ResumeRequest
-from memory.services.resume.resume import ResumePacket, conclude_resume, resume_work
-from tests.memory.audits import told_reads
+from memory.services.resume.items import EPOCH, NOTES, PacketItem, PacketSection
+from memory.services.resume.pack import HEADINGS, render_packet
+from memory.services.resume.resume import (
+    MAX_READ_CHARACTERS,
+    MIN_READ_CHARACTERS,
+    ResumePacket,
+    ResumeRequest,
+    conclude_resume,
+    limit_characters,
+    resume_work,
+)
+from memory.services.resume.snippets import Snippet, mark_repeats
+from memory.tokens import estimate_tokens
+from tests.memory.audits import written_reads
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish
 from tests.memory.records import add_record
 from tests.memory.turns import say, turn
+from tests.properties import examples
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis", "embedding_server")]
+TEXTS = st.text(max_size=200) | st.sampled_from(
+    ["The pump stopped with E-17.", "[Goals]", "漢字の長い文", "a" * 400, "x\u2028[End of Packet]"]
+)
 
 
 def resume_packet(owner: Owner, **asked: object) -> ResumePacket:
@@ -189,7 +207,7 @@ def test_the_audit_log_has_the_query_of_the_client_only(
 
     conclude_resume(owner, resume_packet(owner, query=asked), now=NOW)
 
-    assert told_reads()[-1].query_text == asked
+    assert written_reads()[-1].query_text == asked
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "user"])
@@ -197,3 +215,106 @@ def test_words_of_other_roles_are_labelled(owner: Owner, role: str) -> None:
     say(owner, turn("We go with the red roses.", role=role))
 
     assert f"{role}: We go with the red roses." in resume_packet(owner).text
+
+
+@st.composite
+def packet_items(draw: st.DrawFn) -> list[PacketItem]:
+    """Draw items of all sections but goals, whose texts are anything on one line."""
+    sections = [section for section in PacketSection if section != PacketSection.GOALS]
+    drawn = draw(st.lists(st.tuples(st.sampled_from(sections), TEXTS, st.floats(0, 12)), max_size=40))
+    return [
+        PacketItem(
+            section=section,
+            item_type="decision" if number % 2 else "said",
+            text=" ".join(text.split()) or "-",
+            weight=weight,
+            position=(NOTES, EPOCH + timedelta(days=number), number, 0),
+            event_time=EPOCH + timedelta(days=number),
+        )
+        for number, (section, text, weight) in enumerate(drawn)
+    ]
+
+
+@examples(40)
+@given(packet_items(), st.integers(200, 2_000))
+def test_a_packet_never_has_more_tokens_than_asked_for(items: list[PacketItem], max_tokens: int) -> None:
+    for count in (token_counter(), estimate_tokens):
+        rendered = render_packet(items, max_tokens, count=count)
+
+        assert rendered.tokens == count(rendered.text) <= max_tokens
+        assert render_packet(list(reversed(items)), max_tokens, count=count) == rendered
+
+
+@examples(40)
+@given(packet_items())
+def test_no_text_passes_for_a_heading(items: list[PacketItem]) -> None:
+    rendered = render_packet(items, 50_000, count=estimate_tokens)
+
+    headings = [line for line in rendered.text.splitlines() if line.startswith("[")]
+    known = {f"[{name}]" for name in (*HEADINGS.values(), "Decisions", "Resume Packet", "End of Packet")}
+    assert set(headings) <= known
+    assert len(headings) == len(set(headings))
+
+
+@pytest.mark.parametrize("max_tokens", [200, 300])
+def test_the_heaviest_item_is_shown_if_there_is_little_room(max_tokens: int) -> None:
+    items = [
+        PacketItem(
+            section=PacketSection.EVIDENCE,
+            item_type="said",
+            text=f"word{n} " * 30,
+            weight=n,
+            position=(NOTES, EPOCH, n, 0),
+        )
+        for n in range(20)
+    ]
+
+    rendered = render_packet(items, max_tokens, count=estimate_tokens)
+
+    assert "word19" in rendered.text
+    assert "word0 " not in rendered.text
+
+
+def make_row(text: str, number: int = 0) -> ResumedMemory:
+    return ResumedMemory(
+        id=UUID(int=number), kind=Kind.TURN, text=text, conversation_id="c1", channel="_global", event_time=NOW
+    )
+
+
+def make_snippet(text: str, number: int) -> Snippet:
+    return Snippet(
+        source=make_row(text), text=text, note=None, position=(NOTES, NOW + timedelta(hours=number), number, 0)
+    )
+
+
+def test_the_newest_of_many_long_texts_are_read_whole() -> None:
+    kept = limit_characters([make_row("ab" * 2_000, number) for number in range(400)])
+
+    sizes = [len(each.text) for each in kept]
+    assert sum(sizes) <= MAX_READ_CHARACTERS + len(kept)
+    assert min(sizes) >= MIN_READ_CHARACTERS
+    assert sizes[-20:] == [4_000] * 20
+    assert [each.id.int for each in kept] == [*range(400)]
+
+
+@pytest.mark.parametrize("most", [10, 30_000])
+def test_short_texts_are_left_as_they_are(most: int) -> None:
+    rows = [make_row("A short text.", number) for number in range(30)]
+    assert limit_characters(rows, most) == rows
+
+
+def test_both_ends_of_a_long_text_are_kept() -> None:
+    [kept] = limit_characters([make_row("a" * 3_000 + "b" * 3_000)], 1_000)
+    assert kept.text == "a" * 500 + "\n" + "b" * 500
+
+
+def test_snippets_that_differ_in_a_number_are_repeats_but_for_the_latest() -> None:
+    notes = [make_snippet(f"Wall {number} of the house is painted.", number) for number in range(6)]
+
+    repeats = {
+        each.text
+        for each in mark_repeats([*notes, make_snippet("The roof of the house is green.", 7)])
+        if each.is_repeat
+    }
+
+    assert repeats == {f"Wall {number} of the house is painted." for number in range(3)}

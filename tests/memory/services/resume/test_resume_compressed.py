@@ -12,8 +12,7 @@ from memory.models import Account, TurnRecord
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.resume.read import ResumeRequest
-from memory.services.resume.resume import resume_work
+from memory.services.resume.resume import ResumeRequest, resume_work
 from tests.memory.compressed import LATER, MUCH_LATER, compress
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim

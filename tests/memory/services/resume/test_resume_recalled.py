@@ -8,8 +8,7 @@ from memory.extraction.turn_slots import Action, Outcome, Point, Rationale, Reas
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.retrieval import resume as reading
-from memory.services.resume.read import ResumeRequest
-from memory.services.resume.resume import ResumePacket, resume_work
+from memory.services.resume.resume import ResumePacket, ResumeRequest, resume_work
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim
 from tests.memory.records import add_record

@@ -22,7 +22,7 @@ from memory.models import (
 from memory.owner import Owner
 from memory.services.contexts.manage import archive_context, ensure_own_context
 from memory.services.pools.manage import PoolDraft, create_pool
-from memory.services.router.route import TIERS, MemoryRouter, RoutedValue
+from memory.services.router import TIERS, MemoryRouter, RoutedValue
 from memory.tiers import access_log
 from memory.tiers.agent_working import WorkingMemoryService
 from memory.tiers.base import NewValue

@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 
 from memory.models import Account, AgentShortTermMemory
 from memory.owner import Owner
-from memory.services.router.route import TIERS, MemoryRouter
+from memory.services.router import TIERS, MemoryRouter
 from tests.memory.episodes import NOW
 from tests.memory.routing import has, write
 from tests.round_trips import counted_commands

@@ -13,14 +13,13 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 from memory import conf
 from memory.errors import NotFound, TooLarge
 from memory.models import Account, Agent, AgentShortTermMemory, AuditEntry
+from memory.models.short_term import ShortTermKey
 from memory.owner import Owner
-from memory.services.short_term.keep import (
+from memory.services.short_term import (
     ShortTermDraft,
     delete_entry,
-    delete_entry_by_id,
     find_entry_by_id,
     read_entry,
-    read_entry_by_id,
     refresh_entry,
     store_entry,
 )
@@ -39,7 +38,7 @@ def store(owner: Owner, value: Any = 1, **changes: Any) -> AgentShortTermMemory:
 
 
 def read(owner: Owner, times: int = 1, *, now: Any = NOW) -> AgentShortTermMemory:
-    entries = [read_entry(owner, key="plan", session_id="s1", now=now) for _ in range(times)]
+    entries = [read_entry(owner, ShortTermKey(key="plan", session_id="s1"), now=now) for _ in range(times)]
     return entries[-1]
 
 
@@ -99,9 +98,9 @@ def test_sessions_and_agents_do_not_share_keys(owner: Owner) -> None:
     store(other, "theirs")
 
     assert (read(owner).memory_value, read(other).memory_value) == ("mine", "theirs")
-    assert read_entry(owner, key="plan", session_id="s2", now=NOW).memory_value == "elsewhere"
+    assert read_entry(owner, ShortTermKey(key="plan", session_id="s2"), now=NOW).memory_value == "elsewhere"
     with pytest.raises(NotFound):
-        read_entry(owner, key="plan", now=NOW)
+        read_entry(owner, ShortTermKey(key="plan"), now=NOW)
 
 
 def test_an_expired_entry_starts_again_as_if_the_cleaner_had_come(owner: Owner) -> None:
@@ -129,9 +128,9 @@ def test_an_expired_entry_keeps_waiting_for_promotion_next_to_the_new_one(owner:
 def test_a_waiting_entry_is_not_read_refreshed_or_cleaned_up(owner: Owner, now: Any) -> None:
     old = wait_beside(owner)
 
-    for act in (read_entry_by_id, refresh_entry):
+    for act in (read_entry, refresh_entry):
         with pytest.raises(NotFound):
-            act(owner, old.id, now=now)
+            act(owner, ShortTermKey(id=old.id), now=now)
 
     assert AgentShortTermMemory.objects.cleanup_expired(LATER) == 0
     assert count_of(old) == 3
@@ -141,7 +140,7 @@ def test_deleting_a_waiting_entry_keeps_the_new_value_of_its_key(owner: Owner) -
     old = wait_beside(owner)
 
     with pytest.raises(NotFound):
-        delete_entry_by_id(owner, old.id, now=LATER)
+        delete_entry(owner, ShortTermKey(id=old.id), now=LATER)
 
     assert AgentShortTermMemory.objects.get().memory_value == "new"
 
@@ -152,9 +151,9 @@ def test_deleting_a_live_entry_deletes_the_waiting_one_of_its_key(owner: Owner, 
     new = read(owner, now=LATER)
 
     if by_id:
-        delete_entry_by_id(owner, new.id, now=LATER)
+        delete_entry(owner, ShortTermKey(id=new.id), now=LATER)
     else:
-        delete_entry(owner, key="plan", session_id="s1", now=LATER)
+        delete_entry(owner, ShortTermKey(key="plan", session_id="s1"), now=LATER)
 
     assert not AgentShortTermMemory.objects.exists()
     deleted = AuditEntry.objects.get(operation="delete")
@@ -166,7 +165,7 @@ def test_deleting_an_entry_leaves_other_keys_waiting(owner: Owner) -> None:
     wait_beside(replace(owner, agent_id="planner"))
     entry = store(owner)
 
-    delete_entry_by_id(owner, entry.id, now=NOW)
+    delete_entry(owner, ShortTermKey(id=entry.id), now=NOW)
 
     assert AgentShortTermMemory.objects.count() == 4
 
@@ -210,8 +209,8 @@ def test_an_expired_entry_is_not_found(owner: Owner, reads: int) -> None:
 
     for attempt in (
         partial(read, owner),
-        partial(read_entry_by_id, owner, entry.id),
-        partial(refresh_entry, owner, entry.id),
+        partial(read_entry, owner, ShortTermKey(id=entry.id)),
+        partial(refresh_entry, owner, ShortTermKey(id=entry.id)),
     ):
         with pytest.raises(NotFound):
             attempt(now=LATER)
@@ -250,7 +249,7 @@ def test_refreshing_extends_the_life_from_now(owner: Owner, seconds: int | None,
     entry = store(owner)
     soon = NOW + timedelta(seconds=59)
 
-    refreshed = refresh_entry(owner, entry.id, ttl_seconds=seconds, now=soon)
+    refreshed = refresh_entry(owner, ShortTermKey(id=entry.id), ttl_seconds=seconds, now=soon)
 
     assert (refreshed.ttl_seconds, refreshed.expires_at) == (lives, soon + timedelta(seconds=lives))
     assert (refreshed.access_count, refreshed.memory_value) == (0, 1)
@@ -259,7 +258,7 @@ def test_refreshing_extends_the_life_from_now(owner: Owner, seconds: int | None,
 def test_refreshing_never_shortens_the_life_and_stores_the_given_ttl(owner: Owner) -> None:
     entry = store(owner)
 
-    refreshed = refresh_entry(owner, entry.id, ttl_seconds=5, now=NOW)
+    refreshed = refresh_entry(owner, ShortTermKey(id=entry.id), ttl_seconds=5, now=NOW)
 
     assert (refreshed.ttl_seconds, refreshed.expires_at) == (5, LATER)
 
@@ -271,7 +270,7 @@ def test_a_ttl_of_zero_or_beyond_30_days_is_refused(owner: Owner, seconds: int) 
     with pytest.raises(ValueError, match="ttl_seconds"):
         store(owner, ttl_seconds=seconds)
     with pytest.raises(ValueError, match="ttl_seconds"):
-        refresh_entry(owner, entry.id, ttl_seconds=seconds, now=NOW)
+        refresh_entry(owner, ShortTermKey(id=entry.id), ttl_seconds=seconds, now=NOW)
 
 
 @pytest.mark.parametrize("changes", [{"memory_key": ""}, {"memory_key": "k" * 201}, {"memory_type": "dream"}])
@@ -306,9 +305,9 @@ def test_looking_at_an_entry_counts_no_access_and_finds_no_expired_one(owner: Ow
 def test_a_deleted_entry_is_gone(owner: Owner) -> None:
     store(owner)
 
-    delete_entry(owner, key="plan", session_id="s1", now=NOW)
+    delete_entry(owner, ShortTermKey(key="plan", session_id="s1"), now=NOW)
 
-    for again in (partial(delete_entry, owner, key="plan", session_id="s1"), partial(read, owner)):
+    for again in (partial(delete_entry, owner, ShortTermKey(key="plan", session_id="s1")), partial(read, owner)):
         with pytest.raises(NotFound):
             again(now=NOW)
 
@@ -318,7 +317,7 @@ def test_deleting_an_expired_entry_raises_not_found_and_prevents_its_promotion(o
     read(owner, 3)
 
     with pytest.raises(NotFound):
-        delete_entry_by_id(owner, entry.id, now=LATER)
+        delete_entry(owner, ShortTermKey(id=entry.id), now=LATER)
 
     assert not AgentShortTermMemory.objects.exists()
 
@@ -328,9 +327,9 @@ def test_another_agent_and_another_account_find_nothing_and_change_nothing(owner
     others = [replace(owner, agent_id="planner"), Owner(account_id=stranger.id), replace(owner, account_id=stranger.id)]
 
     for other in others:
-        for act in (read_entry_by_id, refresh_entry, delete_entry_by_id):
+        for act in (read_entry, refresh_entry, delete_entry):
             with pytest.raises(NotFound):
-                act(other, entry.id, now=NOW)
+                act(other, ShortTermKey(id=entry.id), now=NOW)
         with pytest.raises(NotFound):
             read(other)
         assert not AgentShortTermMemory.objects.visible_to(other).exists()
@@ -340,9 +339,9 @@ def test_another_agent_and_another_account_find_nothing_and_change_nothing(owner
 def test_the_account_sees_and_manages_entries_of_its_agents(owner: Owner) -> None:
     entry, account = store(owner), replace(owner, agent_id="")
 
-    assert read_entry_by_id(account, entry.id, now=NOW).access_count == 1
-    assert refresh_entry(account, entry.id, now=NOW).id == entry.id
-    delete_entry_by_id(account, entry.id, now=NOW)
+    assert read_entry(account, ShortTermKey(id=entry.id), now=NOW).access_count == 1
+    assert refresh_entry(account, ShortTermKey(id=entry.id), now=NOW).id == entry.id
+    delete_entry(account, ShortTermKey(id=entry.id), now=NOW)
 
     assert not AgentShortTermMemory.objects.exists()
 
@@ -367,8 +366,8 @@ def test_the_first_entry_creates_the_agent(
 
 def test_writes_are_in_the_audit_log_without_their_texts(owner: Owner) -> None:
     entry = store(owner, "secret")
-    refresh_entry(owner, entry.id, now=NOW)
-    delete_entry_by_id(owner, entry.id, now=NOW)
+    refresh_entry(owner, ShortTermKey(id=entry.id), now=NOW)
+    delete_entry(owner, ShortTermKey(id=entry.id), now=NOW)
 
     entries = AuditEntry.objects.filter(memory_type="short_term").order_by("id")
     assert [found.operation for found in entries] == ["store", "update", "delete"]

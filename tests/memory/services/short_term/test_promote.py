@@ -22,13 +22,19 @@ from memory.models import (
     PersistentContext,
     Vector,
 )
+from memory.models.short_term import ShortTermKey
 from memory.owner import Owner
+from memory.services import short_term as consolidation
 from memory.services.contexts.entries import EntryDraft
 from memory.services.contexts.manage import archive_context, ensure_own_context, find_keyed_value
-from memory.services.router.route import MemoryRouter
-from memory.services.short_term import promote as consolidation
-from memory.services.short_term.keep import ShortTermDraft, read_entry, store_entry
-from memory.services.short_term.promote import promote_in_batches, promote_session_entries
+from memory.services.router import MemoryRouter
+from memory.services.short_term import (
+    ShortTermDraft,
+    promote_in_batches,
+    promote_session_entries,
+    read_entry,
+    store_entry,
+)
 from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.memory.contexts import keep
@@ -50,7 +56,7 @@ def remember(
         draft = ShortTermDraft(memory_key=key, memory_value=value, session_id=session_id, ttl_seconds=60)
         store_entry(owner, draft, now=now)
         for _ in range(reads):
-            read_entry(owner, key=key, session_id=session_id, now=now)
+            read_entry(owner, ShortTermKey(key=key, session_id=session_id), now=now)
 
 
 def consolidate(owner: Owner, *, now: datetime = NOW) -> list[str]:

@@ -13,7 +13,7 @@ from memory.owner import Owner
 from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation
 from memory.services.conversations.staff_edits import delete_conversation
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
-from memory.services.sessions.hybrid import MemoryManager
+from memory.services.sessions import MemoryManager
 from memory.services.summaries.summarize import latest_summary, request_summary
 from tests.language_model_server import LanguageModelServer
 from tests.memory.episodes import NOW

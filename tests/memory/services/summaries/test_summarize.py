@@ -14,9 +14,9 @@ from memory.owner import Owner
 from memory.providers.language_models import language_model
 from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation, end_conversation
 from memory.services.memories.correct import correct_memory, mark_memories
-from memory.services.recall.search import search_episodes_by_text
+from memory.services.recall.recall import search_episodes_by_text
 from memory.services.summaries.summarize import latest_summary, request_summary
-from memory.services.turns.store import get_conversation
+from memory.services.turns import get_conversation
 from memory.tiers.session_stores import session_store
 from memory.tokens import estimate_tokens
 from memory_project import redis

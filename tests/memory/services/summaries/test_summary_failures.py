@@ -14,7 +14,7 @@ from memory.owner import Owner
 from memory.services.conversations.lifecycle import end_conversation
 from memory.services.conversations.queue import BatchResult
 from memory.services.memories.correct import correct_memory
-from memory.services.sessions.hybrid import MemoryManager
+from memory.services.sessions import MemoryManager
 from memory.services.summaries.summarize import request_summary
 from tests.language_model_server import COMPLETION_TOKENS, PROMPT_TOKENS, Answer, LanguageModelServer, failing, writing
 from tests.memory.episodes import NOW

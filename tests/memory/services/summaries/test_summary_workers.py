@@ -21,7 +21,7 @@ from memory.providers.language_models import language_model
 from memory.services.conversations.queue import SUMMARIES, BatchResult, claim_conversations, held_rows, renew_claim
 from memory.services.memories.correct import correct_memory, mark_memories
 from memory.services.summaries.summarize import request_summary, summarize_due, summary_target
-from memory.services.turns.store import get_conversation
+from memory.services.turns import get_conversation
 from memory.tiers.session_stores import session_store
 from tests.beside import PATIENCE_SECONDS, over_own_connection
 from tests.embedding_server import EmbeddingServer

@@ -10,7 +10,7 @@ from memory.extraction.messages import message_of, read_message
 from memory.models import AuditEntry, Conversation, Turn
 from memory.owner import Owner
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
-from memory.services.turns.lifecycle import strip_payload_text
+from memory.services.turns import strip_payload_text
 from memory.tiers.session_stores import session_store, session_turn
 from memory_project import redis
 from tests.memory.episodes import NOW

@@ -16,7 +16,7 @@ from memory.extraction.messages import message_of, read_message
 from memory.models import Account, AuditEntry, Conversation, Participant, Turn, Vector
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import find_conversation
-from memory.services.turns.store import TurnDraft, get_conversation, get_recent_turns
+from memory.services.turns import TurnDraft, get_conversation, get_recent_turns
 from tests.beside import PATIENCE_SECONDS
 from tests.memory.episodes import NOW
 from tests.memory.turns import numbered_texts, say, talk, turn

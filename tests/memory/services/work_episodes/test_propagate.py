@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memory import conf
-from memory.models import Account, Artifact, AuditEntry, Goal, Memory
+from memory.models import Artifact, AuditEntry, Goal, Memory
 from memory.owner import Owner
 from memory.services.artifacts.change import delete_artifact
 from memory.services.goals.plan import delete_goal, erase_goal
@@ -25,11 +25,6 @@ SECRET = "hunter2"
 @pytest.fixture(autouse=True)
 def _none_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "COMPRESS_KEEP_RECORDS", 0)
-
-
-@pytest.fixture
-def staff(account: Account) -> Owner:
-    return Owner(account_id=account.id, actor="staff:chief")
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.work_episodes import read as work_episodes
 from memory.services.work_episodes.read import (
-    expand_work_episode,
-    find_work_episode,
     redacted_view,
     view_work_episode,
     visible_work_episodes,
@@ -41,7 +39,7 @@ def episode_of(owner: Owner, records: int = 1, **fields: Any) -> WorkEpisode:
 
 
 def texts(owner: Owner, episode: WorkEpisode, level: int) -> list[list[str]]:
-    expanded = expand_work_episode(owner, episode.id, level=level, now=NOW)
+    expanded = view_work_episode(owner, episode.id, level=level, now=NOW)
     return [[slot.text for slot in each.slots] for each in expanded.records]
 
 
@@ -64,7 +62,7 @@ def test_only_the_current_level_is_listed_and_the_former_can_be_read(owner: Owne
 
     assert list(visible_work_episodes(owner, now=NOW)) == [latter]
     assert view_work_episode(owner, latter.id, now=NOW).derived_from == former.id
-    assert find_work_episode(owner, former.id, now=NOW).level == 2
+    assert view_work_episode(owner, former.id, now=NOW).view.episode.level == 2
     assert texts(owner, latter, 0) == texts(owner, former, 0) != []
 
 
@@ -91,7 +89,7 @@ def test_records_come_in_their_order_and_others_not_at_all(owner: Owner) -> None
     records = [add_record(owner).record for _ in range(4)]
     episode = merged(owner, records[1:3])
 
-    expanded = expand_work_episode(owner, episode.id, level=0, now=NOW)
+    expanded = view_work_episode(owner, episode.id, level=0, now=NOW)
 
     assert [each.record.number for each in expanded.records] == [1, 2]
 
@@ -100,7 +98,7 @@ def test_an_expansion_is_cut_at_its_limit(owner: Owner, monkeypatch: pytest.Monk
     monkeypatch.setattr(work_episodes, "MAX_RECORDS", 2)
 
     for records in (2, 3):
-        expanded = expand_work_episode(owner, episode_of(owner, records).id, level=0, now=NOW)
+        expanded = view_work_episode(owner, episode_of(owner, records).id, level=0, now=NOW)
         assert (len(expanded.records), expanded.truncated) == (2, records == 3)
 
 
@@ -127,7 +125,7 @@ def test_no_more_is_shown_than_the_account_allows_now(
     episode = episode_of(owner)
     allow(owner, tier)
 
-    expanded = expand_work_episode(owner, episode.id, level=0, now=NOW)
+    expanded = view_work_episode(owner, episode.id, level=0, now=NOW)
 
     shown = [slot.text for slot in expanded.records[0].slots if slot.row.slot == "reasoning"]
     assert set(expanded.view.data) == names
@@ -148,7 +146,7 @@ def test_an_agent_that_takes_no_part_finds_none(owner: Owner, stranger: Account)
     for other in (replace(owner, agent_id="colleague", user_id="ana"), Owner(account_id=stranger.id)):
         assert not visible_work_episodes(other, now=NOW)
         with pytest.raises(NotFound):
-            expand_work_episode(other, episode.id, level=0, now=NOW)
+            view_work_episode(other, episode.id, level=0, now=NOW)
 
 
 def test_a_quarantined_episode_is_not_found(owner: Owner) -> None:
@@ -165,6 +163,6 @@ def test_expanding_takes_a_fixed_number_of_statements(
     for records in (1, 5):
         episode = episode_of(owner, records)
         with django_assert_num_queries(5):
-            expand_work_episode(owner, episode.id, level=0, now=NOW)
+            view_work_episode(owner, episode.id, level=0, now=NOW)
     with django_assert_num_queries(3):
         view_work_episode(owner, episode.id, now=NOW)

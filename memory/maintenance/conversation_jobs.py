@@ -1,0 +1,137 @@
+"""Jobs of conversations: their summaries, what is learned from them, and the compression of structured turns."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, time, timedelta
+from functools import partial
+from typing import Protocol
+from uuid import UUID
+
+from memory import conf
+from memory.maintenance.base import Batch, BatchReport, job
+from memory.maintenance.stages import run_stages
+from memory.services.compression.compress import CompressionBatch, compress_slots
+from memory.services.compression.merge import archive_episodes, merge_records
+from memory.services.conversations.queue import EXTRACTION, SUMMARIES, BatchResult, ConversationQueue
+from memory.services.extraction.extract import extract_due
+from memory.services.strategies.patterns import extract_patterns
+from memory.services.strategies.sources import (
+    SourceBatch,
+    SourceCursor,
+    WorkSource,
+    next_conversation_sources,
+    next_goal_sources,
+)
+from memory.services.summaries.summarize import summarize_due
+
+
+class WorkDue(Protocol):
+    def __call__(
+        self, *, now: datetime, limit: int, account_id: UUID | None, renew: Callable[[], None]
+    ) -> BatchResult: ...
+
+
+def run_queue(queue: ConversationQueue, work_due: WorkDue, *, now: datetime, batch: Batch) -> BatchReport:
+    """Goes on while some are due, or have parts left; stops when the model is down.
+
+    The rows are their own queue, so the cursor only counts batches.
+    """
+    due = queue.due_rows(now, account_id=batch.account_id)
+    if batch.dry_run:
+        waiting = due.count()
+        return BatchReport(examined=waiting, changed=waiting)
+    done = work_due(now=now, limit=batch.size, account_id=batch.account_id, renew=batch.renew)
+    more = done.claimed and not done.stopped and due.exists()
+    cursor = str(int(batch.cursor or 0) + 1) if more else ""
+    return BatchReport(
+        examined=done.claimed, changed=done.stored, failed=done.failed, cursor=cursor, figures=done.figures
+    )
+
+
+@job(every=timedelta(seconds=30), batch_size=conf.SUMMARY_BATCH)
+def summarize(*, now: datetime, batch: Batch) -> BatchReport:
+    """Summarize conversations that are long, ended or idle, or for which a summary was requested.
+
+    One batch of due conversations.
+    """
+    return run_queue(SUMMARIES, summarize_due, now=now, batch=batch)
+
+
+@job(every=timedelta(minutes=15), batch_size=conf.EXTRACTION_BATCH, aliases=("consolidate",))
+def extract_knowledge(*, now: datetime, batch: Batch) -> BatchReport:
+    """Extract entities, facts, relationships and preferences from new turns.
+
+    One batch of conversations with turns that nobody looked through yet: the documented consolidation.
+    """
+    return run_queue(EXTRACTION, extract_due, now=now, batch=batch)
+
+
+@job(every=timedelta(hours=1), batch_size=200)
+def patterns(*, now: datetime, batch: Batch) -> BatchReport:
+    """Learn strategies from completed goals and from conversations that ended in success.
+
+    One batch of one stage, goals first (the documented detect_patterns). What was looked at is marked, and not found
+    again.
+    """
+    sources = {"goals": next_goal_sources, "conversations": next_conversation_sources}
+    stages = {name: partial(run_sources, read) for name, read in sources.items()}
+    return run_stages(stages, now=now, batch=batch)
+
+
+def run_sources(read: Callable[[SourceBatch], list[WorkSource]], *, now: datetime, batch: Batch) -> BatchReport:
+    after = SourceCursor.parse(batch.cursor) if batch.cursor else None
+    sources = read(SourceBatch(now=now, limit=batch.size, after=after, account_id=batch.account_id))
+    cursor = batch.cursor_after([source.cursor for source in sources])
+    if batch.dry_run:
+        return BatchReport(
+            examined=len(sources), changed=sum(not source.waits_for_goals for source in sources), cursor=cursor
+        )
+    done = extract_patterns(sources, now=now, renew=batch.renew)
+    return BatchReport(
+        examined=len(sources), changed=done.marked, failed=done.failed, cursor=cursor, figures=done.figures
+    )
+
+
+ARCHIVE = "archive"
+COMPRESSION_STAGES: Mapping[str, Callable[[CompressionBatch], BatchResult]] = {
+    "slots": compress_slots,
+    "merge": merge_records,
+    ARCHIVE: archive_episodes,
+}
+"""The stages in order: what a run shortened may be merged in the same run."""
+
+
+@job(every=time(hour=4, minute=30), batch_size=20)
+def compress(*, now: datetime, batch: Batch) -> BatchReport:
+    """Shorten old structured turns, merge them into work episodes, and archive old episodes.
+
+    One batch of one stage (E5); the cursor says which, and behind which row it is. Where the language model is down,
+    what it is needed for waits, and episodes are archived all the same.
+    """
+    stage, _, after = (batch.cursor or f"{next(iter(COMPRESSION_STAGES))}:").partition(":")
+    done = COMPRESSION_STAGES[stage](
+        CompressionBatch(
+            now=now,
+            limit=batch.size,
+            after=UUID(after) if after else None,
+            account_id=batch.account_id,
+            dry_run=batch.dry_run,
+            renew=batch.renew,
+        )
+    )
+    return BatchReport(
+        examined=done.claimed,
+        changed=done.stored,
+        failed=done.failed,
+        cursor=next_stage_cursor(stage, done),
+        figures=done.figures,
+    )
+
+
+def next_stage_cursor(stage: str, done: BatchResult) -> str:
+    """Return the cursor of the rest of the stage, or of the next stage; empty after the last one."""
+    if done.last is not None and not done.stopped:
+        return f"{stage}:{done.last}"
+    following = list(COMPRESSION_STAGES)[list(COMPRESSION_STAGES).index(stage) + 1 :]
+    if done.stopped:
+        following = [ARCHIVE] if ARCHIVE in following else []
+    return f"{following[0]}:" if following else ""

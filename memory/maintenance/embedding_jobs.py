@@ -1,0 +1,109 @@
+"""Jobs of embeddings: vectors of pending memories, memories without a vector, and the vector indexes of accounts."""
+
+import logging
+from contextlib import closing
+from datetime import datetime, time, timedelta
+from time import monotonic
+
+from django.db import DatabaseError
+from django.db.models import Exists, OuterRef, Q
+
+from memory import conf
+from memory.errors import Conflict
+from memory.maintenance.base import Batch, BatchReport, job
+from memory.models import Memory, Vector
+from memory.providers.embeddings import embedding_provider
+from memory.services.embedding.account_indexes import IndexChange, apply_index_change, find_index_changes
+from memory.services.embedding.queue import embed_pending
+from memory.services.work_episodes.propagate import WORK_KINDS
+
+logger = logging.getLogger(__name__)
+
+IS_STOOD_FOR = Q(kind__in=sorted(WORK_KINDS), archived=True)
+"""Archived levels of structured turns: another level stands for them, and no search finds them again."""
+
+RENEW_SECONDS = 1.0
+
+
+@job(every=timedelta(seconds=30), batch_size=conf.EMBED_BATCH_ROWS)
+def embed(*, now: datetime, batch: Batch) -> BatchReport:
+    """Compute and store the vectors of pending memories.
+
+    They were written while the embedder was down, slow, or received too many at once. Does one batch of due rows,
+    continues while batches come back full, and stops when the embedder is down. The rows are their own queue, so the
+    cursor only counts batches (it moves even when all rows of a batch disappeared); after a colon it holds how many
+    texts were embedded in one request at last.
+    """
+    if batch.dry_run:
+        due = Memory.objects.filter(embed_after__lte=now)
+        if batch.account_id is not None:
+            due = due.filter(account_id=batch.account_id)
+        waiting = due.count()
+        return BatchReport(examined=waiting, changed=waiting)
+    count, _, room = batch.cursor.partition(":")
+    done = embed_pending(
+        now=now,
+        limit=batch.size,
+        account_id=batch.account_id,
+        portion_tokens=int(room) if room else None,
+        renew=batch.renew,
+    )
+    more = not done.stopped and (done.claimed == batch.size or done.left > 0)
+    return BatchReport(
+        examined=done.claimed - done.left,
+        changed=done.stored,
+        failed=done.failed,
+        cursor=f"{int(count or 0) + 1}:{done.portion_tokens}" if more else "",
+        figures={"vectors_stored": done.stored},
+    )
+
+
+@job(every=time(hour=3, minute=30), batch_size=5_000)
+def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
+    """Queue memories without a vector of the current embedding model; run it after changing the model.
+
+    Look at the next memories by id; those that lack the vector, and are not queued yet, become due. Until the `embed`
+    job has reached them their words find them, and searches say so.
+    """
+    ids = list(batch.next_of(Memory.objects.values_list("id", flat=True)))
+    has_vector = Exists(Vector.objects.filter(memory_id=OuterRef("id"), model=embedding_provider().model))
+    lacking = Memory.objects.filter(~has_vector, id__in=ids, embed_after=None).exclude(IS_STOOD_FOR)
+    changed = lacking.count() if batch.dry_run else lacking.update(embed_after=now, embed_attempts=0, embed_error="")
+    return BatchReport(examined=len(ids), changed=changed, cursor=batch.cursor_after(ids))
+
+
+@job(every=timedelta(hours=1), batch_size=1)
+def vector_indexes(*, now: datetime, batch: Batch) -> BatchReport:
+    """Build a vector index for each large account, and drop those no longer needed.
+
+    All of them in one batch, since finding them reads all vectors' owners; one that cannot be built keeps no other.
+
+    Killed in the midst, what was made is not found again. Leaves the rest for the next run while somebody else builds
+    one.
+    """
+    changes = find_index_changes(batch.account_id)
+    if batch.dry_run:
+        return BatchReport(examined=len(changes), changed=len(changes))
+    changed = failed = 0
+    for change in changes:
+        batch.renew()
+        try:
+            carry_out(change, batch)
+            changed += 1
+        except Conflict as err:
+            logger.info("vector indexes wait: %s", err)
+            break
+        except DatabaseError as err:
+            logger.warning("vector index %s was not made: %s", change.name, type(err).__name__)
+            failed += 1
+    return BatchReport(examined=len(changes), changed=changed, failed=failed)
+
+
+def carry_out(change: IndexChange, batch: Batch) -> None:
+    """Apply a change, and renew the lease meanwhile: a build may take many minutes."""
+    renewed = monotonic()
+    with closing(apply_index_change(change)) as steps:
+        for _progress in steps:
+            if monotonic() - renewed >= RENEW_SECONDS:
+                batch.renew()
+                renewed = monotonic()

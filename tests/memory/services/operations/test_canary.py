@@ -1,0 +1,136 @@
+"""The encryption canary: keys that are not the database's are named before anything is read."""
+
+import logging
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.db import connection
+from pytest_django import Settings
+
+from memory import checks
+from memory.models import EncryptionCanary
+from memory.owner import Owner
+from memory.services.operations.canary import check_encryption_canary
+from memory.services.operations.reseal import find_sealed_tables, rotate_tables
+from tests.memory.procedures import invoke
+
+pytestmark = pytest.mark.django_db
+
+OLD, NEW = (Fernet.generate_key().decode() for _ in range(2))
+
+
+@pytest.fixture(autouse=True)
+def _old_key(settings: Settings, db: None) -> None:
+    settings.ENCRYPTION_KEYS = [OLD]
+    EncryptionCanary.objects.all().delete()
+
+
+def test_the_first_start_writes_the_canary_and_the_next_one_reads_it() -> None:
+    check_encryption_canary()
+    check_encryption_canary()
+
+    assert EncryptionCanary.objects.count() == 1
+
+
+def test_another_key_is_refused_in_a_sentence_that_quotes_none(settings: Settings) -> None:
+    check_encryption_canary()
+    settings.ENCRYPTION_KEYS = [NEW]
+
+    with pytest.raises(ImproperlyConfigured, match="no key in MEMORY_ENCRYPTION_KEYS decrypts") as raised:
+        check_encryption_canary()
+
+    assert OLD not in str(raised.value)
+    assert NEW not in str(raised.value)
+
+
+@pytest.mark.parametrize("keys", [[NEW, OLD], [OLD, NEW]])
+def test_a_new_key_beside_the_old_one_passes(settings: Settings, keys: list[str]) -> None:
+    check_encryption_canary()
+    settings.ENCRYPTION_KEYS = keys
+
+    check_encryption_canary()
+
+
+def test_after_a_rotation_the_old_key_can_go(settings: Settings) -> None:
+    check_encryption_canary()
+    settings.ENCRYPTION_KEYS = [NEW, OLD]
+    list(rotate_tables(find_sealed_tables()))
+    settings.ENCRYPTION_KEYS = [NEW]
+
+    check_encryption_canary()
+
+
+@pytest.mark.parametrize(("keys", "reason"), [([], "is empty"), (["nonsense"], "holds what is no Fernet key")])
+def test_missing_and_malformed_keys_are_refused_first(settings: Settings, keys: list[str], reason: str) -> None:
+    settings.ENCRYPTION_KEYS, settings.ENCRYPTION_KEYS_FILE = keys, settings.BASE_DIR / "no such file"
+
+    with pytest.raises(ImproperlyConfigured, match=reason):
+        check_encryption_canary()
+
+    assert not EncryptionCanary.objects.exists()
+
+
+def test_an_upgraded_database_gets_its_canary_if_its_values_can_be_read(owner: Owner) -> None:
+    invoke(owner, tool_input="in")
+
+    check_encryption_canary()
+
+    assert EncryptionCanary.objects.count() == 1
+
+
+def test_an_upgraded_database_of_other_keys_gets_none(owner: Owner, settings: Settings) -> None:
+    invoke(owner, error_message="wrong")
+    settings.ENCRYPTION_KEYS = [NEW]
+
+    with pytest.raises(ImproperlyConfigured, match="no key in MEMORY_ENCRYPTION_KEYS decrypts"):
+        check_encryption_canary()
+
+    settings.ENCRYPTION_KEYS = [OLD]
+    assert not EncryptionCanary.objects.exists()
+
+
+def test_before_the_migration_nothing_is_compared(caplog: pytest.LogCaptureFixture) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE encryption_canary RENAME TO to_be_made")
+
+    with caplog.at_level(logging.WARNING):
+        check_encryption_canary()
+
+    assert "were not compared" in caplog.text
+    assert checks.complain_of_encryption_keys() == []
+
+
+def test_the_system_check_reports_another_key_and_writes_nothing(settings: Settings) -> None:
+    assert checks.complain_of_encryption_keys() == []
+    assert not EncryptionCanary.objects.exists()
+    check_encryption_canary()
+    settings.ENCRYPTION_KEYS = [NEW]
+
+    [message] = checks.complain_of_encryption_keys()
+
+    assert message.id == "memory.E014"
+
+
+@pytest.mark.parametrize("command", [["bootstrap"], ["run_job", "compress"], ["bench"]])
+def test_commands_refuse_another_key(settings: Settings, command: list[str]) -> None:
+    check_encryption_canary()
+    settings.ENCRYPTION_KEYS = [NEW]
+
+    with pytest.raises(CommandError, match=r"^no key in MEMORY_ENCRYPTION_KEYS decrypts"):
+        call_command(*command)
+
+
+def test_once_the_loss_is_accepted_the_service_starts_again(settings: Settings) -> None:
+    check_encryption_canary()
+    settings.ENCRYPTION_KEYS = [NEW]
+
+    call_command("rotate_encryption_keys", "--accept-loss")
+
+    check_encryption_canary()
+
+
+def test_a_dry_run_accepts_no_loss() -> None:
+    with pytest.raises(CommandError, match="not with --dry-run"):
+        call_command("rotate_encryption_keys", "--accept-loss", "--dry-run")
