@@ -19,12 +19,13 @@ help:  ## list the targets
 up: install  ## start everything: PostgreSQL, Valkey, web, worker and beat, on http://127.0.0.1:8002
 	@exec $(BIN)/python -m memory_project.up
 
-lint: install-dev  ## format, lint, spelling, types and import order
+lint: install-dev  ## format, lint, spelling, import order, types and links of the documentation
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/codespell
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	$(BIN)/mkdocs build --strict --quiet
 
 check: lint  ## answer in under three minutes: lint, and the tests that need no database
 	$(BIN)/pytest $(PARALLEL) --hypothesis-profile quick -m "not slow and not database"

@@ -86,7 +86,7 @@ class AgentGoals(AgentPart):
     def complete_goal(
         self, goal_id: UUID, status: str = "completed", result: str = "", *, now: datetime | None = None
     ) -> EndedGoal:
-        """`completed` or `abandoned`; what waited for it alone is unblocked.
+        """End a goal as `completed` or `abandoned`, and unblock the goals that waited for it alone.
 
         Raises NotFound, Forbidden, Conflict for a goal that is closed.
         """
@@ -149,7 +149,10 @@ def enclosing_goal(owner: Owner) -> UUID | None:
 
 @contextmanager
 def entered(task: Task) -> Generator[None, None, None]:
-    """Among TASKS. Taken out by name: a generator may be closed in another context than the one it began in."""
+    """Add the task to TASKS for the duration of the block.
+
+    It is removed by identity: a generator may be closed in another context than the one it began in.
+    """
     TASKS.set((*TASKS.get(), task))
     try:
         yield

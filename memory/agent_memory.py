@@ -155,7 +155,7 @@ class AgentMemory(AgentGoals):
         return AgentRouter(self._owner, self._clock)
 
     def short_term(self, session_id: str = "") -> AgentShortTerm:
-        """Short-term entries of a session, or of none in particular."""
+        """Return the short-term entries of a session, or those of no particular session."""
         return AgentShortTerm(self._owner, self._clock, session_id)
 
     def create_pool(self, draft: PoolDraft, *, now: datetime | None = None) -> MemoryPool:
@@ -183,7 +183,7 @@ class AgentMemory(AgentGoals):
         return InjectionLedger(self._owner, conversation_id)
 
     def store_turn(self, conversation_id: str, message: Message, *, now: datetime | None = None) -> Turn:
-        """`store_turns` of one."""
+        """Store one turn (see `store_turns`)."""
         return self.store_turns(conversation_id, [message], now=now).turns[0]
 
     def store_turns(
@@ -247,7 +247,7 @@ class AgentMemory(AgentGoals):
 
     def timeline(
         self,
-        stretch: TimelineFilter | None = None,
+        filters: TimelineFilter | None = None,
         *,
         beyond: TimelineCursor | None = None,
         newest_first: bool = True,
@@ -258,7 +258,7 @@ class AgentMemory(AgentGoals):
 
         `beyond`: continue after the memory of this time and id.
         """
-        asked, moment = stretch or TimelineFilter(), self._moment(now)
+        asked, moment = filters or TimelineFilter(), self._moment(now)
         return read_timeline(self._owner, asked, beyond=beyond, newest_first=newest_first, limit=limit, now=moment)
 
     def replay(self, request: ReplayRequest, *, deep: bool = False, now: datetime | None = None) -> ReplaySlice:
@@ -267,9 +267,9 @@ class AgentMemory(AgentGoals):
         `deep` stands for the scope deep_replay: it permits raw traces, if the request asks for them.
         """
         moment = self._moment(now)
-        told = replay(self._owner, replace(request, has_scope=deep), now=moment)
-        conclude_replay(self._owner, told, now=moment)
-        return told
+        answer = replay(self._owner, replace(request, has_scope=deep), now=moment)
+        conclude_replay(self._owner, answer, now=moment)
+        return answer
 
     def resume(self, request: ResumeRequest | None = None, *, now: datetime | None = None) -> ResumePacket:
         """Return what a successor needs for the next move (see `services.resume`), and count its reads."""
@@ -297,7 +297,7 @@ class AgentMemory(AgentGoals):
         own: ClientVector | None = None,
         now: datetime | None = None,
     ) -> Bundle:
-        """Everything that bears on the query: turns, episodes, facts, entities, strategies; goals and the profile."""
+        """Return what is relevant to the query: turns, episodes, facts, entities, strategies, goals and the profile."""
         asked = Query(text=query, top_k=top_k, min_confidence=min_confidence, as_of=as_of)
         request = RecallRequest(query=asked, techniques=techniques, own=own, time_window_hours=time_window_hours)
         return self.recall(request, now=now)
@@ -325,7 +325,7 @@ class AgentMemory(AgentGoals):
         return explore_graph(self._owner, entity_ids, depth=depth, types=types, now=self._moment(now))
 
     def learn_fact(self, draft: FactDraft, *, now: datetime | None = None) -> LearnedFact:
-        """Hold something to be true. Raises Conflict for what was rejected."""
+        """Learn a fact. Raises Conflict if it was rejected before."""
         return learn_fact(self._owner, draft, embedded=embed_texts([draft.claim]), now=self._moment(now))
 
     def promote_to_global(self, fact_id: UUID, reason: str, *, now: datetime | None = None) -> Fact:
@@ -360,7 +360,7 @@ class AgentMemory(AgentGoals):
     def reinforce_strategy(
         self, strategy_id: UUID, *, success: bool, conversation_id: str = "", now: datetime | None = None
     ) -> Strategy:
-        """Say how it did. Raises NotFound."""
+        """Record how a use of the strategy went. Raises NotFound."""
         return reinforce_strategy(
             self._owner, strategy_id, success=success, conversation_id=conversation_id, now=self._moment(now)
         )

@@ -67,7 +67,7 @@ def draft_of(message: Message) -> TurnDraft:
 
 
 def read_name(message: Mapping[str, Any], field: str) -> str:
-    """Empty where there is none. Raises MalformedMessage."""
+    """Return the name in this field of a message; empty if there is none. Raises MalformedMessage."""
     name = message.get(field)
     if name is None:
         return ""
@@ -127,7 +127,7 @@ class AgentSession(AgentPart):
         return self._for_read(now).delete(key)
 
     def get_context(self, *, now: datetime | None = None) -> dict[str, Any]:
-        """All values that have not expired, by name."""
+        """Return all values that have not expired, by name."""
         return self._for_read(now).get_context()
 
     def clear_session(self) -> None:
@@ -138,7 +138,7 @@ class AgentSession(AgentPart):
         self._for_write(now).set_active_goal(goal_id, goal_description)
 
     def get_active_goal(self, *, now: datetime | None = None) -> dict[str, Any] | None:
-        """`goal_id` and `goal_description`, or None where there is no goal (any more)."""
+        """Return `goal_id` and `goal_description`, or None if there is no goal (any more)."""
         return self._for_read(now).get_active_goal()
 
     def push_thought(self, thought: Any, *, now: datetime | None = None) -> None:
@@ -165,7 +165,7 @@ class InjectionLedger:
         self._place = ConversationRef(account_id=owner.account_id, conversation_id=conversation_id)
 
     def get_all(self) -> dict[str, str]:
-        """Item key to value; empty where nothing was injected."""
+        """Return the value of each injected item by its key; empty if nothing was injected."""
         return ledger.get_all(self._place)
 
     def check(self, item_key: str) -> str | None:
@@ -177,7 +177,7 @@ class InjectionLedger:
         return ledger.mark(self._place, item_key, value, agent_id=self._agent_id)
 
     def evict(self, item_key: str) -> bool:
-        """Take an item out, so that it may be injected again; False where it was not in."""
+        """Remove an item, so that it may be injected again. Returns False if it was not in the ledger."""
         return ledger.evict(self._place, item_key, agent_id=self._agent_id)
 
 
@@ -217,7 +217,7 @@ class AgentRouter(AgentPart):
     def delete(
         self, key: str, *, session_id: str = "", pool_id: str = "", tier: str | None = None, now: datetime | None = None
     ) -> tuple[str, ...]:
-        """Out of every tier, or of the one named; the names of those that had it. Raises NotFound for none."""
+        """Delete the key from every tier, or from the given one, and return the tiers that had it. Raises NotFound."""
         moment = self._moment(now)
         return self._router.delete(key, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
 
@@ -232,7 +232,7 @@ class AgentRouter(AgentPart):
         return self._router.consolidate(session_id=session_id, now=self._moment(now))
 
     def stats(self, *, now: datetime | None = None) -> dict[str, RoutedTierStats]:
-        """Entries, bytes, hits and misses by tier."""
+        """Return the entries, bytes, hits and misses of each tier."""
         return self._router.stats(now=self._moment(now))
 
     @property
@@ -260,7 +260,7 @@ class AgentShortTerm(AgentPart):
         ttl_seconds: int = conf.SHORT_TERM_TTL_SECONDS,
         now: datetime | None = None,
     ) -> AgentShortTermMemory:
-        """Over what is there. Raises TooLarge."""
+        """Store a value and replace the present one. Raises TooLarge."""
         draft = ShortTermDraft(
             memory_key=key,
             memory_value=value,
@@ -293,7 +293,7 @@ class AgentPool(AgentPart):
     """
 
     def read(self, path: str = "", *, now: datetime | None = None) -> PoolData:
-        """All of its data, or what a JSON Pointer leads to. Raises NotFound."""
+        """Return all data of the pool, or the part at a JSON Pointer. Raises NotFound."""
         return read_data(self._owner, self._key, path=path, now=self._moment(now))
 
     def write(
@@ -305,7 +305,7 @@ class AgentPool(AgentPart):
     def merge(
         self, data: Any, *, path: str = "", expected: ExpectedVersions = None, now: datetime | None = None
     ) -> PoolData:
-        """Into what is there, however deep; null is a value. Raises as `write`."""
+        """Merge into the present data at any depth; null is a value. Raises the same errors as `write`."""
         return merge_data(self._owner, self._key, path=path, data=data, expected=expected, now=self._moment(now))
 
 

@@ -102,7 +102,7 @@ def check_language_models(**_options: Any) -> list[CheckMessage]:
 @register()
 def check_recall(**_options: Any) -> list[CheckMessage]:
     hint = "Leave it empty for all techniques; a minus before a name switches one off."
-    return complain_of_refusal(choose_plan, "MEMORY_RECALL_TECHNIQUES cannot be: {}.", hint=hint, code="memory.E012")
+    return complain_of_refusal(choose_plan, "MEMORY_RECALL_TECHNIQUES is invalid: {}.", hint=hint, code="memory.E012")
 
 
 @register()
@@ -134,12 +134,12 @@ def check_keys(*, databases: Sequence[str] | None = None, **_options: Any) -> li
 
 
 def complain_of_encryption_keys() -> list[CheckMessage]:
-    hint = "Give Fernet keys by commas, the one that seals first; `make up` makes one and keeps it beside the data."
-    text = "What is to be encrypted cannot be: {}."
+    hint = "Set Fernet keys separated by commas; the first one encrypts. `make up` creates one in the data folder."
+    text = "No value can be encrypted: {}."
     if complaints := complain_of_refusal(encryption.check_encryption_keys, text, hint=hint, code="memory.E009"):
         return complaints
-    text, hint = "What is encrypted cannot be read: {}.", "docs/operations.md says more, under Keys and secrets."
-    with suppress(DatabaseError):  # told by check_database, or not migrated yet
+    text, hint = "Encrypted values cannot be read: {}.", "docs/operations.md says more, under Keys and secrets."
+    with suppress(DatabaseError):  # reported by check_database, or not migrated yet
         return complain_of_refusal(compare_encryption_keys, text, hint=hint, code="memory.E014")
     return []
 
@@ -148,8 +148,8 @@ def complain_of_tombstone_key(key: str) -> list[CheckMessage]:
     if len(key.strip()) >= SHORTEST_TOMBSTONE_KEY:
         return []
     hint = (
-        f"Give a secret of at least {SHORTEST_TOMBSTONE_KEY} characters and never change it: under another, what was "
-        "rejected is not known again. `make up` makes one beside the data."
+        f"Set a secret of at least {SHORTEST_TOMBSTONE_KEY} characters and never change it: under another one, "
+        "rejected facts are not recognized. `make up` creates one in the data folder."
     )
     found = "is missing" if not key.strip() else f"has fewer than {SHORTEST_TOMBSTONE_KEY} characters"
     return [Error(f"MEMORY_TOMBSTONE_KEY {found}.", hint=hint, id="memory.E010")]

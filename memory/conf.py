@@ -49,7 +49,7 @@ SUMMARY_KEEP_MESSAGES = 10  # the last ones stay in the buffer
 SUMMARY_TOKENS = whole_number("MEMORY_SUMMARY_TOKENS", 500, low=50, high=8_000)
 """Tokens that a summary may have."""
 SUMMARY_INPUT_TOKENS = whole_number("MEMORY_SUMMARY_INPUT_TOKENS", 12_000, low=500, high=1_000_000)
-"""Tokens that a language model reads at once when it summarizes; longer texts go part by part."""
+"""Tokens that a language model reads in one request when it summarizes; longer texts go part by part."""
 SUMMARY_BATCH = whole_number("MEMORY_SUMMARY_BATCH", 4, low=1, high=32)
 """Conversations that are summarized side by side."""
 SUMMARY_LEASE_SECONDS = whole_number("MEMORY_SUMMARY_LEASE_SECONDS", 60, low=15, high=3_600)
@@ -69,7 +69,7 @@ BUFFER_BYTES = whole_number("MEMORY_BUFFER_BYTES", 4_194_304, low=65_536, high=1
 SESSION_THOUGHTS = whole_number("MEMORY_SESSION_THOUGHTS", 100, low=1, high=10_000)
 """Thoughts that a session keeps."""
 SESSION_VALUES = whole_number("MEMORY_SESSION_VALUES", 200, low=1, high=100_000)
-"""Context values that a session holds at once."""
+"""Context values that a session may hold."""
 SESSION_VALUE_BYTES = whole_number("MEMORY_SESSION_VALUE_BYTES", 65_536, low=1_024, high=1_048_576)
 """Bytes of one context value, or of one thought."""
 SESSION_VALUE_TTL_SECONDS = whole_number("MEMORY_SESSION_VALUE_TTL_SECONDS", 3_600, low=1, high=604_800)
@@ -110,7 +110,7 @@ EXTRACTION_ATTEMPTS = whole_number("MEMORY_EXTRACTION_ATTEMPTS", 8, low=1, high=
 SUMMARY_ATTEMPTS = whole_number("MEMORY_SUMMARY_ATTEMPTS", 8, low=1, high=1_000)
 """Failures of its own after which a conversation is set aside for staff to review, in summarization."""
 EXTRACTION_INPUT_TOKENS = whole_number("MEMORY_EXTRACTION_INPUT_TOKENS", 6_000, low=500, high=1_000_000)
-"""Tokens of turns that are read at once when knowledge is extracted."""
+"""Tokens of turns that are read in one request when knowledge is extracted."""
 EXTRACTION_BATCH = whole_number("MEMORY_EXTRACTION_BATCH", 4, low=1, high=32)
 """Conversations from which knowledge is extracted side by side."""
 EXTRACTION_LEASE_SECONDS = whole_number("MEMORY_EXTRACTION_LEASE_SECONDS", 60, low=15, high=3_600)
@@ -139,7 +139,7 @@ ARCHIVE_WORK_AFTER_DAYS = whole_number("MEMORY_ARCHIVE_WORK_AFTER_DAYS", 90, low
 WORK_EPISODE_TOKENS = whole_number("MEMORY_WORK_EPISODE_TOKENS", 800, low=100, high=8_000)
 """Tokens that a work episode may have."""
 COMPRESSION_INPUT_TOKENS = whole_number("MEMORY_COMPRESSION_INPUT_TOKENS", 6_000, low=500, high=1_000_000)
-"""Tokens that a language model reads at once when it compresses structured turns."""
+"""Tokens that a language model reads in one request when it compresses structured turns."""
 COMPRESSION_TIMEOUT_SECONDS = whole_number("MEMORY_COMPRESSION_TIMEOUT_SECONDS", 100, low=1, high=3_600)
 """Seconds that a language model has for a compression."""
 COMPRESSION_BACKOFF_SECONDS = whole_number("MEMORY_COMPRESSION_BACKOFF_SECONDS", 3_600, low=1, high=86_400)

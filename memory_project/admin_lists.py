@@ -32,7 +32,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # has no parameter
 
     @property
     def is_bounded(self) -> bool:
-        """There are more rows than the pages reach."""
+        """True if there are more rows than the pages reach."""
         return self.count > MAX_COUNTED
 
 

@@ -48,17 +48,17 @@ class Questions:
     def _answer(self, question: Callable[[], Answer], answer: "Future[Answer]") -> None:
         try:
             try:
-                told = question()
+                result = question()
             finally:
                 try:
                     connections.close_all()
                 finally:
-                    # before the answer is delivered: whoever receives it may ask again
+                    # before the answer is delivered: its recipient may ask again
                     self._free.release()
         except Exception as err:  # noqa: BLE001  raised again where the answer is awaited
             answer.set_exception(err)
         else:
-            answer.set_result(told)
+            answer.set_result(result)
 
 
 # a scrape and two probes at a time

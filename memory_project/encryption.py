@@ -102,7 +102,7 @@ def read_keys(file: Path, _stamp: Stamp) -> tuple[str, ...]:
 
 
 def split_keys(text: str) -> list[str]:
-    """Keys by commas."""
+    """Return the keys of a text that separates them by commas."""
     return [key for key in map(str.strip, text.split(",")) if key]
 
 
@@ -117,7 +117,7 @@ def add_encryption_key() -> Path:
     file: Path = settings.ENCRYPTION_KEYS_FILE
     with locked_folder(file.parent) as folder:
         keys = (Fernet.generate_key().decode(), *kept_keys(file))
-        # what is none is told before anything is sealed beside it
+        # an invalid key is reported before anything is encrypted with it
         make_fernets(keys)
         with scratch_file(file, ",".join(keys).encode()) as scratch:
             if os.geteuid() == 0 and file.exists():

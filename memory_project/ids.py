@@ -20,17 +20,17 @@ def uuid7() -> uuid.UUID:
 
 
 def first_uuid7(moment: datetime) -> uuid.UUID:
-    """No id that is made at the moment or later sorts before it: so rows of late are found by their primary key."""
+    """Return the least id of this moment. Rows created since then are found by their primary key."""
     return made_of(int(moment.timestamp() * 1_000), 0)
 
 
 def made_of(milliseconds: int, rest: int) -> uuid.UUID:
-    """`rest` is of 76 bits; the two among them that are the variant's are overwritten."""
+    """Return the UUID of a time and 76 bits `rest`, two of which the variant overwrites."""
     value = (milliseconds & (1 << 48) - 1) << 80 | rest
     value = value & ~(0xF << 76) | 0x7 << 76
     return uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
 
 
 def version_tag(version: int, row_id: uuid.UUID | None = None) -> str:
-    """`3`; of this row alone `3.89abcdef`: after another one of its name was made, versions begin at 1 again."""
+    """Return the version as a tag: `3`, or `3.89abcdef` for a row, as a new row of the same name begins at 1 again."""
     return str(version) if row_id is None else f"{version}.{row_id.hex[-8:]}"

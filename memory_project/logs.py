@@ -11,18 +11,21 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memory_project.http.request_ids import META_KEY, current_request_id
-
 NOBODY = "-"
 """Stands for an id outside of requests and runs."""
 
+META_KEY = "memory_project.request_id"
+"""The key under which a request's `META` keeps its id, for lines that are logged after its answer."""
+
+current_request_id: ContextVar[str] = ContextVar("current_request_id", default="")
+"""The id of the request that this thread answers; empty outside of one."""
 current_job_id: ContextVar[str] = ContextVar("current_job_id", default="")
 """The id of the run (`JobRun`) that this thread is at; empty outside of one."""
 
 
 @contextmanager
 def logged_as_job(run_id: UUID) -> Iterator[None]:
-    """Lines logged within are of this run."""
+    """Label the lines logged within the block with the id of this run."""
     token = current_job_id.set(str(run_id))
     try:
         yield

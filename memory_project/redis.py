@@ -126,7 +126,7 @@ def value_key(account_id: UUID, name: str) -> str:
 
 
 def scan_conversations(name: str, *, account_id: UUID, cursor: int) -> tuple[list[str], int]:
-    """One SCAN page of the account's conversations that have the key `name`; the end is cursor 0. Ids may repeat."""
+    """Return a SCAN page of the account's conversations with the key `name`; the end is cursor 0. Ids may repeat."""
     pattern = KEY_PATTERNS[name].format(account_id=account_id, conversation_id="*")
     next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE)
     # the inverse of `conversation_key`
@@ -134,7 +134,7 @@ def scan_conversations(name: str, *, account_id: UUID, cursor: int) -> tuple[lis
 
 
 def scan_agents(*, account_id: UUID, cursor: int) -> tuple[list[AgentMemoryRef], int]:
-    """One SCAN page of the working memories that the account's agents have; the end is cursor 0. Places may repeat."""
+    """Return a SCAN page of the working memories of the account's agents; the end is cursor 0. Items may repeat."""
     pattern = AGENT_PATTERN.format(
         account_id=account_id, agent_id="*", task_id="*", workflow_run_id="*", name=AGENT_MEMORY
     )
@@ -159,7 +159,7 @@ def _unescaped(text: str) -> str:
 class ImpatientRedis(redis.Redis):
     """A connection that fails immediately for a while after a time-out, then lets one command try."""
 
-    # of the process: one server, whoever asks
+    # shared by all instances in the process: there is one server
     _asks_again_at = 0.0
 
     def execute_command(self, *args: Any, **options: Any) -> Any:

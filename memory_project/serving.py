@@ -39,15 +39,18 @@ def on_starting(_server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Stop the whole server where the keys are not those of the database, which only a worker can ask.
+    """Stop a server that starts with other keys than the database's, which only a worker can ask.
 
-    Then warm up in parallel to the first requests, so that none of them waits for all of it.
+    A worker that replaces another one reports it and serves what needs no key. Then warm up in parallel to the first
+    requests, so that none of them waits for all of it.
     """
     try:
         check_database_keys()
     except ImproperlyConfigured as error:
-        # the one error of a worker that gunicorn prints without a traceback and does not restart it after
-        raise AppImportError(f"The web server does not start: {error}.") from None
+        if worker.age <= worker.cfg.workers:
+            # the one error of a worker that gunicorn prints without a traceback and does not restart it after
+            raise AppImportError(f"The web server does not start: {error}.") from None
+        logger.error("the encryption keys are not those of the database any more: %s", error)
     threading.Thread(target=get_ready, name="get-ready", daemon=True).start()
 
 

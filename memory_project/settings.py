@@ -59,7 +59,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "memory_project.http.metrics.RequestMetricsMiddleware",
-    "memory_project.http.request_ids.RequestIdMiddleware",
+    "memory_project.http.middleware.RequestIdMiddleware",
     "memory_project.tracing.TraceParentMiddleware",
     "memory_project.http.middleware.StoreErrorMiddleware",
     "memory_project.http.middleware.ContentSecurityPolicyMiddleware",

@@ -22,8 +22,7 @@ from uuid import UUID
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponseBase
 
-from memory_project.http.request_ids import current_request_id
-from memory_project.logs import current_job_id
+from memory_project.logs import current_job_id, current_request_id
 
 logger = logging.getLogger(__name__)
 
@@ -70,9 +69,9 @@ def is_sdk_installed() -> bool:
 
 @lru_cache(maxsize=1)
 def find_tracer() -> Any | None:
-    """OpenTelemetry's tracer, made with the process's first span; None where none is wanted, or can be had.
+    """Return OpenTelemetry's tracer, made with the process's first span, or None if tracing is off or unavailable.
 
-    Who changes the environment calls `.cache_clear()`.
+    After a change of the environment, call `.cache_clear()`.
     """
     if not is_wanted():
         return None
@@ -82,7 +81,10 @@ def find_tracer() -> Any | None:
     try:
         return make_provider().get_tracer("memory")
     except (ImportError, ValueError) as err:
-        logger.error("nothing is traced, for OpenTelemetry cannot be set up by its variables: %s", type(err).__name__)
+        logger.error(
+            "nothing is traced: OpenTelemetry cannot be configured from its environment variables: %s",
+            type(err).__name__,
+        )
         return None
 
 

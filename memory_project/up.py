@@ -65,7 +65,7 @@ declare(
 
 
 def address_from_environment() -> Address:
-    """MEMORY_HOST and MEMORY_PORT."""
+    """Return the address of MEMORY_HOST and MEMORY_PORT. Raises UpError."""
     port = os.environ.get("MEMORY_PORT", "8002")
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise UpError(f"MEMORY_PORT must be a port number, not {port!r}.")
@@ -73,7 +73,7 @@ def address_from_environment() -> Address:
 
 
 def claim(lock: FileLock, address: Address) -> None:
-    """One `make up` to a data folder, one service to a port; what a killed one left running is ended."""
+    """Claim the data folder and the port for this `make up`, and end what a killed one left running."""
     if not lock.try_exclusive():
         raise UpError(f"The service already runs on {lock.path.parent}; stop that one first.")
     for part in parts_at(address):
@@ -84,9 +84,10 @@ def claim(lock: FileLock, address: Address) -> None:
 def check_port(address: Address) -> None:
     """Check that the port is free before anything is started: web would only find out at the end."""
     try:
-        # as gunicorn chooses the family
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        socket.create_server((address.host, address.port), family=family).close()
+        # as gunicorn binds
+        is_ipv6 = ":" in address.host
+        family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
+        socket.create_server((address.host, address.port), family=family, dualstack_ipv6=is_ipv6).close()
     except OSError as err:
         reason = (err.strerror or str(err)).partition(" (while")[0].lower()
         raise UpError(
@@ -95,7 +96,7 @@ def check_port(address: Address) -> None:
 
 
 def run(stop: StopRequest, address: Address, *, mark: str) -> None:
-    """Everything between the lock and its release."""
+    """Run the servers and the parts until asked to stop. The caller holds the lock."""
     log = Log(os.environ)
     servers = acquire_servers(os.environ)
     try:
@@ -152,7 +153,7 @@ def print_addresses(log: Log, address: Address, made: Mapping[str, str | None]) 
 
 
 def leave(servers: SharedServers | None, log: Log) -> None:
-    """Leave; the last one to leave stops the servers: Valkey, then PostgreSQL."""
+    """Release the servers. The last process to do so stops them: Valkey, then PostgreSQL."""
     if servers is None:
         return
     log.write(OWN_NAME, "stopping Valkey and PostgreSQL")

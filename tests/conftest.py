@@ -18,7 +18,7 @@ from memory.tiers.access_log import UNREPORTED
 from memory_project import redis
 from tests import template
 from tests.api_client import ServiceClient
-from tests.beside import start_beside as start_beside
+from tests.concurrency import start_concurrently as start_concurrently
 from tests.dripping_server import dripping_server as dripping_server
 from tests.embedding_server import embedding_server as embedding_server
 from tests.emptying import empty_after_commits
@@ -121,7 +121,7 @@ def stranger_api(stranger: Account) -> ServiceClient:
 
 @pytest.fixture
 def just_migrated(db: None) -> Iterator[None]:
-    """An installation that nobody can expect a worker of yet, however long the tests have run."""
+    """An installation too new to expect a worker, however long the tests have run."""
     migration = MigrationRecorder.Migration.objects.create(app="tests", name="just now", applied=timezone.now())
     yield
     migration.delete()

@@ -9,7 +9,7 @@ import pytest
 
 
 class DrippingServer:
-    """`connections` counts who came."""
+    """A listener whose `connections` counts the connections that it has accepted."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -38,7 +38,7 @@ class DrippingServer:
 
     def release(self) -> None:
         self._released.set()
-        # who waits for a connection gets a last one
+        # a last connection ends the wait in accept()
         socket.create_connection(self._listener.getsockname()).close()
         for thread in self._threads:
             thread.join()

@@ -1,4 +1,4 @@
-"""An embedding service on this machine, spoken to through the real client: well, until a test tells it otherwise."""
+"""An embedding service on this machine, used through the real client. It answers well until a test changes that."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from pytest_django import Settings
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.providers.embeddings import embedding_provider
 from memory.providers.endpoints import Endpoint, open_client
 

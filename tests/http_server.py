@@ -13,8 +13,8 @@ from pytest_httpserver import HTTPServer
 def httpserver(make_httpserver: HTTPServer) -> Iterator[HTTPServer]:
     """Takes no answer of one test along to the next.
 
-    It answers one request after the other, so once a last one is answered nobody waits any more, nor those who gave up.
-    Whoever lets a handler wait for the end of the test must release it before.
+    It answers one request after the other, so once a last one is answered, none is waiting, not even an abandoned one.
+    A test whose handler waits for its end must release the handler before.
     """
     make_httpserver.clear()
     yield make_httpserver

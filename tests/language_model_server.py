@@ -1,4 +1,4 @@
-"""A language model on this machine, asked through the real client: it does well, until a test tells it otherwise.
+"""A language model on this machine, used through the real client. It answers well until a test changes that.
 
 language_model_server.write = lambda request: {"summary": "They met."}
 language_model_server.answer_next(failing(503), refusing())

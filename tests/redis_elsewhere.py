@@ -23,7 +23,7 @@ def redis_away() -> Iterator[None]:
 
 @contextmanager
 def own_redis() -> Iterator[None]:
-    """An empty server for this block alone: what CONFIG SET changes, it changes for the tests beside this one, too."""
+    """An empty server for this block alone: CONFIG SET on the shared one would affect tests that run in parallel."""
     with ExitStack() as stack:
         place = make_temporary_paths(PREFIX)
         stack.callback(shutil.rmtree, place.base, ignore_errors=True)

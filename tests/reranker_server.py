@@ -1,6 +1,6 @@
 """A reranker on this machine that speaks all three protocols, asked through the real client.
 
-It scores a text by the words that it shares with the question, until a test tells it otherwise.
+It scores a text by the words that it shares with the question, until a test changes that.
 """
 
 import json

@@ -22,7 +22,7 @@ def counted_commands() -> Iterator[list[str]]:
         client().echo(begin)
         yield commands
         client().echo(end)
-        # the server tells of all its databases, those of tests that run beside this one too
+        # the server reports commands on all its databases, also those of tests that run in parallel
         own = str(client().connection_pool.connection_kwargs.get("db", 0))
         seen_here = [seen for seen in until(end, monitor) if str(seen["db"]) == own]
         sent = [seen["command"] for seen in seen_here if seen["client_type"] != "lua"]

@@ -119,7 +119,7 @@ def sweep_abandoned() -> None:
 def use_databases_of(worker: int) -> None:
     """PostgreSQL's test databases are apart by pytest-django; Valkey's by number, two to a worker.
 
-    Database 0 is nobody's: every connection begins there, whichever it then selects.
+    Database 0 belongs to no worker: every connection begins there, whichever it then selects.
     """
     socket = Path(os.environ[SOCKET_VARIABLE])
     os.environ["REDIS_URL"] = store_url(socket, database=2 * worker + 2)

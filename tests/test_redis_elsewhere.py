@@ -10,7 +10,7 @@ from memory_project.http.throttling import KeyThrottle
 from tests.redis_elsewhere import redis_away
 
 
-def test_redis_is_back_when_what_was_done_without_it_failed() -> None:
+def test_redis_is_reachable_again_after_a_block_without_it_fails() -> None:
     with pytest.raises(RedisError), redis_away():
         redis.client().ping()
 

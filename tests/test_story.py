@@ -52,7 +52,7 @@ def test_an_agent_remembers_recalls_and_injects_nothing_twice(agent: Agent) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_question_on_the_sample_finds_its_agents_conversation_and_no_others(agent: Agent) -> None:
+def test_each_sample_question_finds_only_the_conversation_of_its_agent(agent: Agent) -> None:
     for question in QUESTIONS:
         asked = {"agent_id": question["agent"], "query": question["question"]}
 

@@ -17,7 +17,7 @@ import pytest
 from django.db import connection
 
 from memory_project.supervisor.parts import Address, parts_at
-from tests.beside import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).resolve().parent.parent
 LISTENING = re.compile(r"Listening at: http://127\.0\.0\.1:(\d+)")
@@ -113,7 +113,7 @@ SharedServers = Callable[[dict[str, str]], WebServer]
 def shared_server(django_db_setup: None) -> Iterator[SharedServers]:
     """A server of this environment, which all tests of the process share: starting one takes seconds.
 
-    Whoever measures the server itself, or leaves it with something to do, serves one of his own.
+    A test that measures the server itself, or leaves work behind in it, starts its own.
     """
     started: dict[frozenset[tuple[str, str]], WebServer] = {}
     with ExitStack() as stack:

@@ -19,7 +19,7 @@ from lab.benchmarks.web import KeepAliveClient, encode
 from ledger import store as ledger
 from ledger.journal import ledger_keys
 from memory import conf
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.retrieval.search import MemoryQuery, search_episodes
 from memory.tiers import working
 from memory.tiers.base import to_json
@@ -44,7 +44,7 @@ FIELDS: dict[str, Any] = {
 
 
 def all_cases(scratch: Scratch, client: KeepAliveClient, *, memories: int, now: datetime) -> Iterator[Case]:
-    """Each with a view that does nothing as its last way: what the web server and Django cost by themselves.
+    """Yield the cases, each with an empty view as its last way: the cost of the web server and Django alone.
 
     The last one, where `memories` are asked for, fills the account with as many more.
     """
@@ -100,7 +100,7 @@ def write_working_memory(scratch: Scratch, client: KeepAliveClient) -> list[Benc
 
 
 def mark_ledger(scratch: Scratch, client: KeepAliveClient) -> list[BenchmarkVariant]:
-    """Each mark is a first one: another item in every round."""
+    """Mark another item in every round, so that each mark is a first one."""
     owner, place = scratch.owner(), scratch.place
     bare, keys = script(ledger.MARK), ledger_keys(place)
     shared = [str(place.account_id), place.conversation_id, owner.agent_id]
@@ -124,7 +124,7 @@ def mark_ledger(scratch: Scratch, client: KeepAliveClient) -> list[BenchmarkVari
 
 
 def search_episodic(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
-    """Vectors given, so no text is embedded; another question in every round, of the agents in turn."""
+    """Search with given vectors, so that no text is embedded: another question per round, by the agents in turn."""
     vectors = clustered_vectors(QUESTIONS, scratch.width)
     queries = [make_search_query(scratch, vector) for vector in vectors]
     statements = [statement_of(scratch, number, query, now=now) for number, query in enumerate(queries)]

@@ -13,7 +13,7 @@ from lab.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
 from lab.benchmarks.web import KeepAliveClient, encode
 from memory import conf
 from memory.extraction.messages import read_message
-from memory.models.binary import Embedding, binary_cursor, half_vector
+from memory.models.statements import Embedding, binary_cursor, half_vector
 from memory.services.conversations.lifecycle import find_conversation
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector

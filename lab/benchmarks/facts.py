@@ -11,7 +11,7 @@ from lab.benchmarks.measure import BenchmarkVariant
 from lab.benchmarks.scratch import Scratch, clustered_vectors
 from lab.benchmarks.web import KeepAliveClient, encode
 from memory.models import Entity
-from memory.models.binary import binary_cursor, half_vector
+from memory.models.statements import binary_cursor, half_vector
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.learn import EntityDraft, upsert_entity
 from memory.services.facts.learn import FactDraft, learn_fact
@@ -39,7 +39,7 @@ def meet_pump(scratch: Scratch, *, name: str, now: datetime) -> Entity:
 
 
 def learn_one(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
-    """Another fact about one entity in every round."""
+    """Learn another fact about one entity in every round."""
     owner, pump = scratch.owner(), meet_pump(scratch, name="north pump", now=now)
     nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     vectors = clustered_vectors(VECTORS, scratch.width)

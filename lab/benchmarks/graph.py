@@ -55,7 +55,7 @@ def walk_bare(scratch: Scratch, ids: list[UUID]) -> Callable[[int], object]:
 
 
 def fill_graph(scratch: Scratch, *, now: datetime) -> list[UUID]:
-    """Entities of the first agent, each with links to some others; the first few are hubs."""
+    """Insert entities of the first agent, each with links to some others; the first few are hubs."""
     owner = scratch.owner()
     rows = [
         Entity(

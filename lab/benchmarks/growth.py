@@ -78,18 +78,18 @@ def measure_growth(jobs: Iterable[str], sizes: Sequence[int]) -> Iterator[Growth
         rows, fill = FILLINGS[job]
         if job == "restore_ledgers" and has_every_ledger():
             continue  # whose ledgers they are, they stay
-        told = [run_over(job, fill, size) for size in sizes]
+        measured = [run_over(job, fill, size) for size in sizes]
         yield Growth(
             job=job,
             rows=rows,
             sizes=sizes,
-            seconds=[seconds for seconds, _ in told],
-            changed=[changed for _, changed in told],
+            seconds=[seconds for seconds, _ in measured],
+            changed=[changed for _, changed in measured],
         )
 
 
 def run_over(job: str, fill: Fill, size: int) -> tuple[float, int]:
-    """Seconds, and rows changed. Raises CommandError where the run did not come to a good end."""
+    """Run the job once and return the seconds and the rows changed. Raises CommandError if the run failed."""
     now = timezone.now()
     with scratch_account("growth") as scratch:
         try:
@@ -140,7 +140,7 @@ def insert_memories(scratch: Scratch, kind: Kind, count: int, *, now: datetime, 
 
 
 def insert_facts(scratch: Scratch, count: int, now: datetime, *, age: timedelta = DAY * 30, **columns: str) -> None:
-    """Inferred ones, that nobody read since."""
+    """Insert inferred facts that nobody has read."""
     written = literal(now - age)
     insert_memories(scratch, Kind.FACT, count, now=now, updated_at=written, created_at=written, **columns)
     insert_rows(
@@ -157,7 +157,7 @@ def fill_facts_with_vectors(scratch: Scratch, count: int, now: datetime) -> None
     """Insert facts of which a share repeats another one."""
     with transaction.atomic():
         fill_spoken_facts(count, again_each=SHARE)
-        insert_facts(scratch, count, now, text="(SELECT text FROM told WHERE number = n)")
+        insert_facts(scratch, count, now, text="(SELECT text FROM spoken_facts WHERE number = n)")
         insert_rows(
             scratch,
             Vector,
@@ -168,7 +168,7 @@ def fill_facts_with_vectors(scratch: Scratch, count: int, now: datetime) -> None
             channel="'_global'",
             model=f"'{scratch.model}'",
             width=str(scratch.width),
-            vector="(SELECT vector FROM told WHERE number = n)",
+            vector="(SELECT vector FROM spoken_facts WHERE number = n)",
         )
 
 
@@ -182,7 +182,7 @@ def fill_pending(scratch: Scratch, count: int, now: datetime) -> None:
 
 
 def fill_prominent(scratch: Scratch, count: int, now: datetime) -> None:
-    """Often read ones of a project; a share was learnt in two conversations."""
+    """Insert often read facts of a project, of which a share was learned in two conversations."""
     insert_facts(scratch, count, now, channel="'atlas'", access_count="6", conversation_id="'one'")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -272,7 +272,7 @@ def fill_unread(scratch: Scratch, count: int, now: datetime) -> None:
 
 
 def fill_unsummarized(scratch: Scratch, count: int, now: datetime) -> None:
-    """Somebody asked for a summary of a share."""
+    """Insert conversations, and request summaries of a share."""
     fill_unread(scratch, count, now)
     for number in range(count // SHARE):
         request_summary(scratch.owner(), f"talk-{number}", now=now - DAY)
@@ -287,7 +287,7 @@ def insert_long_talks(scratch: Scratch, count: int, now: datetime) -> None:
 
 
 def fill_records(scratch: Scratch, count: int, now: datetime) -> None:
-    """Old ones, ten of each conversation: as fresh as none that may be compressed."""
+    """Insert old turn records that may be compressed, ten for each conversation."""
     insert_conversations(scratch, count // 10, now)
     insert_rows(
         scratch,
@@ -305,7 +305,7 @@ def fill_terms(scratch: Scratch, count: int, now: datetime) -> None:
 
 
 def insert_marks(scratch: Scratch, count: int, now: datetime) -> None:
-    """Into one ledger: a Redis that is new restores each at its first mark, which empties the journal."""
+    """Mark items in one ledger: a new Redis restores each ledger at its first mark, which empties the journal."""
     place = ConversationRef(account_id=scratch.account.id, conversation_id="talk")
     for start in range(0, count, AT_ONCE):
         ledger.mark_many(place, {f"skill:{start + number}": "injected" for number in range(AT_ONCE)})
@@ -345,7 +345,7 @@ FILLINGS: Mapping[str, tuple[str, Fill]] = {
     "extract_knowledge": ("conversations, 1 % with unread turns", fill_unread),
     "context_rot": ("entries, 1 % stale", fill_entries),
     "decay": ("inferred facts, all unread", insert_facts),
-    "deduplicate": ("facts with vectors, 1 % told again", fill_facts_with_index),
+    "deduplicate": ("facts with vectors, 1 % repeated", fill_facts_with_index),
     "embed": ("facts without a vector", fill_pending),
     "expire": ("expired short-term entries", insert_short_term),
     "promote_short_term": ("expired short-term entries, 1 % to promote", fill_waiting_entries),

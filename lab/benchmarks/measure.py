@@ -38,7 +38,7 @@ class Measurement:
 
 
 def measure(case: Case, *, rounds: int) -> Iterator[Measurement]:
-    """Each round runs every way once, in rotating order, so that none always follows the same other."""
+    """Run every way once per round, in rotating order, so that none always follows the same other."""
     spent = np.zeros((len(case.ways), rounds))
     for number in range(-WARM_UP_ROUNDS, rounds):
         for turn in range(len(case.ways)):
@@ -51,7 +51,7 @@ def measure(case: Case, *, rounds: int) -> Iterator[Measurement]:
 
 
 def summarize_times(case: Case, milliseconds: "np.typing.NDArray[np.float64]") -> Iterator[Measurement]:
-    """`milliseconds` has a row for each way."""
+    """Yield the percentiles of each way. `milliseconds` has a row for each way."""
     bare_p50, bare_p95 = np.percentile(milliseconds[0], (50, 95))
     for way, row in zip(case.ways, milliseconds, strict=True):
         p50, p95 = np.percentile(row, (50, 95))

@@ -17,7 +17,7 @@ from lab.benchmarks.measure import BenchmarkVariant
 from lab.benchmarks.scratch import BATCH_ROWS, Scratch, agent_name, clustered_vectors
 from lab.benchmarks.web import KeepAliveClient, encode
 from memory.extraction.messages import read_message
-from memory.models.binary import Embedding, binary_cursor, half_vector
+from memory.models.statements import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 from memory.retrieval.queries import Query
 from memory.services.embedding.embed import EmbeddedTexts
@@ -45,7 +45,7 @@ SELECT m.id, m.kind, m.text, m.event_time, m.conversation_id, m.channel, 1 - nea
 
 
 def zipf_texts(count: int, words: int, *, seed: int) -> list[str]:
-    """Texts whose words are as unequal as those of a language."""
+    """Return texts whose words have frequencies as unequal as those of a language (Zipf's law)."""
     random = np.random.default_rng(seed)
     shares = 1 / np.arange(1, VOCABULARY + 1)
     drawn = random.choice(VOCABULARY, size=(count, words), p=shares / shares.sum())
@@ -53,14 +53,14 @@ def zipf_texts(count: int, words: int, *, seed: int) -> list[str]:
 
 
 def recall_conversation(scratch: Scratch, *, now: datetime) -> list[BenchmarkVariant]:
-    """All stages over a conversation of 600 turns."""
+    """Measure all stages over a conversation of 600 turns."""
     owner = Owner(account_id=scratch.account.id, agent_id=READER)
     fill_turns(scratch, owner, now=now)
     return in_process(scratch, owner, now=now)
 
 
 def recall_large(scratch: Scratch, memories: int, *, now: datetime) -> list[BenchmarkVariant]:
-    """All stages over everything that the account has, once `vector_indexes` has seen it."""
+    """Measure all stages over everything in the account, after the job `vector_indexes` has run."""
     librarian = Owner(account_id=scratch.account.id, agent_id=LIBRARIAN)
     fill_library(scratch, librarian, memories, now=now)
     return in_process(scratch, Owner(account_id=scratch.account.id), now=now)

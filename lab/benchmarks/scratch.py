@@ -13,7 +13,7 @@ import numpy as np
 from ledger import store as ledger
 from ledger.journal import JOURNAL, RESTORED
 from memory.models import Account, Conversation, Memory
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
@@ -31,7 +31,7 @@ CONVERSATION = "bench"
 AGENTS = 10
 BATCH_ROWS = 1_000
 CLUSTERS = 200
-SPREAD = 0.7
+STANDARD_DEVIATION = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def agent_name(number: int) -> str:
 
 @contextmanager
 def scratch_account(purpose: str = "bench") -> Iterator[Scratch]:
-    """Named after its purpose, and deleted with all that is in it, also on Ctrl-C."""
+    """Create an account named after its purpose, and delete it with its contents, also on Ctrl-C."""
     provider = embedding_provider()
     account = Account(name=f"{purpose}-{uuid4().hex[:12]}")
     try:
@@ -85,7 +85,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def delete_everything(account: Account) -> None:
-    """Rows and what is in Redis. Entries of the audit log stay, as they do whatever is deleted."""
+    """Delete the account's rows and Redis keys. Entries of the audit log stay, as always."""
     place = ConversationRef(account_id=account.id, conversation_id=CONVERSATION)
     WorkingMemory(Owner(account_id=account.id)).clear(CONVERSATION)
     ledger.end_ledger(place)
@@ -111,7 +111,7 @@ def delete_journal(account: Account) -> None:
 
 
 def delete_access_log(account: Account) -> None:
-    """Lines that are not yet rows."""
+    """Delete lines of the access log that are not yet rows."""
     cursor, is_last = "", False
     while not is_last:
         lines, cursor = access_log.read_access_lines(BATCH_ROWS, after=cursor, account_id=account.id)
@@ -121,16 +121,16 @@ def delete_access_log(account: Account) -> None:
 
 
 def clustered_vectors(count: int, width: int) -> Embedding:
-    """Seeded, of unit length, around common centres as texts on common topics have them."""
+    """Return seeded vectors of unit length around common centres, like those of texts on common topics."""
     random = np.random.default_rng(7)
     centres = random.normal(size=(CLUSTERS, width))
-    rows = centres[random.integers(CLUSTERS, size=count)] + SPREAD * random.normal(size=(count, width))
+    rows = centres[random.integers(CLUSTERS, size=count)] + STANDARD_DEVIATION * random.normal(size=(count, width))
     unit: Embedding = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     return unit
 
 
 def fill_episodes(scratch: Scratch, count: int, *, now: datetime) -> None:
-    """Episodes with vectors of one's own, as many for each agent."""
+    """Store episodes with given vectors, the same number for each agent."""
     vectors = clustered_vectors(count, scratch.width)
     nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
     for number, some in enumerate(np.array_split(vectors, AGENTS)):

@@ -12,7 +12,7 @@ from django.db import connection
 from pgvector import HalfVector
 from psycopg.types.numeric import Int4
 
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.providers.embeddings import embedding_provider
 
 
@@ -35,7 +35,7 @@ THINGS = sql_list("""bicycle, piano, greenhouse, backend service, tax return, no
     search index, motorbike, chess club, login page, wedding cake, solar panel, aquarium, payment gateway""")
 SORTS = sql_list("""old, new, broken, costly, tiny, noisy, favourite, unfinished, borrowed, blue, wooden, rented,
     shared, secret, slow""")
-DEEDS = sql_list("""repaired, sold, bought, painted, tested, redesigned, lost, found, lent, described, cleaned,
+ACTIONS = sql_list("""repaired, sold, bought, painted, tested, redesigned, lost, found, lent, described, cleaned,
     moved, finished, inherited""")
 REASONS = sql_list("""because the deadline moved, for a friend, after the storm, before the holidays, despite the cost,
     to save time, for the spring fair, as a birthday present, while the team was away, on a whim""")
@@ -55,31 +55,32 @@ MAX_TALK_TURNS = 30
 AT_ONCE = 256
 SEED = 7
 
-TABLE = "CREATE TEMPORARY TABLE told (number int PRIMARY KEY, text text, vector halfvec) ON COMMIT DROP"
+TABLE = "CREATE TEMPORARY TABLE spoken_facts (number int PRIMARY KEY, text text, vector halfvec) ON COMMIT DROP"
 
 
 def fill_spoken_facts(count: int, *, again_each: int) -> None:
-    """Fill the table `told` for the rest of the transaction, numbered from 1, with vectors of the configured model.
+    """Fill the table `spoken_facts` for the rest of the transaction, numbered from 1.
 
-    Embedding takes most of the time. One in `again_each` repeats what was said shortly before.
+    Vectors are of the configured model. Embedding takes most of the time. One in `again_each` repeats what was said
+    shortly before.
     """
     texts = list(islice(facts(), count))
     for number in range(again_each, count, again_each):
         texts[number] = texts[number - again_each // 2]
     with connection.cursor() as cursor:
         cursor.execute(TABLE)
-        with cursor.copy("COPY told FROM STDIN (FORMAT BINARY)") as copy:
+        with cursor.copy("COPY spoken_facts FROM STDIN (FORMAT BINARY)") as copy:
             for start in range(0, count, AT_ONCE):
                 some = tuple(texts[start : start + AT_ONCE])
                 for number, (text, vector) in enumerate(zip(some, vectors_of(some), strict=True), start + 1):
                     copy.write_row((Int4(number), text, HalfVector(vector)))
-        cursor.execute("ANALYZE told")
+        cursor.execute("ANALYZE spoken_facts")
 
 
 def facts() -> Iterator[str]:
-    """No two the same, without an end; some in sequence are about one thing of one person. The same each time."""
+    """Yield distinct facts without end, the same ones each time. Successive ones are about one thing of one person."""
     random = Random(SEED)  # noqa: S311
-    told: set[str] = set()
+    seen: set[str] = set()
     while True:
         who = f"{random.choice(NAMES)} {random.choice(SURNAMES)}"
         thing, place = random.choice(THINGS), random.choice(PLACES)
@@ -90,16 +91,16 @@ def facts() -> Iterator[str]:
                 place=place,
                 sort=random.choice(SORTS),
                 other=random.choice(SORTS),
-                did=random.choice(DEEDS),
+                did=random.choice(ACTIONS),
                 why=random.choice(REASONS),
                 when=random.choice(TIMES),
             )
-            if text not in told:
-                told.add(text)
+            if text not in seen:
+                seen.add(text)
                 yield text
 
 
 @cache
 def vectors_of(texts: Sequence[str]) -> Embedding:
-    """Made once, for all jobs that are measured over them."""
+    """Embed the texts once, for all jobs that are measured over them."""
     return embedding_provider().embed(texts, deadline_seconds=None)

@@ -11,7 +11,7 @@ from lab.benchmarks.scratch import Scratch, clustered_vectors
 from lab.benchmarks.web import KeepAliveClient, encode
 from memory import conf
 from memory.models import Vector
-from memory.models.binary import binary_cursor, half_vector
+from memory.models.statements import binary_cursor, half_vector
 from memory.services.contexts.entries import EntryDraft, store_entries
 from memory.services.contexts.manage import ensure_own_context
 from memory.services.contexts.search import EntryQuestion, find_entries
@@ -64,7 +64,7 @@ def read_routed(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> 
 
 
 def merge_pool(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
-    """Into ten names in turn."""
+    """Merge into ten names in turn."""
     owner = scratch.owner()
     pool = create_pool(owner, PoolDraft(pool_id=POOL), now=now)
 
@@ -89,7 +89,7 @@ def merge_pool(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> l
 
 
 def search_context(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
-    """Among the entries of an agent's own context; another question in every round."""
+    """Search the entries of an agent's own context, with another question in every round."""
     owner = scratch.owner()
     context = ensure_own_context(owner, now=now)
     fill_context(scratch, now=now)

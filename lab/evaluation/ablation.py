@@ -77,7 +77,7 @@ def used_signals(recorded: Sequence[RecordedQuestion]) -> list[str]:
 
 
 def ablation_row(name: str, found: Sequence[tuple[str, float]]) -> AblationRow:
-    """Out of types and shares; there is at least one."""
+    """Return the mean shares, overall and by type. `found` has at least one pair of type and share."""
     types = sorted({type_ for type_, _ in found})
     return AblationRow(
         name=name,
@@ -103,20 +103,20 @@ def other_plans(names: Sequence[str], worked: Collection[str]) -> dict[str, Plan
     for name in [f"-{each}" for each in techniques if each in worked] + [
         each for each in FUSIONS if each != asked.fusion
     ]:
-        # the only recaller cannot be left out
+        # the only retriever cannot be left out
         with suppress(Unprocessable):
             plans[name] = choose_plan([*names, name])
-    return plans | {name: bare_plan(recaller) for name, recaller in BARE.items()}
+    return plans | {name: bare_plan(retriever) for name, retriever in BARE.items()}
 
 
-def bare_plan(recaller: str) -> Plan:
+def bare_plan(retriever: str) -> Plan:
     """Return a plan with this retriever alone."""
-    plan = choose_plan([recaller, "standardized"])
+    plan = choose_plan([retriever, "standardized"])
     return replace(plan, rewriters={}, scorers={}, selectors={}, reranks=False)
 
 
 def ask_through(loaded: Sequence[Loaded], plans: Mapping[str, Plan]) -> Iterator[tuple[str, QuestionResult]]:
-    """Every question that is counted, through each plan."""
+    """Ask every counted question through each plan."""
     for name, plan in plans.items():
         for each in loaded:
             for question in counted(each):

@@ -61,7 +61,7 @@ class QuestionResult:
 
 
 def ask_all(loaded: Sequence[Loaded], way: AskingMode) -> Iterator[QuestionResult]:
-    """Every question of every sample, in order."""
+    """Ask every question of every sample, in order."""
     for each in loaded:
         for question in each.sample.questions:
             yield ask(each, question, way)

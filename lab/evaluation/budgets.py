@@ -47,7 +47,7 @@ def plans_to_compare(names: Sequence[str]) -> dict[str, Plan]:
     own = choose_plan(names).fusion
     fusions = [own, *(fusion for fusion in FUSIONS if fusion != own)]
     plans = {fusion: choose_plan([*names, fusion]) for fusion in fusions}
-    return plans | {name: bare_plan(recaller) for name, recaller in BARE.items()}
+    return plans | {name: bare_plan(retriever) for name, retriever in BARE.items()}
 
 
 def spend_all(loaded: Sequence[Loaded], plans: dict[str, Plan]) -> Iterator[list[BudgetShare]]:

@@ -49,7 +49,7 @@ def bars_of_ablation(ablation: Ablation) -> list[AblationBar]:
 
 
 def render_chart(ablation: Ablation) -> str:
-    """SVG, for light pages and dark ones."""
+    """Return the chart as SVG, for light and dark pages."""
     lines = bars_of_ablation(ablation)
     height = TOP + LINE * len(lines) + BOTTOM
     root = Tree.Element(
@@ -72,7 +72,7 @@ def render_chart(ablation: Ablation) -> str:
 
 
 def render_bars(root: Tree.Element, lines: Sequence[AblationBar]) -> None:
-    """Losses on a scale of their own, the zero of which leaves room for gains."""
+    """Draw the bars. Losses have a scale of their own, whose zero leaves room for gains."""
     least, most = min([0.0, *(line.lost for line in lines)]), max([0.0, *(line.lost for line in lines)])
     scale = BARS / max(most - least, 1.0)
     zero = LOST - least * scale

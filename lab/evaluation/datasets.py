@@ -44,7 +44,7 @@ class SampleMemory:
 
     key: str
     draft: Draft
-    told_at: datetime | None = None
+    stored_at: datetime | None = None
     outcome: str = ""
     successes: int = 0
     failures: int = 0
@@ -87,7 +87,7 @@ class EvaluationSample:
 
     @property
     def texts(self) -> list[str]:
-        """All that is to be embedded, each text once."""
+        """The texts to embed, each once."""
         said = [turn.message.text for talk in self.talks for turn in talk.turns]
         return list(dict.fromkeys([*said, *(note.text for note in self.notes)]))
 

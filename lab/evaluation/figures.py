@@ -84,7 +84,7 @@ class EvaluationReport:
 
 
 def report_on(answers: Sequence[QuestionResult]) -> EvaluationReport:
-    """There is at least one."""
+    """Return the figures of the answers, of which there is at least one."""
     counted = [answer for answer in answers if answer.question.type != ADVERSARIAL]
     apart = [answer for answer in answers if answer.question.type == ADVERSARIAL]
     updates = [answer for answer in counted if answer.replaced]

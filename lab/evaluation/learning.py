@@ -94,7 +94,7 @@ def slope_at(choices: Sequence[RankingChoice], weights: Numbers, *, l2: float) -
 
 
 def log_shares(choice: RankingChoice, weights: Numbers) -> Numbers:
-    """Logarithms of the softmax, finite however far apart the candidates are."""
+    """Return the logarithms of the softmax, which are finite however far apart the candidates are."""
     sums = choice.signals @ weights + choice.offset
     sums -= sums.max()
     logarithms: Numbers = sums - np.log(np.exp(sums).sum())

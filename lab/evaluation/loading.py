@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from lab.evaluation.datasets import EvaluationSample, SampleMemory
 from memory.errors import MemoryServiceError
 from memory.models import Account, Conversation, Strategy
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.owner import Owner
 from memory.services.contexts.entries import EntryDraft, store_entries
 from memory.services.contexts.manage import ensure_own_context
@@ -79,7 +79,7 @@ def steps_of(samples: list[EvaluationSample]) -> int:
 
 
 def embed_sample(sample: EvaluationSample, advance: Advance) -> EmbeddedTexts:
-    """All its texts. Raises CommandError where the embedder fails: what has no vector would be judged unfairly."""
+    """Embed all texts of a sample. Raises CommandError if the embedder fails: results without vectors are unfair."""
     model, width, vectors = "", 0, dict[str, Embedding]()
     for start in range(0, len(sample.texts), TEXTS_AT_ONCE):
         texts = sample.texts[start : start + TEXTS_AT_ONCE]
@@ -103,18 +103,18 @@ def store_sample(
             keep_workers_away(said.conversation)
         advance(len(talk.turns))
     for note in sample.notes:
-        stored = store_note(owner, note, embedded, now=note.told_at or now)
+        stored = store_note(owner, note, embedded, now=note.stored_at or now)
         if stored != note.draft.id:
             raise CommandError(f"sample {sample.name!a}: {note.key!a} says the same as another memory")
         advance(1)
     # afterwards: nothing can be added that waits for a goal that is closed
     for note in sample.notes:
         if note.outcome:
-            complete_goal(owner, note.draft.id, status=note.outcome, now=note.told_at or now)
+            complete_goal(owner, note.draft.id, status=note.outcome, now=note.stored_at or now)
 
 
 def keep_workers_away(conversation: Conversation) -> None:
-    """Summaries and facts that a worker makes of it would be judged, too."""
+    """Dequeue the conversation: summaries and facts that a worker makes of it would be judged, too."""
     Conversation.objects.filter(pk=conversation.pk).update(summarize_after=None, extract_after=None)
 
 
@@ -146,7 +146,7 @@ def store_strategy(
 
 
 def prepare_searches(account: Account) -> None:
-    """Have statistics as a running service would have them in a while."""
+    """Update the statistics that a running service would have after a while."""
     mark, goes_on = 0, True
     while goes_on:
         mark = fold_terms(TermBatch(account_id=account.id, after=mark, size=TERMS_AT_ONCE)).mark

@@ -47,7 +47,7 @@ def read_locomo_samples(document: bytes) -> list[EvaluationSample]:
 
 def read_locomo_sample(number: int, value: object, sessions: Sequence[ImportedConversation]) -> EvaluationSample:
     try:
-        told = _Sample.model_validate(value)
+        sample = _Sample.model_validate(value)
     except ValidationError as err:
         raise BadDatasetError(f"sample {number}: {reason_of(err)}") from err
     ids: dict[str, UUID] = {}
@@ -56,30 +56,30 @@ def read_locomo_sample(number: int, value: object, sessions: Sequence[ImportedCo
         for each in sessions
     ]
     return EvaluationSample(
-        name=told.sample_id,
+        name=sample.sample_id,
         talks=talks,
-        questions=[question for each in told.qa if (question := locomo_question(each, ids)).answers],
+        questions=[question for each in sample.qa if (question := locomo_question(each, ids)).answers],
         ids=ids,
     )
 
 
 def draft_turns(session: ImportedConversation, ids: dict[str, UUID]) -> Iterator[TurnDraft]:
-    """Its turns, whose ids are entered by their labels."""
-    for told in session.messages:
-        message = replace(told.message, text=f"{told.message.name}: {told.message.text}", payload=None)
-        draft = TurnDraft(message=message, timestamp=told.timestamp, client_id=told.client_id)
-        if told.client_id:
-            ids.setdefault(next(read_labels([told.client_id]), told.client_id), draft.id)
+    """Yield the turns of a session, and enter their ids into `ids` by their labels."""
+    for imported in session.messages:
+        message = replace(imported.message, text=f"{imported.message.name}: {imported.message.text}", payload=None)
+        draft = TurnDraft(message=message, timestamp=imported.timestamp, client_id=imported.client_id)
+        if imported.client_id:
+            ids.setdefault(next(read_labels([imported.client_id]), imported.client_id), draft.id)
         yield draft
 
 
-def locomo_question(told: _Question, ids: dict[str, UUID]) -> SampleQuestion:
-    answers = dict.fromkeys(label for label in read_labels(told.evidence) if label in ids)
-    return SampleQuestion(text=told.question, answers=list(answers), type=CATEGORIES[told.category])
+def locomo_question(question: _Question, ids: dict[str, UUID]) -> SampleQuestion:
+    answers = dict.fromkeys(label for label in read_labels(question.evidence) if label in ids)
+    return SampleQuestion(text=question.question, answers=list(answers), type=CATEGORIES[question.category])
 
 
-def read_labels(told: Iterable[str]) -> Iterator[str]:
-    """`D8:6; D9:17` is two, `D:11:26` is D11:26, `D30:05` is D30:5."""
-    for text in told:
+def read_labels(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the labels in the texts: two in `D8:6; D9:17`, D11:26 for `D:11:26`, D30:5 for `D30:05`."""
+    for text in texts:
         for match in LABEL.finditer(text):
             yield f"D{match[1]}:{match[2]}"

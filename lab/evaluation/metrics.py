@@ -19,22 +19,22 @@ def recall_at(ranked: Sequence[Hashable], answers: Collection[Hashable], k: int)
 
 
 def hit_at(ranked: Sequence[Hashable], answers: Collection[Hashable], k: int) -> float:
-    """1 where any answer is among the first k, else 0."""
+    """Return 1 if any answer is among the first k, else 0."""
     return float(not set(ranked[:k]).isdisjoint(answers))
 
 
 def reciprocal_rank(ranked: Sequence[Hashable], answers: Collection[Hashable]) -> float:
-    """1 / rank of the first answer; 0 where there is none."""
+    """Return 1 / rank of the first answer, 0 if there is none."""
     return next((1 / rank for rank, item in enumerate(ranked, start=1) if item in answers), 0.0)
 
 
 def is_before(ranked: Sequence[Hashable], answers: Collection[Hashable], replaced: Collection[Hashable]) -> float:
-    """1 where an answer is ranked, and none of the replaced ones before it, else 0."""
+    """Return 1 if an answer is ranked and no replaced memory is ranked before it, else 0."""
     return next((float(item in answers) for item in ranked if item in answers or item in replaced), 0.0)
 
 
 def ndcg_at(ranked: Sequence[Hashable], answers: Collection[Hashable], k: int) -> float:
-    """DCG over the best there could be: sums of 1 / log2(1 + rank) of answers. Järvelin and Kekäläinen 2002."""
+    """Return the DCG over the best possible one: sums of 1 / log2(1 + rank). Järvelin and Kekäläinen 2002."""
     gained = sum(discount(rank) for rank, item in enumerate(ranked[:k], start=1) if item in answers)
     best = sum(discount(rank) for rank in range(1, min(len(set(answers)), k) + 1))
     return gained / best

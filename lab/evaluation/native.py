@@ -70,7 +70,7 @@ class Remembered(Strict):
         return []
 
     def note(self, ids: Mapping[str, UUID]) -> SampleMemory:
-        return SampleMemory(key=self.key, draft=self.draft(ids), told_at=self.time)
+        return SampleMemory(key=self.key, draft=self.draft(ids), stored_at=self.time)
 
     @abstractmethod
     def draft(self, ids: Mapping[str, UUID]) -> Draft: ...
@@ -168,7 +168,7 @@ class GoalFields(Remembered):
 
     def note(self, ids: Mapping[str, UUID]) -> SampleMemory:
         outcome = "" if self.status == "active" else self.status
-        return SampleMemory(key=self.key, draft=self.draft(ids), told_at=self.time, outcome=outcome)
+        return SampleMemory(key=self.key, draft=self.draft(ids), stored_at=self.time, outcome=outcome)
 
     def draft(self, ids: Mapping[str, UUID]) -> GoalDraft:
         return GoalDraft(
@@ -194,7 +194,7 @@ class StrategyFields(Remembered):
         return SampleMemory(
             key=self.key,
             draft=self.draft(ids),
-            told_at=self.time,
+            stored_at=self.time,
             successes=self.successes,
             failures=self.failures,
         )
@@ -246,31 +246,31 @@ class Document(Strict):
 def read_native_samples(document: bytes) -> list[EvaluationSample]:
     """Read the samples. Raises BadDatasetError."""
     try:
-        told = Document.model_validate(from_json(document, allow_inf_nan=False))
+        parsed = Document.model_validate(from_json(document, allow_inf_nan=False))
     except ValidationError as err:
         raise BadDatasetError(reason_of(err)) from err
     except ValueError as err:
         raise BadDatasetError(f"no JSON: {err}") from err
-    return [read_native_sample(each) for each in told.samples]
+    return [read_native_sample(each) for each in parsed.samples]
 
 
-def read_native_sample(told: SampleFields) -> EvaluationSample:
+def read_native_sample(sample: SampleFields) -> EvaluationSample:
     try:
-        refuse_repeated(told.keys)
-        ids = {key: uuid7() for key in told.keys}
-        refuse_unknown(told, ids)
-        ordered = list(in_dependency_order(told.memories))
+        refuse_repeated(sample.keys)
+        ids = {key: uuid7() for key in sample.keys}
+        refuse_unknown(sample, ids)
+        ordered = list(in_dependency_order(sample.memories))
         return EvaluationSample(
-            name=told.name,
-            user_id=told.user,
-            talks=[talk_of(each, ids) for each in told.conversations],
+            name=sample.name,
+            user_id=sample.user,
+            talks=[talk_of(each, ids) for each in sample.conversations],
             notes=[memory.note(ids) for memory in ordered],
-            questions=[native_question(each) for each in told.questions],
+            questions=[native_question(each) for each in sample.questions],
             ids=ids,
-            asked_at=told.asked_at,
+            asked_at=sample.asked_at,
         )
     except ValueError as err:
-        raise BadDatasetError(f"sample {told.name!a}: {err}") from err
+        raise BadDatasetError(f"sample {sample.name!a}: {err}") from err
 
 
 def refuse_repeated(keys: Iterable[str]) -> None:
@@ -279,15 +279,15 @@ def refuse_repeated(keys: Iterable[str]) -> None:
         raise BadDatasetError(f"key {repeated[0]!a} is there more than once")
 
 
-def refuse_unknown(told: SampleFields, ids: Mapping[str, UUID]) -> None:
-    """Keys that are named, and that nothing has, or nothing of the kind that it takes."""
-    kinds = {memory.key: memory.kind for memory in told.memories}
-    for memory in told.memories:
+def refuse_unknown(sample: SampleFields, ids: Mapping[str, UUID]) -> None:
+    """Raise BadDatasetError for a reference to a missing memory, or to one of another kind than required."""
+    kinds = {memory.key: memory.kind for memory in sample.memories}
+    for memory in sample.memories:
         wanted = Kind.ENTITY if memory.kind == Kind.FACT else memory.kind
         for key in memory.references:
             if kinds.get(key) != wanted:
                 raise BadDatasetError(f"memory {memory.key!a}: there is no {wanted.value} {key!a}")
-    for place, question in enumerate(told.questions):
+    for place, question in enumerate(sample.questions):
         for key in (*question.answers, *question.replaced):
             if key not in ids:
                 raise BadDatasetError(f"questions[{place}]: there is no memory {key!a}")
@@ -302,11 +302,13 @@ def in_dependency_order(memories: Sequence[Remembered]) -> Iterator[Remembered]:
     try:
         return iter([by_key[key] for key in sorter.static_order()])
     except CycleError as err:
-        raise BadDatasetError(f"memories name each other in a ring: {', '.join(map(ascii, err.args[1]))}") from err
+        raise BadDatasetError(f"memories name each other in a cycle: {', '.join(map(ascii, err.args[1]))}") from err
 
 
-def talk_of(told: ConversationFields, ids: Mapping[str, UUID]) -> SampleConversation:
-    return SampleConversation(conversation_id=told.id, turns=[memory_draft(turn, told, ids) for turn in told.turns])
+def talk_of(conversation: ConversationFields, ids: Mapping[str, UUID]) -> SampleConversation:
+    return SampleConversation(
+        conversation_id=conversation.id, turns=[memory_draft(turn, conversation, ids) for turn in conversation.turns]
+    )
 
 
 def memory_draft(turn: TurnFields, conversation: ConversationFields, ids: Mapping[str, UUID]) -> TurnDraft:
@@ -319,7 +321,11 @@ def memory_draft(turn: TurnFields, conversation: ConversationFields, ids: Mappin
     )
 
 
-def native_question(told: Asked) -> SampleQuestion:
+def native_question(question: Asked) -> SampleQuestion:
     return SampleQuestion(
-        text=told.text, answers=told.answers, type=told.type, asked_at=told.asked_at, replaced=told.replaced
+        text=question.text,
+        answers=question.answers,
+        type=question.type,
+        asked_at=question.asked_at,
+        replaced=question.replaced,
     )

@@ -52,7 +52,7 @@ class LearnedWeights:
 def learn_weights(
     recorded: Sequence[RecordedQuestion], *, l2: float = L2, names: Collection[str] = ALL, kept: Weights | None = None
 ) -> LearnedWeights:
-    """Weights of these signals alone: of turns where there was nothing else to choose from, then of all else.
+    """Learn the weights of these signals: from choices among turns alone, then from all others.
 
     So that what turns are worth among themselves is not bent by what they were compared with. `kept` (the shipped ones)
     stay where nothing is taught.
@@ -77,7 +77,7 @@ def learn_some(
         weights=dict(zip(names, weights.tolist(), strict=True)),
         questions=len(choices),
         nll=cross_entropy(choices, weights) if choices else None,
-        kept=[name for name, tells in zip(names, telling, strict=True) if not tells],
+        kept=[name for name, is_telling in zip(names, telling, strict=True) if not is_telling],
     )
 
 
@@ -137,7 +137,7 @@ def found_by(weights: Weights, recorded: RecordedQuestion) -> float:
 def found_when_held_out(
     recorded: Sequence[RecordedQuestion], *, l2: float = L2, names: Collection[str] = ALL
 ) -> list[tuple[RecordedQuestion, float]]:
-    """Each question, judged by weights that were learnt without its part.
+    """Judge each question by weights that were learned without its part.
 
     What nothing else teaches counts for nothing: shipped weights may know the part.
     """

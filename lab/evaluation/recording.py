@@ -65,7 +65,7 @@ class Recorder:
 
 
 def record_all(loaded: Sequence[Loaded], plan: Plan) -> Iterator[RecordedQuestion]:
-    """Every question that is counted, in order, asked once through the plan with the learned ranker as its fusion."""
+    """Ask every counted question once, in order, through the plan with the learned ranker as its fusion."""
     for each in loaded:
         for question in counted(each):
             yield record(each, question, plan)
@@ -106,7 +106,7 @@ def factors_of(candidates: Sequence[Candidate], plan: Plan) -> Numbers:
     The scale is `DEVIATIONS_PER_E_FOLD`.
     """
     factors = [[candidate.signals.get(name, 1.0) for name in plan.scorers] for candidate in candidates]
-    told: Numbers = DEVIATIONS_PER_E_FOLD * np.log(np.array(factors).reshape(len(candidates), len(plan.scorers))).sum(
-        axis=1
-    )
-    return told
+    log_factors: Numbers = DEVIATIONS_PER_E_FOLD * np.log(
+        np.array(factors).reshape(len(candidates), len(plan.scorers))
+    ).sum(axis=1)
+    return log_factors

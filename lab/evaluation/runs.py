@@ -90,7 +90,7 @@ def record_each(loaded: Sequence[Loaded], techniques: Sequence[str]) -> list[Rec
 def leave_each_out(
     loaded: Sequence[Loaded], recorded: Sequence[RecordedQuestion], wanted: RequestedFigures
 ) -> list[QuestionResult]:
-    """Each sample, asked with what all others teach."""
+    """Ask each sample with weights learned from all others."""
     answers = []
     for each in loaded:
         _own, others = divide(recorded, each)
@@ -108,7 +108,7 @@ def untaught_by_the_others(loaded: Sequence[Loaded], recorded: Sequence[Recorded
 def divide(
     recorded: Sequence[RecordedQuestion], loaded: Loaded
 ) -> tuple[list[RecordedQuestion], list[RecordedQuestion]]:
-    """Its questions, and those of all others."""
+    """Return the recorded questions of the sample, and those of all others."""
     own = [question for question in recorded if question.sample == loaded.sample.name]
     return own, without(own, recorded)
 

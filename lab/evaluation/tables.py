@@ -38,7 +38,7 @@ def render_report(report: EvaluationReport, title: str = FOUND) -> Iterator[Rend
 
 
 def render_ablation(ablation: Ablation) -> Iterator[RenderableType]:
-    """Differences are to the first row of the first table, of techniques to the first of the last."""
+    """Render the tables. Differences are to the first row of the first table, for techniques of the last one."""
     held_out = f"recall@{PLACES} on questions that were not learnt from, before selectors"
     everything = ablation.signals[0]
     yield render_rows(f"Signals: {held_out}", ablation.signals, everything)
@@ -80,7 +80,7 @@ def render_columns(title: str, columns: Sequence[AblationRow]) -> Table:
 
 
 def render_budgets(spent: Sequence[Spent]) -> Table:
-    table = open_table("Answers within so many tokens, %", "told as", "by", *(f"{tokens:,}" for tokens in BUDGETS))
+    table = open_table("Answers within so many tokens, %", "form", "by", *(f"{tokens:,}" for tokens in BUDGETS))
     for each in spent:
         table.add_row(each.form, each.plan, *(f"{each.found[tokens] * 100:.1f}" for tokens in BUDGETS))
     return table

@@ -33,9 +33,9 @@ OF_ACCOUNT = (
     """SELECT 'turns forgotten by extraction', coalesce(sum(turn_count - extracted_count), 0)::bigint
     FROM conversations WHERE {mine} AND extract_after IS NULL AND extract_parked_at IS NULL""",
     "SELECT 'turns summarized', coalesce(sum(summarized_count), 0)::bigint FROM conversations WHERE {mine}",
-    """SELECT 'turns told by summaries', coalesce(sum(turns), 0)::bigint FROM (
+    """SELECT 'turns covered by summaries', coalesce(sum(turns), 0)::bigint FROM (
         SELECT max((metadata->>'last_index')::int) + 1 AS turns FROM memories
-        WHERE {mine} AND kind = 'episode' AND NOT archived GROUP BY conversation_id) AS told""",
+        WHERE {mine} AND kind = 'episode' AND NOT archived GROUP BY conversation_id) AS covered""",
     """SELECT 'turns of archived conversations', coalesce(sum(turn_count), 0)::bigint FROM conversations
     WHERE {mine} AND archived""",
     """SELECT 'facts ' || status, count(*) FROM facts JOIN memories m ON m.id = memory_ptr_id
@@ -115,7 +115,7 @@ SELECT count(*) FROM memory_links WHERE account_id = %(account_id)s AND created_
 
 
 def count_extracted_links(account_id: UUID, since: datetime) -> int:
-    """Links made since, up to the last entry of an extraction in the audit log."""
+    """Count the links made since, up to the last entry of an extraction in the audit log."""
     with connection.cursor() as cursor:
         cursor.execute(EXTRACTED, {"account_id": account_id, "since": since})
         return int(cursor.fetchone()[0])

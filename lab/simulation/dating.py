@@ -23,7 +23,7 @@ WHERE account_id = %(account_id)s AND (
 
 
 def date_rows(account_id: UUID, *, since: datetime, at: datetime) -> None:
-    """Everything of the account that the database's clock dated `since` then is of the day of `at`."""
+    """Move the times that the database's clock has set `since` then to the day of `at`, in all rows of the account."""
     with connection.cursor() as cursor:
         for table in TABLES:
             cursor.execute(DATE.format(table=table), {"since": since, "at": at, "account_id": account_id})

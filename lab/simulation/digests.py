@@ -46,7 +46,7 @@ def describe_state(account: Account) -> dict[str, list[str]]:
 
 
 def digest_of(state: Mapping[str, list[str]]) -> str:
-    """SHA-256 over all tables."""
+    """Return the SHA-256 digest over all tables."""
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
@@ -106,7 +106,7 @@ def describe_row(row: Row, names: Mapping[UUID, str]) -> Row:
 
 
 def replace_ids(value: Any, names: Mapping[UUID, str]) -> Any:
-    """Every id in it, however deep, by what it names."""
+    """Replace every id in the value, at any depth, by what it names."""
     if isinstance(value, UUID):
         return names.get(value, "")
     if isinstance(value, str):

@@ -25,7 +25,7 @@ class Done:
     figures: Mapping[str, int] = field(default_factory=dict)
 
     def figure(self, *names: str) -> int:
-        """Their sum; what was not counted is nothing."""
+        """Return the sum of these figures; a missing one counts as 0."""
         return sum(self.figures.get(name, 0) for name in names)
 
 
@@ -89,12 +89,12 @@ def equal(total: Explains, *counts: str) -> Equation:
 
 
 def balanced(one: str, other: str) -> Equation:
-    """Both grew by the same."""
+    """Return the equation that both counts grew by the same number."""
     return Equation(counts={one: 1, other: -1}, total=nothing)
 
 
 EXTRACTED_LINKS = "from extractions: links made"
-"""Told by the audit log."""
+"""Counted from the audit log."""
 MERGED_KINDS = tuple(spec.name for spec in all_specs() if spec.merging)
 
 LAWS = (
@@ -154,7 +154,7 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         equal(figures("entities_learnt"), "memories entity *"),
         equal(figures("facts_learnt"), "memories fact *"),
         equal(figures("preferences_learnt"), "preferences"),
-        # no figure tells them: the audit log does, whose entries are of the same transactions
+        # no figure counts them: the audit log does, whose entries are of the same transactions
         balanced("links *", EXTRACTED_LINKS),
         balanced("fact versions *", "beliefs of facts"),
         equal(figures("facts_learnt"), "fact versions learned"),
@@ -225,7 +225,7 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         equal(figures("episodes_stored"), "audited store episodic"),
         equal(figures("episodes_archived"), "audited archive episodic"),
         equal(lambda done: -done.changed, "conversations to summarize"),
-        balanced("turns summarized", "turns told by summaries"),
+        balanced("turns summarized", "turns covered by summaries"),
     ],
     "vector_indexes": [equal(changed, "vector indexes")],
     "write_access_log": [equal(changed, "access log *"), equal(changed, "access counts")],
@@ -245,7 +245,7 @@ def runs_left(done: Done) -> int:
 
 
 def find_unexplained(equations: Sequence[Equation], changes: Counts, done: Done) -> list[Unexplained]:
-    """Equations that do not hold, by how much, and what changed though none speaks of it."""
+    """Return the equations that do not hold, with the difference, and changes that no equation mentions."""
     wrong = [
         Unexplained(what=str(equation), count=difference)
         for equation in equations
@@ -269,10 +269,10 @@ def explain_fading(job: str, before: Worths, after: Worths, done: Done) -> list[
     if job != "decay":
         return []
     found = Counter(what for (memory_id, what), worth in after.items() if before.get((memory_id, what)) != worth)
-    told = {what: done.figure(name_of_fading(what)) for what in {what for _id, what in after}}
+    reported = {what: done.figure(name_of_fading(what)) for what in {what for _id, what in after}}
     return [
         Unexplained(what=name_of_fading(what), count=abs(number - found[what]))
-        for what, number in sorted(told.items())
+        for what, number in sorted(reported.items())
         if number != found[what]
     ]
 

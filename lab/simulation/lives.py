@@ -54,7 +54,7 @@ class World:
 
 
 def make_world(account: Account, extent: ScriptSize, *, now: datetime) -> World:
-    """Each agent has its own context from the beginning; reads are audited."""
+    """Create the team, its agents with their own contexts, and a key. Reads are audited."""
     Account.objects.filter(id=account.id).update(audit_level=AUDIT_LEVEL)
     owner = Owner(account_id=account.id, actor=ACTOR)
     team = create_team(owner, name="crew")
@@ -86,7 +86,7 @@ class Life:
         )
 
     def live(self) -> None:
-        """All of it, in an order that makes sense."""
+        """Do everything in the script, in a sensible order."""
         turns = self.say()
         self.learn(turns)
         self.note()
@@ -125,7 +125,7 @@ class Life:
         return [turn.id for turn in stored.turns]
 
     def learn(self, turn_ids: Sequence[UUID]) -> None:
-        """One after the other: which of two is the older one may not hang on chance."""
+        """Learn the facts one after the other: which of two is older must not depend on chance."""
         for lesson in self.talk.lessons:
             draft = self.fact_of(lesson, turn_ids)
             known = learn_fact(self.owner, draft, embedded=self.embed([lesson.claim]), now=self.later(10))
@@ -196,7 +196,7 @@ class Life:
         )
 
     def ask(self) -> None:
-        """Recalls count as reads."""
+        """Ask the question of the script, which counts as reads."""
         request = RecallRequest(query=Query(text=self.talk.question, top_k=3), deadline_ms=PATIENCE_MS)
         bundle = recall(self.owner, request, now=self.later(17))
         conclude_recall(self.owner, request, bundle, now=self.later(17))

@@ -140,7 +140,7 @@ def do_at_once(due: Due, account: Account) -> Done:
 
 
 def figures_of_runs(runs: Sequence[JobRun]) -> Done:
-    """Their figures, added up. A run that failed counts as a failure of its own."""
+    """Add up the figures of the runs. A failed run counts as one failure."""
     figures: dict[str, int] = {}
     for run in runs:
         for name, number in run.figures.items():

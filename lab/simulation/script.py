@@ -42,7 +42,7 @@ class ScriptSize:
 
     @property
     def period(self) -> int:
-        """Conversations after which the same agent, user and channel meet again."""
+        """The number of conversations after which the same agent, user and channel meet again."""
         return 2 * self.agents * (1 if (2 * self.agents) % len(CHANNELS) == 0 else len(CHANNELS))
 
 
@@ -152,7 +152,7 @@ def write_messages(draw: random.Random, place: int, number: int) -> Iterator[str
 
 
 def write_lessons(draw: random.Random, extent: ScriptSize, number: int) -> list[ScriptedTask]:
-    """One that comes again a period later, and is read often then; one in other words; one with another number."""
+    """Return a fact that recurs a period later and is read often then, one in other words, one with another number."""
     place, repeat = number % extent.period, number // extent.period
     part, litres = PARTS[place % len(PARTS)], 3 + place % 5
     known = f"The {part} in hall {place} of block {repeat // 2} needs {litres} litres of oil every week"
@@ -192,7 +192,7 @@ def write_insight(number: int) -> str:
 
 
 def write_work(draw: random.Random, place: int, *, steps: int) -> Work:
-    """Every other meeting goes the same way."""
+    """Draw the work of a meeting: its goal, its tools in order, and how it ends."""
     tools = [TOOLS[(place + step) % len(TOOLS)] for step in range(steps)]
     return Work(
         goal=f"Get the {PARTS[place % len(PARTS)]} of hall {place} to run again.",

@@ -88,7 +88,7 @@ def format_short_time(moment: datetime) -> str:
 
 
 def format_validity(start: datetime | None, end: datetime | None) -> str:
-    """Say from when until when a fact is true."""
+    """Format the time from when until when a fact is true."""
     if start is None and end is None:
         return "always"
     if start is None:
@@ -97,7 +97,7 @@ def format_validity(start: datetime | None, end: datetime | None) -> str:
 
 
 def format_belief_time(fact: Any) -> str:
-    """Say since when a fact is believed, or until when it was."""
+    """Format the time since when a fact is believed, or until when it was."""
     if fact.retracted_at is not None:
         return f"until {format_short_time(fact.retracted_at)}"
     if fact.recorded_at is not None:

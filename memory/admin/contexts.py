@@ -199,7 +199,7 @@ def held_condition(contexts: Iterable[PersistentContext]) -> dict[str, Any]:
 
 
 def format_count(rows: QuerySet[Any]) -> str:
-    """Say how many rows there are, counted up to a limit."""
+    """Format the number of rows, counted up to a limit."""
     count = rows.order_by().values("pk")[: MAX_COUNTED + 1].count()
     return f"more than {MAX_COUNTED:,}" if count > MAX_COUNTED else f"{count:,}"
 

@@ -77,7 +77,7 @@ def format_state(conversation: Conversation) -> str:
 
 
 def format_progress(conversation: Conversation, queue: ConversationQueue, now: datetime) -> str:
-    """Say how many turns the work of a queue has covered, and what comes next."""
+    """Format how many turns the work of a queue has covered, and what comes next."""
     done, error, lease, due = (
         getattr(conversation, name) for name in (queue.done, queue.error, queue.lease, queue.due)
     )

@@ -269,7 +269,7 @@ def job_lines(runs: Mapping[str, JobRun], now: datetime) -> Iterator[JobLine]:
 
 
 def format_due(job: Job, run: JobRun | None, now: datetime) -> str:
-    """Say when the next run is due."""
+    """Format the time when the next run is due."""
     last_due = job.last_due(now)
     if last_due is None:
         return "off"

@@ -228,7 +228,7 @@ def merge_runs(runs: Iterable[TextRun]) -> Iterator[TextRun]:
 
 
 def align_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
-    """TextPair the lines of a changed block: similar lines with each other, the others in order."""
+    """Pair the lines of a changed block: similar lines with each other, the others in order."""
     if len(old) == len(new) == 1 or max(len(old), len(new)) > MAX_ALIGNED_LINES:
         yield from zip_longest(old, new)
         return

@@ -83,7 +83,7 @@ class FactReviewAdmin(ReadOnlyAdmin, ObjectActionAdmin):
     list_display = (*CLAIMS, "similarity", "status", "decided_by", "account", "created_at")
     list_filter = (AccountFilter, DecisionFilter)
     search_fields = ("decided_by__exact",)
-    search_help_text = "Search for the complete name of whoever decided."
+    search_help_text = "Search for the complete name of the person or key that decided."
     object_actions = {
         status.value: ObjectAction(run=partial(decide, status), form=form) for status, form in FORMS.items()
     }
@@ -177,7 +177,9 @@ class FactTombstoneAdmin(ReadOnlyAdmin):
     list_display = ("named", "account", "rejected_by_text", "rejected_at", "times_extracted", "last_met_at")
     list_filter = (AccountFilter, ExtractedAgainFilter)
     search_fields = ("rejected_by__exact", "fact_digest__startswith")
-    search_help_text = "Search for the complete name of whoever rejected it, or for the beginning of a digest."
+    search_help_text = (
+        "Search for the complete name of the person or key that rejected it, or for the beginning of a digest."
+    )
     actions = ("lift",)
     fields = (
         "named", "account", "rejected_by_text", "rejected_at", "entities", "times_extracted", "last_met_at",

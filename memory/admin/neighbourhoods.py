@@ -125,7 +125,7 @@ def render_neighbourhood(nodes: Sequence[Node], edges: Sequence[Edge], *, is_cut
 
 
 def describe_neighbourhood(nodes: Sequence[Node], edges: Sequence[tuple[UUID, UUID, str]]) -> str:
-    """Say how much there is, and what the central node is linked to."""
+    """Describe how much there is, and what the central node is linked to."""
     names = {node.id: excerpt_of(node.text, characters=60) for node in nodes}
     centre_id = nodes[0].id
     near = [f"{names[a]} {type_} {names[b]}" for a, b, type_ in edges if centre_id in (a, b)]

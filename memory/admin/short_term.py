@@ -67,7 +67,7 @@ class LifeFilter(admin.SimpleListFilter):
 
 
 def format_life(entry: AgentShortTermMemory) -> str:
-    """Say whether the entry can be read, and what happens to it next."""
+    """Describe whether the entry can be read, and what happens to it next."""
     is_waiting = entry.access_count >= MIN_PROMOTION_READS and entry.promoted_at is None
     if entry.is_expired(datetime.now(UTC)):
         if not is_waiting:

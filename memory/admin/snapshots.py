@@ -165,7 +165,7 @@ class ContextSnapshotAdmin(BoundedAdmin):
 
 
 def format_counts(restored: RestoreCounts) -> str:
-    """Say what was done. It may differ from the preview, which was of an earlier time."""
+    """Format what was done. It may differ from the preview, which was of an earlier time."""
     if not restored.changed + restored.returned + restored.removed:
         counts = "nothing had to change"
     else:

@@ -68,7 +68,7 @@ class ConversationEnd(ActingFields):
     outcome = serializers.ChoiceField(
         Conversation.Outcome.choices,
         required=False,
-        help_text="Outcome of the work, from which strategies are learnt. Replaces an earlier one.",
+        help_text="Outcome of the work, from which strategies are learned. Replaces an earlier one.",
     )
 
 

@@ -129,7 +129,7 @@ class FactAnswer(MemoryFields):
     conversation_id = serializers.CharField()
     claim = serializers.CharField(source="text")
     confidence = serializers.FloatField(help_text=CONFIDENCE_HELP)
-    certainty = serializers.CharField(help_text="Label given when it was learnt. Empty: none.")
+    certainty = serializers.CharField(help_text="Label given when it was learned. Empty: none.")
     temporal = serializers.ChoiceField(Temporal.choices)
     status = serializers.ChoiceField(Fact.Status.choices, help_text="Status today, whatever time was asked for.")
     valid_from = serializers.DateTimeField(allow_null=True)
@@ -191,7 +191,7 @@ class FactFilter(RowFilter):
 
 
 class Facts(VersionedViewSet):
-    """Facts of the user and of no user in particular; without a user, those that the agent learnt."""
+    """Facts of the user and of no user in particular; without a user, those that the agent learned."""
 
     bodies = {"create": NewFact, "partial_update": FactCorrection}
     queries = {"list": FactsQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
@@ -252,13 +252,13 @@ class Facts(VersionedViewSet):
         return self.respond_with_etag(fact)
 
     def destroy(self, request: Request, fact_id: UUID) -> Response:
-        """Retract a fact: it is no longer believed, and may be learnt again. Its history stays."""
+        """Retract a fact: it is no longer believed, and may be learned again. Its history stays."""
         retract_fact(self.owner(self.query()), fact_id, expected=self.expected_versions(), now=timezone.now())
         return Response(status=204)
 
 
 class FactChanges(VersionedViewSet):
-    """Changes of an active fact (409 for others), by its user, the agent that learnt it, or the account (403)."""
+    """Changes of an active fact (409 for others), by its user, the agent that learned it, or the account (403)."""
 
     bodies = {"supersede": NewFact, "promote": Promotion, "reject": OwnerFields}
     answer = FactAnswer
@@ -285,7 +285,7 @@ class FactChanges(VersionedViewSet):
         return self.write_row(globalize_fact, owner, fact_id, reason=reason, embedded=embedded, now=timezone.now())
 
     def reject(self, request: Request, fact_id: UUID) -> Response:
-        """Reject a fact: it is no longer believed, nor is the same fact in other channels, and it is not learnt again.
+        """Reject a fact: it is no longer believed, nor is the same fact in other channels, and it is not learned again.
 
         An old fact that is still believed can be rejected too.
         """

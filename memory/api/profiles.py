@@ -55,7 +55,7 @@ class ProfileAnswer(AnswerSerializer):
     communication_style = serializers.DictField()
     metadata = serializers.DictField()
     provenance = serializers.DictField(
-        child=ProfileSource(), help_text="Sources of learnt preferences; others were set."
+        child=ProfileSource(), help_text="Sources of learned preferences; others were set."
     )
     version = serializers.IntegerField(help_text="Increases by one with each change.")
     created_at = serializers.DateTimeField()

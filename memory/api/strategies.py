@@ -1,4 +1,4 @@
-"""`/strategies`: ways of doing tasks that agents learnt, found for a task by similarity and success."""
+"""`/strategies`: ways of doing tasks that agents learned, found for a task by similarity and success."""
 
 from decimal import Decimal
 from typing import Any
@@ -78,7 +78,7 @@ class Reinforcement(OwnerFields):
 
 
 class StrategyAnswer(MemoryFields):
-    conversation_id = serializers.CharField(help_text="Conversation in which it was learnt first. May be empty.")
+    conversation_id = serializers.CharField(help_text="Conversation in which it was learned first. May be empty.")
     description = serializers.CharField()
     context_pattern = serializers.CharField(help_text="Situations that it suits. May be empty.")
     task_type = serializers.CharField(help_text="May be empty.")

@@ -6,7 +6,7 @@ import numpy as np
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.models.vectors import MAX_WIDTH
 from memory.owner import Owner
 from memory.services.memories.store import ClientVector, validate_vector

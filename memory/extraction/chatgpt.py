@@ -60,8 +60,8 @@ def read_chat(entry: ArchiveEntry, owner: Owner) -> ImportedConversation | Nothi
     conversation_id = chat.conversation_id or chat.id
     if conversation_id is None:
         raise ValueError("conversation_id is missing")
-    told = [message for message in path_to(chat.current_node, chat.mapping) if is_visible(message)]
-    messages = tuple(read_message_of(position, message) for position, message in enumerate(told))
+    visible = [message for message in path_to(chat.current_node, chat.mapping) if is_visible(message)]
+    messages = tuple(read_message_of(position, message) for position, message in enumerate(visible))
     return import_chat(entry, owner, conversation_id=conversation_id, title=chat.title, messages=messages)
 
 
@@ -72,7 +72,7 @@ def path_to(leaf: str, mapping: Mapping[str, Any]) -> list[_Message]:
     node_id: str | None = leaf
     while node_id is not None:
         if node_id in seen or node_id not in mapping:
-            raise ValueError("mapping goes round in a ring" if node_id in seen else "mapping lacks a node of the path")
+            raise ValueError("mapping has a cycle" if node_id in seen else "mapping lacks a node of the path")
         seen.add(node_id)
         node = _Node.model_validate(mapping[node_id])
         path += [node.message] if node.message else []
@@ -97,8 +97,12 @@ def content_of(message: _Message) -> str | list[dict[str, Any]]:
     content = dict(message.content or {})
     parts, text = content.get("parts"), content.get("text")
     if isinstance(parts, list):
-        told = [part_of(part) for part in parts if part not in ("", None)]
-        return str(told[0]["text"]) if len(told) == 1 and told[0].keys() == {"type", "text"} else told
+        typed_parts = [part_of(part) for part in parts if part not in ("", None)]
+        return (
+            str(typed_parts[0]["text"])
+            if len(typed_parts) == 1 and typed_parts[0].keys() == {"type", "text"}
+            else typed_parts
+        )
     if isinstance(text, str):
         return text
     # thoughts, quotations of web pages, …
@@ -115,18 +119,18 @@ def part_of(part: Any) -> dict[str, Any]:
 def read_message_of(position: int, message: _Message) -> ImportedMessage:
     """Read a message. A text that the assistant sends to a tool becomes a call of that tool."""
     content = content_of(message)
-    told: dict[str, Any] = {"role": message.author.role, "name": (message.author.name or "")[:MAX_ID_CHARACTERS]}
+    fields: dict[str, Any] = {"role": message.author.role, "name": (message.author.name or "")[:MAX_ID_CHARACTERS]}
     recipient = message.recipient or "all"
     if message.author.role == "assistant" and recipient != "all" and isinstance(content, str):
         function = {"name": recipient, "arguments": content}
-        told |= {"content": None, "tool_calls": [{"id": message.id, "type": "function", "function": function}]}
+        fields |= {"content": None, "tool_calls": [{"id": message.id, "type": "function", "function": function}]}
     else:
-        told["content"] = content
+        fields["content"] = content
     metadata = message.metadata or {}
     attachments = metadata.get("attachments")
     model = metadata.get("model_slug")
     return ImportedMessage(
-        message=read_chat_message(told, place=f"messages[{position}]"),
+        message=read_chat_message(fields, place=f"messages[{position}]"),
         timestamp=time_of(position, message.create_time),
         model=model[:MAX_ID_CHARACTERS] if isinstance(model, str) else "",
         client_id=message.id,

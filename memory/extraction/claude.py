@@ -55,10 +55,10 @@ class _Chat(Lenient):
 def read_chat(entry: ArchiveEntry, owner: Owner) -> ImportedConversation | NothingSaid:
     """Read one conversation, for this owner's agent, user and channel. Raises ValueError, also those of pydantic."""
     chat = _Chat.model_validate(entry.value)
-    told = [(message, list(parts_of(message))) for message in path_of(chat.chat_messages)]
+    with_parts = [(message, list(parts_of(message))) for message in path_of(chat.chat_messages)]
     messages = tuple(
         read_message_of(position, message, parts)
-        for position, (message, parts) in enumerate((message, parts) for message, parts in told if parts)
+        for position, (message, parts) in enumerate((message, parts) for message, parts in with_parts if parts)
     )
     return import_chat(entry, owner, conversation_id=chat.uuid, title=chat.name, messages=messages)
 
@@ -72,7 +72,7 @@ def path_of(messages: Sequence[_Message]) -> Sequence[_Message]:
     message: _Message | None = messages[-1]
     while message is not None:
         if message.uuid in path:
-            raise ValueError("chat_messages go round in a ring")
+            raise ValueError("chat_messages form a cycle")
         path[message.uuid] = message
         message = by_id.get(message.parent_message_uuid or "")
     return list(path.values())[::-1]
@@ -109,9 +109,9 @@ def read_message_of(position: int, message: _Message, parts: Sequence[dict[str, 
     others = [part for part in parts if part.get("type") != "tool_use"]
     is_text = len(others) == 1 and others[0].get("type") == "text" and not others[0].get("citations")
     content = others[0]["text"] if is_text else others or None
-    told = {"role": ROLES[message.sender], "content": content} | ({"tool_calls": calls} if calls else {})
+    fields = {"role": ROLES[message.sender], "content": content} | ({"tool_calls": calls} if calls else {})
     return ImportedMessage(
-        message=read_chat_message(told, place=f"chat_messages[{position}]"),
+        message=read_chat_message(fields, place=f"chat_messages[{position}]"),
         timestamp=message.created_at,
         client_id=message.uuid,
     )

@@ -90,21 +90,21 @@ def shorten_text(text: str) -> str:
     sentences = [sentence for line in lines for sentence in line]
     kept = quote_sentences(sentences)
     following = iter(kept)
-    told = [" ".join(sentence for _ in line if (sentence := next(following))) for line in lines]
-    short = append_lost_facts("\n".join(line for line in told if line), text)
+    shortened_lines = [" ".join(sentence for _ in line if (sentence := next(following))) for line in lines]
+    short = append_lost_facts("\n".join(line for line in shortened_lines if line), text)
     return short if estimate_tokens(short) < estimate_tokens(text) else text
 
 
 def quote_sentences(sentences: Sequence[str]) -> list[str]:
     """Return the text that is kept of each sentence, empty if it is dropped. At least one sentence is kept."""
     ranks = [rank for start in range(0, len(sentences), MAX_SENTENCES) for rank in rank_sentences(sentences, start)]
-    told = blank_repeated_sentences(
+    quoted = blank_repeated_sentences(
         [format_sentence(sentence, rank) for sentence, rank in zip(sentences, ranks, strict=True)]
     )
-    if not any(told) and told:
+    if not any(quoted) and quoted:
         best = max(range(len(ranks)), key=lambda index: (ranks[index], -index))
-        told[best] = sentences[best]
-    return told
+        quoted[best] = sentences[best]
+    return quoted
 
 
 def blank_repeated_sentences(sentences: Sequence[str]) -> list[str]:

@@ -118,12 +118,12 @@ def _read_line(number: int, line: bytes | str, max_bytes: int) -> ImportedConver
 
 
 def _read_message(position: int, message: _Message) -> ImportedMessage:
-    told: dict[str, Any] = {"role": message.role, "name": message.name, "content": message.content}
-    told |= {field: getattr(message, field) for field in BEYOND_TEXT}
+    fields: dict[str, Any] = {"role": message.role, "name": message.name, "content": message.content}
+    fields |= {field: getattr(message, field) for field in BEYOND_TEXT}
     timestamp = parse_time(message.timestamp) if message.timestamp is not None else None
     is_canonical = timestamp is None or message.timestamp == canonical_time(timestamp)
     return ImportedMessage(
-        message=read_chat_message(told, place=f"messages[{position}]"),
+        message=read_chat_message(fields, place=f"messages[{position}]"),
         timestamp=timestamp,
         timestamp_text="" if is_canonical else message.timestamp or "",
         model=message.model or "",

@@ -58,15 +58,15 @@ def word_stems(text: str) -> frozenset[str]:
     return frozenset(stem for word in _WORD.findall(fold_text(text)) for stem in _stems_of(word))
 
 
-def is_grounded(claim: str, told: Collection[str]) -> bool:
-    """Return True if at least MIN_SPOKEN_SHARE of the claim's stems are among `told`.
+def is_grounded(claim: str, known_stems: Collection[str]) -> bool:
+    """Return True if at least MIN_SPOKEN_SHARE of the claim's stems are among `known_stems`.
 
     Short words count only if there are no others. "User" and "assistant" never count, since nobody says them.
     """
     words = [word for word in _WORD.findall(fold_text(claim)) if word[:STEM_LETTERS] not in _STANDS_FOR_SPEAKERS]
     telling = [word for word in words if len(word) >= STEM_LETTERS or not word.isalpha() or _IS_UNSPACED.match(word)]
     stems = {stem for word in telling or words for stem in _stems_of(word)}
-    return bool(stems) and sum(stem in told for stem in stems) >= MIN_SPOKEN_SHARE * len(stems)
+    return bool(stems) and sum(stem in known_stems for stem in stems) >= MIN_SPOKEN_SHARE * len(stems)
 
 
 def _stems_of(word: str) -> Iterator[str]:

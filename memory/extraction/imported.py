@@ -189,12 +189,12 @@ def reason_of(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     complaints = error.errors(include_url=False, include_input=False, include_context=False)
-    told = [
+    reasons = [
         f"{_place(each['loc'])} {_COMPLAINTS.get(each['type']) or each['msg'].removeprefix('Value error, ')}".strip()
         for each in complaints
     ]
-    more = len(told) - MAX_REASONS
-    return "; ".join(told[:MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
+    more = len(reasons) - MAX_REASONS
+    return "; ".join(reasons[:MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _place(location: Sequence[int | str]) -> str:

@@ -212,8 +212,8 @@ class ExtractionCheck:
             if is_free and wording.is_name(alias) and self._ground.names(alias, entity.evidence):
                 aliases[key] = alias
         text = entity.description
-        is_told = self.tells(text, entity.evidence)
-        is_described = is_told and wording.is_text(text, wording.MAX_EXTRACTED_CLAIM_CHARACTERS)
+        is_supported = self.is_supported(text, entity.evidence)
+        is_described = is_supported and wording.is_text(text, wording.MAX_EXTRACTED_CLAIM_CHARACTERS)
         self.dropped["alias"] += len(entity.aliases) - len(aliases)
         self.dropped["description"] += bool(text) and not is_described
         self._names |= dict.fromkeys(aliases, entity.name)
@@ -248,7 +248,7 @@ class ExtractionCheck:
             return fault
         if not self.are_kept(fact.entities):
             return "entity"
-        if not (self.are_spoken_of(fact.entities, fact.evidence) and self.tells(fact.claim, fact.evidence)):
+        if not (self.are_spoken_of(fact.entities, fact.evidence) and self.is_supported(fact.claim, fact.evidence)):
             return "ungrounded"
         return self.reference_fault(fact)
 
@@ -301,7 +301,7 @@ class ExtractionCheck:
         ):
             return "text"
         said = [preference.topic, *wording.beyond_stance(preference.value)]
-        if not all(self.tells(text, preference.evidence) for text in said):
+        if not all(self.is_supported(text, preference.evidence) for text in said):
             return "ungrounded"
         return "" if preference.fact is None or preference.fact in self._claims else "reference"
 
@@ -326,7 +326,7 @@ class ExtractionCheck:
         turns = {turn.index for turn in self._heard if turn.index <= max(evidence)}
         return all(any(self._ground.names(name, turns) for name in self._names_of[entity]) for entity in entities)
 
-    def tells(self, claim: str, evidence: Collection[int]) -> bool:
+    def is_supported(self, claim: str, evidence: Collection[int]) -> bool:
         return is_grounded(claim, self._ground.stems_up_to(max(evidence)))
 
 

@@ -129,6 +129,6 @@ def _client_ids(turns: Sequence[_Turn]) -> list[str]:
     """Return the `dia_id` of each turn; empty if it is missing, is no valid id, or repeats an earlier one."""
     ids: list[str] = []
     for turn in turns:
-        told = turn.dia_id if isinstance(turn.dia_id, str) and "\x00" not in turn.dia_id else ""
-        ids.append(told if len(told) <= MAX_ID_CHARACTERS and told not in ids else "")
+        client_id = turn.dia_id if isinstance(turn.dia_id, str) and "\x00" not in turn.dia_id else ""
+        ids.append(client_id if len(client_id) <= MAX_ID_CHARACTERS and client_id not in ids else "")
     return ids

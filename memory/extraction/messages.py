@@ -46,12 +46,12 @@ def read_message(message: Mapping[str, Any]) -> ChatMessage:
     if role not in ROLES:
         raise MalformedMessage("role", f"must be one of {', '.join(ROLES)}")
     beyond = {field: message[field] for field in BEYOND_TEXT if message.get(field) is not None}
-    told = (*texts_of(content), *format_calls(beyond), format_refusal(beyond), format_audio(beyond))
-    text = "\n".join(part for part in told if part.strip())
+    parts = (*texts_of(content), *format_calls(beyond), format_refusal(beyond), format_audio(beyond))
+    text = "\n".join(part for part in parts if part.strip())
     if not text and may_be_empty(role, content, beyond):
         text = EMPTY
     if not text:
-        raise MalformedMessage("content", "must say something: a text, parts, or tool calls beside it")
+        raise MalformedMessage("content", "must say something: a text, parts, or tool calls next to it")
     payload = beyond if text == content else {"content": content} | beyond
     return ChatMessage(role=role, text=text, name=message.get("name") or "", payload=payload or None)
 
@@ -88,10 +88,10 @@ def format_calls(beyond: Mapping[str, Any]) -> list[str]:
     calls = beyond.get("tool_calls", [])
     if not isinstance(calls, list) or len(calls) > MAX_MESSAGE_PARTS:
         raise MalformedMessage("tool_calls", f"must be a list of at most {MAX_MESSAGE_PARTS} calls")
-    told = [format_call(function_of(call)) for call in calls]
+    formatted = [format_call(function_of(call)) for call in calls]
     if "function_call" in beyond:
-        told.append(format_call(beyond["function_call"], field="function_call"))
-    return told
+        formatted.append(format_call(beyond["function_call"], field="function_call"))
+    return formatted
 
 
 def function_of(call: Any) -> Any:
@@ -104,8 +104,8 @@ def format_call(function: Any, *, field: str = "tool_calls") -> str:
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise MalformedMessage(field, "every call must name its function")
     arguments = function.get("arguments", function.get("input", ""))
-    told = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return f"{function['name']}({told})"
+    arguments_text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"{function['name']}({arguments_text})"
 
 
 def format_refusal(beyond: Mapping[str, Any]) -> str:

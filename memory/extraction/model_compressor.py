@@ -60,11 +60,11 @@ class ModelCompressor:
             return [shorten_passage(passage) for passage in passages]
         question = build_compression_question(asked)
         answer = self._model.ask(question, CompressionAnswer, meter=meter, deadline_seconds=deadline_seconds)
-        told = {each.number: each.text for each in answer.passages}
-        if missing := asked.keys() - told.keys():
+        shortened = {each.number: each.text for each in answer.passages}
+        if missing := asked.keys() - shortened.keys():
             raise ProviderReplyInvalid(f"of {len(asked)} passages the answer lacks {len(missing)}")
         return [
-            accept_answer(told[number], passage) if number in asked else shorten_passage(passage)
+            accept_answer(shortened[number], passage) if number in asked else shorten_passage(passage)
             for number, passage in enumerate(passages)
         ]
 
@@ -108,9 +108,9 @@ def accept_answer(answer: str, passage: Passage) -> str:
     if passage.max_tokens is not None:
         fits = estimate_tokens(answer) <= passage.max_tokens
         return answer if fits and adds_no_facts(answer, passage.text) else quoted
-    told = append_lost_facts(answer, passage.text)
-    is_shorter = estimate_tokens(told) < estimate_tokens(quoted)
-    return told if is_shorter and keeps_negations(told, passage.text) else quoted
+    completed = append_lost_facts(answer, passage.text)
+    is_shorter = estimate_tokens(completed) < estimate_tokens(quoted)
+    return completed if is_shorter and keeps_negations(completed, passage.text) else quoted
 
 
 def work_compressor() -> Compressor:

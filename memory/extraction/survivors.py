@@ -59,9 +59,9 @@ def append_lost_facts(short: str, original: str) -> str:
     lost = _lost_facts(short, original)
     if not lost:
         return short
-    told = f"{short}\nAlso: {', '.join(lost)}".lstrip("\n")
+    extended = f"{short}\nAlso: {', '.join(lost)}".lstrip("\n")
     # a quotation mark within one of them may have paired with another's
-    return "\n".join([told, *(f"Also: {fact}" for fact in _lost_facts(told, original))])
+    return "\n".join([extended, *(f"Also: {fact}" for fact in _lost_facts(extended, original))])
 
 
 def has_negation(sentence: str) -> bool:

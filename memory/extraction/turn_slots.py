@@ -46,9 +46,9 @@ class Rationale:
         return {name: [dict(asdict(point)) for point in getattr(self, name)] for name in POINTS}
 
     @classmethod
-    def of_json(cls, told: Mapping[str, Any]) -> Self:
+    def of_json(cls, data: Mapping[str, Any]) -> Self:
         """Read what `as_json` wrote."""
-        return cls(**{name: [Point(**point) for point in told.get(name, [])] for name in POINTS})
+        return cls(**{name: [Point(**point) for point in data.get(name, [])] for name in POINTS})
 
 
 POINTS = ("decisions", "rejected", "blockers")

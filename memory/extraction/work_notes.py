@@ -180,7 +180,7 @@ _NEXT_STEP = r"""
     | ^then\b | \bonce\ (?:that|the|it|this|we)\b | \bneed(?:s)?\ to\b | \bshould\ (?:be|do|now|next|then)\b
 """
 # results that end something, and results that were only found out
-_DEED = r"""
+_COMPLETION = r"""
     \b(?:finished|done|pass(?:ed|es)|deployed|complet(?:ed|e)|merged|fixed|shipped|succeeded|confirmed|verified)\b
     | \b(?:(?<!\bi\ )(?<!\bwe\ )found|root\ cause|turn(?:s|ed)\ out|rolled\ (?:back|out)|migrated|restored|created)\b
     | \b(?:wrote|written|pushed|opened|ordered|booked|paid|sent|received|installed|applied)\b
@@ -189,7 +189,7 @@ _DEED = r"""
     | \b(?:came|comes)\ (?:back|to|in|out)\b
 """
 _FINDING = r"\b(?:measured|found|shows?|showed|took\ \d+|results?|caused\ by|because\ of)\b"
-_RESULT = rf"{_DEED} | {_FINDING}"
+_RESULT = rf"{_COMPLETION} | {_FINDING}"
 FORMS: Sequence[tuple[NoteKind, re.Pattern[str]]] = [
     (kind, re.compile(form, re.IGNORECASE | re.VERBOSE))
     for kind, form in (
@@ -206,7 +206,7 @@ FORMS: Sequence[tuple[NoteKind, re.Pattern[str]]] = [
 ]
 """Patterns in the order in which they are tried, from corrections to mere results."""
 _RESULT_FORM = dict(FORMS)[NoteKind.RESULT]
-_DEED_FORM, _FINDING_FORM = (re.compile(form, re.IGNORECASE | re.VERBOSE) for form in (_DEED, _FINDING))
+_COMPLETION_FORM, _FINDING_FORM = (re.compile(form, re.IGNORECASE | re.VERBOSE) for form in (_COMPLETION, _FINDING))
 DENIABLE = frozenset(NoteKind) - {NoteKind.CORRECTION, NoteKind.CONSTRAINT}
 """Kinds that a negation cancels. In constraints and corrections a "not" is part of the form."""
 DENIED = frozenset({NoteKind.DECISION, NoteKind.ERROR, NoteKind.NEXT_STEP, NoteKind.RESULT})
@@ -253,8 +253,8 @@ def find_notes(text: str) -> list[Note]:
     >>> [note.kind.value for note in find_notes("We go with MIT. No idea. It can't ship until Ana signs.")]
     ['decision', 'blocker']
     """
-    told = [(kind_of(sentence), sentence) for sentence in work_sentences(text)]
-    return [Note(kind=kind, text=sentence) for kind, sentence in told if kind is not None]
+    classified = [(kind_of(sentence), sentence) for sentence in work_sentences(text)]
+    return [Note(kind=kind, text=sentence) for kind, sentence in classified if kind is not None]
 
 
 def work_sentences(text: str) -> list[str]:
@@ -333,7 +333,7 @@ def status_of(sentence: str) -> str:
     if kind == NoteKind.NEXT_STEP:
         return "open" if reports_undone(sentence) else ""
     if kind == NoteKind.RESULT:
-        is_finding = _FINDING_FORM.search(sentence) is not None and _DEED_FORM.search(sentence) is None
+        is_finding = _FINDING_FORM.search(sentence) is not None and _COMPLETION_FORM.search(sentence) is None
         return "" if is_finding else "succeeded"
     return "failed" if kind == NoteKind.ERROR else ""
 

@@ -23,19 +23,19 @@ def format_product(title: str, uri: str) -> str:
     return one_line(f"{title} ({uri})" if title else uri)
 
 
-def is_product_of(told: str, uri: str) -> bool:
+def is_product_of(text: str, uri: str) -> bool:
     """Return True if the text names an artifact of this path or URI, whatever its title.
 
     >>> is_product_of("The plan (docs/plan.md)", "docs/plan.md"), is_product_of("old/docs/plan.md", "docs/plan.md")
     (True, False)
     """
     name = one_line(uri)
-    return told == name or told.endswith(f" ({name})")
+    return text == name or text.endswith(f" ({name})")
 
 
 def rewrite_episode(text: str, data: Mapping[str, Any], renaming: Renaming) -> tuple[str, dict[str, Any]]:
     """Return the text and data of an episode after renaming."""
-    lines = [told for line in text.split("\n") if (told := rewrite_line(line, renaming)) is not None]
+    lines = [rewritten for line in text.split("\n") if (rewritten := rewrite_line(line, renaming)) is not None]
     return "\n".join(lines).strip() or NOTHING_LEFT, {
         key: rewrite_item(key, value, renaming) for key, value in data.items()
     }
@@ -45,8 +45,8 @@ def rewrite_line(line: str, renaming: Renaming) -> str | None:
     for key in NAMING:
         label = f"{LABELS[key]}: "
         if line.startswith(label):
-            told = one_line(renaming(key, line.removeprefix(label)))
-            return label + told if told else None
+            rewritten = one_line(renaming(key, line.removeprefix(label)))
+            return label + rewritten if rewritten else None
     return line
 
 

@@ -102,8 +102,8 @@ class Step:
     @property
     def decisions(self) -> list[str]:
         """The decisions of the step, with reasons."""
-        told = format_points(self.points.decisions) or [one_line(self.summary).removeprefix("Decided: ")]
-        return drop_repeated_texts([*told, *self.notes.get(NoteKind.DECISION, ())])
+        decided = format_points(self.points.decisions) or [one_line(self.summary).removeprefix("Decided: ")]
+        return drop_repeated_texts([*decided, *self.notes.get(NoteKind.DECISION, ())])
 
     @property
     def rejected(self) -> list[str]:
@@ -118,8 +118,8 @@ class Step:
     @cached_property
     def settled(self) -> Sequence[frozenset[str]]:
         """The words of each sentence of a successful outcome that may resolve something open."""
-        told = work_sentences(self.outcome)[:MAX_COMPARED_POINTS] if self.status == SUCCEEDED else []
-        return [words_of(text) for text in told if kind_of(text) not in UNSETTLED]
+        sentences = work_sentences(self.outcome)[:MAX_COMPARED_POINTS] if self.status == SUCCEEDED else []
+        return [words_of(text) for text in sentences if kind_of(text) not in UNSETTLED]
 
     @property
     def essential_tokens(self) -> int:
@@ -146,29 +146,29 @@ def format_points(points: Iterable[Point]) -> list[str]:
 
 def drop_repeated_texts(texts: Iterable[str]) -> list[str]:
     """Return each text once, at its last position. A text whose words another one contains is left out."""
-    told: dict[str, str] = {}
+    kept: dict[str, str] = {}
     for text in texts:
         key = " ".join(tokenize(text))
-        others = (other for other in list(told.items())[-MAX_COMPARED_POINTS:] if other[0] != key)
+        others = (other for other in list(kept.items())[-MAX_COMPARED_POINTS:] if other[0] != key)
         if key and not any(key in other and has_negation(text) == has_negation(said) for other, said in others):
-            told.pop(key, None)
-            told[key] = text
-    return list(told.values())
+            kept.pop(key, None)
+            kept[key] = text
+    return list(kept.values())
 
 
 def split_steps(steps: Sequence[Step], *, max_tokens: int) -> Iterator[Sequence[Step]]:
     """Yield the steps in segments of one step or more, whose decisions and outcomes leave room for actions."""
-    stretch: list[Step] = []
+    segment: list[Step] = []
     taken = 0
     for step in steps:
         cost = step.essential_tokens
-        if stretch and (len(stretch) == MAX_EPISODE_STEPS or taken + cost > max_tokens * SHARE_OF_ESSENTIALS):
-            yield stretch
-            stretch, taken = [], 0
-        stretch.append(step)
+        if segment and (len(segment) == MAX_EPISODE_STEPS or taken + cost > max_tokens * SHARE_OF_ESSENTIALS):
+            yield segment
+            segment, taken = [], 0
+        segment.append(step)
         taken += cost
-    if stretch:
-        yield stretch
+    if segment:
+        yield segment
 
 
 def build_episode_data(story: WorkStory) -> dict[str, Any]:
@@ -207,8 +207,8 @@ def notes_of(steps: Iterable[Step], *kinds: NoteKind) -> Iterator[str]:
 def latest_findings(steps: Sequence[Step]) -> list[str]:
     """Return the latest findings in order. Errors and results take precedence over sentences with facts."""
     found = [text for step in steps for text in step.findings]
-    told = set(latest_texts(sorted(found, key=lambda text: kind_of(text) in FOUND)))
-    return [text for text in drop_repeated_texts(found) if text in told]
+    latest = set(latest_texts(sorted(found, key=lambda text: kind_of(text) in FOUND)))
+    return [text for text in drop_repeated_texts(found) if text in latest]
 
 
 def blockers_of(steps: Sequence[Step]) -> Iterator[str]:
@@ -306,23 +306,23 @@ def actions_to_shorten(story: WorkStory, data: Mapping[str, Any], *, max_tokens:
     return [Passage(part="action", text=text, max_tokens=max(bound, 1)) for text in texts]
 
 
-def format_episode_text(data: Mapping[str, Any], story: WorkStory, deeds: Sequence[str]) -> str:
-    """Return the episode's text: a line with a label for each item. `deeds` are the shortened actions, one per step."""
-    *earlier, last = zip(story.steps, deeds, strict=True)
-    done = [*(format_action(step, deed, data["open_ends"]) for step, deed in earlier), one_line(last[1])]
-    told = {**data, "done": list(filter(None, done)), "tools": filter(None, [", ".join(data["tools"])])}
+def format_episode_text(data: Mapping[str, Any], story: WorkStory, actions: Sequence[str]) -> str:
+    """Return the episode's text: a line with a label for each item. `actions` are the shortened ones, one per step."""
+    *earlier, last = zip(story.steps, actions, strict=True)
+    done = [*(format_action(step, action, data["open_ends"]) for step, action in earlier), one_line(last[1])]
+    items = {**data, "done": list(filter(None, done)), "tools": filter(None, [", ".join(data["tools"])])}
     said = "\n".join([*done, data["outcome"]])
-    told |= {key: [text for text in data[key] if text not in said] for key in ("constraints", "findings")}
-    lines = ((format_label(key, last[0].status), text) for key in LABELS for text in as_list(told[key]))
+    items |= {key: [text for text in data[key] if text not in said] for key in ("constraints", "findings")}
+    lines = ((format_label(key, last[0].status), text) for key in LABELS for text in as_list(items[key]))
     return "\n".join(f"{label}: {text}" for label, text in lines if text)
 
 
-def format_action(step: Step, deed: str, open_ends: Collection[str]) -> str:
+def format_action(step: Step, action: str, open_ends: Collection[str]) -> str:
     """Format an action with its outcome, unless the outcome is listed as open or part of the action's text."""
-    done, outcome = one_line(deed), one_line(step.outcome)
-    is_told = outcome.rstrip(".") in done if step.status == SUCCEEDED else outcome in open_ends
+    done, outcome = one_line(action), one_line(step.outcome)
+    is_shown = outcome.rstrip(".") in done if step.status == SUCCEEDED else outcome in open_ends
     status = "" if step.status == SUCCEEDED or not outcome else f"{step.status}: "
-    return " -> ".join(filter(None, [done, "" if is_told else status + outcome]))
+    return " -> ".join(filter(None, [done, "" if is_shown else status + outcome]))
 
 
 def format_label(key: str, status: str) -> str:
@@ -342,12 +342,16 @@ def archive_work(text: str, data: Mapping[str, Any]) -> tuple[str, dict[str, Any
     lines = [line for line in text.split("\n") if line.startswith(starts) and ": " in line]
     unsuccessful = [each for each in data.get("outcomes", ()) if each["status"] != SUCCEEDED and each["text"] in text]
     failed = [f"{FAILED}: {each['text']}" for each in unsuccessful if each["status"] == "failed"]
-    told = "\n".join([*lines, *failed]) or text
+    archived = "\n".join([*lines, *failed]) or text
     kept = {key: data[key] for key in ARCHIVED if key in data}
-    return told, {
+    return archived, {
         "outcomes": unsuccessful,
         **{
-            key: [item for item in value if item in told] if isinstance(value, list) else value if value in told else ""
+            key: [item for item in value if item in archived]
+            if isinstance(value, list)
+            else value
+            if value in archived
+            else ""
             for key, value in kept.items()
         },
     }

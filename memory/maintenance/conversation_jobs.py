@@ -31,7 +31,7 @@ class WorkDue(Protocol):
 
 
 def run_queue(queue: ConversationQueue, work_due: WorkDue, *, now: datetime, batch: Batch) -> BatchReport:
-    """Goes on while some are due, or have parts left; stops when the model is down.
+    """Process one batch of due rows, and continue while any are due. Stops when the model is down.
 
     The rows are their own queue, so the cursor only counts batches.
     """

@@ -86,7 +86,7 @@ def cleanup(*, now: datetime, batch: Batch) -> BatchReport:
 
 
 def forget_results(*, now: datetime, batch: Batch) -> BatchReport:
-    """Results count in their pool as long as they are there."""
+    """Delete expired tool results, which count towards the size of their pool until then."""
     rows = ToolCacheEntry.objects.filter(expires_at__lte=now)
     return forget_rows(rows, batch, delete=lambda _rows, ids: delete_expired_results(ids, now=now))
 

@@ -19,7 +19,7 @@ Delete = Callable[[QuerySet[Any], list[UUID]], int]
 
 
 def run_stages(stages: Mapping[str, RunBatch], *, now: datetime, batch: Batch) -> BatchReport:
-    """One batch of the stage that the cursor names, the first one's to begin with. What changed counts by stage."""
+    """Run one batch of the stage that the cursor names, or of the first stage. Changes are counted by stage."""
     names = list(stages)
     name, _, after = (batch.cursor or f"{names[0]}:").partition(":")
     report = stages[name](now=now, batch=replace(batch, cursor=after))

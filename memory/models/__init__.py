@@ -5,8 +5,8 @@
 
 from memory.kinds import Kind
 
-# Django copies psycopg's adapters at its first connection, so that those of binary vectors must be registered before
-from memory.models import binary as binary
+# Django copies psycopg's adapters at its first connection, so those of binary vectors must be registered before
+from memory.models import statements as statements
 from memory.models.access import AccessControl, Level
 from memory.models.accounts import (
     Account,

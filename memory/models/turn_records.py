@@ -97,8 +97,8 @@ def data_within_tier(data: Mapping[str, Any], *, tier: str, allowed: ReasoningTi
     """Return the fields of an episode's data that the account's allowed tier may read. `tier` is the episode's."""
     if not is_deeper(tier, allowed):
         return dict(data)
-    told_from = {name: MIN_TIER_BY_FIELD.get(name, ReasoningTier.STRUCTURED_RATIONALE) for name in data}
-    return {name: value for name, value in data.items() if not is_deeper(told_from[name], allowed)}
+    min_tiers = {name: MIN_TIER_BY_FIELD.get(name, ReasoningTier.STRUCTURED_RATIONALE) for name in data}
+    return {name: value for name, value in data.items() if not is_deeper(min_tiers[name], allowed)}
 
 
 PROVENANCES = [(each.value, each.value.replace("_", " ")) for each in Provenance]

@@ -14,8 +14,8 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.db.models.expressions import DatabaseDefault
 
-from memory.models.binary import Embedding, binary_cursor, half_vector
 from memory.models.memory import Memory
+from memory.models.statements import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 from memory_project.ids import uuid7
 

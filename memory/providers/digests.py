@@ -64,7 +64,7 @@ class Digester(Protocol):
     def is_remote(self) -> bool:
         """Return True if it waits for another machine, so that digesting several segments at once saves time."""
 
-    def digest(self, stretch: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
+    def digest(self, segment: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
         """Digest a segment. Raises ProviderError."""
 
 
@@ -82,15 +82,15 @@ class ExtractiveDigester:
 
     is_remote = False
 
-    def digest(self, stretch: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
+    def digest(self, segment: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
         """Quote the best lines of the previous summary, then the best new sentences. Raises nothing."""
-        previous = stretch.previous or NOTHING_BEFORE
-        spoken = spoken_messages(stretch)
+        previous = segment.previous or NOTHING_BEFORE
+        spoken = spoken_messages(segment)
         return Digest(
             summary=quote_both(list(previous_lines(previous, spoken)), spoken, max_tokens=max_tokens),
             key_decisions=latest_items(previous.key_decisions, key_decisions(spoken, limit=MAX_ITEMS)),
             entities_mentioned=latest_items(previous.entities_mentioned, entities_mentioned(spoken, limit=MAX_ITEMS)),
-            tools_called=latest_items(previous.tools_called, stretch.tools),
+            tools_called=latest_items(previous.tools_called, segment.tools),
             source=ExtractiveSummarizer.source,
         )
 
@@ -112,15 +112,15 @@ def quote_both(before: Sequence[Message], spoken: Sequence[Message], *, max_toke
 NOTHING_BEFORE = Digest(summary="", key_decisions=(), entities_mentioned=(), tools_called=(), source="")
 
 
-def spoken_messages(stretch: TranscriptSegment) -> Sequence[Message]:
+def spoken_messages(segment: TranscriptSegment) -> Sequence[Message]:
     """Return the spoken messages without the texts of tool calls; all messages if nobody said anything."""
-    calls = tuple(f"{tool}(" for tool in stretch.tools)
+    calls = tuple(f"{tool}(" for tool in segment.tools)
     spoken = []
-    for message in stretch.messages:
+    for message in segment.messages:
         lines = [line for line in message.content.split("\n") if not line.startswith(calls)]
         if message.role in SPOKEN_ROLES and any(map(str.strip, lines)):
             spoken.append(replace(message, content="\n".join(lines)))
-    return spoken or stretch.messages
+    return spoken or segment.messages
 
 
 def previous_lines(previous: Digest, spoken: Iterable[Message]) -> Iterator[Message]:
@@ -159,14 +159,14 @@ class ModelDigester:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    def digest(self, stretch: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
+    def digest(self, segment: TranscriptSegment, *, max_tokens: int, meter: Meter, deadline_seconds: float) -> Digest:
         """Digest by one request. The messages must fit (`how_many_fit`, `cut_message`). Raises ProviderError."""
-        question = ask_for_digest(stretch, max_tokens=max_tokens)
+        question = ask_for_digest(segment, max_tokens=max_tokens)
         answer = self._model.ask(question, DigestAnswer, meter=meter, deadline_seconds=deadline_seconds)
         if estimate_tokens(answer.summary) > MAX_TIMES_TOO_LONG * max_tokens:
             raise ProviderReplyInvalid(f"the summary has more than {MAX_TIMES_TOO_LONG} times {max_tokens} tokens")
-        before = stretch.previous.tools_called if stretch.previous else ()
-        texts = [message.content for message in stretch.messages]
+        before = segment.previous.tools_called if segment.previous else ()
+        texts = [message.content for message in segment.messages]
         named = [
             tool
             for tool in answer.tools_called
@@ -176,15 +176,15 @@ class ModelDigester:
             summary=answer.summary,
             key_decisions=latest_items((), answer.key_decisions),
             entities_mentioned=latest_items((), answer.entities_mentioned),
-            tools_called=latest_items((*before, *stretch.tools), named),
+            tools_called=latest_items((*before, *segment.tools), named),
             source=self._model.model,
         )
 
 
-def ask_for_digest(stretch: TranscriptSegment, *, max_tokens: int) -> Question:
+def ask_for_digest(segment: TranscriptSegment, *, max_tokens: int) -> Question:
     words = int(max_tokens * WORDS_PER_TOKEN)
-    previous = "" if stretch.previous is None else format_digest(stretch.previous)
-    material = {"previous": previous, "messages": [format_message(message) for message in stretch.messages]}
+    previous = "" if segment.previous is None else format_digest(segment.previous)
+    material = {"previous": previous, "messages": [format_message(message) for message in segment.messages]}
     limits = {"words": words, "items": MAX_ITEMS}
     return Question(
         instructions=render_to_string("prompts/summary_instructions.txt", limits).strip(),

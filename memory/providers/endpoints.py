@@ -118,7 +118,7 @@ def ask_once(ask: Callable[[], T], *, what: str) -> T:
         failure = translate_failure(err, what=what)
     except (httpx2.InvalidURL, UnicodeError):
         # raised before anything is sent, or by a redirection to nowhere
-        failure = ProviderRefused(f"the {what} cannot be asked: its address or its key is none", status=0)
+        failure = ProviderRefused(f"the {what} cannot be asked: its address or its key is invalid", status=0)
     # outside the handler, or the original, whose text may echo the key, would be its context in logs
     raise failure
 

@@ -74,9 +74,9 @@ class ExtractiveSummarizer:
     """Quotes the sentences that TextRank puts first, in the order and with the names of their speakers.
 
     Weight of a sentence, where the walk restarts: sum of the idf of its words, doubled or tripled by digits
-    and by a name in it (what is asked for later), times 0.3 for a question (its answer tells more).
+    and by a name in it (what is asked for later), times 0.3 for a question (its answer says more).
 
-    Bounded: of a longer conversation the weightiest sentence of each of 500 equal stretches is ranked, each
+    Bounded: of a longer conversation the weightiest sentence of each of 500 equal segments is ranked, each
     by its first 2,000 characters; everything before that is linear. Sentences over the budget are not ranked.
     The same input gives the same text.
     """

@@ -12,7 +12,7 @@ from sys import intern
 from typing import Any
 
 from memory.kinds import Kind, all_kinds
-from memory.models.binary import half_vector
+from memory.models.statements import half_vector
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate, Metric
 from memory.retrieval.kind_searches import CONFIDENT, TRUE, TRUE_AND_BELIEVED_NOW, VERSION_BELIEVED_THEN

@@ -13,7 +13,7 @@ from uuid import UUID
 from memory.errors import NotFound
 from memory.kinds import Kind
 from memory.models import Memory
-from memory.models.binary import binary_cursor, fetch_dicts
+from memory.models.statements import binary_cursor, fetch_dicts
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.search import (

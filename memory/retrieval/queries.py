@@ -7,7 +7,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from memory.models import Kind
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 
 MAX_QUERY_CHARACTERS = 10_000
 """Longer queries would not improve any search."""

@@ -94,7 +94,7 @@ LINEAGE_CTE = f"""line (conversation_id, continues, depth) AS (
         ) AS former
         WHERE line.depth < {MAX_LINEAGE}
     ) CYCLE conversation_id SET is_again USING been"""
-"""The conversations that those in `first` resume, by depth. Rows that close a ring have `is_again`."""
+"""The conversations that those in `first` resume, by depth. Rows that close a cycle have `is_again`."""
 ACTIVE = """SELECT conversation_id, continues FROM conversations
     WHERE account_id = %(account_id)s AND conversation_id = %(conversation_id)s"""
 LINEAGE = f"""

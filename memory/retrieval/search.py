@@ -15,8 +15,8 @@ from uuid import UUID
 from memory import conf
 from memory.kinds import Audience, Kind, spec_of
 from memory.models import Memory, PersistentContext, Vector
-from memory.models.binary import Embedding, half_vector
 from memory.models.memory import model_of
+from memory.models.statements import Embedding, half_vector
 from memory.owner import Owner
 from memory.retrieval.retrievers.lexical import bm25_ctes
 from memory.retrieval.retrievers.vector import nearest_ctes

@@ -200,7 +200,7 @@ def successors_then(candidate: Candidate, successors: Successors, placed: Mappin
     met, done, waiting = set(placed), dict[UUID, Candidate](), [candidate]
     while waiting:
         last = waiting[-1]
-        # each is expanded once, so links that form a ring end there
+        # each is expanded once, so links that form a cycle end there
         ahead = [] if last.id in met else [each for each in successors.get(last.id, ()) if each.id not in met]
         is_known = last.id in placed
         met.add(last.id)

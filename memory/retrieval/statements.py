@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import QuerySet
 
-from memory.models.binary import binary_cursor, fetch_dicts, numbered_cursor
+from memory.models.statements import binary_cursor, fetch_dicts, numbered_cursor
 from memory.owner import Owner
 
 STAND_INS: Mapping[str, Any] = {

@@ -65,7 +65,7 @@ class _BertGraph:
         return bytes(model.SerializeToString())
 
     def _attention_bias(self) -> str:
-        """0 where there is a token, a very negative number where there is padding: (batch, 1, 1, tokens)."""
+        """Return 0 for tokens and a very negative number for padding, in the shape (batch, 1, 1, tokens)."""
         present = self._op("Cast", "attention_mask", to=TensorProto.FLOAT)
         absent = self._op("Sub", self._constant("one", np.float32(1)), present)
         bias = self._op("Mul", absent, self._constant("masked", np.float32(MASKED)))

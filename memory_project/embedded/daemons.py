@@ -30,7 +30,7 @@ MAX_LOG_BYTES = 10_000_000
 PR_SET_PDEATHSIG = 1
 
 CHILDREN: "dict[Path, subprocess.Popen[bytes]]" = {}
-"""The children of this process by lock file: whoever stops one must also wait for its end."""
+"""The children of this process by lock file: code that stops one must also wait for its end."""
 
 
 class Daemon(ABC):
@@ -147,7 +147,7 @@ class Daemon(ABC):
         return True
 
     def _reap(self) -> "subprocess.Popen[bytes] | None":
-        """Our child, where we started it and it lives. A dead one is taken note of, or it would stay a zombie."""
+        """Return our child process if we started it and it lives. A dead one is reaped, or it would stay a zombie."""
         child = CHILDREN.get(self._lock)
         if child is not None and child.poll() is not None:
             del CHILDREN[self._lock]

@@ -56,7 +56,7 @@ def read_model_folder(path: Path) -> ModelFolder:
     config = _read_json(path, CONFIG)
     for name in (WEIGHTS, TOKENIZER):
         if not (path / name).is_file():
-            raise ImproperlyConfigured(f"{path} holds no {name}: it is no folder of an embedding model")
+            raise ImproperlyConfigured(f"{path} holds no {name}: it is not the folder of an embedding model")
     try:
         positions = int(config["max_position_embeddings"])
         limit = int(_read_json(path, "sentence_bert_config.json", default={}).get("max_seq_length") or positions)
@@ -97,7 +97,7 @@ def _read_json(path: Path, name: str, *, default: dict[str, Any] | None = None) 
     except FileNotFoundError as err:
         if default is not None:
             return default
-        raise ImproperlyConfigured(f"{path} holds no {name}: it is no folder of an embedding model") from err
+        raise ImproperlyConfigured(f"{path} holds no {name}: it is not the folder of an embedding model") from err
     except (OSError, ValueError) as err:
         raise ImproperlyConfigured(f"{path / name} cannot be read: {err}") from err
     if not isinstance(content, dict):
@@ -129,7 +129,7 @@ def find_or_build_graph(folder: ModelFolder, kept_in: Sequence[Path]) -> Path | 
                 return scratch.replace(kept / name)
         except OSError as err:
             logger.warning("the model's graph could not be kept in %s: %s", kept, err.strerror)
-    logger.warning("the model's graph is built anew in every process: no folder could keep it")
+    logger.warning("the model's graph is built again in every process: no folder could store it")
     return graph
 
 

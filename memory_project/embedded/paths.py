@@ -48,7 +48,7 @@ class ServerPaths:
 
 
 def data_folder(environ: Mapping[str, str]) -> Path:
-    """MEMORY_DATA_DIR, by default `.data`; a relative one counts from the project, wherever we are called."""
+    """Return MEMORY_DATA_DIR, by default `.data`. A relative path is resolved against the project's folder."""
     return PROJECT / (environ.get("MEMORY_DATA_DIR") or ".data")
 
 
@@ -104,7 +104,7 @@ def _base_elsewhere(folder: Path, system_data: Path) -> Path:
 
 
 def make_socket_folder(place: ServerPaths) -> None:
-    """Private, ours, and checked before use: it lies where anybody may make folders, this one too."""
+    """Create the private folder of the sockets and check its owner and mode: anybody may create folders there."""
     folder, user = place.sockets, place.user
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

@@ -108,7 +108,7 @@ class PostgresServer(Daemon):
         unfinished.rename(self._data)
 
     def _remove_stale_pid(self) -> None:
-        """PostgreSQL takes any process, even a zombie, that bears the old id for the old server."""
+        """Remove a pid file of a dead server: PostgreSQL mistakes any process with that id for the old server."""
         pid_file = self._data / self.pid_name
         pid = read_pid(pid_file)
         if pid is not None and is_process_of(pid, str(self._data)):

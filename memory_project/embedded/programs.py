@@ -84,7 +84,7 @@ def _programs(site: Path, valkey: Path) -> Programs:
 
 
 def _copy_programs(site: Path, valkey: Path, folder: Path) -> None:
-    """All or nothing: a copy that was interrupted never gets the final name."""
+    """Copy the programs atomically: an interrupted copy never gets the final name."""
     make_shared_folder(folder.parent)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="copying-") as scratch:
         made = Path(scratch) / folder.name
@@ -93,7 +93,7 @@ def _copy_programs(site: Path, valkey: Path, folder: Path) -> None:
         _copy(site / POSTGRES_LIBRARIES, made / POSTGRES_LIBRARIES)
         _copy(valkey, made / valkey.name)
         for path in (made, *made.rglob("*")):
-            # whatever the umask of whoever installed the wheels
+            # whatever the umask was when the wheels were installed
             if not path.is_symlink():
                 path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
         made.rename(folder)

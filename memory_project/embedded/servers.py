@@ -50,7 +50,7 @@ class SharedServers:
         return [server.name for server in self._servers if not server.is_running()]
 
     def release(self) -> bool:
-        """Leave; the last one out stops all servers of the place. True if that was us."""
+        """Release the servers; the last process stops them. Returns True if that was this one."""
         if self._share is None:
             return False
         share, self._share = self._share, None
@@ -65,5 +65,5 @@ class SharedServers:
 
 
 def servers_of(place: ServerPaths) -> list[Daemon]:
-    """All servers of a place, in the order in which they start; they stop the other way round."""
+    """Return all servers of a place in the order in which they start. They stop in reverse order."""
     return [PostgresServer(place), ValkeyServer(place)]

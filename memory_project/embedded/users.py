@@ -25,15 +25,15 @@ class ServerUser:
     must_switch: bool
 
     def can_enter(self, folder: Path) -> bool:
-        """Found out by trying, as that user: modes, access lists and mounts all have a say."""
+        """Return True if that user can enter the folder. It tries, as modes, access lists and mounts all matter."""
         return self._succeeds(["/bin/sh", "-c", 'cd -- "$1"', "sh", str(folder)])
 
     def can_run(self, program: Path) -> bool:
-        """Found out by trying, shared libraries included."""
+        """Return True if that user can run the program with its shared libraries. It tries."""
         return self._succeeds([str(program), "--version"])
 
     def own(self, path: Path) -> None:
-        """Hand over something that we have just made."""
+        """Give the user a file or folder that this process has just made."""
         if self.must_switch:
             os.chown(path, self.uid, self.gid)
 

@@ -1,10 +1,17 @@
 """Middleware around every page and answer, including those of the admin."""
 
+import re
+from collections.abc import Callable
+
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 
 from memory_project.http.paths import is_below_api
 from memory_project.http.problems import describe_store_error, problem_response
+from memory_project.ids import uuid7
+from memory_project.logs import META_KEY, current_request_id
+
+VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -16,6 +23,25 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
+
+
+class RequestIdMiddleware:
+    """Gives a request one id, for its answer, its problem and every line that it logs: the client's, if well-formed."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        given = request.headers.get("X-Request-Id", "")
+        request_id = given if VALID_REQUEST_ID.fullmatch(given) else str(uuid7())
+        request.META[META_KEY] = request_id
+        token = current_request_id.set(request_id)
+        try:
+            response = self.get_response(request)
+        finally:
+            current_request_id.reset(token)
+        response["X-Request-Id"] = request_id
+        return response
 
 
 class StoreErrorMiddleware(MiddlewareMixin):

@@ -15,7 +15,7 @@ from django.http import Http404, HttpResponse, UnreadablePostError
 from psycopg_pool import PoolTimeout
 from rest_framework import exceptions
 
-from memory_project.http.request_ids import current_request_id
+from memory_project.logs import current_request_id
 
 logger = logging.getLogger(__name__)
 

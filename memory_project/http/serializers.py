@@ -10,6 +10,8 @@ from rest_framework import serializers
 from memory_project.http.paths import CONTROL, MAX_ID_CHARACTERS
 
 MAX_NAMED_ERRORS = 20
+TEXT_FIELDS = ("description", "content", "summary")
+"""Documented names of what other services call `text`, suggested where `text` is no alias."""
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -58,7 +60,7 @@ def refuse_unknown_names(given: Iterable[str], allowed: Collection[str], *, noun
 def describe_unknown_name(name: str, known: list[str], *, noun: str) -> str:
     """Return a sentence that says that nothing has this name, with the known name that it may be a misspelling of."""
     shown = name[:MAX_ID_CHARACTERS]
-    close = get_close_matches(shown, known, n=1)
+    close = [each for each in TEXT_FIELDS if each in known] if name == "text" else get_close_matches(shown, known, n=1)
     return f'"{shown}" is not a {noun} here.' + (f' Did you mean "{close[0]}"?' if close else "")
 
 

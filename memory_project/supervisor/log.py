@@ -17,14 +17,14 @@ class Log:
         self._is_coloured = sys.stdout.isatty() and not environ.get("NO_COLOR")
 
     def write(self, part: str, line: str) -> None:
-        """One line of one part."""
+        """Write one line of one part."""
         prefix = f"{part:<{WIDTH}}|"
         if self._is_coloured:
             prefix = f"\x1b[{COLOURS.get(part, 1)}m{prefix}\x1b[0m"
         self.print(f"{prefix} {line}")
 
     def print(self, text: str) -> None:
-        """Text without a prefix. Where nobody reads any more, the parts run on in silence."""
+        """Print text without a prefix. If nobody reads any more, the parts run on in silence."""
         try:
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()

@@ -59,7 +59,7 @@ class Loop:
             time.sleep(TICK_SECONDS)
 
     def stop(self, stop: StopRequest) -> None:
-        """One part after the other, each with its time to finish."""
+        """Stop one part after the other, each with its time to finish."""
         for running in self._parts:
             self._log.write(OWN_NAME, f"stopping {running.part.name}")
             running.ask_to_stop()

@@ -70,7 +70,7 @@ class Restarts:
 
 
 def parts_at(address: Address) -> list[Part]:
-    """Web, worker and beat, in the order in which they stop."""
+    """Return web, worker and beat, in the order in which they stop."""
     # static files come from the packages; root runs the worker only where root runs everything
     python = (sys.executable, "-W", "ignore:No directory at", "-W", "ignore:You're running the worker")
     celery = (*python, "-m", "celery", "--app", "memory_project.celery", "--quiet")
@@ -157,7 +157,7 @@ class RunningPart:
         self._start_at = time.monotonic() + wait
 
     def _clean_up(self) -> None:
-        """Its last lines, and whatever it left running: a killed leader does not take its children along."""
+        """Log its last lines and end the processes that it left: a killed leader does not end its children."""
         end_marked(self._mark, grace_seconds=0)
         self.pump()
         for line in self._lines.flush():
@@ -179,11 +179,11 @@ def end_marked(mark: str, *, grace_seconds: float) -> int:
     """Stop the processes with this mark, by force after `grace_seconds`, and return how many there were."""
     found = marked_processes(mark)
     for process in found:
-        with suppress(psutil.NoSuchProcess):
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             process.terminate()
     wait_until(lambda: not marked_processes(mark), seconds=grace_seconds)
     for process in marked_processes(mark):
-        with suppress(psutil.NoSuchProcess):
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             process.kill()
     return len(found)
 

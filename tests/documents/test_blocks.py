@@ -130,7 +130,7 @@ def page_runner(transactional_db: None, empty_redis: None, shared_server: Shared
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_block_runs(page: Path, page_runner: PageRunner) -> None:
+def test_every_code_block_of_a_page_runs(page: Path, page_runner: PageRunner) -> None:
     page_runner.run(page)
 
 
@@ -145,5 +145,5 @@ def test_every_block_runs(page: Path, page_runner: PageRunner) -> None:
         ({"a": [{"b": "x"}]}, {"a": [{"b": "y"}]}, ["$.a[0].b is 'y', not 'x'"]),
     ],
 )
-def test_a_wrong_answer_is_found(expected: Any, found: Any, lines: list[str]) -> None:
+def test_differences_from_the_expected_json_are_listed(expected: Any, found: Any, lines: list[str]) -> None:
     assert differences(expected, found) == lines

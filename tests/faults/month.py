@@ -39,9 +39,9 @@ def main(arguments: Sequence[str]) -> int:
         call_command("migrate", verbosity=0, skip_checks=True)
         from tests.faults.weathers import compare  # noqa: PLC0415
 
-        told = compare(options, servers)
-    json.dump(told, sys.stdout, indent=2)
-    return 0 if told["is_same"] and not told["unexplained"] else 1
+        result = compare(options, servers)
+    json.dump(result, sys.stdout, indent=2)
+    return 0 if result["is_same"] and not result["unexplained"] else 1
 
 
 def read_options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -26,7 +26,7 @@ class Servers:
 
 @contextmanager
 def durable_servers(**variables: str) -> Iterator[Servers]:
-    """Named by the environment, with these variables beside; gone at the end, with all that they hold."""
+    """Start servers, name them in the environment along with these variables, and delete them at the end."""
     with ExitStack() as stack:
         # as people run them: what was written is there after a stop
         place = replace(make_temporary_paths(PREFIX), dies_with_parent=False)

@@ -22,7 +22,7 @@ from memory_project.embedded.redis import ValkeyServer
 from tests.faults.servers import Servers
 from tests.memory.maintenance.workers import Worker, worker_started
 
-NUDGE_SECONDS = 0.5
+NOTIFY_SECONDS = 0.5
 LOOK_SECONDS = 0.003
 PATIENCE_SECONDS = 180
 MOST_RUNS = 20
@@ -67,7 +67,7 @@ class Storm:
 
     def see_through(self, due: Due, account: Account, runs: list[JobRun]) -> list[JobRun]:
         """Wait until the last run is done. A run that failed because its server was gone is followed by another."""
-        deadline, nudged = time.monotonic() + PATIENCE_SECONDS, time.monotonic()
+        deadline, notified = time.monotonic() + PATIENCE_SECONDS, time.monotonic()
         while True:
             assert time.monotonic() < deadline, f"{due.job.name} as of {due.at} is not done"
             status = status_of(runs[-1])
@@ -77,9 +77,9 @@ class Storm:
                 notify_job_worker(due.job.name)
             elif status in JobRun.FINISHED:
                 return runs
-            if time.monotonic() - nudged > NUDGE_SECONDS:
+            if time.monotonic() - notified > NOTIFY_SECONDS:
                 notify_job_worker(due.job.name)
-                nudged = time.monotonic()
+                notified = time.monotonic()
             time.sleep(LOOK_SECONDS)
 
     def strike(self, what: str, run: JobRun) -> None:

@@ -20,8 +20,8 @@ from memory.models import Account
 from tests.faults.servers import Servers
 from tests.faults.storms import storm_raised
 
-MOST_TOLD = 40
-"""Differences."""
+MAX_DIFFERENCES = 40
+"""The number of differences that a report lists."""
 
 State = dict[str, list[str]]
 
@@ -48,12 +48,12 @@ def compare(options: argparse.Namespace, servers: Servers) -> dict[str, Any]:
         "strikes": dict(sorted(storm.met.items())),
         "storm_seconds": round(time.monotonic() - began),
         "differences": len(different),
-        "told": different[:MOST_TOLD],
+        "told": different[:MAX_DIFFERENCES],
     }
 
 
 def write_states(folder: Path, **states: State) -> None:
-    """Write the states as JSON files, for whoever investigates a difference."""
+    """Write the states as JSON files, for anyone who investigates a difference."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, state in states.items():
         (folder / f"{name}.json").write_text(json.dumps(state, indent=1))
@@ -108,5 +108,5 @@ def log_by_day(steps: Iterable[MonthStep], name: str) -> Iterator[MonthStep]:
 
 
 def log(text: str) -> None:
-    """A proof tells how far it is."""
+    """Print the progress of the proof."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201

@@ -21,12 +21,12 @@ def run(command: str, path: Path, *arguments: str) -> str:
 
 
 def run_json(command: str, path: Path, *arguments: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(run(command, path, "--json", *arguments))
-    return told
+    report: dict[str, Any] = json.loads(run(command, path, "--json", *arguments))
+    return report
 
 
 def nothing_is_left() -> bool:
     full = {model.__name__ for model in apps.get_models() if model._default_manager.exists()}
     keys = [key for key in redis.client().scan_iter() if redis.client().type(key) != "stream"]
-    # nobody deletes entries of the audit log, those of an account that is gone neither
+    # entries of the audit log are never deleted, not even those of a deleted account
     return full <= OF_EVERYONE | {"AuditEntry"} and all("cache:" in key for key in map(str, keys))

@@ -1,4 +1,4 @@
-"""Small sets of questions for tests, as files tell them."""
+"""Small sets of questions for tests, in the formats of the files."""
 
 import json
 from pathlib import Path
@@ -13,10 +13,10 @@ PORCH = [{"speaker": "Ines", "dia_id": "D2:3", "text": "I painted the porch gree
 
 def locomo(*questions: tuple[str, list[str], int], **sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One sample, in two sessions unless others are given."""
-    told = sessions or {"session_1": KITCHEN, "session_2": PORCH}
-    times = {f"{name}_date_time": f"1:56 pm on {day} May, 2023" for day, name in enumerate(told, start=8)}
+    chosen = sessions or {"session_1": KITCHEN, "session_2": PORCH}
+    times = {f"{name}_date_time": f"1:56 pm on {day} May, 2023" for day, name in enumerate(chosen, start=8)}
     qa = [{"question": text, "evidence": evidence, "category": category} for text, evidence, category in questions]
-    return [{"sample_id": "house", "conversation": told | times, "qa": qa}]
+    return [{"sample_id": "house", "conversation": chosen | times, "qa": qa}]
 
 
 def native(**fields: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from memory_project import redis
 from tests.memory.episodes import NOW
 
 
-def test_every_way_has_its_turn_in_every_round() -> None:
+def test_every_variant_runs_once_in_every_round() -> None:
     order: list[str] = []
     ways = [
         BenchmarkVariant(name="a", run=lambda _round: order.append("a")),
@@ -32,7 +32,7 @@ def test_every_way_has_its_turn_in_every_round() -> None:
     assert measured[0] != measured[3] != measured[6]
 
 
-def test_figures_are_milliseconds_and_compared_to_the_first_way() -> None:
+def test_figures_are_in_milliseconds_and_relative_to_the_first_variant() -> None:
     slow = BenchmarkVariant(name="slow", run=lambda _round: time.sleep(0.002))
     slower = BenchmarkVariant(name="slower", run=lambda _round: time.sleep(0.06))
 
@@ -69,7 +69,7 @@ def test_a_scratch_account_leaves_nothing_behind(empty_redis: None) -> None:
 
 
 @pytest.mark.django_db
-def test_not_even_after_a_failure(empty_redis: None) -> None:
+def test_an_interrupted_scratch_account_leaves_nothing_behind(empty_redis: None) -> None:
     with pytest.raises(KeyboardInterrupt):
         use_until_interrupted()
 
@@ -78,7 +78,7 @@ def test_not_even_after_a_failure(empty_redis: None) -> None:
 
 
 @pytest.mark.slow
-def test_a_real_server_is_measured_and_gone_afterwards() -> None:
+def test_the_benchmark_web_server_answers_and_is_stopped_afterwards() -> None:
     with web_server() as address:
         client = KeepAliveClient(address, "no key")
         assert client.request("GET", "/health/live")

@@ -32,14 +32,14 @@ def bars(chart: str, kind: str) -> list[float]:
     return [float(rect.attrib["width"]) for rect in rects if rect.attrib.get("class") == kind]
 
 
-def test_what_is_missed_most_comes_first() -> None:
-    told = texts(render_chart(ablation(small=0.01, large=0.1, none=-0.02)))
+def test_the_signal_with_the_largest_loss_comes_first() -> None:
+    drawn = texts(render_chart(ablation(small=0.01, large=0.1, none=-0.02)))
 
-    assert [name for name in told if name in {"small", "large", "none"}] == ["large", "small", "none"]
-    assert {"10.0", "1.0", "-2.0", "all signals 80.0", "words and meaning 60.0"} <= set(told)
+    assert [name for name in drawn if name in {"small", "large", "none"}] == ["large", "small", "none"]
+    assert {"10.0", "1.0", "-2.0", "all signals 80.0", "words and meaning 60.0"} <= set(drawn)
 
 
-def test_no_zero_has_a_sign() -> None:
+def test_a_rounded_zero_has_no_sign() -> None:
     assert "0.0" in texts(render_chart(ablation(none=-0.0001)))
 
 

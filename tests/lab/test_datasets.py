@@ -15,7 +15,7 @@ def read(folder: Path, document: Any) -> EvaluationSample:
     return sample
 
 
-def test_a_session_is_a_conversation_and_a_turn_tells_who_speaks(tmp_path: Path) -> None:
+def test_a_session_becomes_a_conversation_and_its_turns_name_the_speaker(tmp_path: Path) -> None:
     sample = read(tmp_path, locomo(("Which colour?", ["D2:3"], 4)))
 
     kitchen, porch = sample.talks
@@ -34,7 +34,7 @@ def test_a_session_is_a_conversation_and_a_turn_tells_who_speaks(tmp_path: Path)
         (["D1:1", "D7:7", "D"], ["D1:1"]),
     ],
 )
-def test_labels_are_put_right(tmp_path: Path, evidence: list[str], expected: list[str]) -> None:
+def test_malformed_evidence_labels_are_corrected(tmp_path: Path, evidence: list[str], expected: list[str]) -> None:
     sample = read(tmp_path, locomo(("What?", evidence, 1)))
 
     assert [(each.answers, each.type) for each in sample.questions] == [(expected, "multi-hop")]
@@ -46,7 +46,7 @@ def test_a_question_without_evidence_is_left_out(tmp_path: Path) -> None:
     assert [(each.text, each.type) for each in sample.questions] == [("Where?", "adversarial")]
 
 
-def test_our_own_format_has_every_kind_in_an_order_that_can_be_stored(tmp_path: Path) -> None:
+def test_the_native_format_reads_every_kind_in_an_order_that_can_be_stored(tmp_path: Path) -> None:
     sample = read(tmp_path, native(questions=[asked("When?", "f1", asked_at="2026-04-01T12:00:00+02:00")]))
 
     order = [note.key for note in sample.notes]
@@ -92,27 +92,27 @@ REFUSED: dict[str, tuple[Any, str]] = {
         native(memories=[{"key": "n", "kind": "context_entry", "text": "x", "type": "song"}]),
         "'n': type is",
     ),
-    "ring": (
+    "cycle": (
         native(
             memories=[
                 {"key": "a", "kind": "goal", "text": "x", "parent": "b"},
                 {"key": "b", "kind": "goal", "text": "y", "parent": "a"},
             ]
         ),
-        "in a ring: 'a', 'b', 'a'|in a ring: 'b', 'a', 'b'",
+        "in a cycle: 'a', 'b', 'a'|in a cycle: 'b', 'a', 'b'",
     ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_bad_file_is_told_by_its_place(tmp_path: Path, name: str) -> None:
+def test_the_error_about_an_invalid_file_names_the_place(tmp_path: Path, name: str) -> None:
     document, message = REFUSED[name]
 
     with pytest.raises(BadDatasetError, match=message):
         read_file(write(tmp_path, document))
 
 
-def test_a_format_that_is_named_is_not_guessed(tmp_path: Path) -> None:
+def test_an_explicit_format_is_not_guessed(tmp_path: Path) -> None:
     path = write(tmp_path, locomo(("What?", ["D1:1"], 1), session_1=KITCHEN))
 
     assert read_file(path, "locomo")[0].name == "house"

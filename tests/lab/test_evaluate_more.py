@@ -29,46 +29,46 @@ def names(rows: list[dict[str, Any]]) -> list[str]:
     return [row["name"] for row in rows]
 
 
-def test_each_sample_is_asked_by_what_the_others_teach(path: Path) -> None:
-    told = run_json("evaluate_recall", path, "--leave-one-out")
+def test_leave_one_out_asks_each_sample_with_weights_learned_on_the_others(path: Path) -> None:
+    report = run_json("evaluate_recall", path, "--leave-one-out")
 
-    for asked in (told, told["left_out"], told["fitted"]):
+    for asked in (report, report["left_out"], report["fitted"]):
         assert asked["all"]["questions"] == 3
         assert names(asked["samples"]) == ["barn", "house"]
         assert asked["all"]["figures"]["recall@10"]["mean"] == 1.0
     assert nothing_is_left()
 
 
-def test_tables_tell_what_weights_they_are_of(path: Path) -> None:
-    told = run("evaluate_recall", path, "--leave-one-out")
+def test_tables_state_which_weights_they_are_based_on(path: Path) -> None:
+    report = run("evaluate_recall", path, "--leave-one-out")
 
-    assert "learnt on the other samples" in told
-    assert "fitted on these very samples" in told
+    assert "learnt on the other samples" in report
+    assert "fitted on these very samples" in report
 
 
-def test_signals_are_judged_alone_and_left_out(path: Path) -> None:
-    told = run_json("evaluate_recall", path, "--ablate")["ablation"]
+def test_an_ablation_reports_each_signal_alone_and_left_out(path: Path) -> None:
+    report = run_json("evaluate_recall", path, "--ablate")["ablation"]
 
-    assert names(told["signals"]) == ["all signals", "words and meaning"]
-    assert names(told["alone"]) == names(told["without"])
-    assert {"words", "meaning", "sitting"} <= set(names(told["alone"]))
+    assert names(report["signals"]) == ["all signals", "words and meaning"]
+    assert names(report["alone"]) == names(report["without"])
+    assert {"words", "meaning", "sitting"} <= set(names(report["alone"]))
     # nothing of the samples is anything but a turn
-    assert "no_turn" not in names(told["alone"])
-    assert all(0 <= row["all"] <= 1 and set(row["types"]) == {"multi-hop", "single-hop"} for row in told["alone"])
+    assert "no_turn" not in names(report["alone"])
+    assert all(0 <= row["all"] <= 1 and set(row["types"]) == {"multi-hop", "single-hop"} for row in report["alone"])
 
 
-def test_techniques_are_left_out_one_by_one(path: Path) -> None:
-    told = run_json("evaluate_recall", path, "--ablate")
+def test_an_ablation_leaves_out_techniques_one_by_one(path: Path) -> None:
+    report = run_json("evaluate_recall", path, "--ablate")
 
-    rows = told["ablation"]["techniques"]
+    rows = report["ablation"]["techniques"]
     assert rows[0]["name"] == "as asked"
-    assert rows[0]["all"] == told["all"]["figures"]["recall@10"]["mean"]
+    assert rows[0]["all"] == report["all"]["figures"]["recall@10"]["mean"]
     assert {"-lexical", "-vector", "standardized", "rrf", "words alone", "meaning alone"} <= set(names(rows))
     # asked of a conversation, which has no links, it did nothing
     assert "-relationship" not in names(rows)
 
 
-def test_what_was_switched_off_stays_off() -> None:
+def test_a_technique_that_was_switched_off_stays_off_in_an_ablation() -> None:
     plans = other_plans(["-diversity", "lexical"], worked={"lexical", "salience"})
 
     # the only retriever cannot be left out
@@ -77,7 +77,7 @@ def test_what_was_switched_off_stays_off() -> None:
     assert [retriever.name for retriever in plans["-salience"].retrievers] == ["lexical"]
 
 
-def test_a_bare_plan_does_nothing_else() -> None:
+def test_a_plan_of_words_alone_uses_no_other_technique() -> None:
     plan = other_plans([], worked=())["words alone"]
 
     assert (plan.rewriters, plan.scorers, plan.selectors, plan.fusion) == ({}, {}, {}, "standardized")
@@ -85,59 +85,59 @@ def test_a_bare_plan_does_nothing_else() -> None:
     assert choose_plan().rewriters
 
 
-def test_a_picture_is_drawn_where_asked(path: Path, tmp_path: Path) -> None:
-    told = run("evaluate_recall", path, "--ablate", f"--plot={tmp_path / 'plot.svg'}")
+def test_an_ablation_chart_is_written_to_the_given_path(path: Path, tmp_path: Path) -> None:
+    report = run("evaluate_recall", path, "--ablate", f"--plot={tmp_path / 'plot.svg'}")
 
     assert (tmp_path / "plot.svg").read_text().startswith("<svg")
-    assert "Each signal alone" in told
+    assert "Each signal alone" in report
 
 
-def test_budgets_are_spent_one_after_the_other_and_in_contexts(path: Path) -> None:
-    told = run_json("evaluate_recall", path, "--budgets")["budgets"]
+def test_budgets_are_evaluated_for_every_plan_and_for_prompt_contexts(path: Path) -> None:
+    report = run_json("evaluate_recall", path, "--budgets")["budgets"]
 
     plans = ["learned", "standardized", "rrf", "words alone", "meaning alone"]
-    assert [(each["form"], each["plan"]) for each in told] == [
+    assert [(each["form"], each["plan"]) for each in report] == [
         *(("one after the other", plan) for plan in plans),
         ("/context", "learned"),
     ]
-    assert all(list(each["found"]) == ["250", "500", "1000", "2000"] for each in told)
-    assert told[0]["found"]["250"] == 1.0
+    assert all(list(each["found"]) == ["250", "500", "1000", "2000"] for each in report)
+    assert report[0]["found"]["250"] == 1.0
 
 
-def test_tokens_are_counted_up_to_what_does_not_fit() -> None:
+def test_a_token_budget_ends_at_the_first_memory_that_does_not_fit() -> None:
     ranked = [found(number, token_count=count) for number, count in enumerate((100, 100, 60, 10))]
 
     assert first_tokens(ranked, 250) == [ranked[0].id, ranked[1].id]
     assert first_tokens(ranked, 99) == []
 
 
-def test_adversarial_questions_teach_nothing_and_are_not_ablated(tmp_path: Path) -> None:
-    told = run_json("evaluate_recall", write(tmp_path, ADVERSARIAL), "--ablate", "--budgets")
+def test_an_ablation_leaves_out_adversarial_questions(tmp_path: Path) -> None:
+    report = run_json("evaluate_recall", write(tmp_path, ADVERSARIAL), "--ablate", "--budgets")
 
-    assert set(told["ablation"]["techniques"][0]["types"]) == {"single-hop"}
+    assert set(report["ablation"]["techniques"][0]["types"]) == {"single-hop"}
 
 
-def test_samples_of_which_the_others_teach_nothing_are_counted(tmp_path: Path) -> None:
+def test_questions_that_no_other_sample_can_teach_are_counted(tmp_path: Path) -> None:
     # no word of the other sample's question is found, so that it teaches nothing
     barn = [{**locomo(("xyzzy?", ["D2:3"], 4), session_1=PORCH)[0], "sample_id": "barn"}]
     path = write(tmp_path, [*HOUSE, *barn])
 
-    told = run_json("evaluate_recall", path, "--leave-one-out", "--techniques=lexical")
+    report = run_json("evaluate_recall", path, "--leave-one-out", "--techniques=lexical")
     shown = run("evaluate_recall", path, "--leave-one-out", "--techniques=lexical")
 
-    assert told["left_out"]["untaught"] == 2
+    assert report["left_out"]["untaught"] == 2
     assert "whose weights nothing else taught: 2." in shown
 
 
 @pytest.mark.parametrize("options", [[], ["--ablate"], ["--budgets"]], ids=["plain", "ablated", "budgets"])
-def test_adversarial_questions_alone_are_refused(tmp_path: Path, options: list[str]) -> None:
+def test_a_file_of_only_adversarial_questions_is_refused(tmp_path: Path, options: list[str]) -> None:
     with pytest.raises(CommandError, match="no question but adversarial ones"):
         run("evaluate_recall", write(tmp_path, locomo(("Oven?", ["D1:1"], 5))), *options)
 
     assert nothing_is_left()
 
 
-def test_a_sample_of_adversarial_questions_leaves_no_other_to_learn_on(tmp_path: Path) -> None:
+def test_leave_one_out_requires_two_samples_with_non_adversarial_questions(tmp_path: Path) -> None:
     barn = [{**locomo(("Green?", ["D2:3"], 5), session_1=PORCH)[0], "sample_id": "barn"}]
 
     with pytest.raises(CommandError, match="two of them have to have questions"):
@@ -149,7 +149,7 @@ def test_a_sample_of_adversarial_questions_leaves_no_other_to_learn_on(tmp_path:
     [(["--leave-one-out"], "two of them have to have questions"), (["--plot=plot.svg"], "ask for both")],
     ids=["one sample", "plot of nothing"],
 )
-def test_options_that_cannot_be_are_one_sentence(tmp_path: Path, options: list[str], message: str) -> None:
+def test_impossible_options_are_reported_in_one_sentence(tmp_path: Path, options: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         run("evaluate_recall", write(tmp_path, HOUSE), *options)
 

@@ -31,10 +31,10 @@ def evaluate(path: Path, *arguments: str) -> dict[str, Any]:
     return run_json("evaluate_recall", path, *arguments)
 
 
-def test_a_conversation_is_asked_by_words(tmp_path: Path) -> None:
-    told = locomo(("Who painted the porch green?", ["D2:3"], 4), ("Oven thermostat broken?", ["D1:1", "D2:3"], 1))
+def test_a_conversation_is_evaluated_with_lexical_search_alone(tmp_path: Path) -> None:
+    document = locomo(("Who painted the porch green?", ["D2:3"], 4), ("Oven thermostat broken?", ["D1:1", "D2:3"], 1))
 
-    figures = evaluate(write(tmp_path, told), "--techniques=lexical,-diversity")
+    figures = evaluate(write(tmp_path, document), "--techniques=lexical,-diversity")
 
     # the second question shares no word with the porch, which is one of its two answers
     assert figures["all"]["questions"] == 2
@@ -67,13 +67,13 @@ def test_memories_of_all_kinds_are_found(tmp_path: Path) -> None:
 
 
 def test_a_table_shows_types_samples_and_time(tmp_path: Path) -> None:
-    told = run(write(tmp_path, locomo(("Porch green?", ["D2:3"], 2), ("Oven?", ["D1:1"], 5))))
+    output = run(write(tmp_path, locomo(("Porch green?", ["D2:3"], 2), ("Oven?", ["D1:1"], 5))))
 
     for shown in ("temporal", "adversarial", "house", "2,000 tokens", "100.0", "100-100", "A recall took"):
-        assert shown in told
+        assert shown in output
 
 
-def test_stale_answers_are_reported_apart(tmp_path: Path) -> None:
+def test_stale_answers_are_reported_separately(tmp_path: Path) -> None:
     turns = [{"key": "old", "text": "The porch is green."}, {"key": "new", "text": "I painted the porch blue."}]
     porch = {"id": "c1", "time": A_DAY, "turns": turns}
     questions = [asked("Painted porch?", "new", replaced=["old"]), asked("Green?", "new", replaced=["old"])]
@@ -94,7 +94,7 @@ def test_adversarial_questions_are_in_no_average(tmp_path: Path) -> None:
     assert [each["name"] for each in figures["types"]] == ["single-hop"]
 
 
-def test_a_few_questions_are_drawn_the_same_way_every_time(tmp_path: Path) -> None:
+def test_a_subset_of_questions_is_drawn_the_same_way_every_time(tmp_path: Path) -> None:
     path = write(tmp_path, locomo(*((f"Porch {number}?", ["D2:3"], 4) for number in range(9))))
 
     first, second = (evaluate(path, "--questions=3")["questions"] for _ in range(2))
@@ -165,7 +165,7 @@ REFUSED: dict[str, tuple[Any, list[str], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_evaluated_is_one_sentence_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+def test_an_invalid_evaluation_is_reported_in_one_sentence_and_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
     document, arguments, message = REFUSED[name]
 
     with pytest.raises(CommandError, match=message):
@@ -174,12 +174,12 @@ def test_what_cannot_be_evaluated_is_one_sentence_and_leaves_nothing(tmp_path: P
     assert nothing_is_left()
 
 
-def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read: No such file"):
         run(tmp_path / "none.json")
 
 
-def test_an_embedder_that_fails_ends_it(tmp_path: Path, settings: Settings) -> None:
+def test_a_failing_embedder_ends_the_evaluation(tmp_path: Path, settings: Settings) -> None:
     settings.EMBEDDING_PROVIDER, settings.OPENAI_API_KEY = "openai", "unused"
     settings.OPENAI_BASE_URL = "http://127.0.0.1:9/v1"
     settings.EMBEDDING_TIMEOUT_SECONDS = 0.2

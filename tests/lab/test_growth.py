@@ -9,7 +9,7 @@ from memory.models import Account, Memory, TermCount
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("job", "changed"), [("decay", 400), ("context_rot", 2), ("deduplicate", 1)])
-def test_a_job_is_run_over_rows_that_are_gone_afterwards(job: str, changed: int) -> None:
+def test_a_job_benchmark_deletes_its_rows_afterwards(job: str, changed: int) -> None:
     _rows, fill = FILLINGS[job]
 
     seconds, found = run_over(job, fill, 200)

@@ -40,7 +40,7 @@ def shifted(weights: Numbers, column: int, by: float) -> Numbers:
 
 @examples(15)
 @given(seed=SEEDS, l2=st.floats(0.0, 3.0), at=st.lists(st.floats(-3, 3), min_size=3, max_size=3))
-def test_the_derivatives_are_those_of_the_loss(seed: int, l2: float, at: list[float]) -> None:
+def test_the_derivatives_match_finite_differences_of_the_loss(seed: int, l2: float, at: list[float]) -> None:
     choices, weights = make_choices(seed, weights=np.array([1.0, -1.0, 0.5])), np.array(at)
 
     slope = slope_at(choices, weights, l2=l2)
@@ -65,7 +65,7 @@ def test_the_search_ends_at_the_same_weights_wherever_it_starts(seed: int, start
     assert slope_at(choices, found, l2=0.3).gradient == pytest.approx(np.zeros(3), abs=1e-3)
 
 
-def test_weights_of_simulated_choices_are_found_again() -> None:
+def test_weights_of_simulated_choices_are_recovered() -> None:
     weights = np.array([1.5, -0.7, 0.0, 0.4])
 
     found = learn(make_choices(3, weights=weights, count=3_000, candidates=20), l2=0.01)
@@ -73,7 +73,7 @@ def test_weights_of_simulated_choices_are_found_again() -> None:
     assert found == pytest.approx(weights, abs=0.1)
 
 
-def test_an_offset_is_not_learnt_again() -> None:
+def test_a_signal_in_the_offset_is_not_learned_again() -> None:
     choices = make_choices(5, weights=np.array([1.0, 2.0]), count=2_000)
     known = [
         RankingChoice(signals=each.signals[:, 1:], wanted=each.wanted, offset=each.offset + each.signals[:, 0])
@@ -83,7 +83,7 @@ def test_an_offset_is_not_learnt_again() -> None:
     assert learn(known, l2=0.01) == pytest.approx([2.0], abs=0.15)
 
 
-def test_two_candidates_are_a_logistic_regression() -> None:
+def test_a_choice_of_two_candidates_equals_a_logistic_regression() -> None:
     # wanted three times of four at a difference of 1: the logit of 3/4
     wanted = [np.array([1.0, 0.0])] * 3 + [np.array([0.0, 1.0])]
     choices = [RankingChoice(signals=np.array([[1.0], [0.0]]), wanted=each, offset=np.zeros(2)) for each in wanted]
@@ -94,7 +94,7 @@ def test_two_candidates_are_a_logistic_regression() -> None:
     assert cross_entropy(choices, found) == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
 
 
-def test_answers_share_what_is_wanted() -> None:
+def test_equal_answers_share_the_probability() -> None:
     signals = np.array([[1.0], [1.0], [0.0]])
     choice = RankingChoice(signals=signals, wanted=np.array([0.5, 0.5, 0.0]), offset=np.zeros(3))
 
@@ -102,7 +102,7 @@ def test_answers_share_what_is_wanted() -> None:
     assert cross_entropy([choice], learn([choice], l2=1e-6)) == pytest.approx(np.log(2), abs=1e-3)
 
 
-def test_what_says_nothing_weighs_nothing() -> None:
+def test_a_signal_that_is_always_zero_gets_zero_weight() -> None:
     choices = make_choices(7, weights=np.array([1.0, 1.0]))
     silent = [
         RankingChoice(signals=each.signals * np.array([1.0, 0.0]), wanted=each.wanted, offset=each.offset)

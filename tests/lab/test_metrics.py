@@ -27,7 +27,7 @@ CUTS = st.integers(1, 12)
         ("", "a", 10, 0.0, 0.0),
     ],
 )
-def test_recall_is_the_share_of_the_answers_and_a_hit_is_any(
+def test_recall_is_the_share_of_answers_found_and_a_hit_is_any_answer_found(
     ranked: str, answers: str, k: int, recall: float, hit: float
 ) -> None:
     assert recall_at(ranked, answers, k) == recall
@@ -38,7 +38,7 @@ def test_recall_is_the_share_of_the_answers_and_a_hit_is_any(
     ("ranked", "answers", "expected"),
     [("abcd", "a", 1.0), ("abcd", "cd", 1 / 3), ("abcd", "x", 0.0), ("", "x", 0.0)],
 )
-def test_the_reciprocal_rank_is_of_the_first_answer(ranked: str, answers: str, expected: float) -> None:
+def test_the_reciprocal_rank_is_that_of_the_first_answer(ranked: str, answers: str, expected: float) -> None:
     assert reciprocal_rank(ranked, answers) == pytest.approx(expected)
 
 
@@ -52,7 +52,9 @@ def test_the_reciprocal_rank_is_of_the_first_answer(ranked: str, answers: str, e
         ("x", "n", "o", 0.0),
     ],
 )
-def test_an_answer_comes_before_what_it_replaced(ranked: str, answers: str, replaced: str, expected: float) -> None:
+def test_is_before_requires_an_answer_above_the_one_it_replaced(
+    ranked: str, answers: str, replaced: str, expected: float
+) -> None:
     assert is_before(ranked, answers, replaced) == expected
 
 
@@ -72,7 +74,7 @@ def test_ndcg_discounts_by_the_logarithm_of_the_rank(ranked: str, answers: str, 
 
 @examples(60)
 @given(ranked=RANKINGS, answers=ANSWERS, k=CUTS)
-def test_every_share_lies_between_nothing_and_all(ranked: list[int], answers: set[int], k: int) -> None:
+def test_every_metric_lies_between_zero_and_one(ranked: list[int], answers: set[int], k: int) -> None:
     recall, hit, gain = recall_at(ranked, answers, k), hit_at(ranked, answers, k), ndcg_at(ranked, answers, k)
 
     assert 0 <= recall <= hit <= 1
@@ -84,13 +86,13 @@ def test_every_share_lies_between_nothing_and_all(ranked: list[int], answers: se
 
 @examples(30)
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_an_interval_lies_within_its_values(values: list[float]) -> None:
+def test_a_bootstrap_interval_lies_within_its_values(values: list[float]) -> None:
     low, high = bootstrap_interval(values, rounds=200)
 
     assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
 
 
-def test_an_interval_is_as_wide_as_chance_has_it_and_the_same_every_time() -> None:
+def test_a_bootstrap_interval_matches_the_standard_error_and_is_deterministic() -> None:
     coins = [0.0, 1.0] * 50
 
     low, high = bootstrap_interval(coins)
@@ -105,5 +107,5 @@ def test_an_interval_is_as_wide_as_chance_has_it_and_the_same_every_time() -> No
     ("text", "words"),
     [("", 0), ("a quiet street", 3), ("我住在上海", 5), ("我住在 Shanghai 了", 5), ("東京タワー", 5), ("ฉัน go", 4)],
 )
-def test_words_are_counted_also_where_no_blanks_separate_them(text: str, words: int) -> None:
+def test_words_are_counted_in_scripts_without_spaces(text: str, words: int) -> None:
     assert count_words(text) == words

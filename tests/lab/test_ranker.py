@@ -1,4 +1,4 @@
-"""Weights of turns and of all else, learnt from recorded questions, and judged on others."""
+"""Weights of turns and of other memories, learned from recorded questions and judged on others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -58,69 +58,69 @@ def weighing(weights: Mapping[str, float]) -> dict[str, float]:
     return {name: weight for name, weight in weights.items() if weight}
 
 
-def test_turns_and_all_else_are_learnt_from_their_own_questions() -> None:
-    learnt = learn_weights([*many(40, by="covers"), *many(40, by="meaning", turns=0)])
+def test_turns_and_other_memories_learn_weights_from_their_own_questions() -> None:
+    learned = learn_weights([*many(40, by="covers"), *many(40, by="meaning", turns=0)])
 
-    assert greatest(learnt.weights) == ("covers", "meaning")
-    assert (learnt.turns.questions, learnt.others.questions) == (40, 40)
+    assert greatest(learned.weights) == ("covers", "meaning")
+    assert (learned.turns.questions, learned.others.questions) == (40, 40)
 
 
-def test_what_nobody_asked_about_keeps_its_weights() -> None:
+def test_memories_that_no_question_asks_about_keep_their_weights() -> None:
     kept = Weights(turns={"covers": 0.1}, others={"meaning": 2.0})
 
-    learnt = learn_weights(many(20, by="covers"), kept=kept)
+    learned = learn_weights(many(20, by="covers"), kept=kept)
 
-    assert weighing(learnt.others.weights) == {"meaning": 2.0}
-    assert (learnt.others.questions, learnt.others.nll) == (0, None)
+    assert weighing(learned.others.weights) == {"meaning": 2.0}
+    assert (learned.others.questions, learned.others.nll) == (0, None)
     assert weighing(learn_weights([]).weights.turns) == weighing(learnt_weights().turns)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5])
-def test_a_signal_that_tells_no_candidates_from_each_other_keeps_its_weight(value: float) -> None:
+def test_a_signal_with_one_value_for_all_candidates_keeps_its_weight(value: float) -> None:
     questions = [*many(20, by="covers"), *many(20, by="meaning", turns=0)]
     for each in questions:
         each.signals[:, ALL.index("parent")] = value
     kept = Weights(turns={"parent": 3.0, "covers": 0.1}, others={"parent": -2.0})
 
-    learnt = learn_weights(questions, kept=kept)
+    learned = learn_weights(questions, kept=kept)
 
-    assert (learnt.turns.weights["parent"], learnt.others.weights["parent"]) == (3.0, -2.0)
-    assert (learnt.turns.kept, learnt.others.kept) == (["parent", "no_turn"], ["parent", "no_turn"])
-    assert learnt.turns.weights["covers"] > 0.5
+    assert (learned.turns.weights["parent"], learned.others.weights["parent"]) == (3.0, -2.0)
+    assert (learned.turns.kept, learned.others.kept) == (["parent", "no_turn"], ["parent", "no_turn"])
+    assert learned.turns.weights["covers"] > 0.5
 
 
-def test_what_is_kept_changes_nothing_of_what_is_learnt() -> None:
+def test_kept_weights_do_not_influence_learned_weights() -> None:
     questions = [*many(20, by="covers"), *many(20, by="meaning", turns=15)]
 
-    learnt, again = (learn_weights(questions, kept=kept).others for kept in (NOTHING, learnt_weights()))
+    learned, again = (learn_weights(questions, kept=kept).others for kept in (NOTHING, learnt_weights()))
 
-    assert weighing(learnt.weights) == weighing(again.weights)
+    assert weighing(learned.weights) == weighing(again.weights)
 
 
-def test_of_what_stands_alone_nothing_is_learnt_of_how_it_is_written() -> None:
+def test_other_memories_learn_weights_only_for_the_signals_allowed_to_them() -> None:
     questions = [*many(20, by="covers"), *many(20, by="length", turns=15)]
 
-    learnt = learn_weights(questions)
+    learned = learn_weights(questions)
 
-    assert set(learnt.others.weights) == set(OF_OTHERS)
-    assert set(learnt.turns.weights) == set(ALL)
+    assert set(learned.others.weights) == set(OF_OTHERS)
+    assert set(learned.turns.weights) == set(ALL)
 
 
-def test_turns_weigh_the_same_whatever_they_stand_beside() -> None:
+def test_turn_weights_do_not_depend_on_questions_about_other_memories() -> None:
     turns = many(20, by="covers")
 
-    alone, beside = (learn_weights([*turns, *others]).turns for others in ([], many(20, by="words", turns=15)))
+    alone, mixed = (learn_weights([*turns, *others]).turns for others in ([], many(20, by="words", turns=15)))
 
-    assert alone == beside
+    assert alone == mixed
 
 
 def test_signals_that_are_not_named_get_no_weight() -> None:
-    learnt = learn_weights([*many(20, by="covers"), *many(20, by="words", turns=15)], names=["words", "asks"])
+    learned = learn_weights([*many(20, by="covers"), *many(20, by="words", turns=15)], names=["words", "asks"])
 
-    assert (set(learnt.turns.weights), set(learnt.others.weights)) == ({"words", "asks"}, {"words"})
+    assert (set(learned.turns.weights), set(learned.others.weights)) == ({"words", "asks"}, {"words"})
 
 
-def test_questions_whose_answers_were_not_found_teach_nothing_and_count() -> None:
+def test_questions_without_found_answers_teach_nothing_and_score_zero() -> None:
     missed = recorded(1, by="words", found=0)
 
     assert learn_weights([*many(5, by="words"), missed]).turns.questions == 5
@@ -128,13 +128,13 @@ def test_questions_whose_answers_were_not_found_teach_nothing_and_count() -> Non
 
 
 @pytest.mark.parametrize(("answers", "found", "share"), [(1, 1, 1.0), (2, 1, 0.5), (20, 20, 0.5)])
-def test_the_share_is_of_all_answers_among_the_first_ten(answers: int, found: int, share: float) -> None:
+def test_the_score_is_the_share_of_all_answers_found_in_the_first_ten(answers: int, found: int, share: float) -> None:
     question = recorded(1, by="words", answers=answers, found=found)
 
     assert found_by(Weights(turns={"words": 1.0}, others={}), question) == share
 
 
-def test_draws_go_to_the_first_row() -> None:
+def test_ties_are_ranked_in_row_order() -> None:
     question = recorded(1, by="words")
 
     assert found_by(Weights(turns={}, others={}), question) == float(question.is_answer[:10].any())
@@ -152,14 +152,16 @@ def test_draws_go_to_the_first_row() -> None:
     ],
     ids=["samples", "one sample", "both"],
 )
-def test_each_question_is_in_one_part(questions: Sequence[RecordedQuestion], parts: list[str]) -> None:
+def test_each_question_is_in_exactly_one_cross_validation_part(
+    questions: Sequence[RecordedQuestion], parts: list[str]
+) -> None:
     split = list(cross_validation_parts(questions))
 
     assert ["".join(each.sample for each in part) for part in split] == parts
     assert sorted(id(each) for part in split for each in part) == sorted(map(id, questions))
 
 
-def test_what_is_held_out_teaches_nothing_about_itself() -> None:
+def test_held_out_questions_do_not_influence_the_weights_that_judge_them() -> None:
     # in one sample answers have most of one signal, in the other of another one
     questions = [*many(40, by="covers", sample="a"), *many(40, by="asks", sample="b")]
 
@@ -170,7 +172,7 @@ def test_what_is_held_out_teaches_nothing_about_itself() -> None:
 
 
 def alone(*, turns: int) -> RecordedQuestion:
-    """One question, whose answer comes last and has most of what counts."""
+    """Return a question whose answer comes last and has the highest signals."""
     signals = np.zeros((CANDIDATES, len(ALL)))
     signals[-1] = [float(name in ("words", "content", "meaning", "covers")) for name in ALL]
     one = recorded(1, by="words", turns=turns)
@@ -178,7 +180,7 @@ def alone(*, turns: int) -> RecordedQuestion:
 
 
 @pytest.mark.parametrize("turns", [0, CANDIDATES])
-def test_weights_that_may_know_what_is_held_out_do_not_judge_it(turns: int) -> None:
+def test_a_held_out_question_is_not_judged_by_the_shipped_weights(turns: int) -> None:
     question = alone(turns=turns)
 
     [(_, share)] = found_when_held_out([question])
@@ -199,9 +201,9 @@ def test_weights_that_may_know_what_is_held_out_do_not_judge_it(turns: int) -> N
         ([recorded(1, by="words", turns=5)], [recorded(2, by="words", turns=5), recorded(3, by="words")], 0),
         (many(3, by="words"), [], 3),
     ],
-    ids=["turns", "of all else", "nothing found", "turns among others", "others", "both", "nothing"],
+    ids=["turns", "other memories", "nothing found", "turns among others", "others", "both", "nothing"],
 )
-def test_questions_are_untaught_where_no_other_is_of_all_they_have(
+def test_questions_are_untaught_if_no_other_question_covers_their_kinds_of_memories(
     own: list[RecordedQuestion], others: list[RecordedQuestion], untaught: int
 ) -> None:
     assert count_untaught(own, others) == untaught

@@ -38,7 +38,7 @@ def loaded(tmp_path: Path) -> Iterator[Loaded]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_worker_is_due_while_samples_are_loaded(tmp_path: Path) -> None:
+def test_no_conversation_is_due_for_workers_while_samples_are_loaded(tmp_path: Path) -> None:
     samples = read_file(write(tmp_path, native(questions=QUESTIONS)))
     due = list[int]()
 
@@ -62,7 +62,7 @@ def ranks_of(recorded: RecordedQuestion) -> list[int]:
 
 
 @pytest.mark.parametrize("place", range(len(QUESTIONS)))
-def test_signals_and_factors_give_the_order_of_the_recall(loaded: Loaded, place: int) -> None:
+def test_recorded_signals_and_offsets_reproduce_the_order_of_the_recall(loaded: Loaded, place: int) -> None:
     question = loaded.sample.questions[place]
     plan = choose_plan(["-lineage", "-duplicates", "-diversity"])
 
@@ -74,7 +74,7 @@ def test_signals_and_factors_give_the_order_of_the_recall(loaded: Loaded, place:
     assert recorded.answers == len(question.answers)
 
 
-def test_turns_are_told_from_all_else(loaded: Loaded) -> None:
+def test_a_recording_distinguishes_turns_from_other_memories(loaded: Loaded) -> None:
     [*_, recorded] = record_all([loaded], choose_plan())
 
     assert (recorded.is_turn.sum(), recorded.is_of_turns) == (2, False)

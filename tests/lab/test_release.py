@@ -12,7 +12,7 @@ CHANGELOG = (
 )
 
 
-def test_unreleased_lines_come_under_the_new_version() -> None:
+def test_unreleased_lines_move_under_the_new_version() -> None:
     text = headed_changelog(CHANGELOG, "0.3.0", date(2026, 2, 3))
 
     assert "## [Unreleased]\n\n## [0.3.0] - 2026-02-03\n\n### Added\n\n- A thing." in text
@@ -28,7 +28,7 @@ def test_unreleased_lines_come_under_the_new_version() -> None:
         ("# Changelog\n", "0.3.0", "no unreleased lines"),
     ],
 )
-def test_what_cannot_be_released_is_refused(text: str, version: str, reason: str) -> None:
+def test_an_invalid_release_is_refused(text: str, version: str, reason: str) -> None:
     with pytest.raises(ReleaseError, match=reason):
         headed_changelog(text, version, date(2026, 2, 3))
 

@@ -37,7 +37,7 @@ def nursery_json() -> dict[str, Any]:
     return nursery
 
 
-def test_the_set_is_large_enough_and_small_enough(sample: EvaluationSample) -> None:
+def test_the_sample_set_is_within_its_size_limits(sample: EvaluationSample) -> None:
     assert len(sample.ids) >= LEAST_MEMORIES
     assert len(sample.questions) >= LEAST_QUESTIONS
     assert FILE.stat().st_size <= LARGEST_BYTES
@@ -50,14 +50,14 @@ def test_every_type_of_question_is_asked_several_times(sample: EvaluationSample)
     assert min(asked.values()) >= LEAST_OF_A_TYPE
 
 
-def test_no_question_and_no_text_comes_twice(sample: EvaluationSample) -> None:
+def test_questions_and_texts_are_unique(sample: EvaluationSample) -> None:
     questions = [question.text for question in sample.questions]
 
     assert len(sample.texts) == len(sample.ids)
     assert len(set(questions)) == len(questions)
 
 
-def test_one_to_four_different_memories_answer_a_question(sample: EvaluationSample) -> None:
+def test_every_question_has_one_to_four_different_answers(sample: EvaluationSample) -> None:
     odd = [each.text for each in sample.questions if not 1 <= len(each.answers) <= 4]
     repeated = [each.text for each in sample.questions if len(set(each.answers)) < len(each.answers)]
 
@@ -65,7 +65,9 @@ def test_one_to_four_different_memories_answer_a_question(sample: EvaluationSamp
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_answers_something_and_stands_beside_what_does_not(nursery_json: dict[str, Any], kind: str) -> None:
+def test_every_kind_has_memories_that_answer_questions_and_memories_that_do_not(
+    nursery_json: dict[str, Any], kind: str
+) -> None:
     keys = {memory["key"] for memory in nursery_json["memories"] if memory["kind"] == kind}
     answers = {key for question in nursery_json["questions"] for key in question["answers"]}
 
@@ -73,7 +75,7 @@ def test_every_kind_answers_something_and_stands_beside_what_does_not(nursery_js
     assert keys - answers
 
 
-def test_nothing_is_asked_before_its_answers_are_told(nursery_json: dict[str, Any]) -> None:
+def test_no_question_is_asked_before_the_time_of_its_answers(nursery_json: dict[str, Any]) -> None:
     said = [turn for conversation in nursery_json["conversations"] for turn in conversation["turns"]]
     times = {each["key"]: each["time"] for each in (*said, *nursery_json["memories"])}
     early = [

@@ -19,7 +19,7 @@ def questions_by_type(samples: list[EvaluationSample]) -> Counter[str]:
 
 
 @pytest.mark.parametrize(("name", "updates", "both"), [("updates", 120, 40), ("updates-held-out", 60, 20)])
-def test_updates_are_of_every_register(name: str, updates: int, both: int) -> None:
+def test_the_update_sets_cover_every_register(name: str, updates: int, both: int) -> None:
     types = questions_by_type(read_file(FOLDER / f"{name}.json"))
 
     assert sum(types[f"update, {register}"] for register in REGISTERS) >= updates
@@ -28,7 +28,7 @@ def test_updates_are_of_every_register(name: str, updates: int, both: int) -> No
 
 
 @pytest.mark.parametrize("name", ["updates", "updates-held-out"])
-def test_an_update_names_what_it_replaces_and_comes_later(name: str) -> None:
+def test_update_questions_name_replaced_turns_that_are_older_than_the_answers(name: str) -> None:
     for sample in read_file(FOLDER / f"{name}.json"):
         said_at = {turn.client_id: turn.timestamp for talk in sample.talks for turn in talk.turns if turn.timestamp}
         for question in sample.questions:
@@ -36,7 +36,7 @@ def test_an_update_names_what_it_replaces_and_comes_later(name: str) -> None:
             assert all(said_at[old] < said_at[new] for old in question.replaced for new in question.answers)
 
 
-def test_what_is_held_out_shares_no_conversation_and_no_question() -> None:
+def test_the_held_out_set_shares_no_conversation_and_no_question() -> None:
     known, held_out = (read_file(FOLDER / name) for name in ("updates.json", "updates-held-out.json"))
 
     for parts in (
@@ -46,7 +46,7 @@ def test_what_is_held_out_shares_no_conversation_and_no_question() -> None:
         assert parts[0].isdisjoint(parts[1])
 
 
-def test_the_same_is_asked_in_ten_languages() -> None:
+def test_ten_languages_have_the_same_number_of_questions_and_turns() -> None:
     samples = read_file(FOLDER / "languages.json")
 
     assert questions_by_type(samples) == dict.fromkeys(LANGUAGES, 20)

@@ -36,7 +36,7 @@ def month_of(name: str, do: Doer, *, is_counted: bool) -> Month:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("tiny_embedder", "empty_redis")
-def test_every_count_is_explained_and_jobs_that_are_killed_come_to_the_same() -> None:
+def test_every_count_is_explained_and_killed_jobs_reach_the_same_state() -> None:
     calm = month_of("calm", do_at_once, is_counted=True)
     unexplained = [(step.job, each) for step in calm.live() for each in step.unexplained]
 
@@ -49,7 +49,7 @@ def test_every_count_is_explained_and_jobs_that_are_killed_come_to_the_same() ->
     assert list(differences(describe_state(calm.account), describe_state(interrupted.account))) == []
 
 
-def test_a_script_is_the_same_by_its_seed() -> None:
+def test_the_same_seed_produces_the_same_script() -> None:
     assert talks_of_day(EXTENT, 1) == talks_of_day(EXTENT, 1)
     assert talks_of_day(EXTENT, 1) != talks_of_day(ScriptSize(conversations=11, agents=5, days=2, seed=8), 1)
 
@@ -64,7 +64,7 @@ def test_a_script_is_the_same_by_its_seed() -> None:
         ({"facts active": 2, "pools": -4}, [("pools", 4)]),
     ],
 )
-def test_what_no_equation_explains_is_told_by_how_much(
+def test_changes_that_no_equation_explains_are_reported_with_their_amount(
     changed: dict[str, int], unexplained: list[tuple[str, int]]
 ) -> None:
     equations = [equal(figures("facts_made"), "facts *"), Equation(counts=LINKS, total=nothing)]
@@ -75,7 +75,7 @@ def test_what_no_equation_explains_is_told_by_how_much(
 
 
 @pytest.mark.django_db
-def test_an_account_that_holds_anything_is_refused(account: Account) -> None:
+def test_an_account_that_is_not_empty_is_refused(account: Account) -> None:
     ApiKey.objects.create(account=account, secret_hash="x")
 
     with pytest.raises(CommandError, match="holds something already"):

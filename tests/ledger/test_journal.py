@@ -121,7 +121,7 @@ def wait_until(condition: Callable[[], bool], *, seconds: float = 90) -> None:
 
 @committing
 @kept
-def test_a_flush_killed_between_insert_and_delete_doubles_nothing(conversation: ConversationRef) -> None:
+def test_a_flush_killed_between_insert_and_delete_creates_no_duplicates(conversation: ConversationRef) -> None:
     store.mark_many(conversation, {"a": "1", "b": "2"})
     with redis_that_hangs_at(sha1(DELETE_ENTRIES.encode()).hexdigest().encode()) as url:
         process = start_python(FLUSH_IN_DATABASE, settings.DATABASES["default"]["NAME"], REDIS_URL=url)

@@ -70,7 +70,7 @@ def test_replaying_agrees_with_an_item_by_item_replay(history: list[LedgerChange
 
 @committing
 @kept
-def test_a_check_after_a_loss_still_says_injected(conversation: ConversationRef) -> None:
+def test_a_check_after_a_redis_loss_still_returns_the_marked_value(conversation: ConversationRef) -> None:
     store.mark_many(conversation, {"a": "1", "b": "2", "c": "3"})
     store.evict(conversation, "b")
     flush_journal(100)
@@ -212,7 +212,7 @@ def reverted(conversation: ConversationRef, kept: None) -> ConversationRef:
 
 
 @committing
-def test_a_redis_from_an_old_copy_gets_its_tail_back(reverted: ConversationRef) -> None:
+def test_a_redis_restored_from_an_old_copy_gets_its_missing_changes_back(reverted: ConversationRef) -> None:
     assert store.get_all(reverted) == {"old": "1"}
 
     restore_all_ledgers()
@@ -223,7 +223,7 @@ def test_a_redis_from_an_old_copy_gets_its_tail_back(reverted: ConversationRef) 
 
 
 @committing
-def test_an_old_copy_of_redis_is_detected_whatever_was_marked_since(reverted: ConversationRef) -> None:
+def test_an_old_copy_of_redis_is_detected_despite_newer_marks(reverted: ConversationRef) -> None:
     store.mark(elsewhere(reverted), "since")
 
     restore_all_ledgers()

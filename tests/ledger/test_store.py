@@ -62,7 +62,7 @@ def test_a_ledger_never_expires(anywhere: ConversationRef) -> None:
     assert client().ttl(conversation_key("ledger", anywhere)) == -1
 
 
-def test_conversations_and_accounts_stay_apart(anywhere: ConversationRef) -> None:
+def test_conversations_and_accounts_have_separate_ledgers(anywhere: ConversationRef) -> None:
     store.mark(anywhere, SKILL)
 
     assert store.get_all(ConversationRef(account_id=anywhere.account_id, conversation_id="other")) == {}

@@ -44,20 +44,22 @@ def test_an_evicted_item_may_be_injected_again(api: ServiceClient) -> None:
     assert api.post(f"{PATH}/mark", ITEM).json()["first"] is True
 
 
-def test_the_whole_ledger_is_a_plain_object(api: ServiceClient) -> None:
+def test_the_whole_ledger_is_returned_as_a_plain_object(api: ServiceClient) -> None:
     api.post(f"{PATH}/mark", {"item_key": "b"})
     api.post(f"{PATH}/mark", {"item_key": "a", "value": "1"})
 
     assert api.get(PATH).json() == {"a": "1", "b": "injected"}
 
 
-def test_an_unknown_conversation_is_an_empty_object(api: ServiceClient) -> None:
+def test_an_unknown_conversation_has_an_empty_ledger(api: ServiceClient) -> None:
     answer = api.get("/ledger/never-heard-of")
 
     assert (answer.status_code, answer.json()) == (200, {})
 
 
-def test_a_strangers_ledger_looks_like_an_unknown_one(api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_the_ledger_of_another_account_looks_like_an_unknown_one(
+    api: ServiceClient, stranger_api: ServiceClient
+) -> None:
     api.post(f"{PATH}/mark", ITEM)
 
     theirs = stranger_api.get(PATH)
@@ -89,7 +91,7 @@ def test_a_slash_in_an_id_does_not_start_a_sub_path(api: ServiceClient) -> None:
         ITEM | {"unknown": 1},
     ],
 )
-def test_another_shape_is_refused(api: ServiceClient, action: str, body: Any) -> None:
+def test_an_invalid_request_body_is_refused(api: ServiceClient, action: str, body: Any) -> None:
     answer = api.post(f"{PATH}/{action}", body)
 
     assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")
@@ -97,7 +99,7 @@ def test_another_shape_is_refused(api: ServiceClient, action: str, body: Any) ->
 
 
 @pytest.mark.parametrize("value", ["", None, 1, "v" * 201])
-def test_a_value_of_another_shape_is_refused(api: ServiceClient, value: Any) -> None:
+def test_an_invalid_value_is_refused(api: ServiceClient, value: Any) -> None:
     assert api.post(f"{PATH}/mark", ITEM | {"value": value}).status_code == 400
 
 
@@ -119,14 +121,16 @@ def test_the_journal_stores_the_agent(api: ServiceClient, bound_api: ServiceClie
     assert list(events) == [("marked", "ana", "c1"), ("evicted", "assistant", "c1")]
 
 
-def test_a_bound_key_is_refused_another_agents_id(bound_api: ServiceClient) -> None:
+def test_a_key_bound_to_one_agent_cannot_use_the_id_of_another(bound_api: ServiceClient) -> None:
     answers = [bound_api.post(f"{PATH}/{action}", ITEM | {"agent_id": "ben"}) for action in ("check", "mark", "evict")]
     answers.append(bound_api.get(f"{PATH}?agent_id=ben"))
 
     assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(403, "wrong_agent")] * 4
 
 
-def test_a_read_only_key_may_look_and_check(account: Account, client_for: Callable[[str], ServiceClient]) -> None:
+def test_a_read_only_key_may_read_and_check_but_not_mark_or_evict(
+    account: Account, client_for: Callable[[str], ServiceClient]
+) -> None:
     reader = client_for(issue_key(account, scopes=(ApiKey.Scope.READ,)).secret)
 
     statuses = [reader.post(f"{PATH}/{action}", ITEM).status_code for action in ("check", "mark", "evict")]
@@ -138,7 +142,7 @@ def test_a_request_without_an_api_key_is_refused() -> None:
     assert ServiceClient().get(PATH).status_code == 401
 
 
-def test_a_mark_sent_again_under_its_idempotency_key_is_first_again(api: ServiceClient) -> None:
+def test_a_mark_repeated_with_its_idempotency_key_returns_first_again(api: ServiceClient) -> None:
     answers = [api.post(f"{PATH}/mark", ITEM, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2)]
 
     assert [answer.json()["first"] for answer in answers] == [True, True]

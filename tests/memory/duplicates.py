@@ -21,7 +21,7 @@ NEAR, FAR = 0.3, 0.5
 
 @pytest.fixture
 def test_model(settings: Settings) -> Iterator[None]:
-    """Make the model of the tests' vectors the current one, at an address where nobody answers."""
+    """Make the model of the tests' vectors the current one, at an address without a server."""
     settings.EMBEDDING_PROVIDER, settings.OPENAI_BASE_URL = "openai", "http://127.0.0.1:9/v1"
     settings.EMBEDDING_MODEL, settings.EMBEDDING_DIMENSIONS = MODEL, WIDTH
     embedding_provider.cache_clear()

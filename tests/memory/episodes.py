@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from memory.models import EpisodicMemory
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.owner import Owner
 from memory.retrieval.search import MemoryQuery
 from memory.services.embedding.embed import EmbeddedTexts

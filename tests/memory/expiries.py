@@ -4,5 +4,5 @@ MOST_SPENT_SECONDS = 20
 
 
 def left_of(seconds: int) -> range:
-    """The seconds that a value may have left which was given so many: some pass until somebody looks."""
+    """Return the seconds that may remain of a lifetime of `seconds` by the time it is read."""
     return range(seconds - MOST_SPENT_SECONDS, seconds + 1)

@@ -1,4 +1,4 @@
-"""Facts for tests: learnt through the service without the embedder."""
+"""Facts for tests: learned through the service without the embedder."""
 
 from datetime import datetime, timedelta
 from typing import Any

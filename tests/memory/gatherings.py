@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from memory.models.binary import numbered_cursor
+from memory.models.statements import numbered_cursor
 from memory.owner import Owner
 from memory.providers.connections import Deadline
 from memory.retrieval.gathering import GatheredCandidates, gather_candidates

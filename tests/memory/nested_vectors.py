@@ -1,4 +1,4 @@
-"""Memories with vectors of a model that was trained for prefixes, and what is nearest, reckoned beside SQL."""
+"""Memories with vectors of a model that was trained for prefixes, and the nearest of them, computed without SQL."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import numpy as np
 from django.db import connection, transaction
 
 from memory.models import Participant
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.providers.connections import Deadline

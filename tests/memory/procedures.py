@@ -1,4 +1,4 @@
-"""Tools and strategies for tests: recorded and learnt through the services, with vectors known beforehand."""
+"""Tools and strategies for tests: recorded and learned through the services, with vectors known beforehand."""
 
 from datetime import datetime
 from typing import Any

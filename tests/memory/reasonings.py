@@ -1,4 +1,4 @@
-"""Structured turns with a reasoning, for tests of what is kept of it and told."""
+"""Structured turns with a reasoning, for tests of what is stored and returned of it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,12 +37,12 @@ def thought(
     did: str = "Planted.",
     came: str = "They grow.",
     fields: dict[str, Any] | None = None,
-    **told: Any,
+    **reasoning_fields: Any,
 ) -> TurnRecord:
-    """A record of something done for a reason; `told` is the reasoning's, `fields` are those of the draft."""
+    """A record of something done for a reason; `reasoning_fields` are passed to `reasoning`, `fields` to the draft."""
     slots = Slots(
         observation=Observation(text="The bed is empty."),
-        reasoning=reasoning(**told) if told else None,
+        reasoning=reasoning(**reasoning_fields) if reasoning_fields else None,
         action=Action(text=did),
         outcome=Outcome(status="succeeded", text=came),
     )
@@ -52,7 +52,7 @@ def thought(
 def merge(owner: Owner, goal: Goal, record_ids: Sequence[UUID]) -> WorkEpisode:
     """The turns merged into one work episode, as compression does it: their slots archived, their level the episode's.
 
-    It tells of reasoning as deeply as one of them does.
+    It has the deepest reasoning tier of the turns.
     """
     records = list(TurnRecord.objects.filter(id__in=record_ids).order_by("number"))
     slots: Any = TurnSlot.objects
@@ -60,10 +60,10 @@ def merge(owner: Owner, goal: Goal, record_ids: Sequence[UUID]) -> WorkEpisode:
     tier = max(map(ReasoningTier, tiers), key=lambda each: DEPTHS[each], default=ReasoningTier.NONE)
     decisions = ["plant the roses"] if tier != ReasoningTier.NONE else []
     rejected = ["wait (because it may freeze)"] if tier == ReasoningTier.STRUCTURED_RATIONALE else []
-    told = [*(f"Decided: {each}" for each in decisions), *(f"Rejected: {each}" for each in rejected)]
+    lines = [*(f"Decided: {each}" for each in decisions), *(f"Rejected: {each}" for each in rejected)]
     episode = WorkEpisode(
         kind=Kind.WORK_EPISODE,
-        text="\n".join([f"Goal: {goal.text}", *told, "Outcome: it grows"]),
+        text="\n".join([f"Goal: {goal.text}", *lines, "Outcome: it grows"]),
         tier=tier.value,
         data={"goal": goal.text, "decisions": decisions, "rejected": rejected, "outcome": "it grows"},
         conversation_id=records[0].conversation_id,

@@ -78,7 +78,7 @@ def test_goals_are_added_read_and_closed(memory: AgentMemory) -> None:
     assert (done.goal.result, done.goal.completed_at, done.unblocked) == ("a hole", NOW, [waiter.id])
 
 
-def test_its_refusals_are_the_services(memory: AgentMemory, owner: Owner, stranger: Account) -> None:
+def test_goal_methods_raise_the_errors_of_the_services(memory: AgentMemory, owner: Owner, stranger: Account) -> None:
     goal = memory.add_goal("dig")
 
     with pytest.raises(NotFound):
@@ -102,7 +102,7 @@ def test_a_task_is_a_goal_for_as_long_as_its_block_runs(memory: AgentMemory) -> 
 @pytest.mark.parametrize(
     "error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration, DatabaseError]
 )
-def test_a_task_that_an_exception_leaves_is_abandoned_and_the_exception_goes_on(
+def test_a_task_ended_by_an_exception_is_abandoned_and_the_exception_propagates(
     memory: AgentMemory, error: type[BaseException]
 ) -> None:
     raised = error("a secret")
@@ -169,7 +169,7 @@ def test_tasks_within_a_task_are_its_subgoals(memory: AgentMemory, owner: Owner)
     assert {stored(name).status for name in names} == {"completed"}
 
 
-def test_a_task_that_fails_inside_another_leaves_that_to_whom_it_concerns(memory: AgentMemory) -> None:
+def test_a_failed_inner_task_does_not_abandon_the_outer_one(memory: AgentMemory) -> None:
     with memory.task("garden"):
         with contextlib.suppress(ValueError), memory.task("dig"):
             raise ValueError
@@ -197,7 +197,7 @@ def test_a_task_of_another_holder_or_account_is_no_subgoal(
     assert parents(memory, "for nobody") == [None]
 
 
-def test_tasks_of_other_threads_and_of_coroutines_at_once_are_apart(memory: AgentMemory) -> None:
+def test_tasks_of_other_threads_and_concurrent_coroutines_are_separate(memory: AgentMemory) -> None:
     def run(name: str) -> None:
         try:
             with memory.task(name), memory.task(f"in {name}"):
@@ -232,7 +232,7 @@ def test_a_task_that_is_closed_or_deleted_inside_its_block_stays_so(memory: Agen
     ]
 
 
-def test_a_task_whose_transaction_is_lost_does_not_hide_why(
+def test_a_task_in_a_failed_transaction_raises_the_original_error(
     memory: AgentMemory, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(DatabaseError, match="no_such_table"), transaction.atomic(), memory.task("dig"):
@@ -251,7 +251,7 @@ def test_a_task_that_cannot_be_opened_runs_nothing(memory: AgentMemory) -> None:
     assert (ran, Goal.objects.count()) == ([], 0)
 
 
-def test_a_task_is_the_active_goal_of_its_session_and_what_was_before_comes_back(
+def test_a_task_is_the_active_goal_of_its_session_and_then_the_previous_goal_returns(
     memory: AgentMemory, owner: Owner
 ) -> None:
     session_of(owner).set_active_goal("g1", "find the key")
@@ -267,7 +267,7 @@ def test_a_task_is_the_active_goal_of_its_session_and_what_was_before_comes_back
     assert session_of(owner).get_active_goal() == {"goal_id": "g1", "goal_description": "find the key"}
 
 
-def test_a_session_without_a_goal_is_without_one_again(memory: AgentMemory, owner: Owner) -> None:
+def test_a_session_without_an_active_goal_has_none_after_a_task(memory: AgentMemory, owner: Owner) -> None:
     with memory.task("x" * 5_000, conversation_id="c1"):
         shown = session_of(owner).get_active_goal()
         assert shown is not None
@@ -276,7 +276,7 @@ def test_a_session_without_a_goal_is_without_one_again(memory: AgentMemory, owne
     assert session_of(owner).get_active_goal() is None
 
 
-def test_a_goal_that_somebody_set_meanwhile_stays_the_active_one(memory: AgentMemory, owner: Owner) -> None:
+def test_an_active_goal_set_during_a_task_stays_active(memory: AgentMemory, owner: Owner) -> None:
     session_of(owner).set_active_goal("g1", "find the key")
 
     with memory.task("dig", conversation_id="c1"):
@@ -308,7 +308,7 @@ def test_a_task_without_an_embedder_waits_for_its_vector(
     assert (stored().status, stored().embed_after) == ("completed", NOW)
 
 
-def test_closing_a_task_otherwise_than_it_was_is_refused_as_any_goals(memory: AgentMemory) -> None:
+def test_closing_a_task_again_with_another_status_is_refused(memory: AgentMemory) -> None:
     with memory.task("dig") as task:
         pass
 

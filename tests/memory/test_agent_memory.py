@@ -41,7 +41,7 @@ def test_the_example_runs() -> None:
     assert (ran.failed, ran.attempted > 0) == (0, True)
 
 
-def test_it_is_opened_by_names(account: Account) -> None:
+def test_agent_memory_is_opened_by_names(account: Account) -> None:
     opened = AgentMemory.open(account.name, agent_id="assistant", user_id="ana", channel="roof")
 
     assert opened.owner == Owner(
@@ -49,7 +49,7 @@ def test_it_is_opened_by_names(account: Account) -> None:
     )
 
 
-def test_an_account_that_there_is_not_is_not_made() -> None:
+def test_opening_an_unknown_account_does_not_create_it() -> None:
     with pytest.raises(NotFound):
         AgentMemory.open("nobody's", agent_id="assistant")
 
@@ -68,7 +68,7 @@ def test_stored_turns_are_read_again_in_order(memory: AgentMemory) -> None:
     assert (stored.conversation.title, [turn.index for turn in stored.new]) == ("The key", [1, 2])
 
 
-def test_a_draft_says_more_than_a_message(memory: AgentMemory) -> None:
+def test_a_turn_draft_can_have_a_timestamp_and_a_client_id(memory: AgentMemory) -> None:
     draft = TurnDraft(message=read_message(USER), client_id="m1", timestamp=NOW - timedelta(hours=2))
 
     first, again = memory.store_turn("c1", draft), memory.store_turn("c1", draft)
@@ -78,7 +78,7 @@ def test_a_draft_says_more_than_a_message(memory: AgentMemory) -> None:
 
 
 @pytest.mark.parametrize("said", [pytest.param(NOW - timedelta(hours=2), id="time"), "2026-03-02T08:30:00+01:00"])
-def test_a_message_may_say_when_it_was_said_and_what_the_client_calls_it(memory: AgentMemory, said: object) -> None:
+def test_a_message_may_have_a_timestamp_and_a_client_id(memory: AgentMemory, said: object) -> None:
     message = {**USER, "timestamp": said, "client_id": "m1"}
 
     first, again = memory.store_turn("c1", message), memory.store_turn("c1", message)
@@ -88,7 +88,7 @@ def test_a_message_may_say_when_it_was_said_and_what_the_client_calls_it(memory:
 
 
 @pytest.mark.parametrize(
-    ("field", "told"),
+    ("field", "value"),
     [
         ("timestamp", "yesterday"),
         ("timestamp", "2026-03-02T08:30:00"),
@@ -102,21 +102,21 @@ def test_a_message_may_say_when_it_was_said_and_what_the_client_calls_it(memory:
         pytest.param("role", ["user"], id="roles"),
     ],
 )
-def test_a_field_that_cannot_be_is_named_and_nothing_is_stored(memory: AgentMemory, field: str, told: object) -> None:
+def test_an_invalid_field_is_named_and_nothing_is_stored(memory: AgentMemory, field: str, value: object) -> None:
     with pytest.raises(MalformedMessage) as refused:
-        memory.store_turn("c1", {**USER, field: told})
+        memory.store_turn("c1", {**USER, field: value})
 
     assert refused.value.field == field
     assert not Conversation.objects.exists()
 
 
-def test_a_time_and_a_name_may_be_none(memory: AgentMemory) -> None:
+def test_a_timestamp_a_client_id_and_a_name_may_be_none(memory: AgentMemory) -> None:
     stored = memory.store_turn("c1", {**USER, "timestamp": None, "client_id": None, "name": None})
 
     assert (stored.event_time, stored.client_id, stored.name) == (NOW, "", "")
 
 
-def test_what_is_no_message_is_refused_before_anything_is_stored(memory: AgentMemory) -> None:
+def test_a_malformed_message_is_refused_before_any_turn_is_stored(memory: AgentMemory) -> None:
     with pytest.raises(MalformedMessage):
         memory.store_turns("c1", [USER, {"role": "nobody", "content": "hm"}])
 
@@ -175,7 +175,9 @@ def test_clearing_a_session_leaves_the_log(memory: AgentMemory) -> None:
     assert len(memory.get_conversation("c1")) == 1
 
 
-def test_who_takes_no_part_sees_neither_session_nor_log(memory: AgentMemory, colleague: AgentMemory) -> None:
+def test_an_agent_outside_a_conversation_sees_neither_session_nor_log(
+    memory: AgentMemory, colleague: AgentMemory
+) -> None:
     memory.session("c1").set("secret", 1)
     session = colleague.session("c1")
 
@@ -195,7 +197,7 @@ def test_agents_share_the_session_of_a_conversation_in_which_both_take_part(
     assert [thought["agent_id"] for thought in memory.session("c1").get_thoughts()] == ["assistant", "colleague"]
 
 
-def test_the_ledger_says_who_was_first(memory: AgentMemory, colleague: AgentMemory) -> None:
+def test_the_ledger_reports_which_agent_marked_an_item_first(memory: AgentMemory, colleague: AgentMemory) -> None:
     assert memory.ledger("c1").mark("skill:keys").first
     assert not colleague.ledger("c1").mark("skill:keys").first
 
@@ -217,13 +219,13 @@ def test_a_context_is_gathered_and_marked(memory: AgentMemory) -> None:
     assert [item.text for item in again.items] == ["Where is the key?"]
 
 
-def test_the_manager_hands_out_hybrid_memories(memory: AgentMemory) -> None:
+def test_the_memory_manager_returns_hybrid_memories(memory: AgentMemory) -> None:
     memory.memory_manager.get_memory("c1", now=NOW).add(USER, now=NOW)
 
     assert [turn.text for turn in memory.get_conversation("c1")] == ["Where is the key?"]
 
 
-def test_an_ended_conversation_has_no_live_side_left(memory: AgentMemory) -> None:
+def test_ending_a_conversation_clears_its_session_ledger_and_working_memory(memory: AgentMemory) -> None:
     memory.session("c1").push_thought("perhaps the mat")
     memory.ledger("c1").mark("skill:keys")
     memory.working_memory.set_scratchpad("c1", "ask Ana")
@@ -235,7 +237,7 @@ def test_an_ended_conversation_has_no_live_side_left(memory: AgentMemory) -> Non
     assert memory.working_memory.get("c1") == {}
 
 
-def test_without_a_clock_of_its_own_it_is_now(owner: Owner) -> None:
+def test_agent_memory_without_a_clock_uses_the_current_time(owner: Owner) -> None:
     before = datetime.now(NOW.tzinfo)
 
     turn = AgentMemory(owner).store_turn("c1", USER)

@@ -44,7 +44,9 @@ def test_the_examples_run(memory: AgentMemory) -> None:
     assert (ran.failed, ran.attempted > 0) == (0, True)
 
 
-def test_the_router_reads_writes_and_tells_where(memory: AgentMemory, colleague: AgentMemory) -> None:
+def test_the_router_reads_and_writes_entries_and_reports_their_tier(
+    memory: AgentMemory, colleague: AgentMemory
+) -> None:
     memory.router.write("colour", NewValue(value="green"), tier="long_term")
 
     assert memory.router.read("colour").tier == "long_term"
@@ -55,7 +57,7 @@ def test_the_router_reads_writes_and_tells_where(memory: AgentMemory, colleague:
         colleague.router.read("colour")
 
 
-def test_what_is_read_often_is_consolidated(memory: AgentMemory) -> None:
+def test_a_frequently_read_entry_is_consolidated(memory: AgentMemory) -> None:
     notes = memory.short_term("talk-1")
     notes.store("colour", "green")
     for _ in range(3):

@@ -18,7 +18,7 @@ from memory.audit import build_audit_entry, record_audit, required_level, write_
 from memory.models import Account, AuditEntry
 from memory.owner import Owner
 from memory_project.ids import uuid7
-from tests.beside import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.audits import drop_partitions, make_partition, partition_of, partitions, run_deferred_trigger
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,9 @@ def set_level(account: Account, level: str) -> None:
 
 
 @pytest.mark.parametrize(("level", "entered"), LEVELS)
-def test_a_level_keeps_its_operations_only(owner: Owner, account: Account, level: str, entered: set[str]) -> None:
+def test_an_audit_level_records_only_its_operations(
+    owner: Owner, account: Account, level: str, entered: set[str]
+) -> None:
     set_level(account, level)
 
     assert enter(owner, *OPERATIONS) == entered
@@ -197,7 +199,7 @@ def test_the_first_entry_of_a_day_creates_its_partition(owner: Owner) -> None:
         (datetime(2031, 1, 3, 0, 0, tzinfo=UTC), "memory_audit_log_20310103"),
     ],
 )
-def test_an_entry_lies_in_the_partition_of_its_day(owner: Owner, at: datetime, partition: str) -> None:
+def test_an_entry_is_stored_in_the_partition_of_its_day(owner: Owner, at: datetime, partition: str) -> None:
     entry = build_audit_entry(owner, operation="store", memory_type="all", affected_ids=[], id=uuid7(), timestamp=at)
 
     write_audit_entry(entry, needed=required_level("store"))
@@ -240,7 +242,7 @@ def test_concurrent_writers_without_a_partition_lose_nothing(owner: Owner) -> No
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("no_partitions")
 def test_writers_without_a_partition_do_not_wait_for_each_other_before_they_commit(
-    owner: Owner, account: Account, start_beside: Callable[[Callable[[], object]], Any]
+    owner: Owner, account: Account, start_concurrently: Callable[[Callable[[], object]], Any]
 ) -> None:
     def change() -> None:
         with transaction.atomic():
@@ -249,10 +251,10 @@ def test_writers_without_a_partition_do_not_wait_for_each_other_before_they_comm
 
     with transaction.atomic():
         Account.objects.filter(id=account.id).update(name="ours")
-        beside = start_beside(change)
+        changing = start_concurrently(change)
         record_audit(owner, operation="store", memory_type="t")
 
-    beside.result(PATIENCE_SECONDS)
+    changing.result(PATIENCE_SECONDS)
     assert set(AuditEntry.objects.values_list("operation", flat=True)) == {"store", "update"}
 
 

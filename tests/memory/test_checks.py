@@ -75,7 +75,7 @@ def test_the_database_is_asked_once(django_assert_num_queries: DjangoAssertNumQu
         checks.check_database(databases=["default"])
 
 
-def test_an_embedder_that_cannot_work_is_an_error(settings: Settings, fresh_embedder: None) -> None:
+def test_an_invalid_embedding_provider_is_an_error(settings: Settings, fresh_embedder: None) -> None:
     settings.EMBEDDING_PROVIDER = "oracle"
 
     assert ids_of(checks.check_embedder()) == ["memory.E001"]
@@ -160,7 +160,7 @@ def test_a_redis_that_is_down_is_a_warning(dead_redis: None) -> None:
 
 
 @pytest.mark.usefixtures("just_migrated")
-def test_what_is_behind_is_a_warning(account: Account) -> None:
+def test_delayed_work_is_a_warning(account: Account) -> None:
     Conversation.objects.create(
         account=account, conversation_id="c", started_at=timezone.now(), extract_parked_at=timezone.now()
     )
@@ -174,7 +174,7 @@ def test_every_alert_has_its_own_warning() -> None:
 
 
 @pytest.mark.django_db
-def test_before_the_migrations_nothing_is_behind() -> None:
+def test_before_the_migrations_no_work_is_delayed() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE conversations RENAME TO to_be_made")
 
@@ -186,20 +186,20 @@ def no_keys(settings: Settings, tmp_path: Path) -> None:
     settings.ENCRYPTION_KEYS, settings.ENCRYPTION_KEYS_FILE, settings.TOMBSTONE_KEY = [], tmp_path / "none", ""
 
 
-def test_missing_keys_are_errors_for_who_has_the_database(no_keys: None) -> None:
+def test_missing_keys_are_errors_where_the_database_is_checked(no_keys: None) -> None:
     assert ids_of(checks.check_keys(databases=["default"])) == ["memory.E009", "memory.E010"]
     assert checks.check_keys() == []
 
 
 @pytest.mark.django_db
-def test_keys_beside_the_data_pass(no_keys: None, settings: Settings) -> None:
+def test_keys_stored_next_to_the_data_pass(no_keys: None, settings: Settings) -> None:
     settings.ENCRYPTION_KEYS_FILE.write_text(Fernet.generate_key().decode())
     settings.TOMBSTONE_KEY = "x" * 16
 
     assert checks.check_keys(databases=["default"]) == []
 
 
-def test_what_is_no_key_is_an_error_that_does_not_quote_it(settings: Settings) -> None:
+def test_an_invalid_key_is_an_error_that_does_not_quote_it(settings: Settings) -> None:
     settings.ENCRYPTION_KEYS, settings.TOMBSTONE_KEY = ["hunter2"], "hunter3"
 
     messages = checks.check_keys(databases=["default"])
@@ -208,7 +208,7 @@ def test_what_is_no_key_is_an_error_that_does_not_quote_it(settings: Settings) -
     assert not any("hunter" in f"{message.msg}{message.hint}" for message in messages)
 
 
-def test_a_technique_that_there_is_not_is_told_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_recall_technique_is_reported_at_startup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "RECALL_TECHNIQUES", ("-hyde", "telepathy"))
 
     [message] = checks.check_recall()
@@ -217,7 +217,7 @@ def test_a_technique_that_there_is_not_is_told_at_start(monkeypatch: pytest.Monk
     assert "telepathy" in message.msg
 
 
-def test_techniques_that_find_nothing_are_told_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recall_techniques_that_leave_no_retriever_are_reported_at_startup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "RECALL_TECHNIQUES", ("lexical", "-lexical"))
 
     [message] = checks.check_recall()
@@ -226,16 +226,16 @@ def test_techniques_that_find_nothing_are_told_at_start(monkeypatch: pytest.Monk
     assert "No retriever is left" in message.msg
 
 
-def test_all_techniques_are_well_by_default() -> None:
+def test_the_default_recall_techniques_pass() -> None:
     assert checks.check_recall() == []
 
 
 @pytest.mark.parametrize(
-    "told", ['{"turns": {"words": NaN}, "others": {}}', "{}", None], ids=["weight", "shape", "none"]
+    "content", ['{"turns": {"words": NaN}, "others": {}}', "{}", None], ids=["weight", "shape", "none"]
 )
-def test_weights_that_cannot_be_are_told_at_start(weights_file: Path, told: str | None) -> None:
-    if told is not None:
-        weights_file.write_text(told)
+def test_invalid_weights_are_reported_at_startup(weights_file: Path, content: str | None) -> None:
+    if content is not None:
+        weights_file.write_text(content)
 
     messages = checks.check_weights()
 
@@ -243,7 +243,7 @@ def test_weights_that_cannot_be_are_told_at_start(weights_file: Path, told: str 
     assert str(weights_file) in messages[0].msg
 
 
-def test_weights_that_can_be_pass(weights_file: Path) -> None:
+def test_valid_weights_pass(weights_file: Path) -> None:
     weights_file.write_text('{"turns": {"words": 1}, "others": {}, "learnt": {"l2": 0.3}}')
 
     assert checks.check_weights() == []

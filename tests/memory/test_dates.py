@@ -108,7 +108,7 @@ def test_a_date_without_a_year_lies_where_the_tense_says(text: str, past: str, f
         "",
     ],
 )
-def test_what_may_be_no_date_or_two_is_none(text: str) -> None:
+def test_an_ambiguous_or_invalid_date_is_ignored(text: str) -> None:
     assert found_dates(text, tense=Tense.PAST) == []
 
 
@@ -132,7 +132,7 @@ def test_the_preposition_says_how_the_span_is_meant(text: str, bound: Bound, sta
     assert (dated.bound, f"{dated.start:%Y-%m-%d}") == (bound, start)
 
 
-def test_how_long_something_took_is_no_day_to_come() -> None:
+def test_a_past_duration_is_not_a_future_date() -> None:
     assert found_dates("I finished it in two days", tense=Tense.PAST) == []
     assert found_dates("We leave in two days", tense=Tense.FUTURE) == [("in two days", "2023-05-20", "2023-05-21")]
 

@@ -16,7 +16,7 @@ HIDDEN = (
 
 
 @pytest.mark.parametrize("point", HIDDEN, ids=hex)
-def test_it_is_dropped_from_contexts_and_claims_and_escaped_in_prompts(point: int) -> None:
+def test_an_invisible_character_is_dropped_from_contexts_and_claims_and_escaped_in_prompts(point: int) -> None:
     text = f"the boi{chr(point)}ler"
 
     assert clean_line(text) == normalize_claim(text) == "the boiler"
@@ -28,11 +28,11 @@ def test_joiners_stay_where_scripts_and_emoji_need_them(text: str) -> None:
     assert clean_line(text) == text
 
 
-def test_no_letter_and_no_white_space_is_invisible() -> None:
+def test_no_letter_and_no_white_space_counts_as_invisible() -> None:
     for point in INVISIBLE_CODE_POINTS:
         assert not chr(point).isspace()
         assert unicodedata.category(chr(point)) in {"Cc", "Cf", "Cn", "Mn"} or "FILLER" in unicodedata.name(chr(point))
 
 
-def test_what_is_seen_stays() -> None:
+def test_visible_characters_are_kept() -> None:
     assert drop_invisible("Ana’s\tpump,\n水 2°") == "Ana’s\tpump,\n水 2°"

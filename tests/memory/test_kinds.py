@@ -87,7 +87,7 @@ def recalled(owner: Owner, **asked: Any) -> list[Candidate]:
 
 
 @pytest.mark.parametrize("spec", all_specs(), ids=lambda spec: spec.name)
-def test_a_kind_names_what_exists(spec: KindSpec) -> None:
+def test_a_kind_refers_only_to_existing_models_and_columns(spec: KindSpec) -> None:
     columns = {field.name for field in apps.get_model(spec.model)._meta.get_fields()}
 
     assert Kind[spec.name.upper()] == spec.name

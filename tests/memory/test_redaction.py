@@ -107,12 +107,12 @@ HARMLESS = (
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_what_has_the_form_of_a_secret_is_masked(secret: str) -> None:
+def test_a_text_in_the_form_of_a_secret_is_masked(secret: str) -> None:
     assert redact(f"why does ({secret}) fail?") == f"why does ({MASK}) fail?"
 
 
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
-def test_what_is_called_a_secret_is_masked_and_nothing_after_it(assignment: str) -> None:
+def test_a_value_assigned_to_a_secret_name_is_masked_and_nothing_after_it(assignment: str) -> None:
     redacted = redact(assignment.format("tulip7garden"))
 
     assert "tulip7garden" not in redacted
@@ -120,7 +120,7 @@ def test_what_is_called_a_secret_is_masked_and_nothing_after_it(assignment: str)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_what_is_none_stays_as_it_is(text: str) -> None:
+def test_a_harmless_text_is_not_redacted(text: str) -> None:
     assert redact(text) == text
 
 
@@ -161,7 +161,7 @@ def test_json_stays_json_of_the_same_shape(value: object) -> None:
     assert type(json.loads(json.dumps(redact_values(value)))) is type(value)
 
 
-def test_what_stands_under_the_name_of_a_secret_is_masked_and_names_are_looked_at_too() -> None:
+def test_values_under_secret_names_and_secrets_used_as_names_are_masked() -> None:
     value = {"api_key": "tulip", "tokens": 12, "args": ["password=rose", {"sk-Qm3xV9pLw2Rk7TzB4nYd": True}]}
 
     assert redact_values(value) == {"api_key": MASK, "tokens": 12, "args": [f"password={MASK}", {MASK: True}]}
@@ -176,7 +176,7 @@ def test_what_stands_under_the_name_of_a_secret_is_masked_and_names_are_looked_a
      "sshpass ", "ldap", "password ", "token\n", "login password ", "--", "--a-", "?key=", ",a", "&a=", "token=,a",
      "passphrase is ", "Zq7X", "a/", "$1$", "://a7", "1:", "M", "hooks.slack.com/a/", "token > ", "-token "],
 )  # fmt: skip
-def test_the_time_grows_linearly_with_any_text(piece: str) -> None:
+def test_redaction_takes_linear_time_for_any_text(piece: str) -> None:
     short, long = (piece * (characters // len(piece)) for characters in (6_000, 24_000))
 
     # the best of five, in turn: other processes are at work as well, now more, now less

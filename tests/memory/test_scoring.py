@@ -86,7 +86,7 @@ def test_wilson_expects_little_of_few_votes(positive: int, total: int, bound: fl
     assert wilson_lower_bound(positive, total) == pytest.approx(bound, abs=1e-4)
 
 
-def test_more_votes_of_the_same_share_count_for_more() -> None:
+def test_more_votes_with_the_same_share_score_higher() -> None:
     bounds = [wilson_lower_bound(4 * votes, 5 * votes) for votes in (1, 2, 10, 100, 10_000)]
 
     assert bounds == sorted(bounds)
@@ -124,7 +124,7 @@ def test_windows_fade_over_a_quarter_of_their_length(length: float, fading: floa
 
 
 @pytest.mark.parametrize(("fadings", "factor"), [(0, 1.3), (1, 1.15), (2, 1.075), (20, 1.0), (math.inf, 1.0)])
-def test_what_is_outside_of_a_window_counts_for_half_each_fading(fadings: float, factor: float) -> None:
+def test_the_window_bonus_halves_with_each_fading_period(fadings: float, factor: float) -> None:
     assert window_factor(fadings) == pytest.approx(factor, abs=1e-6)
 
 
@@ -187,7 +187,7 @@ def test_reads_slow_fading_down_by_their_logarithm(reads: int, boost: float) -> 
 
 
 @pytest.mark.parametrize(("age_days", "boost"), [(0, 1.1), (1, 1.036788), (7, 1.000091), (-1, 1.1), (1e9, 1)])
-def test_what_is_of_late_fades_by_less(age_days: float, boost: float) -> None:
+def test_the_recency_boost_approaches_one_with_age(age_days: float, boost: float) -> None:
     assert decay_recency_boost(age_days) == pytest.approx(boost, abs=1e-6)
 
 
@@ -211,7 +211,7 @@ def test_salience_halves_in_two_weeks(initial: float, age_days: float, access_co
 
 @examples(50)
 @given(SHARES, DAYS, DAYS, READS, READS)
-def test_time_only_takes_away_and_reads_only_hold_back(
+def test_salience_never_grows_with_time_and_reads_only_slow_its_decay(
     initial: float, age_days: float, later: float, reads: int, more: int
 ) -> None:
     (age_days, later), (reads, more) = sorted((age_days, later)), sorted((reads, more))

@@ -19,11 +19,11 @@ def test_beat_knows_every_job_and_the_sweep() -> None:
     assert set(app.conf.beat_schedule) == {*(f"run {name}" for name in JOBS), "sweep jobs"}
 
 
-def test_beat_names_tasks_that_there_are() -> None:
+def test_beat_schedules_only_existing_tasks() -> None:
     assert {entry["task"] for entry in app.conf.beat_schedule.values()} <= set(app.tasks)
 
 
-def test_a_daily_job_has_its_hour_and_another_its_pause() -> None:
+def test_a_daily_job_runs_at_its_hour_and_another_at_its_interval() -> None:
     entries = beat_schedule([JOBS["audit_partitions"], describe_job()])
 
     assert entries["run audit_partitions"]["schedule"] == crontab(hour=0, minute=10)
@@ -53,7 +53,7 @@ def test_a_scheduled_job_leaves_a_run_of_the_installation() -> None:
 
 
 @pytest.mark.django_db
-def test_the_sweep_makes_up_for_what_a_fresh_or_stopped_service_missed() -> None:
+def test_the_sweep_queues_each_job_missed_by_a_new_or_stopped_service_once() -> None:
     sweep_jobs()
     sweep_jobs()
 

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from memory import conf
 from memory.models import Account, Kind, Vector
-from memory.models.binary import Embedding, binary_cursor, half_vector
+from memory.models.statements import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 from memory.retrieval.retrievers.vector import nearest_ctes
 from memory.retrieval.search import MemoryQuery, search_episodes
@@ -85,7 +85,7 @@ def analyze() -> None:
 
 
 @pytest.mark.slow
-def test_a_filtered_search_finds_what_an_exact_one_finds_by_either_method(crowd: Account) -> None:
+def test_a_filtered_search_matches_an_exact_one_with_either_index_method(crowd: Account) -> None:
     questions = Clusters().draw(QUESTIONS)
 
     for method in (Hnsw(), IvfFlat()):

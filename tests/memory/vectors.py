@@ -6,7 +6,7 @@ import numpy as np
 from django.db import connection
 
 from memory.models import EpisodicMemory, Memory
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import connection
 
 from memory.models import Memory
-from memory.models.binary import binary_cursor
+from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.providers.connections import Deadline
 from memory.retrieval.gathering import gather_candidates

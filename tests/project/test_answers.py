@@ -43,7 +43,7 @@ ROW = SimpleNamespace(
 )
 
 
-def test_a_row_becomes_the_declared_members() -> None:
+def test_a_row_is_serialized_to_the_declared_fields() -> None:
     assert Whole.serialize(ROW) == {
         "id": str(ID),
         "parent_id": None,
@@ -56,17 +56,17 @@ def test_a_row_becomes_the_declared_members() -> None:
     }
 
 
-def test_given_members_replace_those_of_the_row() -> None:
+def test_values_passed_explicitly_override_those_of_the_row() -> None:
     answer = Whole.serialize(ROW, {"words": 7, "signals": {"recency": 1.0}})
 
     assert (answer["words"], answer["signals"]) == (7, {"recency": 1.0})
 
 
-def test_a_given_member_needs_no_attribute() -> None:
+def test_a_field_passed_explicitly_needs_no_attribute_on_the_row() -> None:
     assert Part.serialize(object(), {"name": "none"}) == {"name": "none"}
 
 
-def test_a_shape_names_the_columns_that_it_reads() -> None:
+def test_columns_in_lists_the_model_columns_that_a_serializer_reads() -> None:
     class Shown(AnswerSerializer):
         id = serializers.UUIDField()
         content = serializers.CharField(source="text")

@@ -1,4 +1,4 @@
-"""Questions under a deadline: so many at a time, each in its turn, and whoever has an answer may ask again."""
+"""Questions under a deadline: a limited number runs simultaneously, and callbacks may ask further questions."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
@@ -11,7 +11,7 @@ from memory_project.deadlines import AnswerDeadline, Questions
 PATIENCE_SECONDS = 60
 
 
-def test_more_than_may_ask_at_once_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_above_the_simultaneous_limit_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlines, "TURN_SECONDS", PATIENCE_SECONDS)
     questions = Questions("the store", max_simultaneous=2)
 
@@ -22,7 +22,7 @@ def test_more_than_may_ask_at_once_wait_for_their_turn(monkeypatch: pytest.Monke
         assert list(clients.map(ask, range(40))) == list(range(40))
 
 
-def test_behind_questions_that_hang_nobody_waits_long() -> None:
+def test_a_question_behind_a_hanging_one_times_out() -> None:
     questions, released = Questions("the store", max_simultaneous=1), Event()
     hanging = questions.ask(lambda: released.wait(PATIENCE_SECONDS))
 
@@ -34,7 +34,7 @@ def test_behind_questions_that_hang_nobody_waits_long() -> None:
 
 
 @pytest.mark.parametrize("divisor", [1, 0])
-def test_whoever_has_the_answer_may_ask_again(divisor: int) -> None:
+def test_the_callback_of_an_answered_or_failed_question_may_ask_again(divisor: int) -> None:
     questions, again = Questions("the store", max_simultaneous=1), Future[str]()
 
     def ask_again(_answer: "Future[float]") -> None:
@@ -48,7 +48,7 @@ def test_whoever_has_the_answer_may_ask_again(divisor: int) -> None:
     assert again.result(PATIENCE_SECONDS) == "answered"
 
 
-def test_an_answer_that_is_late_is_not_waited_for() -> None:
+def test_waiting_for_an_answer_stops_at_the_deadline() -> None:
     released = Event()
     hanging = Questions("the store", max_simultaneous=1).ask(lambda: released.wait(PATIENCE_SECONDS))
 

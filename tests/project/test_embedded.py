@@ -1,4 +1,4 @@
-"""The embedded servers, real ones: what is committed outlives any death, and nobody is left behind."""
+"""Real embedded servers: committed data survives a kill, and no process is left behind."""
 
 import os
 import shutil
@@ -83,7 +83,7 @@ def client_of(valkey: ValkeyServer) -> "redis.Redis":
     return redis.Redis.from_url(store_url(valkey.socket()), decode_responses=True)
 
 
-def test_postgres_of_the_run_has_the_vector_extension() -> None:
+def test_postgres_of_the_test_run_has_the_vector_extension() -> None:
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
         row = connection.execute("SELECT default_version FROM pg_available_extensions WHERE name = 'vector'").fetchone()
 
@@ -91,12 +91,12 @@ def test_postgres_of_the_run_has_the_vector_extension() -> None:
     assert row[0] >= "0.8"
 
 
-def test_valkey_of_the_run_evicts_nothing() -> None:
+def test_valkey_of_the_test_run_evicts_nothing() -> None:
     with redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True) as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
 
 
-def test_what_postgres_committed_outlives_its_kill(postgres: PostgresServer) -> None:
+def test_rows_committed_to_postgres_survive_a_kill(postgres: PostgresServer) -> None:
     postgres.start()
     write_row(postgres)
 
@@ -106,7 +106,7 @@ def test_what_postgres_committed_outlives_its_kill(postgres: PostgresServer) -> 
     assert count_rows(postgres) == 1
 
 
-def test_what_valkey_answered_outlives_its_kill(valkey: ValkeyServer) -> None:
+def test_writes_acknowledged_by_valkey_survive_a_kill(valkey: ValkeyServer) -> None:
     valkey.start()
     with client_of(valkey) as client:
         client.hset("ledger", "skill:sql", "injected")
@@ -118,7 +118,7 @@ def test_what_valkey_answered_outlives_its_kill(valkey: ValkeyServer) -> None:
         assert client.hgetall("ledger") == {"skill:sql": "injected"}
 
 
-def test_a_pid_file_that_names_a_stranger_or_nobody_does_not_keep_postgres_from_starting(
+def test_postgres_starts_despite_an_empty_broken_or_foreign_pid_file(
     postgres: PostgresServer, place: ServerPaths
 ) -> None:
     for left_behind in ("", "half writ", f"{os.getpid()}\n"):
@@ -131,7 +131,9 @@ def test_a_pid_file_that_names_a_stranger_or_nobody_does_not_keep_postgres_from_
     assert postgres.is_running()
 
 
-def test_a_lock_of_the_socket_that_names_the_dead_does_not_either(postgres: PostgresServer, place: ServerPaths) -> None:
+def test_postgres_starts_despite_a_socket_lock_that_names_a_dead_process(
+    postgres: PostgresServer, place: ServerPaths
+) -> None:
     user = place.user.uid if place.user.must_switch else None
     with subprocess.Popen(["sleep", "100"], user=user) as unburied:
         unburied.kill()
@@ -144,7 +146,7 @@ def test_a_lock_of_the_socket_that_names_the_dead_does_not_either(postgres: Post
     assert postgres.is_running()
 
 
-def test_an_initdb_that_was_killed_is_done_again(postgres: PostgresServer, place: ServerPaths) -> None:
+def test_an_initdb_that_was_killed_is_run_again(postgres: PostgresServer, place: ServerPaths) -> None:
     unfinished = place.base / "postgres.unfinished"
     unfinished.mkdir()
     (unfinished / "PG_VERSION").write_text("18\n")
@@ -155,7 +157,9 @@ def test_an_initdb_that_was_killed_is_done_again(postgres: PostgresServer, place
     assert not unfinished.exists()
 
 
-def test_a_data_folder_that_is_not_one_is_left_alone(postgres: PostgresServer, place: ServerPaths) -> None:
+def test_a_folder_that_is_not_a_postgres_data_folder_is_refused_and_left_alone(
+    postgres: PostgresServer, place: ServerPaths
+) -> None:
     (place.base / "postgres").mkdir()
     (place.base / "postgres" / "letter.txt").write_text("mine")
 
@@ -165,7 +169,7 @@ def test_a_data_folder_that_is_not_one_is_left_alone(postgres: PostgresServer, p
     assert (place.base / "postgres" / "letter.txt").read_text() == "mine"
 
 
-def test_a_data_folder_of_another_version_is_refused(postgres: PostgresServer, place: ServerPaths) -> None:
+def test_a_data_folder_of_another_postgres_version_is_refused(postgres: PostgresServer, place: ServerPaths) -> None:
     (place.base / "postgres").mkdir()
     (place.base / "postgres" / "PG_VERSION").write_text("16\n")
 
@@ -173,7 +177,7 @@ def test_a_data_folder_of_another_version_is_refused(postgres: PostgresServer, p
         postgres.start()
 
 
-def test_the_last_words_of_a_server_that_cannot_start_are_passed_on(
+def test_the_error_includes_the_last_output_of_a_server_that_cannot_start(
     postgres: PostgresServer, place: ServerPaths
 ) -> None:
     postgres.start()
@@ -185,7 +189,7 @@ def test_the_last_words_of_a_server_that_cannot_start_are_passed_on(
 
 
 @pytest.mark.slow
-def test_servers_whose_sockets_were_swept_away_are_started_again(place: ServerPaths) -> None:
+def test_servers_whose_socket_folder_was_deleted_are_restarted(place: ServerPaths) -> None:
     shared = SharedServers(place, servers_of(place))
     shared.acquire()
     shutil.rmtree(place.sockets)
@@ -196,7 +200,7 @@ def test_servers_whose_sockets_were_swept_away_are_started_again(place: ServerPa
     assert shared.release()
 
 
-def test_the_last_one_out_stops_the_servers(place: ServerPaths) -> None:
+def test_the_last_user_to_release_the_servers_stops_them(place: ServerPaths) -> None:
     first, second = (SharedServers(place, servers_of(place)) for _ in range(2))
     first.acquire()
     second.acquire()
@@ -208,7 +212,7 @@ def test_the_last_one_out_stops_the_servers(place: ServerPaths) -> None:
     assert not place.sockets.exists()
 
 
-def test_servers_whose_users_were_all_killed_are_adopted(place: ServerPaths) -> None:
+def test_servers_whose_users_were_all_killed_are_reused_by_the_next_user(place: ServerPaths) -> None:
     abandoned, adopter = (SharedServers(place, servers_of(place)) for _ in range(2))
     abandoned.acquire()
     pids = [server.pid() for server in servers_of(place)]
@@ -220,7 +224,7 @@ def test_servers_whose_users_were_all_killed_are_adopted(place: ServerPaths) -> 
     assert adopter.release()
 
 
-def test_a_server_holds_its_lock_only_while_it_lives(valkey: ValkeyServer, place: ServerPaths) -> None:
+def test_a_server_holds_its_lock_only_while_it_runs(valkey: ValkeyServer, place: ServerPaths) -> None:
     valkey.start()
     assert is_locked(place.lock_of("valkey"))
 
@@ -229,7 +233,7 @@ def test_a_server_holds_its_lock_only_while_it_lives(valkey: ValkeyServer, place
     assert not is_locked(place.lock_of("valkey"))
 
 
-def test_a_socket_folder_that_somebody_else_prepared_is_refused(place: ServerPaths, tmp_path: Path) -> None:
+def test_a_socket_folder_that_is_a_symlink_is_refused(place: ServerPaths, tmp_path: Path) -> None:
     place.sockets.symlink_to(tmp_path)
 
     with pytest.raises(EmbeddedServerError, match="is not a private folder"):
@@ -238,7 +242,7 @@ def test_a_socket_folder_that_somebody_else_prepared_is_refused(place: ServerPat
     place.sockets.unlink()
 
 
-def test_a_socket_folder_that_is_open_to_others_is_refused(place: ServerPaths) -> None:
+def test_a_socket_folder_that_other_users_can_write_to_is_refused(place: ServerPaths) -> None:
     place.sockets.mkdir()
     place.sockets.chmod(0o777)
 
@@ -251,20 +255,20 @@ def test_a_socket_path_that_is_too_long_is_refused(data: Path) -> None:
         make_server_paths(data, socket_parent=Path("/tmp") / ("long" * 20))
 
 
-def test_a_missing_permission_is_one_sentence() -> None:
+def test_a_missing_permission_is_reported_in_one_sentence() -> None:
     with pytest.raises(EmbeddedServerError, match=r"^/proc/agent-memory: "), os_errors_as_sentences():
         make_server_paths(Path("/proc/agent-memory"), socket_parent=Path("/tmp"))
 
 
 @not_as_root
-def test_an_ordinary_user_keeps_the_data_to_itself(tmp_path: Path) -> None:
+def test_the_data_folder_of_an_ordinary_user_is_private(tmp_path: Path) -> None:
     make_server_paths(tmp_path / "data", socket_parent=Path("/tmp"))
 
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
 @needs_root
-def test_root_keeps_data_where_the_servers_can_get_to_it_and_opens_no_folder(data: Path) -> None:
+def test_root_stores_data_where_the_servers_can_reach_it_and_opens_no_private_folder(data: Path) -> None:
     private = data / "root"
     private.mkdir(mode=0o700)
 
@@ -281,7 +285,7 @@ def test_root_keeps_data_where_the_servers_can_get_to_it_and_opens_no_folder(dat
 
 @pytest.mark.slow
 @needs_root
-def test_root_copies_the_programs_where_their_user_cannot_reach_them(
+def test_root_copies_the_server_programs_if_their_user_cannot_reach_them(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = data / "site-packages"
@@ -299,7 +303,7 @@ def test_root_copies_the_programs_where_their_user_cannot_reach_them(
     assert hidden.stat().st_mode & 0o777 == 0o700
 
 
-def test_nothing_is_started_for_servers_that_the_environment_names(data: Path) -> None:
+def test_no_server_is_started_if_the_environment_names_both(data: Path) -> None:
     environ = {
         "MEMORY_DATA_DIR": str(data),
         "DATABASE_URL": "postgres://elsewhere/memory",
@@ -312,7 +316,7 @@ def test_nothing_is_started_for_servers_that_the_environment_names(data: Path) -
     assert sorted(path.name for path in data.iterdir()) == ["encryption_keys", "secret_key", "tombstone_key"]
 
 
-def test_only_the_server_that_is_missing_is_started(data: Path) -> None:
+def test_only_the_server_that_the_environment_does_not_name_is_started(data: Path) -> None:
     environ = {"MEMORY_DATA_DIR": str(data), "DATABASE_URL": "postgres://elsewhere/memory"}
 
     shared = acquire_servers(environ)
@@ -340,6 +344,6 @@ def test_the_secret_key_is_made_once_and_kept_private(data: Path) -> None:
     assert (data / "secret_key").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_process_id_is_taken_for_a_server_only_if_it_is_one() -> None:
+def test_a_process_id_counts_as_a_server_only_if_its_program_matches() -> None:
     assert is_process_of(os.getpid(), "python")
     assert not is_process_of(os.getpid(), "valkey-server")

@@ -1,4 +1,4 @@
-"""Encryption at rest: what the first key seals all keys open, and keys beside the data may change while all run."""
+"""Encryption at rest: every key unseals, the first key seals, and the key file may change while processes run."""
 
 import stat
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def make_key() -> str:
 
 @pytest.fixture
 def keys_in_file(settings: Settings, tmp_path: Path) -> Path:
-    """The environment gives none; one is kept beside the data."""
+    """Configure one key in a file next to the data, and none in the environment."""
     settings.ENCRYPTION_KEYS = []
     settings.ENCRYPTION_KEYS_FILE = tmp_path / "encryption_keys"
     settings.ENCRYPTION_KEYS_FILE.write_text(make_key())
@@ -36,7 +36,7 @@ def _no_keys_of_other_tests() -> Iterator[None]:
     encryption.read_keys.cache_clear()
 
 
-def test_what_is_sealed_is_opened_again_and_hides_what_it_holds() -> None:
+def test_sealed_data_is_unreadable_and_can_be_unsealed() -> None:
     sealed = seal(PLAIN)
 
     assert unseal(sealed) == PLAIN
@@ -44,7 +44,7 @@ def test_what_is_sealed_is_opened_again_and_hides_what_it_holds() -> None:
     assert seal(PLAIN) != sealed
 
 
-def test_an_older_key_opens_what_it_sealed(settings: Settings) -> None:
+def test_data_sealed_with_an_older_key_can_be_unsealed(settings: Settings) -> None:
     old, new = make_key(), make_key()
     settings.ENCRYPTION_KEYS = [old]
     sealed = seal(PLAIN)
@@ -55,21 +55,21 @@ def test_an_older_key_opens_what_it_sealed(settings: Settings) -> None:
     assert not is_current(sealed)
 
 
-def test_sealed_anew_the_old_key_is_needed_no_more(settings: Settings) -> None:
+def test_resealed_data_no_longer_needs_the_old_key(settings: Settings) -> None:
     old, new = make_key(), make_key()
     settings.ENCRYPTION_KEYS = [old]
     sealed = seal(PLAIN)
     settings.ENCRYPTION_KEYS = [new, old]
 
-    anew = seal_anew(sealed)
+    resealed = seal_anew(sealed)
 
     settings.ENCRYPTION_KEYS = [new]
-    assert unseal(anew) == PLAIN
-    assert is_current(anew)
+    assert unseal(resealed) == PLAIN
+    assert is_current(resealed)
 
 
 @pytest.mark.parametrize("act", [unseal, seal_anew])
-def test_what_no_key_opens_is_said_to_be_broken(settings: Settings, act: object) -> None:
+def test_data_that_no_key_can_unseal_raises_an_error_that_does_not_quote_it(settings: Settings, act: object) -> None:
     sealed = seal(PLAIN)
     settings.ENCRYPTION_KEYS = [make_key()]
 
@@ -79,7 +79,7 @@ def test_what_no_key_opens_is_said_to_be_broken(settings: Settings, act: object)
     assert "hunter2" not in str(raised.value)
 
 
-def test_what_was_tampered_with_is_broken() -> None:
+def test_unsealing_tampered_data_raises_an_error() -> None:
     sealed = bytearray(seal(PLAIN))
     sealed[40] ^= 1
 
@@ -87,14 +87,14 @@ def test_what_was_tampered_with_is_broken() -> None:
         unseal(bytes(sealed))
 
 
-def test_without_a_key_nothing_is_stored_in_the_clear(settings: Settings, tmp_path: Path) -> None:
+def test_sealing_without_a_key_raises_an_error(settings: Settings, tmp_path: Path) -> None:
     settings.ENCRYPTION_KEYS, settings.ENCRYPTION_KEYS_FILE = [], tmp_path / "none"
 
     with pytest.raises(ImproperlyConfigured, match="MEMORY_ENCRYPTION_KEYS is empty"):
         seal(PLAIN)
 
 
-def test_what_is_no_key_is_named_without_being_quoted(settings: Settings) -> None:
+def test_the_error_about_an_invalid_key_does_not_quote_it(settings: Settings) -> None:
     settings.ENCRYPTION_KEYS = ["nonsense"]
 
     with pytest.raises(ImproperlyConfigured, match="no Fernet key") as raised:
@@ -104,7 +104,7 @@ def test_what_is_no_key_is_named_without_being_quoted(settings: Settings) -> Non
     assert raised.value.__cause__ is None
 
 
-def test_the_keys_of_the_environment_win(settings: Settings, keys_in_file: Path) -> None:
+def test_keys_in_the_environment_take_precedence_over_the_key_file(settings: Settings, keys_in_file: Path) -> None:
     given = make_key()
 
     settings.ENCRYPTION_KEYS = [given]
@@ -112,7 +112,7 @@ def test_the_keys_of_the_environment_win(settings: Settings, keys_in_file: Path)
     assert encryption.current_keys() == (given,)
 
 
-def test_a_key_put_in_front_seals_from_then_on_without_a_restart(keys_in_file: Path) -> None:
+def test_an_added_key_seals_new_data_without_a_restart(keys_in_file: Path) -> None:
     sealed = seal(PLAIN)
 
     assert add_encryption_key() == keys_in_file
@@ -122,7 +122,7 @@ def test_a_key_put_in_front_seals_from_then_on_without_a_restart(keys_in_file: P
     assert is_current(seal(PLAIN))
 
 
-def test_the_file_of_keys_is_for_its_owner_alone(keys_in_file: Path) -> None:
+def test_the_key_file_is_accessible_only_to_its_owner(keys_in_file: Path) -> None:
     keys_in_file.chmod(0o644)
 
     add_encryption_key()
@@ -131,7 +131,7 @@ def test_the_file_of_keys_is_for_its_owner_alone(keys_in_file: Path) -> None:
     assert list(keys_in_file.parent.iterdir()) == [keys_in_file]
 
 
-def test_no_key_is_lost_when_many_are_put_in_front_at_once(keys_in_file: Path) -> None:
+def test_no_key_is_lost_when_several_are_added_simultaneously(keys_in_file: Path) -> None:
     first = keys_in_file.read_text()
 
     with ThreadPoolExecutor(8) as pool:
@@ -142,7 +142,7 @@ def test_no_key_is_lost_when_many_are_put_in_front_at_once(keys_in_file: Path) -
     assert keys[-1] == first
 
 
-def test_no_key_is_put_beside_what_is_none(keys_in_file: Path) -> None:
+def test_no_key_is_added_to_an_invalid_key_file(keys_in_file: Path) -> None:
     keys_in_file.write_text("nonsense")
 
     with pytest.raises(ImproperlyConfigured):
@@ -151,6 +151,6 @@ def test_no_key_is_put_beside_what_is_none(keys_in_file: Path) -> None:
     assert keys_in_file.read_text() == "nonsense"
 
 
-def test_keys_of_the_environment_are_not_added_to(settings: Settings) -> None:
+def test_a_key_cannot_be_added_to_keys_in_the_environment(settings: Settings) -> None:
     with pytest.raises(ImproperlyConfigured, match="put the new one in front there"):
         add_encryption_key()

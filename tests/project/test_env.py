@@ -34,7 +34,7 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize(("name", "text"), NONSENSE)
-def test_nonsense_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+def test_an_invalid_setting_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
     monkeypatch.setenv(name, text)
 
     with pytest.raises(SettingError, match=f"^{name} must be .+[.]$"):
@@ -42,7 +42,9 @@ def test_nonsense_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str,
 
 
 @pytest.mark.parametrize(("name", "text"), [("MEMORY_AUDIT_LEVEL", "loud"), ("MEMORY_JOB_ATTEMPTS", "many")])
-def test_nonsense_of_the_domain_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+def test_an_invalid_domain_setting_is_refused_with_its_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
     monkeypatch.setenv(name, text)
 
     with pytest.raises(SettingError, match=f"^{name} must be .+[.]$"):
@@ -86,7 +88,7 @@ def test_a_session_setting_has_its_documented_default(
 
 
 @each_session_setting
-def test_a_session_setting_has_bounds(
+def test_a_session_setting_outside_its_bounds_is_refused(
     monkeypatch: pytest.MonkeyPatch, variable: str, name: str, default: int, low: int, high: int
 ) -> None:
     for value in (low, high):
@@ -100,7 +102,7 @@ def test_a_session_setting_has_bounds(
 
 
 @pytest.mark.parametrize("name", ["memory", "redis", "hybrid"])
-def test_the_session_store_is_one_of_three(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_each_of_the_three_session_stores_can_be_chosen(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.delenv("SESSION_STORE_TYPE", raising=False)
     assert domain_settings()["SESSION_STORE_TYPE"] == "hybrid"
 
@@ -150,7 +152,7 @@ def test_session_settings_that_contradict_each_other_are_refused(
     assert str(refused.value) == sentence
 
 
-def test_a_url_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_about_an_invalid_database_url_does_not_quote_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "mysql://memory:secret@127.0.0.1/memory")
 
     with pytest.raises(SettingError) as refused:
@@ -170,7 +172,9 @@ def test_a_url_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("MEMORY_BUFFER_MESSAGES", "50"),
     ],
 )
-def test_nonsense_is_one_sentence_and_exit_code_1(command: tuple[str, ...], name: str, text: str) -> None:
+def test_an_invalid_setting_ends_the_command_with_one_sentence_and_exit_code_1(
+    command: tuple[str, ...], name: str, text: str
+) -> None:
     ended = subprocess.run(
         [sys.executable, *command],
         cwd=PROJECT,

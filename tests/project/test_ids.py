@@ -14,7 +14,7 @@ def milliseconds_of(made: UUID) -> int:
     return made.int >> 80
 
 
-def test_an_id_is_a_uuid_of_version_7_and_of_now() -> None:
+def test_an_id_is_a_version_7_uuid_of_the_current_time() -> None:
     before = time.time_ns() // 1_000_000
     made = uuid7()
 
@@ -22,18 +22,18 @@ def test_an_id_is_a_uuid_of_version_7_and_of_now() -> None:
     assert before <= milliseconds_of(made) <= time.time_ns() // 1_000_000
 
 
-def test_ids_are_in_the_order_in_which_they_were_made() -> None:
+def test_ids_sort_in_the_order_in_which_they_were_made() -> None:
     made = [uuid7() for _ in range(10_000)]
 
     assert all(one < other for one, other in pairwise(made))
     assert len(set(map(milliseconds_of, made))) < len(made)
 
 
-def test_of_one_moment_there_are_many() -> None:
+def test_the_random_parts_of_ids_are_unique() -> None:
     assert len({uuid7().int & (1 << 62) - 1 for _ in range(10_000)}) == 10_000
 
 
-def test_no_id_of_a_moment_or_later_sorts_before_its_first() -> None:
+def test_the_first_id_of_a_time_sorts_before_ids_made_at_or_after_it() -> None:
     first = first_uuid7(MOMENT)
 
     assert (first.version, first.variant, milliseconds_of(first)) == (7, RFC_4122, 1_777_896_000_250)

@@ -35,7 +35,9 @@ def count_elsewhere(how: str, data: Path, texts: int) -> None:
     subprocess.run(command, cwd=PROJECT, env=clean, check=True)
 
 
-def test_a_scrape_has_what_workers_counted_dead_or_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scrape_sums_the_counters_of_running_and_ended_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     count_elsewhere("share_counters", tmp_path, 1)
     count_elsewhere("share_worker_counters", tmp_path, 10)
     count_elsewhere("share_worker_counters", tmp_path, 100)
@@ -50,7 +52,7 @@ def test_a_scrape_has_what_workers_counted_dead_or_alive(tmp_path: Path, monkeyp
     assert outcome_counts(tmp_path)["memory_embedding_requests_total", "failed"] == 0
 
 
-def test_a_server_that_starts_clears_what_dead_ones_counted(tmp_path: Path) -> None:
+def test_a_starting_server_clears_the_counters_of_ended_processes(tmp_path: Path) -> None:
     parent = tmp_path / "metrics"
     for name in ("999999999", f"{WORKER}999999999", f"{WORKER}{os.getpid()}", "kept"):
         (parent / name).mkdir(parents=True)
@@ -65,7 +67,7 @@ def test_a_server_that_starts_clears_what_dead_ones_counted(tmp_path: Path) -> N
     assert environ == {VARIABLE: str(parent / str(os.getppid()))}
 
 
-def test_what_is_cleared_while_it_is_read_is_left_out(tmp_path: Path) -> None:
+def test_counters_cleared_during_a_scrape_are_left_out(tmp_path: Path) -> None:
     count_elsewhere("share_worker_counters", tmp_path, 10)
     (dead,) = (tmp_path / "metrics").iterdir()
     count_elsewhere("share_worker_counters", tmp_path, 100)
@@ -80,7 +82,7 @@ def test_what_is_cleared_while_it_is_read_is_left_out(tmp_path: Path) -> None:
     assert samples["memory_embedded_texts_total"] == 100
 
 
-def test_a_file_that_was_only_just_made_counts_nothing(tmp_path: Path) -> None:
+def test_an_empty_counter_file_counts_nothing(tmp_path: Path) -> None:
     count_elsewhere("share_worker_counters", tmp_path, 10)
     for folder in (tmp_path / "metrics").iterdir():
         (folder / "counter_1.db").touch()
@@ -88,7 +90,7 @@ def test_a_file_that_was_only_just_made_counts_nothing(tmp_path: Path) -> None:
     assert outcome_counts(tmp_path)["memory_embedding_cache_lookups_total", "hit"] == 10
 
 
-def test_who_names_a_folder_has_that_one(tmp_path: Path) -> None:
+def test_a_counter_folder_named_in_the_environment_is_kept(tmp_path: Path) -> None:
     environ = {VARIABLE: "/elsewhere"}
 
     share_worker_counters(tmp_path, environ)
@@ -126,6 +128,6 @@ def test_no_quantile_is_off_by_more_than_its_bucket(seconds: list[float], share:
     assert lower <= found <= upper
 
 
-def test_processes_that_started_anew_have_counted_all_of_it_since() -> None:
+def test_counts_below_the_earlier_ones_are_all_counted_as_new() -> None:
     assert since({1.0: 5.0, inf: 9.0}, {1.0: 2.0, inf: 3.0}) == {1.0: 3.0, inf: 6.0}
     assert since({1.0: 1.0, inf: 2.0}, {1.0: 2.0, inf: 3.0}) == {1.0: 1.0, inf: 2.0}

@@ -25,7 +25,7 @@ def start(name: str, environ: dict[str, str]) -> "subprocess.CompletedProcess[st
     ("keys", "reason"),
     [("", "MEMORY_ENCRYPTION_KEYS is empty"), ("not-a-key", "MEMORY_ENCRYPTION_KEYS holds what is no Fernet key")],
 )
-def test_without_usable_encryption_keys_no_part_starts(
+def test_no_part_of_the_service_starts_without_usable_encryption_keys(
     tmp_path: Path, name: str, subject: str, keys: str, reason: str
 ) -> None:
     ended = start(name, {"MEMORY_ENCRYPTION_KEYS": keys, "MEMORY_DATA_DIR": str(tmp_path)})
@@ -37,7 +37,7 @@ def test_without_usable_encryption_keys_no_part_starts(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("name", "subject"), [("web", "The web server"), ("worker", "Celery"), ("beat", "Celery")])
-def test_with_keys_of_another_database_no_part_starts(tmp_path: Path, name: str, subject: str) -> None:
+def test_no_part_of_the_service_starts_with_keys_of_another_database(tmp_path: Path, name: str, subject: str) -> None:
     check_encryption_canary()
     other = {"MEMORY_ENCRYPTION_KEYS": Fernet.generate_key().decode(), "DATABASE_URL": database_url()}
 

@@ -67,7 +67,7 @@ def attributes_of(found: Any) -> dict[str, Any]:
     return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in found.attributes}
 
 
-def test_a_span_tells_counts_and_ids(collected: Spans) -> None:
+def test_a_span_carries_counts_and_ids(collected: Spans) -> None:
     run_id = UUID(int=9)
     with logged_as_job(run_id), span("recall", account_id=ACCOUNT, kind="turn") as found:
         found.note(results=3)
@@ -83,7 +83,7 @@ def test_a_span_tells_counts_and_ids(collected: Spans) -> None:
     }
 
 
-def test_of_an_error_its_class_is_told_and_no_word(collected: Spans) -> None:
+def test_a_failed_span_carries_the_class_of_the_error_but_not_its_message(collected: Spans) -> None:
     with pytest.raises(ValueError, match="secret"), span("store"):
         raise ValueError("secret")
 
@@ -94,7 +94,7 @@ def test_of_an_error_its_class_is_told_and_no_word(collected: Spans) -> None:
     assert b"secret" not in stored.SerializeToString()
 
 
-def test_what_runs_in_another_thread_is_a_child_where_it_is_carried(collected: Spans) -> None:
+def test_a_span_in_another_thread_is_a_child_if_its_context_is_carried_over(collected: Spans) -> None:
     def ask() -> None:
         with span("chat"):
             pass
@@ -108,7 +108,9 @@ def test_what_runs_in_another_thread_is_a_child_where_it_is_carried(collected: S
 
 @pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize(("brought", "is_child"), [(f"00-{TRACE}-{PARENT}-01", True), ("nonsense", False)])
-def test_a_request_goes_on_with_the_trace_that_it_brings(collected: Spans, brought: str, is_child: bool) -> None:
+def test_a_request_continues_the_trace_of_a_valid_traceparent_header(
+    collected: Spans, brought: str, is_child: bool
+) -> None:
     def answer(request: Any) -> HttpResponse:
         with span("context"):
             return HttpResponse()
@@ -120,7 +122,7 @@ def test_a_request_goes_on_with_the_trace_that_it_brings(collected: Spans, broug
 
 
 @pytest.mark.django_db
-def test_a_recall_is_traced_with_what_it_asks(
+def test_a_recall_is_traced_with_its_embedding_request(
     collected: Spans, owner: Owner, embedding_server: EmbeddingServer, empty_redis: None
 ) -> None:
     memory = AgentMemory(owner)
@@ -141,7 +143,7 @@ def test_a_recall_is_traced_with_what_it_asks(
 
 
 @pytest.mark.django_db
-def test_a_run_of_a_job_is_traced(collected: Spans) -> None:
+def test_a_job_run_is_traced(collected: Spans) -> None:
     call_command("run_job", "cleanup", stdout=StringIO())
 
     ran = attributes_of(collected()["gen_ai.memory.job"])

@@ -1,4 +1,4 @@
-"""Tracing that nobody asked for costs nothing; what is asked for without the packages is told at start."""
+"""Tracing is off unless it is configured. A configuration without the packages is reported at start."""
 
 import sys
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def test_without_an_endpoint_nothing_is_traced() -> None:
         TraceParentMiddleware(lambda request: HttpResponse())
 
 
-def test_an_endpoint_without_the_packages_is_told_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracing_endpoint_without_the_packages_is_reported_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
 
     [warning] = check_tracing()

@@ -23,7 +23,7 @@ from memory_project.embedded.paths import PROJECT
 from memory_project.supervisor.parts import marked_processes
 
 SECONDS = 100
-# each starts half a dozen processes, beside other tests
+# each starts half a dozen processes while other tests run
 pytestmark = pytest.mark.timeout(300)
 SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "MEMORY_SECRET_KEY")
 
@@ -164,7 +164,7 @@ def service() -> Iterator[Service]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStart:
-    """A start from an empty folder: the running service, and what was left after it was told to stop."""
+    """A start from an empty folder: the running service, and what was left after it was stopped."""
 
     service: Service
     is_live: bool
@@ -175,7 +175,7 @@ class FirstStart:
 
 @pytest.fixture(scope="module")
 def first_start() -> Iterator[FirstStart]:
-    """Once for all: it takes half a minute beside other tests."""
+    """Start the service once for all tests, since it takes half a minute while others run."""
     with data_folder() as data, serving(Service(data=data)) as service:
         service.start()
         is_live = service.is_live()
@@ -196,7 +196,9 @@ def known(first_start: FirstStart) -> Iterator[Service]:
         yield service
 
 
-def test_one_command_starts_everything_says_where_it_is_and_stops_without_a_trace(first_start: FirstStart) -> None:
+def test_one_command_starts_everything_prints_its_urls_and_leaves_no_process_when_stopped(
+    first_start: FirstStart,
+) -> None:
     printed = first_start.printed
     for line in (f"http://127.0.0.1:{first_start.service.port}/{page}" for page in ("api/docs", "admin/")):
         assert printed.count(line) == 1
@@ -210,7 +212,7 @@ def test_one_command_starts_everything_says_where_it_is_and_stops_without_a_trac
     assert first_start.left == []
 
 
-def test_a_killed_service_is_taken_over_by_the_next_start(known: Service) -> None:
+def test_the_next_start_takes_over_the_servers_of_a_killed_service(known: Service) -> None:
     known.start()
     servers = [known.pid_of("postgres/postmaster.pid"), known.pid_of("valkey/valkey.pid")]
     assert known.process is not None
@@ -227,7 +229,7 @@ def test_a_killed_service_is_taken_over_by_the_next_start(known: Service) -> Non
 
 
 @pytest.mark.slow
-def test_what_is_killed_beside_it_comes_back_and_commands_share_its_servers(known: Service) -> None:
+def test_killed_parts_are_restarted_and_commands_share_the_running_servers(known: Service) -> None:
     known.start()
     web = known.master_of("web")
 
@@ -245,7 +247,7 @@ def test_what_is_killed_beside_it_comes_back_and_commands_share_its_servers(know
     assert second.stderr == f"The service already runs on {known.data}; stop that one first.\n"
 
 
-def test_a_port_in_use_is_one_sentence(service: Service) -> None:
+def test_a_port_in_use_is_reported_in_one_sentence(service: Service) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", service.port))
         taken.listen()
@@ -259,7 +261,7 @@ def test_a_port_in_use_is_one_sentence(service: Service) -> None:
 
 
 @pytest.mark.parametrize("port", ["", "web", "0", "70000"])
-def test_a_port_that_is_none_is_one_sentence(port: str, service: Service) -> None:
+def test_an_invalid_port_is_reported_in_one_sentence(port: str, service: Service) -> None:
     service.extra["MEMORY_PORT"] = port
 
     done = service.run("-m", "memory_project.up")
@@ -267,7 +269,7 @@ def test_a_port_that_is_none_is_one_sentence(port: str, service: Service) -> Non
     assert (done.returncode, done.stderr) == (1, f"MEMORY_PORT must be a port number, not {port!r}.\n")
 
 
-def test_a_half_made_data_folder_is_one_sentence(service: Service) -> None:
+def test_an_incomplete_data_folder_is_reported_in_one_sentence(service: Service) -> None:
     (service.data / "postgres").mkdir()
     (service.data / "postgres" / "base").mkdir()
     shutil.chown(service.data / "postgres", "nobody" if os.geteuid() == 0 else os.geteuid())
@@ -280,7 +282,7 @@ def test_a_half_made_data_folder_is_one_sentence(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_embedded_starts_beside_configured_servers(service: Service) -> None:
+def test_no_embedded_server_starts_if_external_servers_are_configured(service: Service) -> None:
     name = f"up_{service.port}"
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())

@@ -1,4 +1,4 @@
-"""Nudges: they reach the broker, and when there is none, nobody waits for it."""
+"""Notifications of workers: a broker that is unavailable does not delay the caller."""
 
 import socket
 import time
@@ -12,12 +12,12 @@ from memory_project.worker_notifications import WorkerNotifier
 
 PATIENCE_SECONDS = 60
 NO_WAIT_SECONDS = 4
-"""Who publishes to a broker that refuses is held up for six, and by one that hangs for longer."""
+"""A direct publish to a broker that refuses takes six seconds, and to one that hangs longer."""
 
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
-    """Point Celery's broker at an address where nobody listens."""
+    """Point Celery's broker at an address where no server listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         host, port = server.getsockname()
     # Celery prefers the environment's broker to its own
@@ -49,14 +49,16 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("address")
-def test_a_broker_that_refuses_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_refuses_connections_causes_a_warning_but_no_delay(caplog: pytest.LogCaptureFixture) -> None:
     with closing(new_notifier()) as notifier:
         assert seconds_of(lambda: notifier.notify("tasks.look", "rows")) < NO_WAIT_SECONDS
 
         wait_until(lambda: "notification for tasks.look lost (OperationalError)" in caplog.text)
 
 
-def test_a_broker_that_hangs_holds_nobody_up(address: tuple[str, int], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_hangs_does_not_delay_the_caller(
+    address: tuple[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
     with socket.create_server(address) as silent, closing(new_notifier(max_waiting=10)) as notifier:
         notifier.notify("tasks.look", "rows")
         silent.settimeout(PATIENCE_SECONDS)

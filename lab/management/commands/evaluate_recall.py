@@ -46,7 +46,7 @@ formats:
 
 
 def positive(text: str) -> int:
-    """Argparse's type."""
+    """Parse a positive integer for argparse."""
     if (number := int(text)) < 1:
         raise ValueError(text)
     return number
@@ -136,9 +136,9 @@ def serialize_results(evaluation: Evaluation, samples: Sequence[EvaluationSample
     return document
 
 
-def read_techniques(told: str) -> list[str]:
+def read_techniques(value: str) -> list[str]:
     """Read the names of techniques. Raises CommandError for unknown ones."""
-    names = [name.strip() for name in told.split(",") if name.strip()]
+    names = [name.strip() for name in value.split(",") if name.strip()]
     try:
         choose_plan(names)
     except Unprocessable as err:

@@ -106,7 +106,7 @@ class Command(BaseCommand):
 
 
 def cost(text: str) -> float:
-    """Argparse's type: without any cost, weights of what is never observed are anything."""
+    """Parse a positive number for argparse: without a cost, weights of unobserved signals would be arbitrary."""
     if not 0 < (number := float(text)) < float("inf"):
         raise ValueError(text)
     return number

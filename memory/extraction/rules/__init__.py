@@ -60,7 +60,7 @@ class _Found:
 
     number: int
     statement: Statement
-    bearing: ClaimEffects
+    effects: ClaimEffects
     turns: set[int]
 
 
@@ -74,22 +74,22 @@ class _Reader:
 
     def read(self) -> Extraction:
         self.earlier = read_known(self.chunk.known)
-        told = [(turn, extract_prose(turn.text)) for turn in spoken_turns([*self.chunk.before, *self.chunk.turns])]
-        told = [(turn, text) for turn, text in told if text and _speaker(turn)]
-        self.names = collect_names(told)
+        spoken = [(turn, extract_prose(turn.text)) for turn in spoken_turns([*self.chunk.before, *self.chunk.turns])]
+        spoken = [(turn, text) for turn, text in spoken if text and _speaker(turn)]
+        self.names = collect_names(spoken)
         new = self.chunk.indexes
-        for turn, text in told:
+        for turn, text in spoken:
             for statement in self.statements(turn, text):
                 self.last_of[statement.subject] = statement
                 if turn.index in new:
                     self.keep(statement)
-        return self.extraction([(turn, text) for turn, text in told if turn.index in new])
+        return self.extraction([(turn, text) for turn, text in spoken if turn.index in new])
 
     def statements(self, turn: ChunkTurn, text: str) -> Iterator[Statement]:
         speaker = _speaker(turn)
         if speaker is None:
             return
-        told = word_stems(f"{turn.speaker} {text}")
+        stems = word_stems(f"{turn.speaker} {text}")
         before, people = "", list[Subject]()
         for sentence in sentences_of(text):
             met: list[Subject] = []
@@ -107,7 +107,7 @@ class _Reader:
                 met = list({each.label: each for each in (*met, *people_spoken_of(said, statements))}.values())
                 if not statements and (again := read_replacement(clause, self.last_of.get(speaker.label))):
                     statements = [replace(again, turn=turn.index)]
-                yield from (_grounded(statement, told) for statement in statements)
+                yield from (_grounded(statement, stems) for statement in statements)
             before, people = sentence, met
 
     def keep(self, statement: Statement) -> None:
@@ -116,26 +116,26 @@ class _Reader:
             self.found[key].turns.add(statement.turn)
             return
         number = len(self.found) + 1 + max((fact.number for fact in self.chunk.known), default=0)
-        bearing = effects_of_statement(statement, self.earlier)
-        self.found[key] = _Found(number=number, statement=statement, bearing=bearing, turns={statement.turn})
+        effects = effects_of_statement(statement, self.earlier)
+        self.found[key] = _Found(number=number, statement=statement, effects=effects, turns={statement.turn})
         self.earlier.append(Earlier(number=number, read=statement, is_known=False))
         for named in statement.names:
             self.names.add(named.name, named.type)
 
-    def extraction(self, told: Sequence[tuple[ChunkTurn, str]]) -> Extraction:
+    def extraction(self, spoken: Sequence[tuple[ChunkTurn, str]]) -> Extraction:
         facts = list(self.found.values())
         return Extraction(
             source="rules",
-            entities=tuple(self.entities(told)),
+            entities=tuple(self.entities(spoken)),
             facts=tuple(map(self.fact, facts)),
             relationships=tuple(self.relationships(facts)),
-            preferences=tuple(_preferences(facts, {turn.index for turn, _ in told if turn.role == "user"})),
+            preferences=tuple(_preferences(facts, {turn.index for turn, _ in spoken if turn.role == "user"})),
         )
 
-    def entities(self, told: Sequence[tuple[ChunkTurn, str]]) -> Iterator[ExtractedEntity]:
+    def entities(self, spoken: Sequence[tuple[ChunkTurn, str]]) -> Iterator[ExtractedEntity]:
         """Yield the names whose type is known, with the turns that contain them or make statements about them."""
         evidence: dict[str, set[int]] = {}
-        for turn, text in told:
+        for turn, text in spoken:
             for name in self.names.mentioned(text):
                 evidence.setdefault(name, set()).add(turn.index)
         for each in self.found.values():
@@ -163,8 +163,8 @@ class _Reader:
             entities=self.named(statement),
             valid_from=statement.valid_from,
             valid_to=statement.valid_to,
-            contradicts=found.bearing.contradicts,
-            corrects=found.bearing.corrects,
+            contradicts=found.effects.contradicts,
+            corrects=found.effects.corrects,
             evidence=tuple(sorted(found.turns)),
         )
 
@@ -192,9 +192,9 @@ def _speaker(turn: ChunkTurn) -> Speaker | None:
     return Speaker(label=THE_USER, person="") if turn.role == "user" else None
 
 
-def _grounded(statement: Statement, told: frozenset[str]) -> Statement:
+def _grounded(statement: Statement, stems: frozenset[str]) -> Statement:
     """Return the statement, without its date if the claim with the date would not be grounded in the turn."""
-    if not statement.when or is_grounded(statement.claim, told):
+    if not statement.when or is_grounded(statement.claim, stems):
         return statement
     return replace(statement, claim=statement.claim.removesuffix(f" {statement.when}"))
 

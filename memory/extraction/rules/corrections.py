@@ -80,7 +80,7 @@ _OVER = re.compile(r" (?:used to|no longer) ")
 
 
 def _moved_lately(statement: Statement) -> bool:
-    """Return True if the statement tells of a recent move, which says where somebody lives now."""
+    """Return True if the statement reports a recent move, which says where somebody lives now."""
     return statement.attribute == "residence" and " moved " in statement.claim and statement.is_recent
 
 

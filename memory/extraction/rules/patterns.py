@@ -46,9 +46,11 @@ def liking_of(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, 
     """
     if predicate.verb == "prefer":
         return _preference(predicate, text, voice)
-    is_told = predicate.form in (Form.PRESENT, Form.NEGATED, Form.NO_LONGER, Form.USED_TO, Form.PAST, Form.PERFECT)
+    is_stated = predicate.form in (Form.PRESENT, Form.NEGATED, Form.NO_LONGER, Form.USED_TO, Form.PAST, Form.PERFECT)
     topic = (
-        make_phrase(cut_phrase(text), voice) if is_told and not (_NO_TOPIC.match(text) or _THAT_ONE.match(text)) else ""
+        make_phrase(cut_phrase(text), voice)
+        if is_stated and not (_NO_TOPIC.match(text) or _THAT_ONE.match(text))
+        else ""
     )
     if not topic:
         return None

@@ -27,16 +27,14 @@ def days(text: str) -> int:
 
 
 class Command(BaseCommand):
-    help = "Make an API key. Standard output is the key alone; it is shown this once and cannot be read again."
+    help = "Create an API key. Standard output is the key alone; it is shown this once and cannot be read again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--account", type=name, required=True, help="the account; made when it is new")
+        parser.add_argument("--account", type=name, required=True, help="name of the account, created if it is new")
         parser.add_argument("--agent", type=name, help="bind the key to this agent")
-        parser.add_argument("--read-only", action="store_true", help="a key that may read and nothing else")
-        parser.add_argument(
-            "--deep-replay", action="store_true", help="a key that may replay raw traces of reasoning, besides"
-        )
-        parser.add_argument("--expires", type=days, metavar="DAYS", help="never by default")
+        parser.add_argument("--read-only", action="store_true", help="allow reading only")
+        parser.add_argument("--deep-replay", action="store_true", help="also allow the replay of raw reasoning traces")
+        parser.add_argument("--expires", type=days, metavar="DAYS", help="days until it expires (default: never)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

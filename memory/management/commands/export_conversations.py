@@ -113,17 +113,17 @@ def open_sink(file: str, stdout: OutputWrapper) -> Iterator[Write]:
         return
     path = Path(file)
     is_replaced = path.is_file() or not path.exists()
-    beside = path.with_name(f".{path.name}.{os.getpid()}") if is_replaced else path
+    temporary = path.with_name(f".{path.name}.{os.getpid()}") if is_replaced else path
     try:
-        with beside.open("wb") as stream:
+        with temporary.open("wb") as stream:
             yield stream.write
         if is_replaced:
-            beside.replace(path)
+            temporary.replace(path)
     except OSError as err:
         raise CommandError(f"{path} cannot be written: {err.strerror}") from err
     finally:
         if is_replaced:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager

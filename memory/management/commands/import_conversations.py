@@ -43,7 +43,7 @@ formats:
   jsonl    one conversation a line (docs/sample/conversations.jsonl), as export_conversations writes them:
            {"id", "agent", "user"?, "channel"?, "title"?, "continues"?, "metadata"?, "outcome"?, "ended_at"?,
             "messages": [{"role", "name"?, "content", …, "timestamp"?, "model"?, "client_id"?, "metadata"?, "agent"?}]}
-           Messages of OpenAI's chat API are taken as they are: parts, tool calls, results. At most 64 MiB a line.
+           Messages of OpenAI's chat API are accepted unchanged: parts, tool calls, results. At most 64 MiB a line.
   chatgpt  the .zip that ChatGPT sends, or its conversations.json: the branch of each chat that was shown last
   claude   the .zip that Claude sends, or its conversations.json
            Both: at most 4 GiB unpacked, 64 MiB a conversation.
@@ -53,12 +53,12 @@ formats:
   manage.py import_conversations ~/Downloads/chatgpt.zip --format chatgpt --user ana --account home --create-account
   manage.py export_conversations - | manage.py import_conversations - --account copy --create-account
 
-Exit status: 0, or 1 when a line was bad (each is told on standard error, the others are imported), 130 on Ctrl-C.
+Exit status: 0, or 1 when a line was bad (standard error names each, and the others are imported), 130 on Ctrl-C.
 """
 
 
 def duration(text: str) -> float:
-    """Argparse's type: seconds."""
+    """Parse a number of seconds from 0 to 1,000,000. Raises ValueError."""
     value = float(text)
     if not 0 <= value <= 1_000_000:
         raise ValueError(text)
@@ -72,18 +72,18 @@ class Command(BaseCommand):
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = EPILOG
         parser.add_argument("file", type=Path, metavar="FILE", help="or - for standard input")
-        parser.add_argument("--account", default="default", help="its name (default: %(default)s)")
-        parser.add_argument("--create-account", action="store_true", help="make the account if there is none")
+        parser.add_argument("--account", default="default", help="name of the account (default: %(default)s)")
+        parser.add_argument("--create-account", action="store_true", help="create the account if it does not exist")
         parser.add_argument("--format", choices=sorted(UNITS), default="jsonl", help="default: %(default)s")
-        parser.add_argument("--agent", help="whose conversations an archive's are (default: the format's name)")
-        parser.add_argument("--user", help="who the human of an archive is")
+        parser.add_argument("--agent", help="agent of an archive's conversations (default: the name of the format)")
+        parser.add_argument("--user", help="user of an archive's conversations")
         parser.add_argument(
             "--embed-seconds",
             type=duration,
             default=EMBED_SECONDS,
-            help="how long to embed; the rest is for the job (default: %(default)s)",
+            help="seconds to spend on embedding; a job does the rest (default: %(default)s)",
         )
-        parser.add_argument("--dry-run", action="store_true", help="say what would be imported, store nothing")
+        parser.add_argument("--dry-run", action="store_true", help="count what would be imported, and store nothing")
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -50,8 +50,8 @@ class Command(BaseCommand):
             return
         console = Console(width=WIDTH, highlight=False)
         with console.capture() as capture:
-            told = render_table("Alerts" if alerts else "No alerts", ((alert.text,) for alert in alerts), ("",))
-            for table in (told, *render_tables(statistics), render_samples(samples)):
+            alerts_table = render_table("Alerts" if alerts else "No alerts", ((alert.text,) for alert in alerts), ("",))
+            for table in (alerts_table, *render_tables(statistics), render_samples(samples)):
                 console.print(table)
         self.stdout.write(capture.get())
 

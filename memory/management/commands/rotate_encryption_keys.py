@@ -22,49 +22,53 @@ from memory.services.operations.reseal import (
 from memory_project.encryption import add_encryption_key, check_encryption_keys, current_keys, name_key_source
 
 EPILOG = """
-What went into tools, what came out and what went wrong is encrypted at rest: Fernet, under MEMORY_ENCRYPTION_KEYS. The
-first key seals, all of them open. This command seals under the first one whatever is under another.
+Inputs, outputs and errors of tools are encrypted at rest by Fernet, with the keys in MEMORY_ENCRYPTION_KEYS. The first
+key encrypts, all of them decrypt. This command re-encrypts under the first key whatever is under another.
 
-Keys kept beside the data (`.data/encryption_keys`, as `make up` makes them): one command, beside the running service.
-Its processes read the file again whenever it changes; none needs a restart.
+With keys in a file of the data folder (`.data/encryption_keys`, which `make up` creates): one command, while the
+service runs. Its processes read the file again whenever it changes; none needs a restart.
 
   manage.py rotate_encryption_keys --generate
   manage.py rotate_encryption_keys --dry-run        0 to rotate: take the old keys out of the file
 
-Keys given by MEMORY_ENCRYPTION_KEYS, by commas. Every process must know a key before any other seals under it, so:
+With keys in MEMORY_ENCRYPTION_KEYS, separated by commas: every process must know a key before any other encrypts with
+it, so:
 
   1. put the new key behind the old one: OLD,NEW    restart web and worker, all of them
-  2. put it in front: NEW,OLD                       restart them again: from now on NEW seals
+  2. put it in front: NEW,OLD                       restart them again: from now on NEW encrypts
   3. manage.py rotate_encryption_keys
   4. manage.py rotate_encryption_keys --dry-run     0 to rotate: take OLD away, restart
 
-Keep old keys for as long as there are backups from before. A row that no key opens is left as it is: put the key that
-sealed it behind the others, and run the command again. Without it, its input, output and error are lost; the API
-answers the rest of the row with "sealed": true. The service starts without the lost key once you have said so:
+Keep old keys for as long as there are backups from before. A row that no key decrypts is left as it is: put the
+key that encrypted it behind the others, and run the command again. Without it, its input, output and error are
+lost; the API answers the rest of the row with "sealed": true. The service starts without the lost key once you accept
+the loss:
 
   manage.py rotate_encryption_keys --accept-loss
 
-The command may be stopped and run again, and runs beside the service: a batch is a transaction, what is under the first
-key already is left alone, and a row waits for no longer than its batch takes.
+The command may be stopped and run again, also while the service runs: each batch is a transaction, what is under the
+first key already is left alone, and a row is locked for no longer than its batch takes.
 
 Exit status: 0, or 1 when some of it could not be read, 130 on Ctrl-C.
 """
 
 
 class Command(BaseCommand):
-    help = "Seal what is encrypted at rest anew, under the first of the encryption keys."
+    help = "Re-encrypt everything that is encrypted at rest under the first encryption key."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = EPILOG
-        parser.add_argument("--dry-run", action="store_true", help="say what would be sealed anew, change nothing")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="count what would be re-encrypted, and change nothing"
+        )
         parser.add_argument(
             "--generate",
             action="store_true",
-            help="first make a key and put it in front of those kept beside the data",
+            help="first create a key and put it in front of those in the data folder",
         )
         parser.add_argument(
-            "--accept-loss", action="store_true", help="start the service although the key of some of it is lost"
+            "--accept-loss", action="store_true", help="let the service start although the key of some rows is lost"
         )
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
@@ -86,7 +90,7 @@ class Command(BaseCommand):
         total = sum(self.rotated.values(), RotationCounts())
         self.report(total, seconds=time.monotonic() - started, options=options)
         if interrupted:
-            end_interrupted(self, "What is sealed anew stays so; run the same command again to go on.")
+            end_interrupted(self, "What is re-encrypted stays so; run the same command again to continue.")
         self.advise(total, options)
         if total.unreadable:
             sys.exit(1)
@@ -115,10 +119,10 @@ class Command(BaseCommand):
     def report(self, total: RotationCounts, *, seconds: float, options: dict[str, Any]) -> None:
         if options["json"]:
             by_table = {name: asdict(rotated) for name, rotated in self.rotated.items()}
-            told = {"tables": by_table, "dry_run": options["dry_run"], "seconds": round(seconds, 1)}
-            self.stdout.write(json.dumps(asdict(total) | told))
+            detail = {"tables": by_table, "dry_run": options["dry_run"], "seconds": round(seconds, 1)}
+            self.stdout.write(json.dumps(asdict(total) | detail))
             return
-        done = "would be sealed anew" if options["dry_run"] else "sealed anew"
+        done = "would be re-encrypted" if options["dry_run"] else "re-encrypted"
         self.stdout.write(
             f"{total.rotated} {done}, {total.current} under the first key already, {total.unreadable} unreadable, "
             f"in {total.rows} rows, {seconds:.1f} seconds"
@@ -128,10 +132,10 @@ class Command(BaseCommand):
         """Print what to do next to standard error."""
         where = name_key_source()
         if total.unreadable:
-            self.stderr.write("Put the key that sealed what is unreadable behind the others, and run this again.")
+            self.stderr.write("Put the key that encrypted what is unreadable behind the others, and run this again.")
         elif total.rotated and options["dry_run"]:
             self.stderr.write(f"Leave all keys in {where}: the old ones are still needed.")
         elif total.rotated:
-            self.stderr.write(f"Once --dry-run finds nothing more to seal anew, take the old keys out of {where}.")
+            self.stderr.write(f"Once --dry-run finds nothing more to re-encrypt, take the old keys out of {where}.")
         elif len(current_keys()) > 1:
             self.stderr.write(f"All keys in {where} but the first can go; keep them with the backups from before.")

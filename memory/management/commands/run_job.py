@@ -20,9 +20,9 @@ from memory.management.base import find_account, require_database_keys
 from memory.models import JobRun
 
 EPILOG = """
-The run is a row like any other: GET /api/v1/jobs and the admin show it, and a worker that is busy with the same
-job makes this command fail rather than run beside it. A run that a killed worker left is finished first, as of
-the time that it was asked for.
+The run is a row like any other: GET /api/v1/jobs and the admin show it. While a worker runs the same job, this
+command fails instead of running it twice. A run that a killed worker left is finished first, as of the time for
+which it was requested.
 
   manage.py run_job --list
   manage.py run_job expire --dry-run
@@ -33,13 +33,13 @@ Exit status: 0 when the run was completed, 1 when it failed, was refused, or som
 
 
 def zoned_time(text: str) -> datetime:
-    """Argparse's type: an ISO 8601 time, which must say its zone."""
+    """Parse an ISO 8601 time with a zone. Raises ArgumentTypeError."""
     try:
         moment = parse_datetime(text)
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise ArgumentTypeError(f"{text!r} is no time with a zone, such as 2030-01-01T00:00:00Z")
+        raise ArgumentTypeError(f"{text!r} is not a time with a zone, such as 2030-01-01T00:00:00Z")
     return moment
 
 
@@ -57,7 +57,7 @@ def every(job: Job) -> str:
 
 
 class Command(BaseCommand):
-    help = "Run one job of maintenance to its end and report what it examined, changed and failed on."
+    help = "Run one maintenance job to its end, and report what it examined, changed and failed on."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.formatter_class = RawDescriptionHelpFormatter
@@ -65,11 +65,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "name", nargs="?", metavar="NAME", type=job_name, help=f"the job to run: {', '.join(sorted(JOBS))}"
         )
-        parser.add_argument("--list", action="store_true", help="say what jobs there are, and run none")
-        parser.add_argument("--account", metavar="NAME", help="only this account's rows (default: everybody's)")
-        parser.add_argument("--dry-run", action="store_true", help="look and count, change nothing")
+        parser.add_argument("--list", action="store_true", help="list the jobs, and run none")
         parser.add_argument(
-            "--now", type=zoned_time, metavar="TIME", help="act as if it were TIME (ISO 8601, with zone)"
+            "--account", metavar="NAME", help="only this account's rows (default: those of all accounts)"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="count what would be changed, and change nothing")
+        parser.add_argument(
+            "--now", type=zoned_time, metavar="TIME", help="run as if the time were TIME (ISO 8601, with a zone)"
         )
         parser.add_argument("--json", action="store_true", help="report as one JSON object")
 

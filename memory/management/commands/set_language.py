@@ -1,4 +1,4 @@
-"""`manage.py set_language`: the language that an account's texts are read in, for what is stored already as well."""
+"""`manage.py set_language`: sets the language of an account's texts and reindexes what is stored."""
 
 import json
 import time
@@ -27,9 +27,9 @@ for accounts that mix many. Han characters and kana are words of their own in ev
   {", ".join(LANGUAGES[:15])},
   {", ".join(LANGUAGES[15:])}
 
-The account changes first, then what it has stored is read anew, in batches, beside the running service. Until that is
-done, words may be missed in rows that are still to come. Stopped or killed, the same command goes on where it stopped;
-with the language that the account has already it reads anew whatever was read in another, and else does nothing.
+The account changes first. Then its stored texts are reindexed in batches, while the service runs; until that is done,
+searches may miss words in rows that are still waiting. If it is stopped, run the same command again to continue. With
+the account's present language it reindexes what was indexed in another, and otherwise does nothing.
 
   manage.py set_language --account workshop german --dry-run
   manage.py set_language --account workshop german
@@ -39,14 +39,16 @@ Exit status: 0, or 1 where there is no such account or language, 130 on Ctrl-C.
 
 
 class Command(BaseCommand):
-    help = "Set the language that an account's texts are read in, and read anew what it has stored."
+    help = "Set the language of an account's texts, and reindex what is stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = EPILOG
-        parser.add_argument("language", metavar="LANGUAGE", help="one of those below")
-        parser.add_argument("--account", metavar="NAME", required=True, help="whose texts")
-        parser.add_argument("--dry-run", action="store_true", help="say what would be read anew, change nothing")
+        parser.add_argument("language", metavar="LANGUAGE", help="one of the languages listed below")
+        parser.add_argument("--account", metavar="NAME", required=True, help="name of the account")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="count the texts that would be reindexed, and change nothing"
+        )
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -62,7 +64,7 @@ class Command(BaseCommand):
         rows, interrupted = self.run(owner, language, dry_run=options["dry_run"])
         self.report(figures | {"rows": rows, "seconds": round(time.monotonic() - started, 1)}, options)
         if interrupted:
-            end_interrupted(self, "What is read anew stays so; run the same command again to go on.")
+            end_interrupted(self, "What is reindexed stays so; run the same command again to continue.")
 
     def run(self, owner: Owner, language: str, *, dry_run: bool) -> tuple[int, bool]:
         """Reindex the texts; return how many there were, and whether Ctrl-C ended it."""
@@ -75,13 +77,13 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(figures))
             return
-        done = "would be read anew" if options["dry_run"] else "read anew"
+        done = "would be reindexed" if options["dry_run"] else "reindexed"
         self.stdout.write(
             "{account}: {was} -> {language}, {rows} memories {done} in {seconds} seconds".format(**figures, done=done)
         )
 
 
 def change_language(owner: Owner, language: str) -> Iterator[int]:
-    """Set the account's language, then yield the rows of each batch that is read anew."""
+    """Set the account's language, then yield the number of rows of each reindexed batch."""
     set_language(owner, language)
     yield from reindex_texts(owner, language)

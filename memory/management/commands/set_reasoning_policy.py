@@ -23,33 +23,36 @@ from memory.services.records.reasoning import (
 EPILOG = f"""
 The tiers, the shallowest first: {", ".join(ReasoningTier)}.
 
-An account keeps no deeper tier than its policy, and tells none: a policy that is lowered holds for what is stored, too.
-That is told again once the policy allows it. Raw traces are told by deep replay alone, to keys with the scope
-deep_replay (`manage.py create_api_key --deep-replay`); --forget-traces destroys them for good, after the policy is set.
+An account stores and returns no deeper tier than its policy allows. A lower policy also hides what is stored already,
+and a higher one shows it again. Only deep replay returns raw traces, to keys with the scope deep_replay
+(`manage.py create_api_key --deep-replay`); --forget-traces destroys them for good, after the policy is set.
 
   manage.py set_reasoning_policy --account workshop --tier raw_trace --trace-tokens 4000
   manage.py set_reasoning_policy --account workshop --tier decision_summary --forget-traces --dry-run
   manage.py set_reasoning_policy --account workshop
 
-The last one changes nothing and says what the policy is. Stopped or killed while it destroys, the same command goes on.
+The last one changes nothing and prints the policy. If it is stopped while it destroys traces, run it again to continue.
 
 Exit status: 0, or 1 where there is no such account, tier or number of tokens, 130 on Ctrl-C.
 """
 
 
 class Command(BaseCommand):
-    help = "Set how much of its agents' reasoning an account keeps and tells; destroy the raw traces that it keeps."
+    help = "Set how deep the reasoning is that an account stores and returns; optionally destroy its stored raw traces."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = EPILOG
-        parser.add_argument("--account", metavar="NAME", required=True, help="whose policy")
-        parser.add_argument("--tier", metavar="TIER", help="the deepest tier that is kept, and told")
+        parser.add_argument("--account", metavar="NAME", required=True, help="name of the account")
+        parser.add_argument("--tier", metavar="TIER", help="deepest tier that is stored and returned")
         parser.add_argument(
-            "--trace-tokens", type=int, metavar="N", help=f"of a raw trace that is kept, 0 to {MAX_TRACE_TOKENS}"
+            "--trace-tokens",
+            type=int,
+            metavar="N",
+            help=f"maximum length of a stored raw trace in tokens, 0 to {MAX_TRACE_TOKENS}",
         )
-        parser.add_argument("--forget-traces", action="store_true", help="destroy every raw trace that is kept")
-        parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
+        parser.add_argument("--forget-traces", action="store_true", help="destroy every stored raw trace")
+        parser.add_argument("--dry-run", action="store_true", help="print what would be done, and change nothing")
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -89,8 +92,8 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(figures))
             return
-        told = "{account}: {was} -> {tier}, raw traces of at most {trace_tokens} tokens".format(**figures)
+        report = "{account}: {was} -> {tier}, raw traces of at most {trace_tokens} tokens".format(**figures)
         if options["forget_traces"]:
             done = "would be destroyed" if options["dry_run"] else "destroyed"
-            told += f", {figures['traces_forgotten']} of them {done}"
-        self.stdout.write(told)
+            report += f", {figures['traces_forgotten']} of them {done}"
+        self.stdout.write(report)

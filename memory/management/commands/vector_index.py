@@ -29,16 +29,16 @@ from memory.services.embedding.vector_index import (
 
 class Command(BaseCommand):
     help = (
-        "Build the index that searches of large owners use, beside live traffic, and drop the one it replaces. Small "
-        "owners are searched exactly and need none. Interrupted or killed, it leaves nothing that the next run minds."
+        "Build the index that searches of large owners use, while the service runs, and drop the one it replaces. "
+        "Small owners are searched exactly and need none. If it is interrupted, run it again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         task = parser.add_mutually_exclusive_group(required=True)
         task.add_argument("--method", choices=("hnsw", "ivfflat"), help="how to index")
-        task.add_argument("--drop", action="store_true", help="drop the index: every search is exact")
+        task.add_argument("--drop", action="store_true", help="drop the index, so that every search is exact")
         parser.add_argument("--model", default="", help="an embedding model (default: the one in use)")
-        parser.add_argument("--width", type=int, default=0, help="dimensions, where the model's vectors differ in them")
+        parser.add_argument("--width", type=int, default=0, help="dimensions, if vectors of the model differ in them")
         parser.add_argument("--lists", type=int, default=100, help="ivfflat: number of lists (default: %(default)s)")
         parser.add_argument("--m", type=int, default=16, help="hnsw: links of a vector (default: %(default)s)")
         parser.add_argument(

@@ -49,7 +49,7 @@ class LocalEmbeddings:
     max_batch = 32
 
     def __init__(self, folder: Path, *, model: str, kept_in: Sequence[Path], threads: int = 1) -> None:
-        """`kept_in`: folders for the graph, best first. Raises ImproperlyConfigured without a model there."""
+        """Read the model folder. `kept_in`: folders for the graph, best first. Raises ImproperlyConfigured."""
         self.model = model
         self._folder = read_model_folder(folder)
         self._kept_in = tuple(kept_in)

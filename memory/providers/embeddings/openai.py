@@ -20,7 +20,7 @@ MAX_CHUNK_BYTES = 8_000
 # OpenAI refuses requests of more than 300,000 tokens
 MAX_REQUEST_BYTES = 256_000
 # a number in JSON takes at most 25 bytes; the rest is room for what stands around it
-REPLY_BYTES_PER_NUMBER, REPLY_BYTES_BESIDE = 40, 100_000
+REPLY_BYTES_PER_NUMBER, REPLY_BYTES_OVERHEAD = 40, 100_000
 WIDEST_MODEL = 16_384
 
 
@@ -104,7 +104,7 @@ class OpenAIEmbeddings:
                 timeout=seconds,
             ) as response,
         ):
-            most_bytes = REPLY_BYTES_BESIDE + REPLY_BYTES_PER_NUMBER * (width or WIDEST_MODEL) * len(batch)
+            most_bytes = REPLY_BYTES_OVERHEAD + REPLY_BYTES_PER_NUMBER * (width or WIDEST_MODEL) * len(batch)
             return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
 

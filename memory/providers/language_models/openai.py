@@ -23,16 +23,16 @@ from memory.providers.material import is_valid_unicode
 from memory.providers.processes import PerProcess
 from memory_project.tracing import span
 
-# a token is a few bytes, and up to six times that in JSON; the rest is room for what stands around it
-REPLY_BYTES_PER_TOKEN, REPLY_BYTES_BESIDE = 100, 200_000
+# a token is a few bytes, and up to six times that in JSON; the overhead is what stands around it
+REPLY_BYTES_PER_TOKEN, REPLY_BYTES_OVERHEAD = 100, 200_000
 REFUSALS_OF_THE_REQUEST = frozenset({400, 413, 422})
 REFUSAL_HINT = "the model has to take response_format json_schema, and a request of this size"
 # the older name of the limit is refused by their newer models, the newer one by servers of one's own
 HOSTS_OF_THE_NEWER_NAME = ("openai.com", "azure.com")
 MILLION = 1_000_000
-# no request has as many: what tells of more counts nothing
+# no request has as many: a reply that reports more is not counted
 MAX_TOKENS = 100_000_000
-# bounds: some strict endpoints refuse to be told of them (OpenAI's of a text's, Azure's of any); they are checked here
+# bounds: some strict endpoints refuse them (OpenAI's of a text's, Azure's of any); they are checked here
 BEYOND_STRICT = frozenset(
     {
         "default",
@@ -241,7 +241,7 @@ class ChatModel:
                 timeout=seconds,
             ) as response,
         ):
-            most_bytes = REPLY_BYTES_BESIDE + REPLY_BYTES_PER_TOKEN * limit
+            most_bytes = REPLY_BYTES_OVERHEAD + REPLY_BYTES_PER_TOKEN * limit
             return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
     def _price(self, tokens: Tokens, *, has_failed: bool) -> Usage:

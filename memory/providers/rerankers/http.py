@@ -17,7 +17,7 @@ MAX_TEXTS_PER_REQUEST = 32
 # a cross-encoder reads some 500 to 8,000 tokens of both together, and cuts the rest off itself
 LONGEST_QUESTION, LONGEST_TEXT = 1_000, 4_000
 """Characters of a question and of a text that are sent."""
-REPLY_BYTES_PER_TEXT, REPLY_BYTES_BESIDE = 1_000, 100_000
+REPLY_BYTES_PER_TEXT, REPLY_BYTES_OVERHEAD = 1_000, 100_000
 
 Score = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -98,7 +98,7 @@ class HttpReranker:
         ):
             if not response.is_success:
                 raise translate_status(response, what=self._endpoint.what)
-            most_bytes = REPLY_BYTES_BESIDE + REPLY_BYTES_PER_TEXT * count
+            most_bytes = REPLY_BYTES_OVERHEAD + REPLY_BYTES_PER_TEXT * count
             return read_reply(response.iter_bytes(), most_bytes=most_bytes)
 
 
@@ -117,7 +117,7 @@ def cohere_body(model: str, question: str, texts: Sequence[str]) -> dict[str, An
 
 
 def jina_body(model: str, question: str, texts: Sequence[str]) -> dict[str, Any]:
-    # it repeats the texts unless told not to
+    # by default it repeats the texts
     return {**cohere_body(model, question, texts), "return_documents": False}
 
 

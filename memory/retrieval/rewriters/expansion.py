@@ -77,7 +77,7 @@ _TIMES = frozenset(("time", "day", "date", "year", "month", "week"))
 _CAPITAL = re.compile(r"[^\W\d_a-zß-öø-ÿ]")
 _LEAD = re.compile(
     r"(?:(?:hey|hi|hello|so|and|but|ok|okay|well|please|also|now)\b,? ){0,3}"
-    r"(?P<tells>(?:(?:can|could|would) you )?(?:please )?(?:tell me|remind me|do you (?:remember|know|recall)) )?",
+    r"(?P<request>(?:(?:can|could|would) you )?(?:please )?(?:tell me|remind me|do you (?:remember|know|recall)) )?",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?…]\s+")
@@ -121,7 +121,7 @@ def restate_question(text: str) -> str:
     words = [word for word in words if word.lower() != "ever"]
     if len(words) < MIN_WORDS or not words[0].isalpha() or "you" in map(str.lower, words):
         return ""
-    if lead and lead["tells"] and words[0].lower() in _ASKING and words[1].lower() not in _DO | _BE | _HAVE:
+    if lead and lead["request"] and words[0].lower() in _ASKING and words[1].lower() not in _DO | _BE | _HAVE:
         # "tell me where Ana lives" is a statement already
         return " ".join(words[1:])
     statement = restate_words(words)

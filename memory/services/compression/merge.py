@@ -249,13 +249,13 @@ def build_merge_input(steps: Sequence[Step], records: Sequence[TurnRecord], sour
 
 
 def store_work_episode(
-    inputs: MergeInput, deeds: Sequence[str], *, source: str, now: datetime
+    inputs: MergeInput, actions: Sequence[str], *, source: str, now: datetime
 ) -> Mapping[str, int] | None:
     """Store the episode of some records, or return None if anything has changed since it was read.
 
     Also returns None if the episode would not be shorter; its records are set aside then.
     """
-    text = format_episode_text(inputs.data, inputs.story, deeds)
+    text = format_episode_text(inputs.data, inputs.story, actions)
     before = sum(slot.token_count for slot in inputs.slots)
     is_short = len(inputs.records) == 1 and before < MIN_TOKENS_ALONE
     if not text or is_short or estimate_tokens(text) > MAX_MERGED_SHARE * before:

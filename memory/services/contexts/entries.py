@@ -38,7 +38,7 @@ NOT_GIVEN: Any = object()
 """Marks a missing value; None would be JSON's null."""
 
 ATTRIBUTES = ("entry_type", "source_type", "memory_type", "importance", "confidence", "metadata")
-"""Optional columns of an entry that clients may set beside its content."""
+"""Optional columns of an entry that clients may set next to its content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

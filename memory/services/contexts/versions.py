@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from memory.audit import record_audit
 from memory.errors import require_found
 from memory.models import ContextEntry, ContextEntryVersion, Kind, Memory, SnapshotEntry
-from memory.models.binary import binary_cursor
+from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, entry_reference, log_writes
 from memory.services.memories.lifecycle import Lifecycle

@@ -30,7 +30,7 @@ from uuid import UUID
 from django.db import DatabaseError, connection
 
 from memory import conf
-from memory.models.binary import binary_cursor
+from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.duplicates.compare import MemoryPair, filter_duplicate_pairs, rank_pair, read_merge_candidates

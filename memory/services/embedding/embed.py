@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from memory import conf
 from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderTooSlow
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.models.vectors import MAX_WIDTH
 from memory.providers.connections import Deadline
 from memory.providers.embeddings import EmbeddingProvider, embedding_provider

@@ -20,8 +20,8 @@ from memory.audit import record_audit
 from memory.errors import Forbidden, NotFound, TooLarge, Unprocessable, require_found
 from memory.identity import holder_key
 from memory.models import Entity, Kind, Link
-from memory.models.binary import binary_cursor, fetch_dicts
 from memory.models.links import STRUCTURAL_TYPES
+from memory.models.statements import binary_cursor, fetch_dicts
 from memory.owner import Owner
 from memory.retrieval.graph import Graph, WalkBounds, walk_graph
 from memory.services.audit import count_other_channels, record_read

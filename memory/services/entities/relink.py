@@ -22,7 +22,7 @@ from django.db.models import Q
 
 from memory.errors import Unprocessable
 from memory.models import Entity, Link, Memory
-from memory.models.binary import binary_cursor
+from memory.models.statements import binary_cursor
 from memory.services.entities.store import lock_entity_rows_exclusively, merged_entity_ids
 
 METADATA_KEY = "given"

@@ -29,7 +29,7 @@ from rapidfuzz import fuzz
 
 from memory.identity import entity_identity, holder_key, normalize_name
 from memory.models import Conversation, EntityName, Memory
-from memory.models.binary import Embedding, binary_cursor, half_vector
+from memory.models.statements import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 
 FUZZY_NAME_SCORE = 90.0

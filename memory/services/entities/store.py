@@ -11,8 +11,8 @@ from django.db.models import Q, QuerySet
 from memory.errors import Unprocessable, require_found
 from memory.identity import entity_identity, name_digest, normalize_name
 from memory.models import Entity, EntityName, Kind, Link, Memory
-from memory.models.binary import binary_cursor
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS, MAX_ENTITY_TYPE_CHARACTERS
+from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holds_memory

@@ -27,7 +27,7 @@ from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, require_found
 from memory.identity import digest_parts, normalize_claim
 from memory.models import Fact, FactReview, FactVersion, Kind, Link, Temporal, Vector
-from memory.models.binary import Embedding, half_vector
+from memory.models.statements import Embedding, half_vector
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.facts.learn import (

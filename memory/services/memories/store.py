@@ -13,7 +13,7 @@ from memory.audit import record_audit, texts_metadata
 from memory.errors import Unprocessable, WrongVectorWidth
 from memory.kinds import spec_of
 from memory.models import Kind, Link, Memory, Vector
-from memory.models.binary import Embedding, binary_cursor
+from memory.models.statements import Embedding, binary_cursor
 from memory.models.writer import insert_memories, insert_participants, insert_vectors
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider

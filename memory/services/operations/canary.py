@@ -29,8 +29,9 @@ def check_encryption_canary() -> None:
     """
     try:
         if not compare_encryption_keys():
-            # several processes may start simultaneously
             EncryptionCanary.objects.bulk_create([EncryptionCanary(value=PLAIN)], ignore_conflicts=True)
+            # a process with other keys may have written it at the same time
+            compare_encryption_keys()
     except Error as err:
         logger.warning("the encryption keys were not compared with the database's: %s", type(err).__name__)
 

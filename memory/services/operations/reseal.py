@@ -12,8 +12,7 @@ from typing import Any
 from django.apps import apps
 from django.db import connection, models, transaction
 
-from memory.models.binary import binary_cursor
-from memory.models.statements import fetch_rows
+from memory.models.statements import binary_cursor, fetch_rows
 from memory_project.encryption import SealBroken, is_current, seal_anew
 from memory_project.fields import SealedJSONField
 

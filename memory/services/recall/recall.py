@@ -24,7 +24,7 @@ from memory import conf
 from memory.audit import is_verbose
 from memory.errors import Unprocessable
 from memory.kinds import Kind, all_kinds
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.owner import Owner
 from memory.providers.connections import Deadline
 from memory.providers.embeddings import is_nested

@@ -25,7 +25,7 @@ REPLAY_ITEM_KINDS = (TURN_SLOT, WORK_EPISODE, REASONING_TRACE)
 SLOT_ORDER = {slot: order for order, slot in enumerate(Slot.values)}
 NONE = ReasoningTier.NONE
 TimelineKey = tuple[datetime, str, int, float]
-"""Order in which items are told: time, conversation, number of the record, and order of the slot."""
+"""Order in which items are shown: time, conversation, number of the record, and order of the slot."""
 CandidateKey = tuple[UUID, str]
 DEEP_POSTURES = frozenset({Posture.RECOVERY, Posture.AUDIT})
 """Postures that justify reading what was merged and raw traces: something broke, or somebody must answer for it."""

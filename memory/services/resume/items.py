@@ -95,7 +95,7 @@ class PacketItem:
 
     @property
     def item_key(self) -> str:
-        """Its memory's key in the injection ledger; empty if it is no memory."""
+        """The key of its memory in the injection ledger; empty if it is no memory."""
         return f"{self.kind.value}:{self.id}" if self.kind else ""
 
     @cached_property
@@ -120,7 +120,7 @@ class PacketItem:
 
     @cached_property
     def plain_text(self) -> str:
-        """Its words without punctuation, with a blank before and after each."""
+        """The words without punctuation, with a blank before and after each."""
         return f" {' '.join(tokenize(self.text))} "
 
 

@@ -298,8 +298,10 @@ def note_kind_by_role(role: str, sentence: str) -> NoteKind | None:
     note = kind_of(sentence)
     if role in ("tool", "function"):
         return note if note in (NoteKind.RESULT, NoteKind.ERROR) else None
-    is_told = role == "user" and note in (None, NoteKind.RESULT, NoteKind.NEXT_STEP) and is_instruction(sentence)
-    return NoteKind.DECISION if is_told else note
+    is_user_instruction = (
+        role == "user" and note in (None, NoteKind.RESULT, NoteKind.NEXT_STEP) and is_instruction(sentence)
+    )
+    return NoteKind.DECISION if is_user_instruction else note
 
 
 def is_uninformative(sentence: str, note: NoteKind | None) -> bool:

@@ -1,4 +1,4 @@
-"""Chat messages as agents send them, and who may look at them."""
+"""Chat messages as agents send them, and permissions to view them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Staff of two sorts: one who may do everything, one who may open the admin and nothing else."""
+"""Two staff users: a superuser, and one without any permission except opening the admin."""
 
 import pytest
 from django.contrib.auth.models import User

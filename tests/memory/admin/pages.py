@@ -54,7 +54,7 @@ def widget_values(bound: Any, data: Any) -> dict[str, Any]:
 
 
 def grant_values(name: str, typed: TypedGrants) -> dict[str, Any]:
-    """The table of who is let in, and its empty rows."""
+    """Return the form values of the table of grants, with its empty rows."""
     rows = [*typed.rows, *[GrantRow() for _ in range(NEW_ROWS)]]
     values: dict[str, Any] = {f"{name}-rows": len(rows)}
     for number, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""The access log of contexts is looked at, by account, context, entry, agent and action, and never changed."""
+"""The access log of contexts is filtered by account, context, entry, agent and action, and is read-only."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,7 +71,7 @@ def test_lines_are_listed_newest_first_with_their_entry_and_context(
     assert page_url("persistentcontext", context.id) in shown(response)
 
 
-def test_lines_are_narrowed_to_what_is_looked_for(
+def test_log_lines_can_be_filtered_and_searched(
     staff: Client, account: Account, stranger: Account, context: PersistentContext, rows: list[ContextEntry]
 ) -> None:
     assert found(staff) == 3
@@ -83,7 +83,7 @@ def test_lines_are_narrowed_to_what_is_looked_for(
     assert found(staff, q="assist") == 0
 
 
-def test_a_week_is_shown_unless_told_otherwise(
+def test_the_log_shows_the_last_week_by_default(
     staff: Client, context: PersistentContext, rows: list[ContextEntry]
 ) -> None:
     ContextAccessLog.objects.update(accessed_at=datetime.now(UTC) - timedelta(days=400))
@@ -120,9 +120,7 @@ def test_lines_of_an_entry_that_is_gone_are_found_in_its_account(
 
 
 @pytest.mark.parametrize("entry_id", ["nonsense", "01990000-0000-7000-8000-000000000000"])
-def test_of_an_entry_that_is_not_there_nothing_is_listed(
-    staff: Client, rows: list[ContextEntry], entry_id: str
-) -> None:
+def test_filtering_by_an_unknown_entry_lists_nothing(staff: Client, rows: list[ContextEntry], entry_id: str) -> None:
     assert found(staff, entry=entry_id) == 0
 
 
@@ -154,7 +152,7 @@ def test_names_in_the_log_are_shown_as_text(staff: Client, owner: Owner) -> None
         assert "⟦U+202E⟧" in page
 
 
-def test_nobody_changes_a_line(staff: Client, newcomer: Client, context: PersistentContext) -> None:
+def test_log_lines_cannot_be_edited_or_deleted(staff: Client, newcomer: Client, context: PersistentContext) -> None:
     line = lose(context, 1)
     allow("newcomer", "view_contextaccesslog")
 

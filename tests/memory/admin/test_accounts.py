@@ -45,7 +45,7 @@ def test_an_accounts_language_is_chosen_once(staff: Client) -> None:
 def test_how_much_reasoning_an_account_keeps_is_set_and_audited(staff: Client, account: Account) -> None:
     url = page_url("account", account.id)
 
-    # what a browser sends hidden, for a default that is made anew
+    # the hidden field that a browser sends for a default that is generated for each form
     values = form_values(staff.get(url)) | {"initial-settings": "{}"}
 
     staff.post(url, values | {"reasoning_tier": "raw_trace", "raw_trace_tokens": 500})
@@ -57,7 +57,7 @@ def test_how_much_reasoning_an_account_keeps_is_set_and_audited(staff: Client, a
 
 
 @pytest.mark.parametrize("policy", [{"reasoning_tier": "all"}, {"raw_trace_tokens": -1}, {"raw_trace_tokens": 10**9}])
-def test_there_are_only_so_many_policies(staff: Client, account: Account, policy: dict[str, Any]) -> None:
+def test_an_invalid_reasoning_policy_is_refused(staff: Client, account: Account, policy: dict[str, Any]) -> None:
     url = page_url("account", account.id)
 
     response = staff.post(url, form_values(staff.get(url)) | policy)
@@ -66,7 +66,7 @@ def test_there_are_only_so_many_policies(staff: Client, account: Account, policy
     assert not AuditEntry.objects.exists()
 
 
-def test_a_name_and_a_policy_are_changed_at_once(staff: Client, account: Account) -> None:
+def test_a_name_and_a_policy_are_changed_in_one_request(staff: Client, account: Account) -> None:
     url = page_url("account", account.id)
 
     staff.post(url, form_values(staff.get(url)) | {"name": "garden", "reasoning_tier": "none"})
@@ -76,7 +76,9 @@ def test_a_name_and_a_policy_are_changed_at_once(staff: Client, account: Account
     assert AuditEntry.objects.count() == 2
 
 
-def test_answers_that_may_tell_more_are_forgotten(staff: Client, account: Account, api: ServiceClient) -> None:
+def test_lowering_the_reasoning_tier_deletes_stored_idempotent_responses(
+    staff: Client, account: Account, api: ServiceClient
+) -> None:
     api.post("/recall", {"agent_id": "assistant", "query": "Why?"}, HTTP_IDEMPOTENCY_KEY="k1")
     url = page_url("account", account.id)
 
@@ -85,7 +87,7 @@ def test_answers_that_may_tell_more_are_forgotten(staff: Client, account: Accoun
     assert not IdempotentRequest.objects.exists()
 
 
-def test_an_account_is_not_deleted_here(staff: Client, account: Account) -> None:
+def test_an_account_cannot_be_deleted_in_the_admin(staff: Client, account: Account) -> None:
     assert staff.post(page_url("account", account.id, "delete"), {"post": "yes"}).status_code == 403
     assert Account.objects.filter(id=account.id).exists()
 
@@ -115,7 +117,7 @@ def test_an_agent_has_an_id_that_clients_could_send(staff: Client, account: Acco
     assert not Agent.objects.exists()
 
 
-def test_an_agent_that_is_there_already_is_refused_with_a_sentence(staff: Client, account: Account) -> None:
+def test_adding_an_existing_agent_is_refused(staff: Client, account: Account) -> None:
     Agent.objects.create(account=account, agent_id="assistant")
 
     response = staff.post(
@@ -178,7 +180,7 @@ def test_scopes_are_chosen_by_checkboxes(staff: Client, account: Account) -> Non
     assert last_entry().memory_type == "api_key"
 
 
-def test_a_revoked_key_opens_nothing(staff: Client, account: Account) -> None:
+def test_revoking_a_key_from_the_list_is_audited(staff: Client, account: Account) -> None:
     key = issue_key(account, scopes=READ_ONLY).key
 
     choose(staff, list_url("apikey"), "revoke", key.id)

@@ -1,4 +1,4 @@
-"""An agent's working memory, though it lives in Redis, is looked at and edited from the agent's page."""
+"""An agent's working memory, which is stored in Redis, is viewed and edited from the agent's page."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -52,7 +52,7 @@ def last_entry() -> AuditEntry:
     return AuditEntry.objects.order_by("-id")[0]
 
 
-def test_it_is_reached_from_the_agents_page(staff: Client, agent: Agent) -> None:
+def test_the_agents_page_links_to_its_working_memory(staff: Client, agent: Agent) -> None:
     assert address(agent, "working") in shown(staff.get(page_url("agent", agent.id)))
 
 
@@ -69,14 +69,16 @@ def test_working_memories_of_the_agent_are_listed_and_open(
     assert [len(staff.get(place.url).context["rows"]) for place in page.context["memories"]] == [2, 1, 1]
 
 
-def test_no_agent_of_another_account_is_met(staff: Client, stranger: Account, memory: WorkingMemoryService) -> None:
+def test_working_memory_of_an_agent_in_another_account_is_not_shown(
+    staff: Client, stranger: Account, memory: WorkingMemoryService
+) -> None:
     namesake = Agent.objects.create(account=stranger, agent_id="assistant")
 
     assert places(staff, namesake) == ["general"]
     assert staff.get(address(namesake)).context["rows"] == []
 
 
-def test_one_is_opened_by_task_and_run(staff: Client, agent: Agent) -> None:
+def test_a_working_memory_is_opened_by_task_and_run(staff: Client, agent: Agent) -> None:
     page = staff.get(address(agent, "working", task=ODD, run="r"), follow=True)
 
     assert page.redirect_chain == [(address(agent, task=ODD, run="r"), 302)]
@@ -132,7 +134,7 @@ def test_a_value_is_set_where_it_was_opened_and_nowhere_else(
         {"ttl_seconds": "soon"},
     ],
 )
-def test_what_cannot_be_kept_is_refused_and_stays_in_the_box(
+def test_an_invalid_value_is_refused_and_stays_in_the_form(
     staff: Client, agent: Agent, edits: dict[str, str], owner: Owner
 ) -> None:
     typed: dict[str, Any] = {"name": "new", "value": "[7]", "ttl_seconds": "60"} | edits
@@ -154,7 +156,7 @@ def test_values_are_removed_one_by_one_and_then_all(staff: Client, agent: Agent,
     assert [entry.operation for entry in AuditEntry.objects.order_by("id")] == ["delete", "clear"]
 
 
-def test_it_is_saved_in_the_database_and_brought_back(
+def test_working_memory_is_saved_in_the_database_and_loaded_again(
     staff: Client, agent: Agent, memory: WorkingMemoryService
 ) -> None:
     send(staff, agent, "persist")
@@ -167,11 +169,11 @@ def test_it_is_saved_in_the_database_and_brought_back(
     assert {entry.actor for entry in AuditEntry.objects.all()} == {"staff:chief"}
 
 
-def test_what_was_never_saved_is_told_to_be_none(staff: Client, agent: Agent) -> None:
+def test_loading_a_never_saved_working_memory_shows_a_message(staff: Client, agent: Agent) -> None:
     assert "This working memory has never been saved" in shown(send(staff, agent, "load"))
 
 
-def test_many_values_are_narrowed_by_name_and_cost_a_bounded_number_of_round_trips(
+def test_many_values_take_a_bounded_number_of_round_trips_and_are_filtered_by_name(
     staff: Client, agent: Agent, owner: Owner
 ) -> None:
     for number in range(120):
@@ -186,7 +188,7 @@ def test_many_values_are_narrowed_by_name_and_cost_a_bounded_number_of_round_tri
     assert [row.name for row in narrow.context["rows"]] == ["value 119"]
 
 
-def test_a_saved_one_is_shown_as_text_and_deleted(staff: Client, account: Account) -> None:
+def test_a_saved_working_memory_is_shown_as_text_and_deleted(staff: Client, account: Account) -> None:
     values = {HOSTILE: {"json": '"<script>alert(1)</script>"', "ttl_ms": 1500}}
     saved = SavedWorkingMemory.objects.create(account=account, agent_id=HOSTILE[:90], values=values, saved_at=NOW)
 
@@ -220,7 +222,9 @@ def test_pages_need_permission_to_look(newcomer: Client, agent: Agent) -> None:
     assert send(newcomer, agent, "clear").status_code == 403
 
 
-def test_who_may_only_look_changes_nothing(newcomer: Client, agent: Agent, memory: WorkingMemoryService) -> None:
+def test_the_view_permission_alone_allows_no_changes(
+    newcomer: Client, agent: Agent, memory: WorkingMemoryService
+) -> None:
     allow("newcomer", "view_savedworkingmemory")
 
     page = newcomer.get(address(agent))
@@ -244,7 +248,7 @@ def test_nonsense_in_the_address_is_no_error(staff: Client, agent: Agent, query:
         assert staff.get(address(agent, page, **query), follow=True).status_code == 200
 
 
-def test_an_agent_or_action_that_is_not_there_is_404(staff: Client, agent: Agent) -> None:
+def test_an_unknown_agent_or_action_is_404(staff: Client, agent: Agent) -> None:
     assert staff.get(reverse("admin:memory_agent_working", args=["nonsense"])).status_code == 404
     assert send(staff, agent, "explode").status_code == 404
 

@@ -1,4 +1,4 @@
-"""Artifacts in the admin: where they are, what they came of, their revisions; corrected, marked, erased."""
+"""Artifacts in the admin: their URIs, sources and revisions; corrected, marked, erased."""
 
 import pytest
 from django.test import Client
@@ -18,19 +18,19 @@ def plan(owner: Owner) -> Artifact:
     return make_artifact(owner, "docs/plan.md", title="Plan", record=record, for_goal=aim(owner), is_latest=False)
 
 
-def test_a_page_leads_to_what_it_came_of_and_to_its_revisions(staff: Client, owner: Owner, plan: Artifact) -> None:
+def test_an_artifacts_page_links_to_its_record_goal_and_revisions(staff: Client, owner: Owner, plan: Artifact) -> None:
     later = make_artifact(owner, "docs/plan.md", title="Plan", revision=2, digest="sha256:1")
     make_artifact(owner, "docs/other.md")
 
     page = shown(staff.get(page_url("artifact", plan.pk)))
 
-    for told in (page_url("turnrecord", plan.record_id), page_url("goal", plan.for_goal_id),
+    for text in (page_url("turnrecord", plan.record_id), page_url("goal", plan.for_goal_id),
                  page_url("artifact", later.pk), "revision 1, superseded", "revision 2"):  # fmt: skip
-        assert told in page
+        assert text in page
     assert page.count("revision ") == 3
 
 
-def test_revisions_are_those_of_one_holder(staff: Client, account: Account, plan: Artifact) -> None:
+def test_revisions_of_another_agent_are_not_listed(staff: Client, account: Account, plan: Artifact) -> None:
     theirs = make_artifact(Owner(account_id=account.id, agent_id="critic"), "docs/plan.md", revision=2)
 
     assert page_url("artifact", theirs.pk) not in shown(staff.get(page_url("artifact", plan.pk)))
@@ -53,7 +53,7 @@ def test_the_latest_revisions_are_listed_on_demand(staff: Client, owner: Owner, 
     assert [row.pk for row in found] == [later.pk]
 
 
-def test_an_artifact_is_corrected_but_for_its_place(staff: Client, plan: Artifact) -> None:
+def test_an_artifact_is_corrected_except_for_its_uri(staff: Client, plan: Artifact) -> None:
     url = page_url("artifact", plan.pk)
     values = form_values(staff.get(url)) | {"title": "Our plan", "artifact_type": "file", "uri": "javascript:alert(1)"}
 
@@ -81,7 +81,7 @@ def test_a_page_costs_few_queries(staff: Client, owner: Owner, plan: Artifact) -
     assert queries_of(staff, page_url("artifact", plan.pk)) == few <= 10
 
 
-def test_who_may_only_look_corrects_nothing(newcomer: Client, plan: Artifact) -> None:
+def test_the_view_permission_alone_allows_no_corrections(newcomer: Client, plan: Artifact) -> None:
     allow("newcomer", "view_artifact")
 
     assert newcomer.get(page_url("artifact", plan.pk)).status_code == 200

@@ -43,7 +43,7 @@ def test_an_entry_is_shown_with_its_thresholds_and_its_payload_as_text(staff: Cl
 
 
 @pytest.mark.parametrize(("query", "count"), [({"memory_type": "episodic"}, 1), ({"memory_type": "pool"}, 0)], ids=str)
-def test_the_list_is_narrowed_by_type(staff: Client, entry: AuditEntry, query: dict[str, str], count: int) -> None:
+def test_the_list_is_filtered_by_type(staff: Client, entry: AuditEntry, query: dict[str, str], count: int) -> None:
     assert staff.get(list_url("auditentry", **query)).context["cl"].result_count == count
 
 
@@ -55,7 +55,7 @@ def test_staff_erase_payloads_and_are_named_for_it(staff: Client, entry: AuditEn
     assert AuditEntry.objects.get(operation="erase_audit").actor == "staff:chief"
 
 
-def test_who_may_only_look_erases_nothing(newcomer: Client, entry: AuditEntry) -> None:
+def test_the_view_permission_alone_does_not_allow_erasing_payloads(newcomer: Client, entry: AuditEntry) -> None:
     user = User.objects.get(username="newcomer")
     user.user_permissions.add(Permission.objects.get(codename="view_auditentry"))
 
@@ -65,13 +65,13 @@ def test_who_may_only_look_erases_nothing(newcomer: Client, entry: AuditEntry) -
     assert entry.query_text == HOSTILE
 
 
-def test_an_accounts_level_is_set_and_its_history_tells(staff: Client, account: Account) -> None:
+def test_setting_an_accounts_audit_level_is_audited_and_in_its_history(staff: Client, account: Account) -> None:
     values = form_values(staff.get(page_url("account", account.id)))
 
     staff.post(page_url("account", account.id), values | {"audit_level": "off"})
 
     account.refresh_from_db()
-    told = AuditEntry.objects.get(operation="set_audit_level")
-    assert (account.audit_level, told.actor, told.affected_ids) == ("off", "staff:chief", [str(account.id)])
+    audited = AuditEntry.objects.get(operation="set_audit_level")
+    assert (account.audit_level, audited.actor, audited.affected_ids) == ("off", "staff:chief", [str(account.id)])
     history = staff.get(page_url("account", account.id, "history"))
     assert "udit" in shown(history)

@@ -1,4 +1,4 @@
-"""Charts: whatever the series, well-formed SVG within its box, with words for who does not see it."""
+"""Charts: whatever the series, well-formed SVG within its box, with a text alternative."""
 
 import doctest
 from collections.abc import Iterator
@@ -90,12 +90,12 @@ def test_a_line_has_gaps_where_nothing_is_known() -> None:
 
 
 @given(st.floats(0, allow_infinity=False), st.sampled_from([COUNT, SECONDS, BYTES]))
-def test_an_axis_ends_at_what_it_holds_or_a_little_above(most: float, unit: ChartUnit) -> None:
+def test_an_axis_ends_at_or_slightly_above_its_highest_value(most: float, unit: ChartUnit) -> None:
     top = unit.ceiling(most)
 
     assert most <= top
     assert top <= most * 10 or most < charts.MIN_VALUE
 
 
-def test_the_examples_in_the_docstrings_are_so() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(charts).failed == 0

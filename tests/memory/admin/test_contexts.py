@@ -1,4 +1,4 @@
-"""Persistent contexts, kept by staff: their names, who is let in; archived, and deleted with what they hold."""
+"""Persistent contexts, edited by staff: names and grants; archived, and deleted with their entries."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -65,7 +65,7 @@ def test_saving_a_page_without_edits_changes_nothing(staff: Client, owner: Owner
     assert LogEntry.objects.get().get_change_message() == "No fields changed."
 
 
-def test_agents_are_let_in(staff: Client, context: PersistentContext) -> None:
+def test_an_agent_is_granted_access_on_the_page(staff: Client, context: PersistentContext) -> None:
     values = typed(staff, context) | {"access_control-0-agent": "ana", "access_control-0-write": "on"}
 
     save(staff, context, values)
@@ -74,7 +74,7 @@ def test_agents_are_let_in(staff: Client, context: PersistentContext) -> None:
     assert context.access_control == {"read": [], "write": ["ana"], "public_read": False}
 
 
-def test_a_version_changed_meanwhile_is_told_and_nothing_is_overwritten(
+def test_saving_an_outdated_page_shows_a_conflict_and_overwrites_nothing(
     staff: Client, context: PersistentContext
 ) -> None:
     values = typed(staff, context, name="mine")
@@ -89,14 +89,14 @@ def test_a_version_changed_meanwhile_is_told_and_nothing_is_overwritten(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("other", "The owner already has a context with this name"), ("  ", "must have a name")]
+    ("name", "expected"), [("other", "The owner already has a context with this name"), ("  ", "must have a name")]
 )
-def test_a_name_that_cannot_be_is_refused_with_a_sentence(
-    staff: Client, owner: Owner, context: PersistentContext, name: str, told: str
+def test_a_taken_or_empty_name_is_refused_with_a_message(
+    staff: Client, owner: Owner, context: PersistentContext, name: str, expected: str
 ) -> None:
     context_of(owner, "other")
 
-    assert told in shown(save(staff, context, typed(staff, context, name=name)))
+    assert expected in shown(save(staff, context, typed(staff, context, name=name)))
 
 
 @pytest.mark.parametrize(("is_archived", "setting"), [(False, "archive"), (True, "unarchive")])
@@ -114,7 +114,9 @@ def test_a_context_is_archived_and_brought_back_on_its_page(
 
 
 @pytest.mark.parametrize("seen", ["1", "", "x", "9" * 30])
-def test_archiving_what_has_changed_meanwhile_is_refused(staff: Client, context: PersistentContext, seen: str) -> None:
+def test_archiving_a_context_that_has_changed_meanwhile_is_refused(
+    staff: Client, context: PersistentContext, seen: str
+) -> None:
     change_meanwhile(context)
 
     page = staff.post(page_url(MODEL, context.id), {"action": "archive", "seen_version": seen}, follow=True)
@@ -156,7 +158,7 @@ def test_a_context_is_added_for_an_agent(staff: Client, account: Account, scope:
     assert (last_entry().operation, last_entry().actor) == ("create", "staff:chief")
 
 
-def test_what_no_context_can_be_is_refused_with_a_sentence(
+def test_adding_an_invalid_context_is_refused_with_a_message(
     staff: Client, account: Account, context: PersistentContext
 ) -> None:
     values = form_values(staff.get(add_url(MODEL))) | {"account": account.id, "agent_id": "assistant"}
@@ -169,7 +171,9 @@ def test_what_no_context_can_be_is_refused_with_a_sentence(
     assert PersistentContext.objects.count() == 1
 
 
-def test_deleting_says_what_goes_with_it_and_audits(staff: Client, owner: Owner, context: PersistentContext) -> None:
+def test_deleting_a_context_lists_the_rows_deleted_with_it_and_is_audited(
+    staff: Client, owner: Owner, context: PersistentContext
+) -> None:
     keep(owner, context, entry("one"), entry("two"))
     create_snapshot(owner, context.id, name="s", now=NOW)
 
@@ -183,7 +187,7 @@ def test_deleting_says_what_goes_with_it_and_audits(staff: Client, owner: Owner,
     assert (last_entry().operation, last_entry().actor) == ("delete", "staff:chief")
 
 
-def test_the_list_deletes_what_was_selected(staff: Client, owner: Owner, context: PersistentContext) -> None:
+def test_selected_contexts_are_deleted_from_the_list(staff: Client, owner: Owner, context: PersistentContext) -> None:
     other = context_of(owner, "other")
 
     choose(staff, list_url(MODEL), "delete_selected", context.id, post="yes")
@@ -191,7 +195,7 @@ def test_the_list_deletes_what_was_selected(staff: Client, owner: Owner, context
     assert PersistentContext.objects.get().id == other.id
 
 
-def test_who_may_not_delete_entries_deletes_no_context(
+def test_deleting_a_context_requires_permission_to_delete_its_entries(
     newcomer: Client, owner: Owner, context: PersistentContext
 ) -> None:
     allow("newcomer", "view_persistentcontext", "delete_persistentcontext")
@@ -228,7 +232,9 @@ def test_a_context_is_found_by_its_id(staff: Client, owner: Owner, context: Pers
     assert staff.get(list_url(MODEL, q=context.id)).context["cl"].result_count == 1
 
 
-def test_a_page_leads_to_what_the_context_holds(staff: Client, owner: Owner, context: PersistentContext) -> None:
+def test_a_contexts_page_links_to_its_entries_snapshots_learnings_and_log(
+    staff: Client, owner: Owner, context: PersistentContext
+) -> None:
     other = context_of(owner, "other")
     for each in (context, other):
         keep(owner, each, entry("one"), now=datetime.now(UTC))
@@ -245,7 +251,7 @@ def test_a_page_leads_to_what_the_context_holds(staff: Client, owner: Owner, con
 
 @pytest.mark.parametrize("model", ["contextentry", "contextsnapshot", "contextaccesslog"])
 @pytest.mark.parametrize("chosen", ["nonsense", "01990000-0000-7000-8000-000000000000"])
-def test_of_a_context_that_is_not_there_nothing_is_listed(
+def test_filtering_by_an_unknown_context_lists_nothing(
     staff: Client, owner: Owner, context: PersistentContext, model: str, chosen: str
 ) -> None:
     keep(owner, context, entry("one"), now=datetime.now(UTC))
@@ -273,7 +279,7 @@ def test_whatever_a_context_is_called_is_shown_as_text(staff: Client, newcomer: 
     assert "⟦U+202E⟧" in pages[0]
 
 
-def test_who_may_only_look_changes_nothing(newcomer: Client, context: PersistentContext) -> None:
+def test_the_view_permission_alone_allows_no_changes(newcomer: Client, context: PersistentContext) -> None:
     allow("newcomer", "view_persistentcontext")
 
     page = shown(newcomer.get(page_url(MODEL, context.id)))
@@ -287,7 +293,7 @@ def test_who_may_only_look_changes_nothing(newcomer: Client, context: Persistent
 
 
 @pytest.mark.parametrize("page", ["change", "delete", "history"])
-def test_nobody_opens_a_page_without_permission(newcomer: Client, context: PersistentContext, page: str) -> None:
+def test_pages_of_a_context_require_permission(newcomer: Client, context: PersistentContext, page: str) -> None:
     assert newcomer.get(page_url(MODEL, context.id, page)).status_code == 403
 
 

@@ -59,7 +59,7 @@ def test_title_and_metadata_are_corrected(staff: Client, conversation: Conversat
     assert "Saved: metadata, title." in shown(page)
 
 
-def test_saving_what_it_says_already_changes_nothing(staff: Client, conversation: Conversation) -> None:
+def test_saving_unchanged_values_writes_no_audit_entry(staff: Client, conversation: Conversation) -> None:
     entries = AuditEntry.objects.count()
 
     send(staff, conversation, "correct", title="", metadata="{}")
@@ -68,7 +68,7 @@ def test_saving_what_it_says_already_changes_nothing(staff: Client, conversation
 
 
 @pytest.mark.parametrize("data", [{"title": "x" * 201}, {"title": "\x00"}, {"metadata": "["}, {"metadata": "[]"}])
-def test_what_does_not_fit_is_refused_with_a_sentence(
+def test_an_invalid_title_or_metadata_is_refused_with_a_message(
     staff: Client, conversation: Conversation, data: dict[str, str]
 ) -> None:
     page = send(staff, conversation, "correct", **{"title": "new", "metadata": "{}", **data})
@@ -91,7 +91,7 @@ def test_a_conversation_is_ended_and_its_live_side_cleared(
     assert 'value="end"' not in shown(page)
 
 
-def test_a_summary_is_asked_for(staff: Client, conversation: Conversation) -> None:
+def test_a_summary_is_requested(staff: Client, conversation: Conversation) -> None:
     page = send(staff, conversation, "summarize")
 
     conversation.refresh_from_db()
@@ -101,7 +101,7 @@ def test_a_summary_is_asked_for(staff: Client, conversation: Conversation) -> No
     assert "A summary of all turns is queued." in shown(page)
 
 
-def test_a_failing_summary_is_tried_again_now(staff: Client, conversation: Conversation) -> None:
+def test_a_failing_summary_is_retried_immediately(staff: Client, conversation: Conversation) -> None:
     later = NOW.replace(year=NOW.year + 10)
     Conversation.objects.update(summary_error="provider_refused", summary_attempts=4, summarize_after=later)
 
@@ -121,7 +121,7 @@ def test_there_is_nothing_to_retry_where_nothing_failed(staff: Client, conversat
     assert not JobRun.objects.exists()
 
 
-def test_extraction_is_asked_for(staff: Client, conversation: Conversation) -> None:
+def test_extraction_is_requested(staff: Client, conversation: Conversation) -> None:
     before = shown(staff.get(page_url("conversation", conversation.id)))
     Conversation.objects.update(extract_after=None)
 
@@ -135,7 +135,7 @@ def test_extraction_is_asked_for(staff: Client, conversation: Conversation) -> N
     assert "Extraction from the remaining turns is queued." in shown(page)
 
 
-def test_failing_extraction_is_tried_again_now(staff: Client, conversation: Conversation) -> None:
+def test_failing_extraction_is_retried_immediately(staff: Client, conversation: Conversation) -> None:
     later = NOW.replace(year=NOW.year + 10)
     Conversation.objects.update(extract_error="provider_refused", extract_attempts=4, extract_after=later)
     before = shown(staff.get(page_url("conversation", conversation.id)))
@@ -149,9 +149,7 @@ def test_failing_extraction_is_tried_again_now(staff: Client, conversation: Conv
     assert conversation.extract_after < later
 
 
-def test_where_all_turns_were_looked_through_there_is_nothing_to_extract(
-    staff: Client, conversation: Conversation
-) -> None:
+def test_extraction_is_not_offered_once_all_turns_are_extracted(staff: Client, conversation: Conversation) -> None:
     Conversation.objects.update(extracted_count=2, extract_after=None)
 
     page = shown(send(staff, conversation, "extract"))
@@ -161,7 +159,9 @@ def test_where_all_turns_were_looked_through_there_is_nothing_to_extract(
     assert not JobRun.objects.exists()
 
 
-def test_extraction_is_asked_for_by_the_list(staff: Client, owner: Owner, conversation: Conversation) -> None:
+def test_extraction_is_requested_for_selected_conversations(
+    staff: Client, owner: Owner, conversation: Conversation
+) -> None:
     done, _ = (talk(owner, 1, conversation_id=name).conversation for name in ("done", "left alone"))
     later = NOW.replace(year=NOW.year + 10)
     Conversation.objects.update(extract_error="provider_refused", extract_after=later)
@@ -176,7 +176,7 @@ def test_extraction_is_asked_for_by_the_list(staff: Client, owner: Owner, conver
     assert "Queued 1 conversation for extraction." in shown(page)
 
 
-def test_what_failed_or_is_parked_is_tried_again_by_the_list(
+def test_selected_parked_conversations_are_queued_again(
     staff: Client, owner: Owner, conversation: Conversation
 ) -> None:
     well = talk(owner, 1, conversation_id="well").conversation
@@ -195,7 +195,7 @@ def test_what_failed_or_is_parked_is_tried_again_by_the_list(
     assert "Queued 1 conversation once more." in shown(page)
 
 
-def test_archiving_takes_the_turns_along_and_unarchiving_brings_them_back(
+def test_archiving_also_archives_unpinned_turns_and_unarchiving_restores_them(
     staff: Client, conversation: Conversation
 ) -> None:
     Turn.objects.filter(index=1).update(pinned=True)
@@ -211,7 +211,7 @@ def test_archiving_takes_the_turns_along_and_unarchiving_brings_them_back(
     assert last_entry().operation == "unarchive"
 
 
-def test_what_was_brought_back_is_not_archived_again_at_once(staff: Client, conversation: Conversation) -> None:
+def test_an_unarchived_conversation_counts_as_recently_updated(staff: Client, conversation: Conversation) -> None:
     Conversation.objects.update(updated_at=NOW.replace(year=2000), archived=True)
 
     send(staff, conversation, "unarchive")
@@ -222,7 +222,7 @@ def test_what_was_brought_back_is_not_archived_again_at_once(staff: Client, conv
 
 @pytest.fixture
 def surroundings(owner: Owner, stranger: Account, conversation: Conversation) -> Conversation:
-    """Episodes, links, a live side; a conversation that continues this one; a namesake of another account."""
+    """Create episodes, links and live state, a conversation that continues this one, and one of another account."""
     (episode,) = store(owner, draft("They counted.", angle=0.3))
     first = Turn.objects.get(log=conversation, index=0)
     Link.objects.create(account_id=owner.account_id, source_id=episode.pk, target_id=first.pk, type="ABOUT")
@@ -252,7 +252,9 @@ def test_deleting_erases_turns_participants_and_live_side_and_keeps_episodes(
     assert SessionMemory(session_ref(surroundings)).get_active_goal() is None
 
 
-def test_deleting_may_take_the_episodes_too(staff: Client, owner: Owner, surroundings: Conversation) -> None:
+def test_deleting_a_conversation_can_also_delete_its_episodes(
+    staff: Client, owner: Owner, surroundings: Conversation
+) -> None:
     question = shown(staff.get(page_url("conversation", surroundings.id, "delete")))
 
     delete(staff, surroundings, episodes="yes")
@@ -275,7 +277,7 @@ def test_deleting_is_in_the_audit_log_by_ids_alone(staff: Client, surroundings: 
     assert (whole.conversation_id, whole.result_count, whole.actor) == ("c1", 2, "staff:chief")
 
 
-def test_what_continued_a_deleted_conversation_continues_what_that_continued(
+def test_deleting_a_conversation_relinks_its_continuation_to_its_predecessor(
     staff: Client, surroundings: Conversation
 ) -> None:
     delete(staff, surroundings)
@@ -297,7 +299,7 @@ def test_without_redis_nothing_is_deleted(
     assert not AuditEntry.objects.filter(operation="delete").exists()
 
 
-def test_who_may_not_delete_episodes_deletes_none(newcomer: Client, surroundings: Conversation) -> None:
+def test_deleting_the_episodes_too_requires_permission(newcomer: Client, surroundings: Conversation) -> None:
     allow("newcomer", "view_conversation", "delete_conversation")
 
     question = shown(newcomer.get(page_url("conversation", surroundings.id, "delete")))
@@ -310,7 +312,7 @@ def test_who_may_not_delete_episodes_deletes_none(newcomer: Client, surroundings
 
 
 @pytest.mark.parametrize("action", ["correct", "end", "summarize", "retry", "extract", "archive", "unarchive"])
-def test_who_may_only_look_does_nothing(newcomer: Client, conversation: Conversation, action: str) -> None:
+def test_the_view_permission_alone_allows_no_actions(newcomer: Client, conversation: Conversation, action: str) -> None:
     allow("newcomer", "view_conversation", "view_turn")
     entries = AuditEntry.objects.count()
 
@@ -322,7 +324,7 @@ def test_who_may_only_look_does_nothing(newcomer: Client, conversation: Conversa
     assert AuditEntry.objects.count() == entries
 
 
-def test_an_action_nobody_knows_is_404(staff: Client, conversation: Conversation) -> None:
+def test_an_unknown_action_is_404(staff: Client, conversation: Conversation) -> None:
     assert send(staff, conversation, "explode").status_code == 404
 
 

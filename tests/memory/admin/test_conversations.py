@@ -1,4 +1,4 @@
-"""Conversations are listed by what there is to see to, and open as a transcript with its surroundings."""
+"""Conversations are listed with their failing work, and open as a transcript with related rows."""
 
 import json
 from typing import Any
@@ -53,7 +53,7 @@ def pieces(response: Any, index: int) -> list[tuple[str, str]]:
     return [(piece.label, piece.text) for piece in found.blocks]
 
 
-def test_a_list_tells_what_there_is_to_see_to(staff: Client, conversation: Conversation) -> None:
+def test_the_list_shows_participants_turns_and_failing_work(staff: Client, conversation: Conversation) -> None:
     Conversation.objects.update(
         title="The pump", user_id="ana", summarize_after=NOW, summary_error="provider_refused", summary_attempts=2
     )
@@ -61,8 +61,8 @@ def test_a_list_tells_what_there_is_to_see_to(staff: Client, conversation: Conve
 
     page = shown(staff.get(list_url("conversation")))
 
-    for told in ("The pump (c1)", "workshop", "assistant", "ana, _global", "4, last 2026-05-04 12:00", "open"):
-        assert told in page
+    for expected in ("The pump (c1)", "workshop", "assistant", "ana, _global", "4, last 2026-05-04 12:00", "open"):
+        assert expected in page
     assert "none, failing: provider_refused (2×)" in page
     assert "3 of 4 turns, failing: invalid_answer (5×)" in page
 
@@ -92,7 +92,7 @@ PARKED = {
         ({"summary": "parked"}, {"parked"}),
     ],
 )
-def test_a_list_is_narrowed_to_what_is_looked_for(
+def test_the_list_is_filtered_by_state_summary_and_extraction(
     staff: Client, account: Account, query: dict[str, str], found: set[str]
 ) -> None:
     rows: dict[str, dict[str, Any]] = {
@@ -157,7 +157,7 @@ def test_parts_of_a_message_are_named(staff: Client, owner: Owner) -> None:
     "arguments",
     ["not json", "[" * 100_000, '{"a":1,"a":2}', '{"a": "\\ud800 \\u0000"}', "9" * 5_000, "NaN", '"text"', "1e999", ""],
 )
-def test_arguments_that_are_no_plain_json_are_shown_all_the_same(staff: Client, owner: Owner, arguments: str) -> None:
+def test_tool_arguments_that_are_not_plain_json_are_still_shown(staff: Client, owner: Owner, arguments: str) -> None:
     stored = say(owner, sent(None, role="assistant", tool_calls=[called("search", arguments)]))
 
     response = transcript(staff, stored.conversation)
@@ -260,7 +260,7 @@ def test_messages_lead_to_the_structured_turns_about_them(staff: Client, owner: 
     assert f"{list_url('turnrecord')}?log={long.pk}" in last
 
 
-def test_a_page_asks_for_the_beginnings_of_long_turns_only(staff: Client, owner: Owner) -> None:
+def test_a_page_loads_only_the_beginnings_of_long_turns(staff: Client, owner: Owner) -> None:
     parts = [{"type": "image_url", "image_url": {"url": "x" * 900_000}}]
     stored = say(owner, sent("\u202e" + "x" * 1_000_000), sent([*parts, {"type": "text", "text": "y"}]))
 
@@ -270,7 +270,7 @@ def test_a_page_asks_for_the_beginnings_of_long_turns_only(staff: Client, owner:
     assert page.count("Read the whole turn") == 2
 
 
-def test_what_was_made_of_it_stands_beside_it_newest_first(staff: Client, owner: Owner) -> None:
+def test_the_transcript_page_lists_its_episodes_newest_first(staff: Client, owner: Owner) -> None:
     talked = talk(owner, 2).conversation
     (old,) = store(owner, draft("They spoke of a pump."))
     (new,) = store(owner, draft("They bought the pump."))
@@ -289,7 +289,9 @@ def test_what_was_made_of_it_stands_beside_it_newest_first(staff: Client, owner:
     assert ", archived" in shown(response)
 
 
-def test_its_live_side_stands_beside_it(staff: Client, owner: Owner, conversation: Conversation) -> None:
+def test_the_transcript_page_shows_live_session_working_memory_and_ledger(
+    staff: Client, owner: Owner, conversation: Conversation
+) -> None:
     session, place = (
         SessionMemory(session_ref(conversation)),
         ConversationRef(account_id=owner.account_id, conversation_id="c1"),
@@ -307,7 +309,7 @@ def test_its_live_side_stands_beside_it(staff: Client, owner: Owner, conversatio
     assert [(each.name, each.text) for each in live.items] == [("episode:1", "injected")]
 
 
-def test_conversations_before_and_after_it_are_linked(staff: Client, owner: Owner) -> None:
+def test_a_conversation_links_to_the_ones_before_and_after_it(staff: Client, owner: Owner) -> None:
     first, second = talk(owner, 1, conversation_id="first"), talk(owner, 1, conversation_id="second")
     Conversation.objects.filter(id=second.conversation.id).update(continues="first")
 
@@ -317,7 +319,7 @@ def test_conversations_before_and_after_it_are_linked(staff: Client, owner: Owne
     assert page_url("conversation", first.conversation.id) in after
 
 
-def test_without_redis_the_transcript_is_read_all_the_same(
+def test_without_redis_the_transcript_is_still_shown(
     staff: Client, conversation: Conversation, settings: Any, request: pytest.FixtureRequest
 ) -> None:
     settings.REDIS_URL = "unix:///nowhere/valkey.sock"
@@ -342,7 +344,7 @@ def test_without_redis_the_transcript_is_read_all_the_same(
         (("view_turnrecord",), ("Structured turns</h2>",)),
     ],
 )
-def test_each_section_needs_the_permission_for_what_it_shows(
+def test_each_section_requires_permission_to_view_its_rows(
     newcomer: Client, conversation: Conversation, granted: tuple[str, ...], seen: tuple[str, ...]
 ) -> None:
     allow("newcomer", "view_conversation", *granted)
@@ -357,13 +359,13 @@ def test_each_section_needs_the_permission_for_what_it_shows(
     assert "<button" not in page.partition('<div class="conversation">')[2]
 
 
-def test_nobody_opens_a_conversation_without_permission(newcomer: Client, conversation: Conversation) -> None:
+def test_opening_a_conversation_requires_permission(newcomer: Client, conversation: Conversation) -> None:
     assert transcript(newcomer, conversation).status_code == 403
     assert newcomer.get(page_url("conversation", conversation.id, "delete")).status_code == 403
 
 
 @pytest.mark.parametrize("row_id", ["nonsense", "01990000-0000-7000-8000-000000000000"])
-def test_a_conversation_that_is_not_there_is_404(staff: Client, row_id: str) -> None:
+def test_an_unknown_conversation_is_404(staff: Client, row_id: str) -> None:
     assert staff.get(page_url("conversation", row_id)).status_code == 404
 
 

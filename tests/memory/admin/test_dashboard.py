@@ -1,4 +1,4 @@
-"""The dashboard: figures over time as pictures, jobs and alerts, in as many queries whatever there is."""
+"""The dashboard: charts of figures over time, jobs and alerts, in a fixed number of queries."""
 
 from datetime import timedelta
 
@@ -31,7 +31,7 @@ def test_without_any_figures_the_page_says_so(staff: Client, url: str) -> None:
     assert '<path class="line"' not in page
 
 
-def test_samples_are_drawn_and_told(staff: Client, url: str) -> None:
+def test_samples_are_drawn_and_shown_as_text(staff: Client, url: str) -> None:
     for minutes in (15, 5):
         sample("memory_rows", 1_200, "turn", minutes_ago=minutes)
         sample("memory_rows", 300, "fact", minutes_ago=minutes)
@@ -47,7 +47,7 @@ def test_samples_are_drawn_and_told(staff: Client, url: str) -> None:
     assert "embeddings 7 now, 7 at most" in page
 
 
-def test_tiers_are_told_by_their_latest_samples(staff: Client, url: str) -> None:
+def test_tiers_show_their_latest_samples(staff: Client, url: str) -> None:
     sample("memory_tier_items", 12, "working", minutes_ago=45)
     for minutes, rows in ((25, 9_000), (5, 2_000)):
         sample("memory_tier_items", rows, "long_term", minutes_ago=minutes)
@@ -59,8 +59,8 @@ def test_tiers_are_told_by_their_latest_samples(staff: Client, url: str) -> None
     assert "shared:" not in page
 
 
-def test_caches_and_the_embedder_are_told_by_what_was_counted_in_a_day(staff: Client, url: str) -> None:
-    """Counts of earlier days are left out, and counters that fell have begun anew."""
+def test_cache_and_embedder_figures_cover_the_last_24_hours(staff: Client, url: str) -> None:
+    """Counts of earlier days are left out, and counters that fell have been reset."""
     counted = {"hit": (7_000, 7_100, 7_160, 20), "miss": (50, 60, 70, 0)}
     for outcome, values in counted.items():
         for hours, value in zip((30, 20, 10, 1), values, strict=True):
@@ -76,7 +76,7 @@ def test_caches_and_the_embedder_are_told_by_what_was_counted_in_a_day(staff: Cl
     assert "sessions read from Redis" not in page
 
 
-def test_jobs_models_and_alerts_are_told(staff: Client, url: str, account: Account) -> None:
+def test_jobs_and_model_usage_are_shown_with_totals(staff: Client, url: str, account: Account) -> None:
     now = timezone.now()
     done = {"started_at": now - timedelta(seconds=3), "finished_at": now}
     JobRun.objects.create(job="promote_short_term", status="failed", examined=90, changed=40, failed=2, **done)
@@ -96,7 +96,7 @@ def test_jobs_models_and_alerts_are_told(staff: Client, url: str, account: Accou
     assert "Jobs whose last run failed: promote_short_term" in page
 
 
-def test_it_costs_the_same_queries_however_much_there_is(staff: Client, url: str, account: Account) -> None:
+def test_the_dashboard_takes_the_same_queries_for_any_number_of_rows(staff: Client, url: str, account: Account) -> None:
     before = queries_of(staff, url)
     for number in range(5):
         sample("memory_rows", number, "turn", minutes_ago=10 * number)
@@ -105,8 +105,8 @@ def test_it_costs_the_same_queries_however_much_there_is(staff: Client, url: str
     assert queries_of(staff, url) == before <= 16
 
 
-def test_no_style_and_no_script_stands_in_the_page(staff: Client, url: str) -> None:
-    """The policy would have the browser leave them out."""
+def test_the_dashboard_contains_no_inline_style_or_script(staff: Client, url: str) -> None:
+    """The content security policy makes the browser block them."""
     sample("memory_rows", 3, "turn")
 
     page = shown(staff.get(url)).split('<div class="dashboard">', 1)[1].split("</main>")[0]
@@ -114,7 +114,7 @@ def test_no_style_and_no_script_stands_in_the_page(staff: Client, url: str) -> N
     assert not [word for word in ("style=", "<style", "<script", "onload", "onclick") if word in page]
 
 
-def test_staff_needs_a_permission_for_it(newcomer: Client, client: Client, url: str) -> None:
+def test_the_dashboard_requires_permission(newcomer: Client, client: Client, url: str) -> None:
     link = f'href="{url}"'
     assert newcomer.get(url).status_code == 403
     assert link not in shown(newcomer.get(reverse("admin:index")))

@@ -23,7 +23,7 @@ def wait_a_month(account: Account) -> None:
         decay_rows(what, DecayBatch(account_id=account.id, kind=kind, limit=10), now=day(30))
 
 
-def test_a_page_shows_what_a_value_was_before_it_decayed(staff: Client, owner: Owner, account: Account) -> None:
+def test_a_page_shows_the_value_before_decay(staff: Client, owner: Owner, account: Account) -> None:
     fact = know(owner, certainty="inferred")
     wait_a_month(account)
 
@@ -33,7 +33,7 @@ def test_a_page_shows_what_a_value_was_before_it_decayed(staff: Client, owner: O
     assert "0.57, 0.7 before decay (inferred)" in page
 
 
-def test_saving_a_page_unchanged_is_no_new_base(staff: Client, owner: Owner, account: Account) -> None:
+def test_saving_a_page_leaves_unedited_decayed_values_unchanged(staff: Client, owner: Owner, account: Account) -> None:
     fact = know(owner, certainty="inferred")
     wait_a_month(account)
     before = Fact.objects.get()
@@ -46,7 +46,7 @@ def test_saving_a_page_unchanged_is_no_new_base(staff: Client, owner: Owner, acc
     assert (row.belief_number, row.salience) == (1, row.faded_salience)
 
 
-def test_the_list_of_entities_shows_it(staff: Client, owner: Owner, account: Account) -> None:
+def test_the_list_of_entities_shows_values_before_decay(staff: Client, owner: Owner, account: Account) -> None:
     entity_of(owner)
     wait_a_month(account)
 

@@ -1,4 +1,4 @@
-"""Two texts side by side: what differs by line and by word, marked, and bounded for any text."""
+"""Comparison of two texts: differences are marked by line and by word, and the output is bounded."""
 
 import random
 import time
@@ -50,11 +50,11 @@ def test_the_same_text_has_no_rows() -> None:
         ("naïve 🙂", "naïve 🙃", [("naïve [🙂]", "naïve [🙃]")]),
     ],
 )
-def test_what_differs_is_marked_word_by_word(old: str, new: str, found: list[tuple[str | None, str | None]]) -> None:
+def test_differences_are_marked_word_by_word(old: str, new: str, found: list[tuple[str | None, str | None]]) -> None:
     assert changes(compare_texts(old, new)) == found
 
 
-def test_a_changed_line_stands_beside_what_it_was_though_a_line_came_before_it() -> None:
+def test_a_changed_line_is_paired_with_its_old_version_after_an_inserted_line() -> None:
     diff = compare_texts("a\nthe pump was bought in March\nz", "a\nnew line\nthe pump was bought in April\nz")
 
     assert changes(diff) == [
@@ -64,7 +64,7 @@ def test_a_changed_line_stands_beside_what_it_was_though_a_line_came_before_it()
     assert [(row.old_number, row.new_number) for row in diff.rows] == [(1, 1), (0, 2), (2, 3), (3, 4)]
 
 
-def test_lines_that_are_the_same_are_left_out_but_for_those_around_changes() -> None:
+def test_unchanged_lines_are_left_out_except_around_changes() -> None:
     lines = [f"line {number}" for number in range(100)]
     changed = [*lines[:50], "another", *lines[51:]]
 
@@ -76,7 +76,7 @@ def test_lines_that_are_the_same_are_left_out_but_for_those_around_changes() -> 
     assert len(found) == 9
 
 
-def test_long_stretches_of_a_line_that_are_the_same_are_left_out() -> None:
+def test_long_unchanged_parts_of_a_line_are_left_out() -> None:
     diff = compare_texts("x " * 2_000 + "old", "x " * 2_000 + "new")
 
     (row,) = diff.rows

@@ -23,7 +23,7 @@ def two(owner: Owner) -> tuple[Fact, Fact]:
     return rows
 
 
-def test_pages_say_what_was_merged_with_what(staff: Client, two: tuple[Fact, Fact]) -> None:
+def test_pages_of_merged_facts_name_each_other(staff: Client, two: tuple[Fact, Fact]) -> None:
     stays, gone = (shown(staff.get(page_url("fact", row.pk))) for row in two)
 
     assert "Replaces the duplicate" in stays
@@ -42,7 +42,7 @@ def test_a_merge_is_undone_from_the_list(staff: Client, two: tuple[Fact, Fact], 
     assert "Kept apart from" in shown(staff.get(page_url("fact", two[0].pk)))
 
 
-def test_who_may_only_look_undoes_nothing(newcomer: Client, two: tuple[Fact, Fact]) -> None:
+def test_the_view_permission_alone_does_not_allow_undoing_a_merge(newcomer: Client, two: tuple[Fact, Fact]) -> None:
     User.objects.get(username="newcomer").user_permissions.add(Permission.objects.get(codename="view_fact"))
 
     choose(newcomer, list_url("fact"), "undo_merge", two[1].pk)

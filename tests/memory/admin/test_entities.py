@@ -1,4 +1,4 @@
-"""Entities in the admin: corrected in step with their names, merged, split, and shown with what is near them."""
+"""Entities in the admin: corrected in step with their names, merged, split, and shown with their neighbours."""
 
 from datetime import timedelta
 from typing import Any
@@ -63,18 +63,18 @@ def last_entry() -> AuditEntry:
 def test_a_page_shows_all_that_is_known_of_it(staff: Client, ana: Entity) -> None:
     page = shown(staff.get(page_url("entity", ana.pk)))
 
-    assert all(told in page for told in ("Bakery", "WORKS_FOR", CLAIM, "Ana bakes well.", "Anita", "A baker."))
+    assert all(phrase in page for phrase in ("Bakery", "WORKS_FOR", CLAIM, "Ana bakes well.", "Anita", "A baker."))
 
 
 def test_a_page_has_a_picture_of_the_neighbourhood(staff: Client, ana: Entity) -> None:
     page = shown(staff.get(page_url("entity", ana.pk)))
 
     picture = page.partition('class="neighbourhood"')[2].partition("</svg>")[0]
-    assert all(told in picture for told in ("Ana Lima", "Bakery", "WORKS_FOR", "Ana lives in Berl", "ABOUT"))
+    assert all(phrase in picture for phrase in ("Ana Lima", "Bakery", "WORKS_FOR", "Ana lives in Berl", "ABOUT"))
     assert "Links around Ana Lima" in picture
 
 
-def test_a_new_name_is_searched_and_stands_for_it(staff: Client, owner: Owner, ana: Entity) -> None:
+def test_a_renamed_entity_is_found_by_its_new_name_and_embedded_again(staff: Client, owner: Owner, ana: Entity) -> None:
     save(staff, ana, name="Ana Maria Lima", description="A pastry chef.")
 
     row = stored(ana)
@@ -84,7 +84,7 @@ def test_a_new_name_is_searched_and_stands_for_it(staff: Client, owner: Owner, a
     assert (last_entry().actor, last_entry().operation) == ("staff:chief", "update")
 
 
-def test_another_type_takes_the_names_along(staff: Client, owner: Owner, ana: Entity) -> None:
+def test_changing_the_type_moves_all_names_to_the_new_type(staff: Client, owner: Owner, ana: Entity) -> None:
     save(staff, ana, type="Artist")
 
     assert stored(ana).type == "artist"
@@ -105,7 +105,7 @@ def test_a_name_or_type_that_another_has_is_refused(staff: Client, owner: Owner,
 @pytest.mark.parametrize(
     "edits", [{"name": " "}, {"aliases": "[1]"}, {"type": " "}, {"salience": "2"}, {"name": "x" * 501}]
 )
-def test_what_no_entity_can_be_is_refused(staff: Client, ana: Entity, edits: dict[str, str]) -> None:
+def test_an_invalid_edit_of_an_entity_is_refused(staff: Client, ana: Entity, edits: dict[str, str]) -> None:
     response = save(staff, ana, **edits)
 
     assert response.status_code == 200
@@ -122,13 +122,15 @@ def test_an_entity_that_changed_meanwhile_is_not_overwritten(staff: Client, owne
     assert stored(ana).name == "Ana Lima"
 
 
-def test_columns_beside_its_names_are_corrected_with_them(staff: Client, ana: Entity) -> None:
+def test_trust_and_salience_of_an_entity_are_corrected(staff: Client, ana: Entity) -> None:
     save(staff, ana, trust="0.5", salience="0.9")
 
     assert (stored(ana).trust, stored(ana).salience) == (0.5, 0.9)
 
 
-def test_merging_asks_which_one_stays_and_says_what_moves(staff: Client, owner: Owner, ana: Entity) -> None:
+def test_merging_asks_which_entity_stays_and_lists_the_links_that_move(
+    staff: Client, owner: Owner, ana: Entity
+) -> None:
     other = entity_of(owner, "Ana L.")
 
     response = choose(staff, list_url("entity"), "merge", ana.pk, other.pk)
@@ -152,16 +154,18 @@ def test_entities_are_merged_into_the_one_chosen(staff: Client, owner: Owner, an
     assert "Entities that were merged into this one" in shown(response)
 
 
-def test_what_cannot_be_merged_is_told_beforehand(staff: Client, owner: Owner, ana: Entity, stranger: Account) -> None:
+def test_an_impossible_merge_is_refused_with_the_reason(
+    staff: Client, owner: Owner, ana: Entity, stranger: Account
+) -> None:
     bakery = Entity.objects.get(name="Bakery")
     elsewhere = entity_of(Owner(account_id=stranger.id), "Ana Lima")
     others_ana = entity_of(Owner(account_id=owner.account_id, user_id="ben"), "Ana Lima")
 
-    told = [shown(merge(staff, ana, other)) for other in (bakery, elsewhere, others_ana)]
+    messages = [shown(merge(staff, ana, other)) for other in (bakery, elsewhere, others_ana)]
 
-    assert "different types" in told[0]
-    assert "different accounts" in told[1]
-    assert "different users" in told[2]
+    assert "different types" in messages[0]
+    assert "different accounts" in messages[1]
+    assert "different users" in messages[2]
     assert "Choose 2 to 20 entities" in shown(choose(staff, list_url("entity"), "merge", ana.pk))
     assert not stored(ana).archived
 
@@ -176,7 +180,7 @@ def test_a_merge_that_is_refused_halfway_changes_nothing(staff: Client, owner: O
     assert not any(stored(entity).archived for entity in (ana, first, second))
 
 
-def test_a_split_brings_back_what_was_merged(staff: Client, owner: Owner, ana: Entity) -> None:
+def test_a_split_restores_the_merged_entity(staff: Client, owner: Owner, ana: Entity) -> None:
     other = entity_of(owner, "Ana L.")
     knows = relate(owner, other, "KNOWS", entity_of(owner, "Ben"))
     merge(staff, ana, other)
@@ -212,7 +216,7 @@ def test_a_split_by_all_names_or_none_or_unseen_ones_is_refused(staff: Client, a
     assert stored(ana).names == ["Ana Lima", "Anita"]
 
 
-def test_a_merged_one_is_shown_as_past_and_no_mark_brings_it_back(staff: Client, owner: Owner, ana: Entity) -> None:
+def test_a_merged_entity_is_read_only_and_cannot_be_unarchived(staff: Client, owner: Owner, ana: Entity) -> None:
     other = entity_of(owner, "Ana L.")
     merge(staff, ana, other)
 
@@ -224,7 +228,7 @@ def test_a_merged_one_is_shown_as_past_and_no_mark_brings_it_back(staff: Client,
     assert 'name="name"' not in page
 
 
-def test_an_archived_entity_comes_back_by_its_mark(staff: Client, ana: Entity) -> None:
+def test_an_archived_entity_can_be_unarchived(staff: Client, ana: Entity) -> None:
     choose(staff, list_url("entity"), "archive", ana.pk)
     choose(staff, list_url("entity"), "unarchive", ana.pk)
 
@@ -249,7 +253,7 @@ def test_entities_are_found_by_meaning(staff: Client, account: Account, owner: O
     assert response.context["cl"].result_list[0].name == "garden pump"
 
 
-def test_the_list_is_narrowed_to_a_type(staff: Client, ana: Entity) -> None:
+def test_the_list_is_filtered_by_type(staff: Client, ana: Entity) -> None:
     response = staff.get(list_url("entity", type="organization"))
 
     assert [row.name for row in response.context["cl"].result_list] == ["Bakery"]
@@ -285,7 +289,7 @@ def test_whatever_an_entity_is_called_is_shown_as_text(staff: Client, owner: Own
         assert "⟦U+202E⟧" in page
 
 
-def test_no_name_turns_a_line_where_django_writes_the_row(staff: Client, owner: Owner) -> None:
+def test_invisible_characters_of_names_appear_on_no_admin_page(staff: Client, owner: Owner) -> None:
     entity = entity_of(owner, HOSTILE[:90], type=HOSTILE[:40])
     save(staff, entity, salience="0.9")
 
@@ -294,20 +298,20 @@ def test_no_name_turns_a_line_where_django_writes_the_row(staff: Client, owner: 
         assert "\u202e" not in shown(staff.get(url)), url
 
 
-def test_who_may_only_look_merges_and_splits_nothing(newcomer: Client, owner: Owner, ana: Entity) -> None:
+def test_the_view_permission_alone_allows_no_merge_or_split(newcomer: Client, owner: Owner, ana: Entity) -> None:
     allow("newcomer", "view_entity")
     other = entity_of(owner, "Ana L.")
 
     page = shown(newcomer.get(page_url("entity", ana.pk)))
     merge(newcomer, ana, other)
 
-    assert all(told in page for told in ("You may not read facts", "You may not read turns"))
-    assert not any(told in page for told in (CLAIM, "Ana bakes well."))
+    assert all(phrase in page for phrase in ("You may not read facts", "You may not read turns"))
+    assert not any(phrase in page for phrase in (CLAIM, "Ana bakes well."))
     assert split(newcomer, ana, 1).status_code == 403
     assert not stored(other).archived
 
 
-def test_what_links_lead_to_is_read_by_who_may_read_it(newcomer: Client, ana: Entity) -> None:
+def test_link_targets_are_shown_only_with_permission_to_view_them(newcomer: Client, ana: Entity) -> None:
     url = page_url("entity", ana.pk, "split")
     allow("newcomer", "change_entity")
     blind = shown(newcomer.get(url))
@@ -315,6 +319,6 @@ def test_what_links_lead_to_is_read_by_who_may_read_it(newcomer: Client, ana: En
     seeing = shown(newcomer.get(url))
 
     fact_id = Link.objects.get(type="ABOUT").source_id
-    assert all(told in blind for told in ("Bakery", f"ABOUT ← fact {fact_id}", "MENTIONS ← turn "))
-    assert not any(told in blind for told in (CLAIM, "Ana bakes well."))
-    assert all(told in seeing for told in (f"ABOUT ← fact: {CLAIM}", "Ana bakes well."))
+    assert all(phrase in blind for phrase in ("Bakery", f"ABOUT ← fact {fact_id}", "MENTIONS ← turn "))
+    assert not any(phrase in blind for phrase in (CLAIM, "Ana bakes well."))
+    assert all(phrase in seeing for phrase in (f"ABOUT ← fact: {CLAIM}", "Ana bakes well."))

@@ -87,14 +87,16 @@ def test_weights_and_types_are_corrected_without_a_version(staff: Client, row: C
 
 
 @pytest.mark.parametrize("importance", ["1.1", "-0.1", "nan", "x", ""])
-def test_a_weight_that_is_none_is_refused(staff: Client, row: ContextEntry, importance: str) -> None:
+def test_an_invalid_importance_is_refused(staff: Client, row: ContextEntry, importance: str) -> None:
     response = save(staff, row, importance=importance)
 
     assert response.context["adminform"].form.errors["importance"]
     assert stored().importance == 0.5
 
 
-def test_a_correction_of_what_has_changed_meanwhile_is_refused(staff: Client, owner: Owner, row: ContextEntry) -> None:
+def test_correcting_an_entry_that_has_changed_meanwhile_is_refused(
+    staff: Client, owner: Owner, row: ContextEntry
+) -> None:
     values = form_values(staff.get(page_url(MODEL, row.id))) | {"text": "mine"}
     boost_importance(owner, row.id, by=0.1, now=NOW)
 
@@ -152,7 +154,7 @@ def test_nothing_is_added_to_an_archived_context(staff: Client, context: Persist
 
 
 @pytest.mark.parametrize("given", [{"context": ""}, {"context": "nonsense"}, {"text": " "}, {"key": "a\nb"}])
-def test_what_no_entry_can_be_is_refused(staff: Client, context: PersistentContext, given: dict[str, str]) -> None:
+def test_adding_an_invalid_entry_is_refused(staff: Client, context: PersistentContext, given: dict[str, str]) -> None:
     page = add(staff, context, **({"text": "one"} | given))
 
     assert list(page.context["adminform"].form.errors) == list(given)
@@ -202,7 +204,7 @@ def test_entries_are_found_by_meaning(staff: Client, account: Account, owner: Ow
     assert f'<a href="{list_url(MODEL)}">Show all</a>' in shown(response)
 
 
-def test_deleting_says_that_versions_go_too(staff: Client, row: ContextEntry) -> None:
+def test_deleting_an_entry_warns_that_its_versions_are_deleted_too(staff: Client, row: ContextEntry) -> None:
     question = shown(staff.get(page_url(MODEL, row.id, "delete")))
     staff.post(page_url(MODEL, row.id, "delete"), {"post": "yes"})
 

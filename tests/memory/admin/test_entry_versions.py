@@ -50,7 +50,7 @@ def stored() -> ContextEntry:
     return found
 
 
-def test_the_latest_version_stands_beside_the_one_before(staff: Client, row: ContextEntry) -> None:
+def test_the_latest_version_is_compared_with_the_previous_one(staff: Client, row: ContextEntry) -> None:
     response = versions_of(staff, row)
 
     compared = response.context["compared"]
@@ -131,17 +131,17 @@ def test_a_version_is_restored_as_the_next_one_and_audited(staff: Client, row: C
     assert "Restored version 1 as version 4." in shown(staff.get(page_url(MODEL, row.id, "history")))
 
 
-def test_restoring_what_it_says_already_changes_nothing(staff: Client, row: ContextEntry) -> None:
+def test_restoring_the_current_content_changes_nothing(staff: Client, row: ContextEntry) -> None:
     assert "Nothing was restored. The entry has the same content" in shown(restore(staff, row, 3))
     assert stored().content_version == 3
 
 
 @pytest.mark.parametrize("number", [99, "x", ""])
-def test_a_version_that_is_not_there_is_told(staff: Client, row: ContextEntry, number: object) -> None:
+def test_restoring_an_unknown_version_shows_a_message(staff: Client, row: ContextEntry, number: object) -> None:
     assert "Nothing was restored. No such version." in shown(restore(staff, row, number))
 
 
-def test_restoring_what_has_changed_meanwhile_is_refused(staff: Client, row: ContextEntry) -> None:
+def test_restoring_an_entry_that_has_changed_meanwhile_is_refused(staff: Client, row: ContextEntry) -> None:
     page = restore(staff, row, 1, seen_version="1")
 
     assert "now: read it again" in shown(page)
@@ -149,19 +149,19 @@ def test_restoring_what_has_changed_meanwhile_is_refused(staff: Client, row: Con
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "expected"),
     [
         ({"archived": True}, "Unarchive it first"),
         ({"quarantined": True}, "Release it first"),
         ({"expires_at": NOW}, "The entry has expired"),
     ],
 )
-def test_what_agents_do_not_see_is_not_restored(
-    staff: Client, row: ContextEntry, columns: dict[str, Any], told: str
+def test_an_entry_hidden_from_agents_is_not_restored(
+    staff: Client, row: ContextEntry, columns: dict[str, Any], expected: str
 ) -> None:
     Memory.objects.update(**columns)
 
-    assert told in shown(versions_of(staff, row))
+    assert expected in shown(versions_of(staff, row))
     assert "Nothing was restored. The entry " in shown(restore(staff, row, 1))
     assert stored().content_version == 3
 
@@ -189,7 +189,7 @@ def test_earlier_versions_are_forgotten_after_a_warning(staff: Client, owner: Ow
     assert "Deleted old versions." in shown(staff.get(page_url(MODEL, row.id, "history")))
 
 
-def test_who_may_not_delete_forgets_nothing(newcomer: Client, row: ContextEntry) -> None:
+def test_forgetting_versions_requires_permission_to_delete(newcomer: Client, row: ContextEntry) -> None:
     allow("newcomer", "view_contextentry", "change_contextentry")
 
     choose(newcomer, list_url(MODEL), "forget", row.id, post="yes")
@@ -198,7 +198,7 @@ def test_who_may_not_delete_forgets_nothing(newcomer: Client, row: ContextEntry)
     assert "Forget" not in shown(versions_of(newcomer, row))
 
 
-def test_who_may_only_look_restores_nothing(newcomer: Client, row: ContextEntry) -> None:
+def test_the_view_permission_alone_does_not_allow_restoring(newcomer: Client, row: ContextEntry) -> None:
     allow("newcomer", "view_contextentry")
 
     page = shown(versions_of(newcomer, row))
@@ -218,13 +218,13 @@ def test_a_page_elsewhere_restores_nothing(chief: User, row: ContextEntry) -> No
     assert stored().content_version == 3
 
 
-def test_nobody_sees_versions_without_permission(newcomer: Client, row: ContextEntry) -> None:
+def test_viewing_versions_requires_permission(newcomer: Client, row: ContextEntry) -> None:
     assert versions_of(newcomer, row).status_code == 403
     assert restore(newcomer, row, 1).status_code == 403
 
 
 @pytest.mark.parametrize("row_id", ["nonsense", "01990000-0000-7000-8000-000000000000"])
-def test_versions_of_an_entry_that_is_not_there_are_404(staff: Client, row_id: str) -> None:
+def test_versions_of_an_unknown_entry_are_404(staff: Client, row_id: str) -> None:
     assert staff.get(reverse("admin:memory_contextentry_versions", args=[row_id])).status_code == 404
 
 

@@ -47,16 +47,16 @@ def fact_of(claim: str) -> Any:
     return Fact.objects.get(text=claim)
 
 
-def test_both_claims_stand_side_by_side_with_what_says_so(staff: Client, review: FactReview) -> None:
+def test_both_claims_are_compared_with_their_sources(staff: Client, review: FactReview) -> None:
     response = staff.get(page_url("factreview", review.pk))
 
     page = shown(response)
-    assert all(told in page for told in (CLAIM, NEW_CLAIM, "We live in Rome by now.", "Ana Lima", "0.930"))
+    assert all(expected in page for expected in (CLAIM, NEW_CLAIM, "We live in Rome by now.", "Ana Lima", "0.930"))
     assert "<del>Berlin</del>" in page
     assert "<ins>Rome</ins>" in page
 
 
-def test_the_new_one_is_accepted_from_a_date_on(staff: Client, review: FactReview) -> None:
+def test_the_new_fact_is_accepted_from_a_date_on(staff: Client, review: FactReview) -> None:
     decide(staff, review, "accepted_new", changed_at="2026-05-20 10:00")
 
     changed_at = datetime(2026, 5, 20, 10, tzinfo=UTC)
@@ -67,13 +67,13 @@ def test_the_new_one_is_accepted_from_a_date_on(staff: Client, review: FactRevie
     assert AuditEntry.objects.filter(actor="staff:chief", operation="review").exists()
 
 
-def test_the_old_one_is_kept(staff: Client, review: FactReview) -> None:
+def test_keeping_the_old_fact_retracts_the_new_one(staff: Client, review: FactReview) -> None:
     decide(staff, review, "kept_old")
 
     assert statuses() == {CLAIM: "active", NEW_CLAIM: "retracted"}
 
 
-def test_both_are_true_each_at_its_time(staff: Client, review: FactReview) -> None:
+def test_both_facts_are_kept_each_in_its_period(staff: Client, review: FactReview) -> None:
     decide(staff, review, "both_true", old_valid_to="2026-05-20", new_valid_from="2026-05-20")
 
     moment = datetime(2026, 5, 20, tzinfo=UTC)
@@ -81,7 +81,7 @@ def test_both_are_true_each_at_its_time(staff: Client, review: FactReview) -> No
     assert (fact_of(CLAIM).valid_to, fact_of(NEW_CLAIM).valid_from) == (moment, moment)
 
 
-def test_what_is_no_time_is_refused_and_shown_as_it_was_typed(staff: Client, review: FactReview) -> None:
+def test_an_invalid_time_is_refused_and_shown_as_it_was_typed(staff: Client, review: FactReview) -> None:
     response = decide(staff, review, "accepted_new", changed_at="last spring")
 
     assert "last spring" in shown(response)
@@ -98,11 +98,11 @@ def test_a_decided_review_has_no_buttons_and_is_not_decided_again(staff: Client,
     assert statuses() == {CLAIM: "active", NEW_CLAIM: "retracted"}
 
 
-def test_an_unknown_decision_is_none(staff: Client, review: FactReview) -> None:
+def test_an_unknown_decision_is_404(staff: Client, review: FactReview) -> None:
     assert decide(staff, review, "open").status_code == 404
 
 
-def test_the_list_shows_what_waits_unless_told_otherwise(staff: Client, owner: Owner, review: FactReview) -> None:
+def test_the_list_shows_open_reviews_by_default(staff: Client, owner: Owner, review: FactReview) -> None:
     decided = contradict(owner, "The pump leaks.", "The pump is dry.")
     decide(staff, decided, "kept_old")
 
@@ -114,7 +114,7 @@ def test_the_list_shows_what_waits_unless_told_otherwise(staff: Client, owner: O
     assert found == [[review.pk], [decided.pk], [decided.pk, review.pk]]
 
 
-def test_the_first_page_counts_what_waits(staff: Client, newcomer: Client, review: FactReview) -> None:
+def test_the_admin_index_counts_open_reviews(staff: Client, newcomer: Client, review: FactReview) -> None:
     waiting, unseen = (shown(client.get(reverse("admin:index"))) for client in (staff, newcomer))
     decide(staff, review, "kept_old")
 
@@ -148,7 +148,7 @@ def test_whatever_facts_say_is_shown_as_text(staff: Client, owner: Owner) -> Non
         assert "⟦U+202E⟧" in page
 
 
-def test_claims_are_listed_for_who_may_read_facts(newcomer: Client, review: FactReview) -> None:
+def test_the_list_shows_claims_only_with_permission_to_view_facts(newcomer: Client, review: FactReview) -> None:
     allow("newcomer", "view_factreview")
     blind = shown(newcomer.get(list_url("factreview")))
     allow("newcomer", "view_fact")
@@ -159,7 +159,7 @@ def test_claims_are_listed_for_who_may_read_facts(newcomer: Client, review: Fact
     assert all(claim in seeing for claim in (CLAIM, NEW_CLAIM))
 
 
-def test_what_facts_are_about_is_named_for_who_may_see_entities(newcomer: Client, review: FactReview) -> None:
+def test_a_review_names_entities_only_with_permission_to_view_entities(newcomer: Client, review: FactReview) -> None:
     allow("newcomer", "view_factreview", "view_fact")
     blind = shown(newcomer.get(page_url("factreview", review.pk)))
     allow("newcomer", "view_entity")
@@ -168,7 +168,7 @@ def test_what_facts_are_about_is_named_for_who_may_see_entities(newcomer: Client
     assert "Ana Lima" in shown(newcomer.get(page_url("factreview", review.pk)))
 
 
-def test_who_may_only_look_decides_nothing(newcomer: Client, review: FactReview) -> None:
+def test_the_view_permission_alone_does_not_allow_decisions(newcomer: Client, review: FactReview) -> None:
     allow("newcomer", "view_factreview")
     blind = shown(newcomer.get(page_url("factreview", review.pk)))
     allow("newcomer", "view_fact")

@@ -1,4 +1,4 @@
-"""Facts in the admin: who believed what when and why, and what staff make of it."""
+"""Facts in the admin: their history of beliefs, and the actions of staff."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,7 +26,7 @@ def said(owner: Owner, text: str = "I moved to Berlin last spring.") -> Turn:
 
 @pytest.fixture
 def fact(owner: Owner) -> Fact:
-    """Said in a turn, about Ana."""
+    """A fact about Ana with a turn as its evidence."""
     return know(owner, entity_ids=[entity_of(owner).pk], turn_ids=[said(owner).pk], certainty="implied", angle=0.1)
 
 
@@ -47,7 +47,7 @@ def last_entry() -> AuditEntry:
     return AuditEntry.objects.order_by("-id")[0]
 
 
-def test_a_page_shows_what_says_so_and_what_it_is_about(staff: Client, fact: Fact) -> None:
+def test_a_page_shows_the_source_turn_and_the_entity_of_a_fact(staff: Client, fact: Fact) -> None:
     page = shown(staff.get(page_url("fact", fact.pk)))
 
     assert "I moved to Berlin last spring." in page
@@ -56,7 +56,7 @@ def test_a_page_shows_what_says_so_and_what_it_is_about(staff: Client, fact: Fac
     assert "0.85 (implied)" in page
 
 
-def test_a_correction_is_the_next_belief(staff: Client, fact: Fact) -> None:
+def test_correcting_a_fact_creates_its_next_belief(staff: Client, fact: Fact) -> None:
     save(staff, fact, text="Ana lives in Bern.", confidence="0.5")
 
     row = stored(fact)
@@ -72,14 +72,14 @@ def test_a_correction_is_the_next_belief(staff: Client, fact: Fact) -> None:
     assert (last_entry().actor, last_entry().operation) == ("staff:chief", "correct")
 
 
-def test_columns_that_are_no_belief_are_corrected_beside_it(staff: Client, fact: Fact) -> None:
+def test_salience_is_corrected_together_with_a_new_belief(staff: Client, fact: Fact) -> None:
     save(staff, fact, salience="0.9", confidence="0.4")
 
     row = stored(fact)
     assert (row.salience, row.confidence, row.belief_number) == (0.9, 0.4, 2)
 
 
-def test_saving_without_an_edit_believes_nothing_anew(staff: Client, fact: Fact) -> None:
+def test_saving_without_an_edit_creates_no_belief(staff: Client, fact: Fact) -> None:
     save(staff, fact)
 
     assert (stored(fact).belief_number, stored(fact).version) == (1, 1)
@@ -105,14 +105,14 @@ def test_a_fact_that_changed_meanwhile_is_not_corrected(staff: Client, owner: Ow
         {"valid_from_0": "2026-05-02", "valid_from_1": "00:00", "valid_to_0": "2026-05-01", "valid_to_1": "00:00"},
     ],
 )
-def test_what_no_fact_can_be_is_refused(staff: Client, fact: Fact, edits: dict[str, str]) -> None:
+def test_an_invalid_edit_of_a_fact_is_refused(staff: Client, fact: Fact, edits: dict[str, str]) -> None:
     response = save(staff, fact, **edits)
 
     assert response.status_code == 200
     assert (stored(fact).text, stored(fact).belief_number) == (CLAIM, 1)
 
 
-def test_the_claim_is_not_changed_past_the_beliefs(staff: Client, fact: Fact) -> None:
+def test_the_generic_memory_page_does_not_change_the_claim_of_a_fact(staff: Client, fact: Fact) -> None:
     url = page_url("memory", fact.pk)
 
     response = staff.post(url, form_values(staff.get(url)) | {"text": "Ana lives in Rome."})
@@ -127,11 +127,11 @@ def test_history_shows_every_belief_and_why(staff: Client, owner: Owner, fact: F
 
     history = staff.get(page_url("fact", fact.pk)).context["history"]
 
-    told = [(version.row.number, version.row.reason, version.claim) for version in history.versions]
-    assert told == [(3, "corrected", ""), (2, "corrected", "Ana lives in Bern."), (1, "learned", CLAIM)]
+    beliefs = [(version.row.number, version.row.reason, version.claim) for version in history.versions]
+    assert beliefs == [(3, "corrected", ""), (2, "corrected", "Ana lives in Bern."), (1, "learned", CLAIM)]
 
 
-def test_what_is_superseded_and_believed_may_be_rejected_and_no_more(staff: Client, owner: Owner, fact: Fact) -> None:
+def test_a_superseded_fact_can_only_be_retracted_or_rejected(staff: Client, owner: Owner, fact: Fact) -> None:
     supersede_fact(owner, fact.pk, fact_draft("Ana lives in Rome."), embedded=NOTHING, now=day(1))
 
     page = shown(staff.get(page_url("fact", fact.pk)))
@@ -164,7 +164,7 @@ def test_a_fact_is_superseded_when_the_world_has_changed(staff: Client, fact: Fa
     assert "Was superseded by" in shown(staff.get(page_url("fact", fact.pk)))
 
 
-def test_a_fact_is_retracted_and_may_be_learnt_again(staff: Client, owner: Owner, fact: Fact) -> None:
+def test_a_retracted_fact_can_be_learned_again(staff: Client, owner: Owner, fact: Fact) -> None:
     do(staff, fact, "retract")
 
     assert stored(fact).status == "retracted"
@@ -183,7 +183,7 @@ def test_a_fact_is_rejected_and_its_tombstone_lifted(staff: Client, fact: Fact) 
     assert (last_entry().actor, last_entry().operation) == ("staff:chief", "lift")
 
 
-def test_a_tombstone_says_how_often_it_was_met_and_nothing_of_the_claim(staff: Client, fact: Fact) -> None:
+def test_a_tombstone_shows_its_match_count_but_not_the_claim(staff: Client, fact: Fact) -> None:
     do(staff, fact, "reject")
     FactTombstone.objects.update(met_count=3)
 
@@ -201,7 +201,7 @@ def test_a_tombstone_is_lifted_on_its_page(staff: Client, fact: Fact) -> None:
     assert not FactTombstone.objects.exists()
 
 
-def test_selected_facts_are_rejected_and_others_told(staff: Client, owner: Owner, fact: Fact) -> None:
+def test_rejecting_selected_facts_names_those_it_cannot_reject(staff: Client, owner: Owner, fact: Fact) -> None:
     other = know(owner, "Ana has a boat.")
     do(staff, other, "retract")
 
@@ -224,7 +224,7 @@ def test_a_fact_is_promoted_with_a_reason(staff: Client, account: Account) -> No
     assert "Holds everywhere." in page
 
 
-def test_what_is_believed_no_longer_is_not_corrected(staff: Client, fact: Fact) -> None:
+def test_the_claim_of_a_retracted_fact_is_not_corrected(staff: Client, fact: Fact) -> None:
     do(staff, fact, "retract")
 
     save(staff, fact, text="Ana lives in Rome.", salience="0.3")
@@ -242,7 +242,7 @@ def test_a_refused_action_is_shown_as_it_was_typed(staff: Client, fact: Fact) ->
     assert stored(fact).status == "active"
 
 
-def test_the_list_is_narrowed_by_truth(staff: Client, owner: Owner, fact: Fact) -> None:
+def test_the_list_is_filtered_by_truth(staff: Client, owner: Owner, fact: Fact) -> None:
     now = datetime.now(UTC)
     know(owner, "Ana will sail.", now=now, valid_from=now + timedelta(days=9))
     supersede_fact(owner, fact.pk, fact_draft("Ana lives in Rome."), embedded=NOTHING, now=now)
@@ -292,7 +292,7 @@ def test_whatever_a_fact_says_is_shown_as_text(staff: Client, owner: Owner) -> N
         assert "⟦U+202E⟧" in page
 
 
-def test_who_may_only_look_sees_no_turns_and_changes_nothing(newcomer: Client, fact: Fact) -> None:
+def test_the_view_permission_for_facts_shows_no_turns_and_allows_no_changes(newcomer: Client, fact: Fact) -> None:
     allow("newcomer", "view_fact")
 
     page = shown(newcomer.get(page_url("fact", fact.pk)))
@@ -304,6 +304,6 @@ def test_who_may_only_look_sees_no_turns_and_changes_nothing(newcomer: Client, f
     assert stored(fact).status == "active"
 
 
-def test_who_may_not_see_facts_sees_none(newcomer: Client, fact: Fact) -> None:
+def test_pages_of_facts_require_permission(newcomer: Client, fact: Fact) -> None:
     assert newcomer.get(page_url("fact", fact.pk)).status_code == 403
     assert do(newcomer, fact, "retract").status_code == 403

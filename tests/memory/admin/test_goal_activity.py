@@ -1,4 +1,4 @@
-"""A goal opens with its activity: what was done for it over all conversations, in order of time, in pages."""
+"""A goal opens with its activity: the work done for it in all conversations, in order of time, in pages."""
 
 from datetime import timedelta
 from typing import Any
@@ -66,7 +66,7 @@ def use_tool(owner: Owner, record: Any, **fields: Any) -> ToolInvocation:
     return use
 
 
-def test_what_was_done_is_told_in_order_of_time_over_all_conversations(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_goal_activity_is_in_order_of_time_across_conversations(staff: Client, owner: Owner, goal: Goal) -> None:
     for number in (3, 1, 2):
         work(owner, goal, number)
     work(owner, aim(owner, "Paint the fence."), 4)
@@ -77,18 +77,18 @@ def test_what_was_done_is_told_in_order_of_time_over_all_conversations(staff: Cl
     ]  # fmt: skip
 
 
-def test_a_turn_shows_its_slots_with_what_they_hold_beyond_words(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_a_turn_shows_its_slots_with_their_structured_data(staff: Client, owner: Owner, goal: Goal) -> None:
     work(owner, goal)
 
     page = page_of(staff, goal)
 
-    for told in ("Somebody asks for pump 0.", "Decided: replace pump 0 (because it leaks)", "Rejected: patch it",
+    for text in ("Somebody asks for pump 0.", "Decided: replace pump 0 (because it leaks)", "Rejected: patch it",
                  "structured rationale", "runtime projection", "Ordered pump 0.", "Calls order", "no. 7", "OPS-12",
                  "What became of pump 0: succeeded."):  # fmt: skip
-        assert told in page
+        assert text in page
 
 
-def test_slots_stand_in_the_order_of_a_turn_whatever_came_first(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_slots_are_shown_in_the_order_of_a_turn(staff: Client, owner: Owner, goal: Goal) -> None:
     work(owner, goal)
 
     (card,) = [card.turn for card in activity_of(staff, goal).cards if card.turn]
@@ -96,9 +96,7 @@ def test_slots_stand_in_the_order_of_a_turn_whatever_came_first(staff: Client, o
     assert [slot.name for slot in card.slots] == ["Observation", "Reasoning", "Action", "Outcome"]
 
 
-def test_a_raw_trace_is_said_to_be_there_and_never_shown(
-    staff: Client, account: Account, owner: Owner, goal: Goal
-) -> None:
+def test_a_raw_trace_is_mentioned_but_never_shown(staff: Client, account: Account, owner: Owner, goal: Goal) -> None:
     Account.objects.filter(pk=account.pk).update(reasoning_tier="raw_trace")
     reasoning = Reasoning(tier=ReasoningTier.RAW_TRACE, trace=TRACE, provenance=Provenance.PROVIDER_TRACE)
     record = work(owner, goal, slots=Slots(reasoning=reasoning, action=Action(text="Looked.")))
@@ -111,7 +109,9 @@ def test_a_raw_trace_is_said_to_be_there_and_never_shown(
         assert TRACE not in page
 
 
-def test_reasoning_that_is_told_no_more_is_marked(staff: Client, account: Account, owner: Owner, goal: Goal) -> None:
+def test_reasoning_deeper_than_the_account_policy_is_marked(
+    staff: Client, account: Account, owner: Owner, goal: Goal
+) -> None:
     work(owner, goal)
     before = page_of(staff, goal)
     Account.objects.filter(pk=account.pk).update(reasoning_tier="none")
@@ -120,7 +120,7 @@ def test_reasoning_that_is_told_no_more_is_marked(staff: Client, account: Accoun
     assert "deeper than the account&#x27;s policy returns" in page_of(staff, goal)
 
 
-def test_uses_of_tools_are_told_without_what_is_sealed(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_tool_uses_are_listed_without_their_encrypted_input(staff: Client, owner: Owner, goal: Goal) -> None:
     use = use_tool(owner, work(owner, goal), tool_input={"q": "blue door"}, success=False, latency_ms=1_234)
 
     page = page_of(staff, goal)
@@ -131,7 +131,9 @@ def test_uses_of_tools_are_told_without_what_is_sealed(staff: Client, owner: Own
     assert "blue door" not in page
 
 
-def test_artifacts_stand_where_they_were_produced_with_their_revision(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_artifacts_are_shown_with_their_revision_where_they_were_produced(
+    staff: Client, owner: Owner, goal: Goal
+) -> None:
     record = work(owner, goal, 1)
     make_artifact(owner, "docs/pump.md", record=record, for_goal=goal, revision=2, label="v2")
     make_artifact(owner, "docs/bill.pdf", for_goal=goal, now=NOW + 2 * HOUR)
@@ -144,7 +146,7 @@ def test_artifacts_stand_where_they_were_produced_with_their_revision(staff: Cli
     ]
 
 
-def test_a_turn_names_what_it_went_by(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_a_turn_names_the_artifacts_and_evidence_it_used(staff: Client, owner: Owner, goal: Goal) -> None:
     plan, other = make_artifact(owner, "docs/plan.md"), aim(owner, "Keep the cellar dry.")
 
     work(owner, goal, used=[plan.pk], evidence=[other.pk])
@@ -160,7 +162,7 @@ def test_a_turn_names_what_it_went_by(staff: Client, owner: Owner, goal: Goal) -
      "https://pump.example/\u202egpj", "file:///etc/passwd", " https://pump.example", "https://[broken",
      "http://pump.example\\@evil.example/", "https://chief:pw@pump.example/", "https://pump.example/a\\b"],
 )  # fmt: skip
-def test_only_what_is_on_the_web_becomes_a_link(staff: Client, owner: Owner, goal: Goal, uri: str) -> None:
+def test_only_safe_web_addresses_become_links(staff: Client, owner: Owner, goal: Goal, uri: str) -> None:
     make_artifact(owner, uri, for_goal=goal)
     safe = make_artifact(owner, "https://pump.example/plan", for_goal=goal)
 
@@ -169,7 +171,7 @@ def test_only_what_is_on_the_web_becomes_a_link(staff: Client, owner: Owner, goa
         assert f'href="{uri}' not in page
 
 
-def test_a_merged_stretch_is_one_card_that_unfolds_to_its_turns(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_merged_turns_are_one_card_that_links_to_the_turns(staff: Client, owner: Owner, goal: Goal) -> None:
     records = [work(owner, goal, number, conversation_id="long") for number in (1, 2)]
     episode = merge(owner, goal, records)
 
@@ -195,7 +197,7 @@ def test_an_archived_episode_unfolds_to_the_merged_one(staff: Client, owner: Own
     assert "All about the pump." in page_of(staff, goal)
 
 
-def test_what_was_shortened_is_shown_with_what_it_was(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_a_shortened_slot_is_shown_with_its_original_text(staff: Client, owner: Owner, goal: Goal) -> None:
     record = work(owner, goal)
     objects: Any = TurnSlot.objects
     raw = objects.get(record=record, slot="observation")
@@ -213,7 +215,7 @@ def test_what_was_shortened_is_shown_with_what_it_was(staff: Client, owner: Owne
 
 
 @pytest.mark.usefixtures("embedding_server")
-def test_what_the_job_compressed_unfolds_all_the_way_down(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_a_card_compressed_by_the_job_unfolds_to_the_original_turns(staff: Client, owner: Owner, goal: Goal) -> None:
     old = compressed.work(owner, 14, goal_id=goal.pk)
     compressed.compress(compressed.LATER)
     compressed.compress(compressed.MUCH_LATER)
@@ -229,7 +231,7 @@ def test_what_the_job_compressed_unfolds_all_the_way_down(staff: Client, owner: 
     assert page.count("Original") == 12
 
 
-def test_what_happened_to_the_goal_itself_is_part_of_it(staff: Client, owner: Owner) -> None:
+def test_goal_activity_includes_deadlines_blockers_and_subgoals(staff: Client, owner: Owner) -> None:
     permit = aim(owner, "Get a permit.")
     goal = aim(owner, "Mend the pump.", deadline=NOW + HOUR, blocked_by=[permit.pk])
     aim(owner, "Buy a seal.", parent_id=goal.pk)
@@ -237,8 +239,8 @@ def test_what_happened_to_the_goal_itself_is_part_of_it(staff: Client, owner: Ow
     page = page_of(staff, goal)
 
     assert outline(activity_of(staff, goal)) == ["Goal set", "Deadline passed", "Blocked by", "Subgoal added"]
-    for told in ("overdue", "Get a permit.", "Buy a seal.", "Blocked by"):
-        assert told in page
+    for text in ("overdue", "Get a permit.", "Buy a seal.", "Blocked by"):
+        assert text in page
 
 
 def test_an_activity_comes_in_pages_the_latest_first(
@@ -263,12 +265,12 @@ def test_an_activity_comes_in_pages_the_latest_first(
 
 
 @pytest.mark.parametrize("query", ["?before=x", "?before=2026-01-01_x", "?after=2026-01-01T00:00:00_", "?before=%00"])
-def test_a_place_that_there_is_not_is_no_error(staff: Client, goal: Goal, query: str) -> None:
+def test_an_invalid_page_cursor_is_no_error(staff: Client, goal: Goal, query: str) -> None:
     assert outline(activity_of(staff, goal, query)) == ["Goal set"]
 
 
 def fill(owner: Owner, goal: Goal, numbers: range) -> None:
-    """Store some activity of every sort for the goal."""
+    """Store activity of every kind for the goal."""
     for number in numbers:
         record = work(owner, goal, number, conversation_id=f"busy {number}")
         use_tool(owner, record)
@@ -290,7 +292,7 @@ def test_an_activity_costs_as_many_queries_for_many_cards_as_for_few(staff: Clie
     assert queries_of(staff, page_url("goal", goal.pk)) == few <= 25
 
 
-def test_a_page_asks_for_the_beginnings_of_long_slots_only(staff: Client, owner: Owner, goal: Goal) -> None:
+def test_a_page_loads_only_the_beginnings_of_long_slots(staff: Client, owner: Owner, goal: Goal) -> None:
     long = "\u202e" + "x" * 200_000
     work(owner, goal, slots=Slots(action=Action(text=long, data={"log": long}), outcome=Outcome(status="failed")))
 
@@ -324,7 +326,9 @@ SAID = {
 
 
 @pytest.mark.parametrize("granted", [[], ["view_turnrecord"], ["view_turnrecord", "view_turnslot"], list(SAID)])
-def test_each_sort_is_for_who_may_see_its_pages(newcomer: Client, owner: Owner, goal: Goal, granted: list[str]) -> None:
+def test_each_kind_of_card_requires_permission_to_view_it(
+    newcomer: Client, owner: Owner, goal: Goal, granted: list[str]
+) -> None:
     record = work(owner, goal)
     use_tool(owner, record, latency_ms=1_234)
     make_artifact(owner, "docs/pump.md", record=record)
@@ -333,10 +337,12 @@ def test_each_sort_is_for_who_may_see_its_pages(newcomer: Client, owner: Owner, 
 
     page = page_of(newcomer, goal)
 
-    assert {name for name, told in SAID.items() if told in page} == set(granted)
+    assert {name for name, text in SAID.items() if text in page} == set(granted)
 
 
-def test_an_activity_never_tells_of_another_account(staff: Client, owner: Owner, goal: Goal, stranger: Account) -> None:
+def test_goal_activity_never_includes_work_of_another_account(
+    staff: Client, owner: Owner, goal: Goal, stranger: Account
+) -> None:
     other = Owner(account_id=stranger.pk, agent_id="other")
     work(other, aim(other, "Theirs."), conversation_id="theirs")
 

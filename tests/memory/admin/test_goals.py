@@ -61,7 +61,7 @@ def test_goals_are_shown_as_trees_the_most_pressing_first(staff: Client, owner: 
     assert outline(tree.branches) == [("build a house", ["put on a roof", "raise walls"]), "mow", "weed", "paint"]
 
 
-def test_a_tree_says_what_is_in_the_way(staff: Client, house: Any) -> None:
+def test_the_goal_tree_names_blocking_goals(staff: Client, house: Any) -> None:
     page = shown(staff.get(tree_url()))
 
     assert "blocked by" in page
@@ -106,7 +106,7 @@ def test_trees_come_in_pages(staff: Client, owner: Owner, monkeypatch: pytest.Mo
     assert (outline(second.branches), second.has_more) == ([("goal 2", ["below"])], False)
 
 
-def test_a_page_holds_so_many_goals(staff: Client, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_shows_a_limited_number_of_goals(staff: Client, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(goal_trees, "MAX_GOALS", 3)
     top = add(owner, "top")
     for number in range(5):
@@ -127,7 +127,7 @@ def test_trees_cost_as_many_queries_for_many_goals_as_for_few(staff: Client, own
     assert queries_of(staff, tree_url()) == few <= 7
 
 
-def test_a_goal_is_completed_and_frees_what_waited(staff: Client, house: Any) -> None:
+def test_completing_a_goal_unblocks_goals_that_waited_for_it(staff: Client, house: Any) -> None:
     response = do(staff, house["walls"], "complete", result="They stand.")
 
     row: Any = Goal.objects.get(pk=house["walls"].pk)
@@ -153,16 +153,16 @@ def test_a_goal_is_blocked_and_unblocked(staff: Client, owner: Owner, house: Any
     assert (blocked, status_of(house["house"])) == ("blocked", "active")
 
 
-def test_what_cannot_be_is_refused_with_a_sentence_and_stays_as_it_was_typed(staff: Client, house: Any) -> None:
-    ring = do(staff, house["walls"], "block", by=house["roof"].pk)
+def test_an_invalid_blocking_goal_is_refused_with_a_message(staff: Client, house: Any) -> None:
+    cycle = do(staff, house["walls"], "block", by=house["roof"].pk)
     nonsense = do(staff, house["walls"], "block", by="that one")
 
-    assert "close a cycle" in shown(ring)
+    assert "close a cycle" in shown(cycle)
     assert "that one" in shown(nonsense)
     assert status_of(house["walls"]) == "active"
 
 
-def test_a_goal_is_corrected_but_for_its_status(staff: Client, house: Any) -> None:
+def test_a_goal_is_corrected_except_for_its_status(staff: Client, house: Any) -> None:
     url = page_url("goal", house["house"].pk)
     values = form_values(staff.get(url)) | {"text": "build a hut", "priority": 9, "status": "completed"}
 
@@ -173,14 +173,14 @@ def test_a_goal_is_corrected_but_for_its_status(staff: Client, house: Any) -> No
     assert row.deadline == datetime(2026, 12, 24, 12, tzinfo=UTC)
 
 
-def test_a_goal_that_others_wait_for_is_deleted(staff: Client, house: Any) -> None:
+def test_deleting_a_goal_unblocks_goals_that_waited_for_it(staff: Client, house: Any) -> None:
     staff.post(page_url("goal", house["walls"].pk, "delete"), {"post": "yes"})
 
     assert status_of(house["roof"]) == "active"
     assert not Goal.objects.filter(pk=house["walls"].pk).exists()
 
 
-def test_deleting_the_links_of_goals_tells_the_goals(staff: Client, house: Any) -> None:
+def test_deleting_the_blocking_links_of_a_goal_unblocks_it(staff: Client, house: Any) -> None:
     for link in Link.objects.filter(source_id=house["roof"].pk):
         staff.post(page_url("link", link.pk, "delete"), {"post": "yes"})
 
@@ -189,7 +189,9 @@ def test_deleting_the_links_of_goals_tells_the_goals(staff: Client, house: Any) 
 
 
 @pytest.mark.parametrize("away", ["archive", "quarantine", "complete", "expire"])
-def test_the_links_of_goals_that_are_out_of_the_way_are_deleted(staff: Client, house: Any, away: str) -> None:
+def test_links_of_archived_quarantined_completed_or_expired_goals_are_deleted(
+    staff: Client, house: Any, away: str
+) -> None:
     if away == "expire":
         Memory.objects.filter(pk=house["roof"].pk).update(expires_at=datetime.now(UTC) - timedelta(days=1))
     elif away == "complete":
@@ -204,7 +206,7 @@ def test_the_links_of_goals_that_are_out_of_the_way_are_deleted(staff: Client, h
     assert status_of(house["roof"]) == ("completed" if away == "complete" else "active")
 
 
-def test_goals_are_not_linked_as_if_they_were_no_goals(staff: Client, house: Any) -> None:
+def test_goals_cannot_be_linked_on_the_generic_link_page(staff: Client, house: Any) -> None:
     ends = {"source_memory": house["house"].pk, "target_memory": house["walls"].pk}
 
     response = staff.post(add_url("link"), {**ends, "type": "BLOCKED_BY", "weight": 1, "properties": "{}"})
@@ -221,7 +223,7 @@ def test_an_archived_goal_is_deleted_as_well(staff: Client, house: Any) -> None:
     assert not Goal.objects.filter(pk=house["walls"].pk).exists()
 
 
-def test_an_expired_goal_is_deleted_and_frees_what_waited(staff: Client, house: Any) -> None:
+def test_deleting_an_expired_goal_unblocks_goals_that_waited_for_it(staff: Client, house: Any) -> None:
     Memory.objects.filter(pk=house["walls"].pk).update(expires_at=datetime.now(UTC) - timedelta(days=1))
 
     choose(staff, list_url("goal"), "delete_selected", house["walls"].pk, post="yes")
@@ -230,7 +232,7 @@ def test_an_expired_goal_is_deleted_and_frees_what_waited(staff: Client, house: 
     assert status_of(house["roof"]) == "active"
 
 
-def test_a_page_shows_what_is_around_a_goal(staff: Client, house: Any) -> None:
+def test_a_page_shows_the_parent_and_the_blocked_goals(staff: Client, house: Any) -> None:
     page = shown(staff.get(page_url("goal", house["walls"].pk)))
 
     assert "Parent" in page
@@ -256,7 +258,7 @@ def test_whatever_a_goal_says_is_shown_as_text(staff: Client, owner: Owner) -> N
         assert "⟦U+202E⟧" in page
 
 
-def test_who_may_only_look_ends_nothing(newcomer: Client, house: Any) -> None:
+def test_the_view_permission_alone_does_not_allow_completing_a_goal(newcomer: Client, house: Any) -> None:
     assert newcomer.get(tree_url()).status_code == 403
     allow("newcomer", "view_goal")
 

@@ -18,7 +18,7 @@ NAME = "access_control"
 
 @pytest.fixture
 def pool(owner: Owner) -> MemoryPool:
-    """The agents ana (reads), ben (writes) and cy (stands in both lists) are let in."""
+    """A pool with grants for ana (read), ben (write) and cy (both)."""
     return make_pool(owner, access_control=AccessControl(read=["ana", "cy"], write=["ben", "cy"]))
 
 
@@ -48,7 +48,7 @@ def test_saving_the_table_as_it_is_changes_nothing(staff: Client, pool: MemoryPo
     assert AuditEntry.objects.count() == entries
 
 
-def test_an_agent_is_let_in_and_audited(staff: Client, pool: MemoryPool) -> None:
+def test_granting_access_to_an_agent_is_audited(staff: Client, pool: MemoryPool) -> None:
     save(staff, pool, **{"3_agent": "dan", "3_read": "on"})
 
     assert stored() == {"read": ["ana", "cy", "dan"], "write": ["ben", "cy"], "public_read": False}
@@ -58,13 +58,13 @@ def test_an_agent_is_let_in_and_audited(staff: Client, pool: MemoryPool) -> None
     assert MemoryPool.objects.get().version == 2
 
 
-def test_who_may_write_needs_no_box_for_reading(staff: Client, pool: MemoryPool) -> None:
+def test_granting_write_access_needs_no_separate_read_checkbox(staff: Client, pool: MemoryPool) -> None:
     save(staff, pool, **{"3_agent": "dan", "3_write": "on"})
 
     assert stored()["write"] == ["ben", "cy", "dan"]
 
 
-def test_writing_is_taken_away_and_reading_stays(staff: Client, pool: MemoryPool) -> None:
+def test_revoking_write_access_keeps_read_access(staff: Client, pool: MemoryPool) -> None:
     save(staff, pool, "1_write", "2_write")
 
     assert stored() == {"read": ["ana", "ben", "cy"], "write": [], "public_read": False}
@@ -76,13 +76,13 @@ def test_an_agent_is_removed(staff: Client, pool: MemoryPool) -> None:
     assert stored() == {"read": ["ana"], "write": ["ben"], "public_read": False}
 
 
-def test_an_agent_with_no_box_left_is_let_in_no_more(staff: Client, pool: MemoryPool) -> None:
+def test_an_agent_with_no_checked_box_loses_access(staff: Client, pool: MemoryPool) -> None:
     save(staff, pool, "0_read")
 
     assert stored()["read"] == ["cy"]
 
 
-def test_everybody_may_read_by_a_box_of_its_own(staff: Client, pool: MemoryPool) -> None:
+def test_public_reading_has_its_own_checkbox(staff: Client, pool: MemoryPool) -> None:
     save(staff, pool, public="on")
     is_open = stored()["public_read"]
     save(staff, pool, "public")
@@ -91,7 +91,7 @@ def test_everybody_may_read_by_a_box_of_its_own(staff: Client, pool: MemoryPool)
 
 
 @pytest.mark.parametrize(
-    ("edits", "told"),
+    ("edits", "expected"),
     [
         ({"3_agent": "dan"}, "Choose what dan may do."),
         ({"3_agent": "ana", "3_read": "on"}, "Each agent may have only one row."),
@@ -100,18 +100,18 @@ def test_everybody_may_read_by_a_box_of_its_own(staff: Client, pool: MemoryPool)
         ({"3_agent": "a\x00b", "3_read": "on"}, "Null characters"),
     ],
 )
-def test_what_no_grant_can_be_is_refused_and_stays_in_the_table(
-    staff: Client, pool: MemoryPool, edits: dict[str, str], told: str
+def test_an_invalid_grant_is_refused_and_stays_in_the_table(
+    staff: Client, pool: MemoryPool, edits: dict[str, str], expected: str
 ) -> None:
     page = save(staff, pool, **edits)
 
     form = page.context["adminform"].form
-    assert told in str(form.errors[NAME])
+    assert expected in str(form.errors[NAME])
     assert form[NAME].value().rows[3].agent_id == edits["3_agent"]
     assert stored() == pool.access_control
 
 
-def test_reading_is_not_taken_from_who_may_write(staff: Client, pool: MemoryPool) -> None:
+def test_read_access_cannot_be_revoked_from_an_agent_that_may_write(staff: Client, pool: MemoryPool) -> None:
     page = save(staff, pool, "1_read")
 
     assert "An agent that may write may also read" in shown(page)
@@ -159,7 +159,7 @@ def test_more_agents_than_a_table_takes_are_edited_as_json(staff: Client, owner:
 
 
 @pytest.mark.parametrize("typed", ["", "{", "[]", '{"read": [1]}', '{"all": true}', '{"read": ["a\\nb"]}'])
-def test_what_is_no_access_control_is_refused_as_json_too(staff: Client, owner: Owner, typed: str) -> None:
+def test_invalid_access_control_json_is_refused(staff: Client, owner: Owner, typed: str) -> None:
     names = [f"agent {n:04}" for n in range(MAX_GRANT_ROWS + 1)]
     pool = make_pool(owner, access_control=AccessControl(read=names))
 
@@ -183,7 +183,7 @@ def test_names_of_agents_are_shown_as_text(staff: Client, newcomer: Client, owne
         assert "⟦U+202E⟧" in page
 
 
-def test_who_may_only_look_sees_who_is_let_in(newcomer: Client, pool: MemoryPool) -> None:
+def test_the_view_permission_shows_grants_without_a_form(newcomer: Client, pool: MemoryPool) -> None:
     allow("newcomer", "view_memorypool")
 
     page = shown(page_of(newcomer, pool))

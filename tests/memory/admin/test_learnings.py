@@ -63,7 +63,7 @@ def test_votes_counts_and_score_are_shown(staff: Client, learning: Learning) -> 
     assert f"{learning.score:.3f}" in listed
 
 
-def test_a_vote_is_taken_away_on_the_page_and_the_score_follows(staff: Client, learning: Learning) -> None:
+def test_deleting_a_vote_on_the_page_updates_the_score(staff: Client, learning: Learning) -> None:
     save(staff, learning, **{"votes-1-DELETE": "on"})
 
     assert [vote.agent_id for vote in LearningVote.objects.all()] == ["ana"]
@@ -72,7 +72,7 @@ def test_a_vote_is_taken_away_on_the_page_and_the_score_follows(staff: Client, l
     assert (entry.actor, entry.operation, entry.memory_type) == ("staff:chief", "delete_vote", "semantic")
 
 
-def test_votes_are_taken_away_from_their_list(staff: Client, learning: Learning) -> None:
+def test_votes_are_deleted_from_their_list(staff: Client, learning: Learning) -> None:
     choose(staff, list_url("learningvote"), "delete_selected", vote_of("ana").pk, post="yes")
     staff.post(page_url("learningvote", vote_of("ben").pk, "delete"), {"post": "yes"})
 
@@ -80,7 +80,7 @@ def test_votes_are_taken_away_from_their_list(staff: Client, learning: Learning)
     assert counts() == (0, 0, 0.0)
 
 
-def test_a_vote_on_a_removed_learning_is_taken_away_as_well(staff: Client, learning: Learning) -> None:
+def test_a_vote_on_an_archived_learning_can_be_deleted(staff: Client, learning: Learning) -> None:
     choose(staff, list_url("learning"), "archive", learning.id)
 
     staff.post(page_url("learningvote", vote_of("ana").pk, "delete"), {"post": "yes"})
@@ -143,7 +143,7 @@ def test_whatever_a_learning_says_is_shown_as_text(staff: Client, account: Accou
         assert "⟦U+202E⟧" in page
 
 
-def test_who_may_only_look_takes_no_vote_away(newcomer: Client, learning: Learning) -> None:
+def test_the_view_permission_alone_does_not_allow_deleting_votes(newcomer: Client, learning: Learning) -> None:
     allow("newcomer", "view_learning", "view_learningvote")
 
     page = newcomer.get(page_url("learning", learning.id))

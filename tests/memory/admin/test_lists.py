@@ -318,7 +318,7 @@ def test_a_list_can_be_searched(staff: Client, account: Account, app: str, model
 
 
 @pytest.mark.parametrize(("app", "model"), MODELS)
-def test_a_list_survives_what_no_column_holds(staff: Client, account: Account, app: str, model: str) -> None:
+def test_a_list_ignores_invalid_query_parameters(staff: Client, account: Account, app: str, model: str) -> None:
     for query in ({"account": "nonsense"}, {"q": "\x00"}, {"account": "more"}, {"p": "99999"}, {"o": "1.-2.99"}):
         response = staff.get(list_url(model, app=app, **query), follow=True)
 
@@ -346,12 +346,12 @@ def test_a_page_for_adding_shows_nothing_where_the_database_has_a_default(staff:
 
 
 @pytest.mark.parametrize(("app", "model"), MODELS)
-def test_nobody_sees_a_list_without_permission(newcomer: Client, app: str, model: str) -> None:
+def test_lists_require_permission(newcomer: Client, app: str, model: str) -> None:
     assert newcomer.get(list_url(model, app=app)).status_code == 403
 
 
 @pytest.mark.parametrize("model", ["memory", "episodicmemory", "vector", "auditentry", "agent", "team", "apikey"])
-def test_a_list_can_be_narrowed_to_an_account(staff: Client, account: Account, stranger: Account, model: str) -> None:
+def test_a_list_can_be_filtered_by_account(staff: Client, account: Account, stranger: Account, model: str) -> None:
     MAKERS[model](account, range(2))
     MAKERS[model](stranger, range(10, 13))
 
@@ -360,7 +360,7 @@ def test_a_list_can_be_narrowed_to_an_account(staff: Client, account: Account, s
     assert response.context["cl"].result_count == 3
 
 
-def test_the_audit_log_shows_a_week_unless_told_otherwise(staff: Client, account: Account) -> None:
+def test_the_audit_log_shows_the_last_week_by_default(staff: Client, account: Account) -> None:
     entered(account, NOW - timedelta(days=400))
 
     lately = staff.get(list_url("auditentry")).context["cl"].result_count

@@ -1,4 +1,4 @@
-"""Working memory and ledger of a conversation, though they live in Redis, are looked at and edited in the admin."""
+"""Working memory and ledger of a conversation, which are stored in Redis, are viewed and edited in the admin."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -90,7 +90,7 @@ def test_all_conversations_are_reached_page_by_page(staff: Client, account: Acco
 
 
 @pytest.mark.usefixtures("memory")
-def test_another_account_lists_nothing_of_it(staff: Client, stranger: Account) -> None:
+def test_another_account_does_not_list_the_conversation(staff: Client, stranger: Account) -> None:
     assert staff.get(page_url(WORKING, stranger.id)).context["found"] == []
 
 
@@ -124,7 +124,7 @@ def test_any_json_value_may_be_set(staff: Client, place: ConversationRef, value:
 
 
 @pytest.mark.parametrize("value", ["", "{", "NaN", '"\\u0000"', '"\\ud800"', "[" * 100_000, "1e999", "not json"])
-def test_what_is_no_json_is_refused_and_stays_in_the_box(staff: Client, place: ConversationRef, value: str) -> None:
+def test_invalid_json_is_refused_and_stays_in_the_form(staff: Client, place: ConversationRef, value: str) -> None:
     page = send(staff, WORKING, place, action="add", agent="", name="field", value=value)
 
     assert page.status_code == 200
@@ -156,7 +156,7 @@ def test_a_field_is_deleted_and_then_all(staff: Client, place: ConversationRef) 
     assert last_entry().operation == "clear"
 
 
-def test_many_fields_are_narrowed_by_name(staff: Client, place: ConversationRef) -> None:
+def test_many_fields_are_filtered_by_name(staff: Client, place: ConversationRef) -> None:
     WorkingMemory(Owner(account_id=place.account_id)).set(CONVERSATION, {f"field {n}": n for n in range(250)})
 
     whole, narrow = look(staff, WORKING, place), look(staff, WORKING, place, named="field 249")
@@ -176,7 +176,7 @@ def test_an_item_is_marked_once_and_evicted(staff: Client, ledger: ConversationR
 
 
 @pytest.mark.parametrize("item_key", ["", "x" * 301, "a\x00b"])
-def test_what_is_no_item_key_is_refused(staff: Client, ledger: ConversationRef, item_key: str) -> None:
+def test_an_invalid_item_key_is_refused(staff: Client, ledger: ConversationRef, item_key: str) -> None:
     page = send(staff, LEDGER, ledger, action="add", item_key=item_key, value="injected")
 
     assert "Nothing was changed" in shown(page)
@@ -191,7 +191,7 @@ def test_pages_need_permission_to_look(newcomer: Client, place: ConversationRef,
 
 
 @pytest.mark.usefixtures("memory")
-def test_who_may_only_look_changes_nothing(newcomer: Client, place: ConversationRef) -> None:
+def test_the_view_permission_alone_allows_no_changes(newcomer: Client, place: ConversationRef) -> None:
     looker = User.objects.get(username="newcomer")
     looker.user_permissions.add(Permission.objects.get(codename="view_workingmemoryaccount"))
 
@@ -222,7 +222,7 @@ def test_nonsense_in_the_address_is_no_error(staff: Client, account: Account, mo
 
 
 @pytest.mark.parametrize("model", [WORKING, LEDGER])
-def test_an_account_or_action_that_is_not_there_is_404(staff: Client, place: ConversationRef, model: str) -> None:
+def test_an_unknown_account_or_action_is_404(staff: Client, place: ConversationRef, model: str) -> None:
     assert staff.get(page_url(model, "nonsense")).status_code == 404
     assert send(staff, model, place, action="explode").status_code == 404
 

@@ -1,4 +1,4 @@
-"""Pages of memories: corrected through the service, and safe to look at whatever they say."""
+"""Pages of memories: corrected through the service, and safe to view with any content."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_the_documented_lists_are_edited_as_json(staff: Client, episode: Episodi
 @pytest.mark.parametrize(
     "value", ["{", "[NaN]", '["\\u0000"]', '["\\ud800"]', "[" * 100_000, '{"a": 1}', "7", "[1e999]"]
 )
-def test_what_is_no_list_in_json_is_refused_with_a_sentence(staff: Client, episode: EpisodicMemory, value: str) -> None:
+def test_a_value_that_is_not_a_json_list_is_refused(staff: Client, episode: EpisodicMemory, value: str) -> None:
     response = save(staff, "episodicmemory", episode, key_decisions=value)
 
     assert response.context["adminform"].form.errors["key_decisions"]
@@ -150,7 +150,7 @@ def test_marks_are_actions_of_the_list(staff: Client, episode: EpisodicMemory, a
 
 
 @pytest.mark.parametrize(("mark", "undo"), [("bury", "unbury"), ("quarantine", "release")])
-def test_what_staff_bury_no_recall_finds_until_they_undo_it(
+def test_recall_omits_a_buried_or_quarantined_memory_until_that_is_undone(
     staff: Client, owner: Owner, episode: EpisodicMemory, mark: str, undo: str
 ) -> None:
     asked = RecallRequest(query=Query(text=episode.text), own=ClientVector(model=MODEL, vector=direction(0.0)))
@@ -164,7 +164,7 @@ def test_what_staff_bury_no_recall_finds_until_they_undo_it(
 
 
 @pytest.mark.parametrize("column", ["archived", "quarantined", "pinned", "buried"])
-def test_a_list_is_narrowed_by_what_is_marked(staff: Client, episode: EpisodicMemory, column: str) -> None:
+def test_the_list_is_filtered_by_marks(staff: Client, episode: EpisodicMemory, column: str) -> None:
     Memory.objects.update(**{column: True})
 
     found = [staff.get(f"{list_url('memory')}?{column}__exact={wanted}") for wanted in (0, 1)]
@@ -184,7 +184,7 @@ def test_deleting_asks_first_and_then_audits(staff: Client, episode: EpisodicMem
     assert AuditEntry.objects.order_by("-id")[0].operation == "delete"
 
 
-def test_the_list_deletes_what_was_selected(staff: Client, owner: Owner) -> None:
+def test_selected_memories_are_deleted_from_the_list(staff: Client, owner: Owner) -> None:
     keep, *others = store(owner, draft("one", angle=0.1), draft("two", angle=0.2), draft("three"))
 
     choose(staff, list_url("episodicmemory"), "delete_selected", *[row.id for row in others], post="yes")
@@ -207,12 +207,12 @@ def test_an_episode_can_be_added_and_waits_for_its_vector(staff: Client, account
 
 
 @pytest.mark.parametrize("page", ["change", "delete", "history"])
-def test_nobody_opens_a_page_without_permission(newcomer: Client, episode: EpisodicMemory, page: str) -> None:
+def test_pages_of_a_memory_require_permission(newcomer: Client, episode: EpisodicMemory, page: str) -> None:
     assert newcomer.get(page_url("episodicmemory", episode.id, page)).status_code == 403
     assert newcomer.post(page_url("episodicmemory", episode.id, page), {"post": "yes"}).status_code == 403
 
 
-def test_who_may_only_look_cannot_mark(newcomer: Client, episode: EpisodicMemory) -> None:
+def test_the_view_permission_alone_does_not_allow_archiving(newcomer: Client, episode: EpisodicMemory) -> None:
     looker = User.objects.get(username="newcomer")
     looker.user_permissions.add(Permission.objects.get(codename="view_episodicmemory"))
 

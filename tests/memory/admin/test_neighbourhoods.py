@@ -1,4 +1,4 @@
-"""Pictures of what is near an entity: bounded, in place, and harmless whatever it is called."""
+"""Pictures of the neighbourhood of an entity: bounded, laid out, and harmless with any names."""
 
 import math
 from itertools import combinations
@@ -23,7 +23,7 @@ def edge(source: int, target: int, type: str = "KNOWS") -> Edge:  # noqa: A002
 
 
 def star(count: int) -> tuple[list[Node], list[Edge]]:
-    """One in the middle, so many around it."""
+    """Return a node in the middle with `count` nodes around it."""
     return [node(0, depth=0), *map(node, range(1, count + 1))], [edge(0, number) for number in range(1, count + 1)]
 
 
@@ -34,7 +34,7 @@ def render(nodes: list[Node], edges: list[Edge]) -> ElementTree.Element:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 25, 39])
-def test_nodes_stand_apart_and_within_the_picture(count: int) -> None:
+def test_nodes_are_placed_apart_and_within_the_picture(count: int) -> None:
     nodes, edges = star(count)
 
     marks = render_neighbourhood(nodes, edges).nodes
@@ -43,7 +43,7 @@ def test_nodes_stand_apart_and_within_the_picture(count: int) -> None:
     assert all(math.dist((a.x, a.y), (b.x, b.y)) > 20 for a, b in combinations(marks, 2))
 
 
-def test_the_further_away_the_further_out() -> None:
+def test_nodes_further_away_in_the_graph_are_drawn_further_out() -> None:
     nodes = [node(0, depth=0), node(1), node(2, depth=2), node(3, depth=3)]
 
     marks = render_neighbourhood(nodes, [edge(0, 1), edge(1, 2), edge(2, 3)]).nodes
@@ -52,7 +52,7 @@ def test_the_further_away_the_further_out() -> None:
     assert distances[0] < distances[1] < min(distances[2:])
 
 
-def test_nodes_stand_near_those_that_they_are_linked_to() -> None:
+def test_nodes_are_placed_near_the_nodes_they_are_linked_to() -> None:
     nodes = [node(0, depth=0), *(node(number) for number in range(1, 5)), *(node(n, depth=2) for n in range(5, 9))]
     edges = [edge(0, number) for number in range(1, 5)] + [edge(number, number + 4) for number in (3, 1, 4, 2)]
 
@@ -63,7 +63,7 @@ def test_nodes_stand_near_those_that_they_are_linked_to() -> None:
         assert math.cos(inner - outer) > 0.7
 
 
-def test_a_picture_holds_so_much_and_says_that_there_is_more() -> None:
+def test_a_picture_of_too_many_nodes_is_cut_and_says_so() -> None:
     nodes, edges = star(100)
 
     drawing = render_neighbourhood(nodes, edges)
@@ -72,7 +72,7 @@ def test_a_picture_holds_so_much_and_says_that_there_is_more() -> None:
     assert len(drawing.lines) <= MAX_EDGES
 
 
-def test_types_of_one_pair_share_a_line_and_links_to_what_is_not_drawn_have_none() -> None:
+def test_links_of_a_pair_share_a_line_and_links_to_undrawn_nodes_are_left_out() -> None:
     drawing = render_neighbourhood(
         [node(0, depth=0), node(1)], [edge(0, 1), edge(0, 1, "WORKS_FOR"), edge(1, 0), edge(1, 7)]
     )
@@ -80,12 +80,15 @@ def test_types_of_one_pair_share_a_line_and_links_to_what_is_not_drawn_have_none
     assert [line.label for line in drawing.lines] == ["KNOWS, WORKS_FOR", "KNOWS"]
 
 
-def test_it_is_described_to_who_does_not_see_it() -> None:
+def test_a_picture_has_a_title_and_a_description_for_screen_readers() -> None:
     svg = render([node(0, depth=0, text="Ana"), node(1, text="Ben")], [edge(0, 1)])
 
-    told = {part.get("id"): part.text for part in svg if part.tag in (f"{SVG}title", f"{SVG}desc")}
-    assert list(told.values()) == ["Links around Ana", "Memories nearby: 1. Links between them: 1. Ana KNOWS Ben"]
-    assert svg.get("aria-labelledby") == " ".join(map(str, told))
+    descriptions = {part.get("id"): part.text for part in svg if part.tag in (f"{SVG}title", f"{SVG}desc")}
+    assert list(descriptions.values()) == [
+        "Links around Ana",
+        "Memories nearby: 1. Links between them: 1. Ana KNOWS Ben",
+    ]
+    assert svg.get("aria-labelledby") == " ".join(map(str, descriptions))
 
 
 def test_every_node_leads_to_its_page() -> None:
@@ -95,7 +98,7 @@ def test_every_node_leads_to_its_page() -> None:
     assert urls == ["entity", "fact", "goal"]
 
 
-def test_names_are_text_whatever_they_are() -> None:
+def test_hostile_names_are_drawn_as_text() -> None:
     nodes = [node(0, depth=0, text=HOSTILE), node(1, text='"/><a href="javascript:x">')]
 
     svg = render(nodes, [edge(0, 1, "</text><script>")])

@@ -1,4 +1,4 @@
-"""Pools, kept by staff: data as JSON, the version that was seen, an end; and the rows of workflow runs' pools."""
+"""Pools, edited by staff: data as JSON, version checks, expiry; and the rows of workflow runs' pools."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -71,7 +71,7 @@ def test_saving_a_page_without_edits_changes_nothing(staff: Client, owner: Owner
     assert (pool.version, AuditEntry.objects.count()) == (1, entries)
 
 
-def test_the_history_names_what_was_edited_and_nothing_else(staff: Client, pool: MemoryPool) -> None:
+def test_the_history_does_not_name_fields_that_were_not_edited(staff: Client, pool: MemoryPool) -> None:
     values = {name: value for name, value in typed(staff, pool, data='{"a": 2}').items() if name != "agent_id"}
 
     save(staff, pool, values)
@@ -79,7 +79,7 @@ def test_the_history_names_what_was_edited_and_nothing_else(staff: Client, pool:
     assert "Owner" not in LogEntry.objects.latest("id").get_change_message()
 
 
-def test_another_order_of_names_is_an_edit(staff: Client, owner: Owner) -> None:
+def test_a_changed_order_of_keys_is_an_edit(staff: Client, owner: Owner) -> None:
     pool = make(owner, data={"b": 1, "a": 2})
 
     save(staff, pool, typed(staff, pool, data='{"a": 2, "b": 1}'))
@@ -89,7 +89,7 @@ def test_another_order_of_names_is_an_edit(staff: Client, owner: Owner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "expected"),
     [
         ('{"a": 1,\r\n "b": }', "line 2, column 7"),
         ('{"a": NaN}', "not valid JSON"),
@@ -100,18 +100,18 @@ def test_another_order_of_names_is_an_edit(staff: Client, owner: Owner) -> None:
         ('{"a":' * 100 + "1" + "}" * 100, "64 levels deep"),
     ],
 )
-def test_what_the_api_would_not_take_is_refused_and_stays_in_the_box(
-    staff: Client, pool: MemoryPool, data: str, told: str
+def test_data_that_the_api_would_refuse_is_refused_and_stays_in_the_form(
+    staff: Client, pool: MemoryPool, data: str, expected: str
 ) -> None:
     page = save(staff, pool, typed(staff, pool, data=data))
 
     form = page.context["adminform"].form
-    assert told in str(form.errors["data"])
+    assert expected in str(form.errors["data"])
     assert "".join(form["data"].value().split()) == "".join(data.split())
     assert MemoryPool.objects.get().version == 1
 
 
-def test_a_pool_over_its_limit_is_refused_and_stays_in_the_box(staff: Client, pool: MemoryPool) -> None:
+def test_data_over_the_limit_of_a_pool_is_refused_and_stays_in_the_form(staff: Client, pool: MemoryPool) -> None:
     data = json.dumps({"text": "x" * 2_000_000})
 
     page = save(staff, pool, typed(staff, pool, data=data))
@@ -120,7 +120,7 @@ def test_a_pool_over_its_limit_is_refused_and_stays_in_the_box(staff: Client, po
     assert json.loads(page.context["adminform"].form["data"].value()) == json.loads(data)
 
 
-def test_a_version_changed_meanwhile_is_told_and_nothing_typed_is_lost(
+def test_saving_an_outdated_page_shows_a_conflict_and_keeps_what_was_typed(
     staff: Client, owner: Owner, pool: MemoryPool
 ) -> None:
     values = typed(staff, pool, data='{"mine": 1}')
@@ -135,7 +135,9 @@ def test_a_version_changed_meanwhile_is_told_and_nothing_typed_is_lost(
     assert "&quot;theirs&quot;: 2" in shown(page)
 
 
-def test_once_shown_what_another_wrote_staff_may_save_over_it(staff: Client, owner: Owner, pool: MemoryPool) -> None:
+def test_staff_may_overwrite_a_conflicting_version_after_seeing_it(
+    staff: Client, owner: Owner, pool: MemoryPool
+) -> None:
     values = typed(staff, pool, data='{"mine": 1}')
     write_data(owner, "board", data={"theirs": 2}, expected=None, now=now())
     refused = save(staff, pool, values)
@@ -187,7 +189,7 @@ def test_a_pool_of_an_id_that_is_taken_is_refused_with_a_sentence(
     assert '"kept": true' in page.context["adminform"].form["data"].value()
 
 
-def test_an_expired_pool_makes_room_for_one_of_its_id(staff: Client, account: Account, pool: MemoryPool) -> None:
+def test_the_id_of_an_expired_pool_can_be_used_again(staff: Client, account: Account, pool: MemoryPool) -> None:
     MemoryPool.objects.update(expires_at=now())
     values = form_values(staff.get(add_url("memorypool"))) | {"account": account.id, "pool_id": "board", "data": "{}"}
 
@@ -215,7 +217,7 @@ def test_a_pool_is_deleted_expired_or_not(staff: Client, pool: MemoryPool, is_ex
     assert (last_entry().operation, last_entry().actor) == ("delete", "staff:chief")
 
 
-def test_an_expired_pool_is_looked_at_and_not_changed(staff: Client, pool: MemoryPool) -> None:
+def test_an_expired_pool_is_read_only(staff: Client, pool: MemoryPool) -> None:
     values = typed(staff, pool, data='{"b": 2}')
     MemoryPool.objects.update(expires_at=now())
 
@@ -235,7 +237,7 @@ def test_a_list_of_pools_loads_no_data(staff: Client, pool: MemoryPool) -> None:
 
 
 @pytest.mark.parametrize(("expiry", "found"), [("live", 2), ("expired", 1), ("never", 1), ("nonsense", 3)])
-def test_pools_are_filtered_by_their_end(staff: Client, owner: Owner, expiry: str, found: int) -> None:
+def test_pools_are_filtered_by_expiry(staff: Client, owner: Owner, expiry: str, found: int) -> None:
     make(owner, "for good")
     make(owner, "for an hour", expires_at=now() + timedelta(hours=1))
     MemoryPool.objects.filter(pk=make(owner, "gone").pk).update(expires_at=now())
@@ -256,7 +258,7 @@ def test_whatever_a_pool_holds_is_shown_as_text(staff: Client, newcomer: Client,
     assert "\u202e" not in shown(newcomer.get(pages[0])).split("Content</h2>")[1].split("Access</h2>")[0]
 
 
-def test_who_may_only_look_changes_nothing(newcomer: Client, pool: MemoryPool) -> None:
+def test_the_view_permission_alone_allows_no_changes(newcomer: Client, pool: MemoryPool) -> None:
     allow("newcomer", "view_memorypool")
 
     page = newcomer.get(page_url("memorypool", pool.id))
@@ -286,7 +288,7 @@ def test_postings_are_read_in_their_order_and_never_changed(staff: Client, owner
 
 
 @pytest.mark.parametrize("is_expired", [False, True])
-def test_a_cached_result_is_shown_with_its_end_and_deleted(staff: Client, owner: Owner, is_expired: bool) -> None:
+def test_a_cached_result_is_shown_with_its_expiry_and_deleted(staff: Client, owner: Owner, is_expired: bool) -> None:
     make_run_pool(owner, "tool_cache")
     since = now() - timedelta(hours=2 if is_expired else 0)
     account = Owner(account_id=owner.account_id, actor="test")
@@ -300,7 +302,7 @@ def test_a_cached_result_is_shown_with_its_end_and_deleted(staff: Client, owner:
     assert (last_entry().operation, last_entry().actor) == ("delete", "staff:chief")
 
 
-def test_rows_of_a_run_that_has_ended_stay_and_staff_are_told_why(staff: Client, owner: Owner) -> None:
+def test_deleting_rows_of_an_ended_run_is_refused_with_the_reason(staff: Client, owner: Owner) -> None:
     make_run_pool(owner, "tool_cache")
     entry = cache_result(Owner(account_id=owner.account_id), "of a run", "weather", value=1, now=now())
     WorkflowRun.objects.update(status="completed", ended_at=now())

@@ -1,4 +1,4 @@
-"""User profiles in the admin: what staff set is set by hand."""
+"""User profiles in the admin: edits by staff count as set by hand."""
 
 import json
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ def test_preferences_are_corrected_and_audited(staff: Client, profile: UserProfi
     assert (entry.actor, entry.operation, entry.memory_type) == ("staff:chief", "update", "profile")
 
 
-def test_what_staff_change_is_set_by_hand(staff: Client, profile: UserProfile) -> None:
+def test_an_edit_by_staff_clears_the_provenance_of_a_preference(staff: Client, profile: UserProfile) -> None:
     save(staff, profile, preferences='{"coffee": "likes"}')
 
     profile.refresh_from_db()
@@ -84,7 +84,7 @@ def test_a_profile_is_added(staff: Client, account: Account) -> None:
 
 
 @pytest.mark.parametrize("areas", ["[1]", '{"a": 1}', '[""]', json.dumps(["x" * 300])])
-def test_areas_are_texts(staff: Client, profile: UserProfile, areas: str) -> None:
+def test_expertise_areas_that_are_not_texts_are_refused(staff: Client, profile: UserProfile, areas: str) -> None:
     response = save(staff, profile, expertise_areas=areas)
 
     assert response.status_code == 200
@@ -92,7 +92,7 @@ def test_areas_are_texts(staff: Client, profile: UserProfile, areas: str) -> Non
     assert profile.expertise_areas == ["pumps"]
 
 
-def test_a_profile_shows_where_what_was_learnt_comes_from(staff: Client, profile: UserProfile) -> None:
+def test_a_profile_shows_the_source_of_learned_preferences(staff: Client, profile: UserProfile) -> None:
     assert "fact_id" in shown(staff.get(page_url("userprofile", profile.pk)))
 
 
@@ -118,7 +118,7 @@ def test_whatever_a_profile_says_is_shown_as_text(staff: Client, owner: Owner) -
         assert "\u202e" not in page
 
 
-def test_who_may_only_look_changes_nothing(newcomer: Client, profile: UserProfile) -> None:
+def test_the_view_permission_alone_allows_no_changes(newcomer: Client, profile: UserProfile) -> None:
     allow("newcomer", "view_userprofile")
 
     assert "black" in shown(newcomer.get(page_url("userprofile", profile.pk)))

@@ -1,4 +1,4 @@
-"""Records are looked at, links are kept, jobs are run again."""
+"""Records are read-only, links are edited, jobs are run again."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def test_a_link_never_crosses_accounts(staff: Client, stranger: Account, ends: l
 
 
 @pytest.mark.parametrize("type_", sorted(STRUCTURAL_TYPES))
-def test_links_of_the_services_own_are_not_made_by_hand(staff: Client, ends: list[Any], type_: str) -> None:
+def test_links_of_system_types_cannot_be_made_by_hand(staff: Client, ends: list[Any], type_: str) -> None:
     given = {"type": type_, "weight": 1, "properties": "{}"}
 
     added = staff.post(add_url("link"), {"source_memory": ends[0].id, "target_memory": ends[1].id, **given})
@@ -77,7 +77,7 @@ def test_links_of_the_services_own_are_not_made_by_hand(staff: Client, ends: lis
         assert f"Links of the type {type_} are made by the service" in response.content.decode()
 
 
-def test_links_of_the_services_own_stay_what_they_are(staff: Client, ends: list[Any]) -> None:
+def test_the_type_of_a_system_link_cannot_be_changed(staff: Client, ends: list[Any]) -> None:
     link = Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="SUPERSEDES")
 
     staff.post(page_url("link", link.id), {"type": "KNOWS", "weight": 1, "properties": "{}"})
@@ -87,7 +87,7 @@ def test_links_of_the_services_own_stay_what_they_are(staff: Client, ends: list[
 
 
 @pytest.mark.parametrize("weight", ["2.5", "nan", "x"])
-def test_a_link_is_weighed_and_deleted(staff: Client, ends: list[Any], weight: str) -> None:
+def test_the_weight_of_a_link_is_edited_and_the_link_deleted(staff: Client, ends: list[Any], weight: str) -> None:
     link = Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="ABOUT")
 
     staff.post(page_url("link", link.id), {"type": "ABOUT", "weight": weight, "properties": "{}"})
@@ -133,7 +133,7 @@ def test_a_job_can_be_run_again(staff: Client) -> None:
     assert staff.get(page_url("jobrun", again.id)).status_code == 200
 
 
-def test_a_job_nobody_knows_is_not_run(staff: Client) -> None:
+def test_an_unknown_job_is_not_run(staff: Client) -> None:
     staff.post(add_url("jobrun"), {"job": "rm -rf"})
 
     assert not JobRun.objects.exists()

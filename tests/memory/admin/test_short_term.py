@@ -1,4 +1,4 @@
-"""Short-term entries in the admin: expired ones are told from live ones, and stay unreadable to agents."""
+"""Short-term entries in the admin: expired ones are marked, and stay unreadable to agents."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,7 +71,7 @@ def test_saving_a_page_without_edits_changes_nothing(staff: Client, entry: Agent
 
 
 @pytest.mark.parametrize("value", ["", "{", "NaN", '"\\u0000"', "[" * 100_000, f'"{"x" * 70_000}"'])
-def test_what_no_entry_can_say_is_refused_and_stays_in_the_box(
+def test_an_invalid_value_is_refused_and_stays_in_the_form(
     staff: Client, entry: AgentShortTermMemory, value: str
 ) -> None:
     page = save(staff, entry, memory_value=value)
@@ -81,7 +81,7 @@ def test_what_no_entry_can_say_is_refused_and_stays_in_the_box(
     assert AgentShortTermMemory.objects.get().memory_value == "dig"
 
 
-def test_what_the_agent_wrote_meanwhile_is_not_overwritten(
+def test_an_entry_written_by_the_agent_meanwhile_is_not_overwritten(
     staff: Client, owner: Owner, entry: AgentShortTermMemory
 ) -> None:
     values = form_values(staff.get(page_url(MODEL, entry.id)))
@@ -102,7 +102,7 @@ def test_an_expired_entry_is_marked_and_not_changed(staff: Client, expired: Agen
     assert staff.post(page_url(MODEL, expired.id), {"memory_value": "1"}).status_code == 403
 
 
-def test_an_entry_whose_key_was_written_again_is_shown_as_waiting(staff: Client, owner: Owner) -> None:
+def test_an_expired_entry_whose_key_was_written_again_is_shown_as_waiting(staff: Client, owner: Owner) -> None:
     waiting = keep(owner, ago=timedelta(hours=2), access_count=3)
     live = keep(owner, value="anew")
 
@@ -115,7 +115,7 @@ def test_an_entry_whose_key_was_written_again_is_shown_as_waiting(staff: Client,
 
 
 @pytest.mark.parametrize(("state", "keys"), [("live", {"plan"}), ("expired", {"old", "often"}), ("waiting", {"often"})])
-def test_entries_are_filtered_by_what_becomes_of_them(
+def test_entries_are_filtered_by_state(
     staff: Client, owner: Owner, entry: AgentShortTermMemory, expired: AgentShortTermMemory, state: str, keys: set[str]
 ) -> None:
     keep(owner, "often", ago=timedelta(hours=2), access_count=3)
@@ -125,7 +125,7 @@ def test_entries_are_filtered_by_what_becomes_of_them(
     assert {row.memory_key for row in rows} == keys
 
 
-def test_entries_are_narrowed_to_an_agent_or_a_session(staff: Client, owner: Owner) -> None:
+def test_entries_are_filtered_by_agent_or_session(staff: Client, owner: Owner) -> None:
     keep(owner)
     keep(Owner(account_id=owner.account_id, agent_id="other"))
 
@@ -179,7 +179,7 @@ def test_whatever_an_entry_says_is_shown_as_text(staff: Client, newcomer: Client
             assert "⟦U+202E⟧" in page
 
 
-def test_who_may_only_look_changes_nothing(newcomer: Client, entry: AgentShortTermMemory) -> None:
+def test_the_view_permission_alone_allows_no_changes(newcomer: Client, entry: AgentShortTermMemory) -> None:
     allow("newcomer", "view_agentshorttermmemory")
 
     choose(newcomer, list_url(MODEL), "refresh", entry.id)

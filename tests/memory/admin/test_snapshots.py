@@ -1,4 +1,4 @@
-"""Snapshots of contexts: taken by staff, each with what restoring it would change, and restored."""
+"""Snapshots of contexts: taken by staff, previewed and restored."""
 
 from typing import Any
 
@@ -71,13 +71,13 @@ def test_a_snapshot_is_taken_from_the_page_of_its_context(
 
 
 @pytest.mark.parametrize("chosen", ["", "nonsense", "01990000-0000-7000-8000-000000000000"])
-def test_a_snapshot_is_of_a_context_that_there_is(staff: Client, context: PersistentContext, chosen: str) -> None:
+def test_a_snapshot_of_an_unknown_context_is_refused(staff: Client, context: PersistentContext, chosen: str) -> None:
     page = staff.post(f"{add_url(MODEL)}?context={chosen}", {"context": chosen, "name": "x"})
 
     assert page.context["adminform"].form.errors["context"]
 
 
-def test_none_is_taken_of_an_archived_context(staff: Client, context: PersistentContext) -> None:
+def test_no_snapshot_is_taken_of_an_archived_context(staff: Client, context: PersistentContext) -> None:
     PersistentContext.objects.update(archived=True)
 
     page = staff.post(add_url(MODEL), {"context": context.id, "name": "x"})
@@ -85,7 +85,7 @@ def test_none_is_taken_of_an_archived_context(staff: Client, context: Persistent
     assert "Not saved. The context is archived" in shown(page)
 
 
-def test_a_page_shows_what_restoring_would_change(staff: Client, snapshot: ContextSnapshot) -> None:
+def test_a_snapshots_page_previews_the_changes_of_a_restore(staff: Client, snapshot: ContextSnapshot) -> None:
     response = page_of(staff, snapshot)
 
     assert names(response) == {"Changed": ["pump", "tank"], "Unarchived": ["hose"], "Archived": ["valve"]}
@@ -104,7 +104,7 @@ def test_a_changed_entry_leads_to_its_versions_side_by_side(staff: Client, snaps
     assert (compared.old.content, compared.new.content) == ("The pump is old.", "The pump is new.")
 
 
-def test_a_value_that_changed_alone_is_shown(staff: Client, owner: Owner, context: PersistentContext) -> None:
+def test_a_changed_value_with_the_same_text_is_shown(staff: Client, owner: Owner, context: PersistentContext) -> None:
     keep(owner, context, entry("same", key="k", value={"a": 1}))
     taken = create_snapshot(owner, context.id, name="", now=NOW)
     keep(owner, context, entry("same", key="k", value={"a": 2}))
@@ -115,7 +115,7 @@ def test_a_value_that_changed_alone_is_shown(staff: Client, owner: Owner, contex
     assert "<ins>1</ins>" in page
 
 
-def test_types_and_metadata_that_changed_are_told(staff: Client, owner: Owner, context: PersistentContext) -> None:
+def test_changed_types_and_metadata_are_shown(staff: Client, owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("same", metadata={"a": "<b>"}))
     taken = create_snapshot(owner, context.id, name="", now=NOW)
     changes = {"entry_type": "fact", "metadata": {"a": HOSTILE}}
@@ -128,7 +128,9 @@ def test_types_and_metadata_that_changed_are_told(staff: Client, owner: Owner, c
     assert "→ {&quot;a&quot;: &quot;&lt;b&gt;&quot;}" in page
 
 
-def test_what_differs_far_into_a_long_text_is_told(staff: Client, owner: Owner, context: PersistentContext) -> None:
+def test_a_difference_beyond_the_compared_text_is_mentioned(
+    staff: Client, owner: Owner, context: PersistentContext
+) -> None:
     (long,) = keep(owner, context, entry("x " * 20_000))
     taken = create_snapshot(owner, context.id, name="", now=NOW)
     rewrite(owner, long, "x " * 20_000 + "y")
@@ -136,7 +138,7 @@ def test_what_differs_far_into_a_long_text_is_told(staff: Client, owner: Owner, 
     assert "The first difference is beyond what is compared here." in shown(page_of(staff, taken))
 
 
-def test_what_cannot_come_back_is_counted(staff: Client, snapshot: ContextSnapshot) -> None:
+def test_entries_that_cannot_be_restored_are_counted(staff: Client, snapshot: ContextSnapshot) -> None:
     ContextSnapshot.objects.update(entry_count=7)
 
     assert "3. These entries cannot be restored" in shown(page_of(staff, snapshot))
@@ -156,7 +158,7 @@ def test_a_snapshot_is_restored_and_audited(
     assert "1 unarchived" in shown(staff.get(page_url(MODEL, snapshot.id, "history")))
 
 
-def test_restoring_says_what_was_done_not_what_the_page_said(
+def test_a_restore_reports_the_actual_changes_not_the_previewed_ones(
     staff: Client, owner: Owner, context: PersistentContext, snapshot: ContextSnapshot
 ) -> None:
     page_of(staff, snapshot)
@@ -184,7 +186,7 @@ def test_nothing_is_restored_in_an_archived_context(staff: Client, snapshot: Con
     ("granted", "may_read"),
     [("", False), ("change_contextsnapshot", False), ("change_contextentry", True), ("view_contextentry", True)],
 )
-def test_who_may_not_change_snapshots_and_entries_restores_nothing(
+def test_restoring_requires_permission_to_change_snapshots_and_entries(
     newcomer: Client, snapshot: ContextSnapshot, granted: str, may_read: bool
 ) -> None:
     allow("newcomer", "view_contextsnapshot", granted)
@@ -216,7 +218,7 @@ def test_a_snapshot_is_deleted_and_entries_stay(staff: Client, snapshot: Context
     assert last_entry("delete_snapshot").actor == "staff:chief"
 
 
-def test_a_snapshot_of_an_archived_context_stays_and_staff_are_told_why(
+def test_deleting_a_snapshot_of_an_archived_context_is_refused_with_the_reason(
     staff: Client, snapshot: ContextSnapshot
 ) -> None:
     PersistentContext.objects.update(archived=True)
@@ -265,11 +267,11 @@ def test_whatever_entries_and_snapshots_say_is_shown_as_text(staff: Client, owne
     assert "\u202e" not in pages[0]
 
 
-def test_nobody_opens_a_page_without_permission(newcomer: Client, snapshot: ContextSnapshot) -> None:
+def test_pages_of_a_snapshot_require_permission(newcomer: Client, snapshot: ContextSnapshot) -> None:
     assert page_of(newcomer, snapshot).status_code == 403
     assert restore(newcomer, snapshot).status_code == 403
 
 
 @pytest.mark.parametrize("row_id", ["nonsense", "01990000-0000-7000-8000-000000000000"])
-def test_a_snapshot_that_is_not_there_is_404(staff: Client, row_id: str) -> None:
+def test_an_unknown_snapshot_is_404(staff: Client, row_id: str) -> None:
     assert staff.get(page_url(MODEL, row_id)).status_code == 404

@@ -1,4 +1,4 @@
-"""Strategies in the admin: corrected, counted, found by meaning; and the uses that say how they did."""
+"""Strategies in the admin: corrected, counted, found by meaning; and their recorded uses."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -47,7 +47,7 @@ def test_a_strategy_is_corrected_and_waits_for_its_new_vector(staff: Client, str
     assert not Vector.objects.exists()
 
 
-def test_a_corrected_strategy_is_the_one_that_is_learnt_again(staff: Client, owner: Owner, strategy: Strategy) -> None:
+def test_a_strategy_learned_again_matches_the_corrected_one(staff: Client, owner: Owner, strategy: Strategy) -> None:
     save(staff, strategy, description="Ask first.")
 
     again = learn(owner, "Ask first!")
@@ -64,7 +64,7 @@ def test_a_strategy_is_not_made_the_same_as_another(staff: Client, owner: Owner,
     assert sorted(Strategy.objects.values_list("description", flat=True)) == ["Ask first.", TEXT]
 
 
-def test_its_tools_follow_from_its_sequence(staff: Client, strategy: Strategy) -> None:
+def test_editing_the_tool_sequence_updates_the_tools_of_a_strategy(staff: Client, strategy: Strategy) -> None:
     save(staff, strategy, tool_sequence="search\nwrite\n")
 
     assert stored().tool_sequence == ["search", "write"]
@@ -122,7 +122,7 @@ def test_whatever_a_strategy_says_is_shown_as_text(staff: Client, owner: Owner) 
         assert "⟦U+202E⟧" in page
 
 
-def test_who_may_only_look_counts_nothing(newcomer: Client, strategy: Strategy) -> None:
+def test_the_view_permission_alone_does_not_allow_counting_uses(newcomer: Client, strategy: Strategy) -> None:
     allow("newcomer", "view_strategy")
 
     assert newcomer.get(page_url("strategy", strategy.pk)).status_code == 200
@@ -130,5 +130,5 @@ def test_who_may_only_look_counts_nothing(newcomer: Client, strategy: Strategy) 
     assert stored().success_count == 1
 
 
-def test_an_unknown_deed_is_none(staff: Client, strategy: Strategy) -> None:
+def test_an_unknown_action_is_404(staff: Client, strategy: Strategy) -> None:
     assert staff.post(page_url("strategy", strategy.pk), {"action": "dance"}).status_code == 404

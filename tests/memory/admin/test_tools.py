@@ -22,13 +22,15 @@ def use(owner: Owner, tool_name: str = "search", **fields: Any) -> ToolInvocatio
     return record_invocation(owner, InvocationDraft(tool_name=tool_name, **given), now=datetime.now(UTC))
 
 
-def test_a_tool_shows_what_its_uses_came_to(staff: Client, owner: Owner) -> None:
+def test_a_tool_shows_success_counts_and_latency_of_its_uses(staff: Client, owner: Owner) -> None:
     use(owner)
     use(owner, success=False, latency_ms=60)
 
     page, listed = (shown(staff.get(url)) for url in (page_url("tool", Tool.objects.get().pk), list_url("tool")))
 
-    assert all(told in text for text in (page, listed) for told in ("2: 1 succeeded, 1 failed", "50 ms", "search"))
+    assert all(
+        expected in text for text in (page, listed) for expected in ("2: 1 succeeded, 1 failed", "50 ms", "search")
+    )
 
 
 def test_a_tool_is_described_and_audited(staff: Client, owner: Owner) -> None:
@@ -42,16 +44,16 @@ def test_a_tool_is_described_and_audited(staff: Client, owner: Owner) -> None:
     assert (entry.actor, entry.operation, entry.memory_type) == ("staff:chief", "update", "procedural")
 
 
-def test_what_went_in_and_came_out_is_read_on_its_own_page_alone(staff: Client, owner: Owner) -> None:
+def test_input_and_output_are_shown_only_on_the_page_of_a_tool_use(staff: Client, owner: Owner) -> None:
     row = use(owner, tool_output=["a red mat"], error_message="the hinge broke")
 
     page = shown(staff.get(page_url("toolinvocation", row.pk)))
 
-    assert all(told in page for told in ("blue door", "a red mat", "the hinge broke"))
+    assert all(expected in page for expected in ("blue door", "a red mat", "the hinge broke"))
     assert "blue door" not in shown(staff.get(list_url("toolinvocation")))
 
 
-def test_a_list_reads_nothing_that_is_sealed(staff: Client, owner: Owner) -> None:
+def test_a_list_loads_no_encrypted_columns(staff: Client, owner: Owner) -> None:
     use(owner)
 
     with CaptureQueriesContext(connection) as captured:
@@ -60,7 +62,7 @@ def test_a_list_reads_nothing_that_is_sealed(staff: Client, owner: Owner) -> Non
     assert not [query for query in captured if "tool_input" in query["sql"]]
 
 
-def test_what_no_key_opens_is_said_to_be_unreadable(staff: Client, owner: Owner) -> None:
+def test_a_value_that_cannot_be_decrypted_is_shown_as_unreadable(staff: Client, owner: Owner) -> None:
     row = use(owner)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE tool_invocations SET tool_input = 'damaged'::bytea")
@@ -104,7 +106,7 @@ def test_a_use_is_found_by_tool_conversation_and_agent(staff: Client, owner: Own
     assert staff.get(list_url("toolinvocation", q=f"{words}x")).context["cl"].result_count == 0
 
 
-def test_the_list_shows_a_week_unless_told_otherwise(staff: Client, owner: Owner) -> None:
+def test_the_list_shows_the_last_week_by_default(staff: Client, owner: Owner) -> None:
     use(owner, timestamp=datetime.now(UTC) - timedelta(days=8))
 
     counts = [
@@ -157,7 +159,9 @@ def test_the_history_of_a_tool_names_it_by_its_id(staff: Client, owner: Owner) -
         assert "\u202e" not in page
 
 
-def test_who_may_only_look_deletes_and_describes_nothing(newcomer: Client, owner: Owner, account: Account) -> None:
+def test_the_view_permission_alone_allows_no_deleting_or_describing(
+    newcomer: Client, owner: Owner, account: Account
+) -> None:
     row = use(owner)
     allow("newcomer", "view_tool", "view_toolinvocation")
 
@@ -166,7 +170,7 @@ def test_who_may_only_look_deletes_and_describes_nothing(newcomer: Client, owner
     assert newcomer.post(page_url("tool", row.tool_id), {"description": "x"}).status_code == 403
 
 
-def test_strategies_that_call_a_tool_are_read_by_who_may_read_them(
+def test_a_tools_strategies_are_shown_only_with_permission_to_view_them(
     newcomer: Client, staff: Client, owner: Owner
 ) -> None:
     row = use(owner)

@@ -28,16 +28,16 @@ def listed(client: Client, model: str = "turnrecord", **query: Any) -> list[Any]
     return [row.pk for row in client.get(list_url(model, **query)).context["cl"].result_list]
 
 
-def test_a_record_opens_as_a_card_with_what_it_is_tied_to(staff: Client, record: TurnRecord) -> None:
+def test_a_records_page_shows_its_slots_and_links_to_goal_and_conversation(staff: Client, record: TurnRecord) -> None:
     page = shown(staff.get(page_url("turnrecord", record.pk)))
 
-    for told in ("Turn 0", "Somebody asks for the pump.", "Decided: replace the pump", "no. 7", "&quot;run&quot;: 7",
+    for text in ("Turn 0", "Somebody asks for the pump.", "Decided: replace the pump", "no. 7", "&quot;run&quot;: 7",
                  page_url("goal", record.goal_id), page_url("conversation", record.log_id)):  # fmt: skip
-        assert told in page
+        assert text in page
 
 
 @pytest.mark.parametrize("words", ["leaks", "somebody pump", "chat-1", "assistant"])
-def test_a_record_is_found_by_what_its_slots_say(
+def test_a_record_is_found_by_the_words_of_its_slots(
     staff: Client, account: Account, owner: Owner, record: TurnRecord, words: str
 ) -> None:
     add_record(Owner(account_id=account.id, agent_id="critic"), "elsewhere")
@@ -46,9 +46,7 @@ def test_a_record_is_found_by_what_its_slots_say(
     assert listed(staff, q=f"{words} nowhere") == []
 
 
-def test_a_list_is_narrowed_to_a_conversation_a_status_and_a_level(
-    staff: Client, owner: Owner, record: TurnRecord
-) -> None:
+def test_the_list_is_filtered_by_conversation_status_and_level(staff: Client, owner: Owner, record: TurnRecord) -> None:
     failed = add_record(owner, "chat-2", slots=whole_slots(status="failed")).record
 
     assert listed(staff, log=record.log_id) == [record.pk]
@@ -57,7 +55,7 @@ def test_a_list_is_narrowed_to_a_conversation_a_status_and_a_level(
     assert listed(staff) == [failed.pk, record.pk]
 
 
-def test_a_record_is_changed_by_nobody(staff: Client, record: TurnRecord) -> None:
+def test_a_record_cannot_be_edited(staff: Client, record: TurnRecord) -> None:
     assert staff.post(page_url("turnrecord", record.pk), {"status": "failed"}).status_code == 403
 
 
@@ -69,7 +67,7 @@ def test_a_record_is_erased_with_its_slots_and_audited(staff: Client, record: Tu
     assert AuditEntry.objects.filter(actor="staff:chief", operation="delete", memory_type="turn_record").exists()
 
 
-def test_a_merged_record_is_not_erased_and_that_is_said(staff: Client, owner: Owner, record: TurnRecord) -> None:
+def test_erasing_a_merged_record_is_refused_with_a_message(staff: Client, owner: Owner, record: TurnRecord) -> None:
     merge(owner, None, [record])
 
     for response in (
@@ -88,7 +86,7 @@ def test_pages_cost_few_queries(staff: Client, record: TurnRecord) -> None:
     assert max(costs) <= 12
 
 
-def test_a_slot_is_corrected_and_says_nothing_else_any_more(staff: Client, record: TurnRecord) -> None:
+def test_correcting_the_text_of_a_slot_clears_its_data(staff: Client, record: TurnRecord) -> None:
     slot = slot_of(record, "action")
     url = page_url("turnslot", slot.pk)
     before = shown(staff.get(url))
@@ -124,7 +122,7 @@ def test_raw_traces_have_no_pages(staff: Client) -> None:
     assert staff.get("/admin/memory/reasoningtrace/").status_code == 404
 
 
-def test_who_may_only_look_corrects_and_erases_nothing(newcomer: Client, record: TurnRecord) -> None:
+def test_the_view_permission_alone_allows_no_correcting_or_erasing(newcomer: Client, record: TurnRecord) -> None:
     slot = slot_of(record, "action")
     allow("newcomer", "view_turnrecord", "view_turnslot")
 

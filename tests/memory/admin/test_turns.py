@@ -50,7 +50,7 @@ def test_a_long_turn_is_read_whole(staff: Client, owner: Owner) -> None:
     assert "the end</div>" in shown(staff.get(page_url("turn", long.pk)))
 
 
-def test_what_a_turn_says_is_shown_as_text(staff: Client, owner: Owner) -> None:
+def test_hostile_content_of_a_turn_is_shown_as_text(staff: Client, owner: Owner) -> None:
     (hostile,) = say(owner, sent(HOSTILE, name=HOSTILE, tool_calls=[called(HOSTILE, HOSTILE)])).turns
 
     pages = [shown(staff.get(page_url("turn", hostile.pk))), shown(staff.get(list_url("turn")))]
@@ -66,7 +66,7 @@ def test_saving_a_page_without_edits_changes_nothing(staff: Client, call: Turn) 
     assert Turn.objects.get().payload == call.payload
 
 
-def test_a_corrected_text_is_all_that_is_left_of_it(staff: Client, spoken: Turn) -> None:
+def test_correcting_a_text_deletes_its_vector_and_is_audited(staff: Client, spoken: Turn) -> None:
     save(staff, spoken, text="[taken out]")
 
     row = Turn.objects.get()
@@ -76,7 +76,7 @@ def test_a_corrected_text_is_all_that_is_left_of_it(staff: Client, spoken: Turn)
     assert (entry.actor, entry.operation, entry.affected_ids) == ("staff:chief", "update", [str(spoken.pk)])
 
 
-def test_a_corrected_turn_does_not_say_in_its_tool_calls_what_it_said(staff: Client, call: Turn) -> None:
+def test_correcting_a_turn_erases_the_arguments_of_its_tool_calls(staff: Client, call: Turn) -> None:
     save(staff, call, text="[taken out]")
 
     row = Turn.objects.get()
@@ -85,14 +85,14 @@ def test_a_corrected_turn_does_not_say_in_its_tool_calls_what_it_said(staff: Cli
     assert "4711" not in shown(staff.get(page_url("conversation", call.log_id)))
 
 
-def test_a_session_reads_a_corrected_turn_anew(
+def test_a_session_returns_the_corrected_text_of_a_turn(
     staff: Client, spoken: Turn, django_capture_on_commit_callbacks: Any
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
         save(staff, spoken, text="[taken out]")
 
-    (told,) = session_store().recent(Conversation.objects.get(), 10)
-    assert told.text == "[taken out]"
+    (latest,) = session_store().recent(Conversation.objects.get(), 10)
+    assert latest.text == "[taken out]"
 
 
 def test_without_redis_nothing_is_corrected(
@@ -108,7 +108,7 @@ def test_without_redis_nothing_is_corrected(
     assert Turn.objects.get().text == "The code is 4711."
 
 
-def test_a_page_says_that_a_summary_may_still_tell_of_the_turn(staff: Client, spoken: Turn) -> None:
+def test_a_page_warns_that_a_summary_may_still_repeat_the_turn(staff: Client, spoken: Turn) -> None:
     before = shown(staff.get(page_url("turn", spoken.pk)))
     Conversation.objects.update(summarized_count=1)
 
@@ -132,11 +132,11 @@ def test_a_turn_is_marked_on_its_page(staff: Client, spoken: Turn, mark: str, co
     assert f'value="{mark}"' not in shown(page)
 
 
-def test_a_mark_nobody_knows_is_404(staff: Client, spoken: Turn) -> None:
+def test_an_unknown_action_is_404(staff: Client, spoken: Turn) -> None:
     assert staff.post(page_url("turn", spoken.pk), {"action": "explode"}).status_code == 404
 
 
-def test_who_may_only_look_changes_nothing(newcomer: Client, spoken: Turn) -> None:
+def test_the_view_permission_alone_allows_no_changes(newcomer: Client, spoken: Turn) -> None:
     allow("newcomer", "view_turn")
 
     looked = newcomer.get(page_url("turn", spoken.pk))
@@ -148,12 +148,12 @@ def test_who_may_only_look_changes_nothing(newcomer: Client, spoken: Turn) -> No
     assert Turn.objects.get().version == 1
 
 
-def test_nobody_opens_a_turn_without_permission(newcomer: Client, spoken: Turn) -> None:
+def test_opening_a_turn_requires_permission(newcomer: Client, spoken: Turn) -> None:
     assert newcomer.get(page_url("turn", spoken.pk)).status_code == 403
     assert newcomer.post(page_url("turn", spoken.pk), {"action": "archive"}).status_code == 403
 
 
-def test_a_turn_that_is_not_there_leads_back(staff: Client) -> None:
+def test_an_unknown_turn_redirects_to_a_valid_page(staff: Client) -> None:
     assert staff.get(page_url("turn", "nonsense"), follow=True).status_code == 200
 
 
@@ -165,7 +165,7 @@ def test_a_turn_is_not_deleted_alone(staff: Client, spoken: Turn, model: str) ->
     assert Turn.objects.count() == Memory.objects.count() == 1
 
 
-def test_the_page_of_all_kinds_corrects_a_turn_as_thoroughly(staff: Client, call: Turn) -> None:
+def test_the_generic_memory_page_also_erases_tool_call_arguments_of_a_turn(staff: Client, call: Turn) -> None:
     url = page_url("memory", call.pk)
 
     staff.post(url, form_values(staff.get(url)) | {"text": "[taken out]"}, follow=True)
@@ -178,7 +178,7 @@ def test_turns_are_found_by_their_words_or_conversation(staff: Client, spoken: T
     assert staff.get(list_url("turn", q=words)).context["cl"].result_count == found
 
 
-def test_turns_are_narrowed_by_role(staff: Client, owner: Owner) -> None:
+def test_turns_are_filtered_by_role(staff: Client, owner: Owner) -> None:
     say(owner, sent("one"), sent("two", role="assistant"))
 
     assert staff.get(list_url("turn", role__exact="assistant")).context["cl"].result_count == 1

@@ -1,4 +1,4 @@
-"""The costs of language models are listed by day, summed up, and edited by nobody."""
+"""The costs of language models are listed by day, summed up, and read-only."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -50,13 +50,13 @@ def sums(client: Client, **query: Any) -> tuple[int, int, Decimal]:
     ],
 )
 @pytest.mark.usefixtures("usage")
-def test_usage_is_summed_up_over_what_the_list_is_narrowed_to(
+def test_usage_is_summed_over_the_filtered_rows(
     staff: Client, query: dict[str, str], calls: int, failed: int, cost: str
 ) -> None:
     assert sums(staff, **query) == (calls, failed, Decimal(cost))
 
 
-def test_usage_is_narrowed_to_an_account(staff: Client, usage: list[ModelUsage], stranger: Account) -> None:
+def test_usage_is_filtered_by_account(staff: Client, usage: list[ModelUsage], stranger: Account) -> None:
     assert sums(staff, account=stranger.id) == (10, 0, Decimal(1))
 
 
@@ -64,11 +64,11 @@ def test_usage_is_narrowed_to_an_account(staff: Client, usage: list[ModelUsage],
 def test_a_list_names_day_use_model_tokens_and_cost(staff: Client) -> None:
     page = shown(staff.get(list_url("modelusage")))
 
-    for told in (TODAY.isoformat(), "summary", "gpt-x", "1,000 in, 0 out", "10 (2 failed)", "0.50000000"):
-        assert told in page
+    for expected in (TODAY.isoformat(), "summary", "gpt-x", "1,000 in, 0 out", "10 (2 failed)", "0.50000000"):
+        assert expected in page
 
 
-def test_usage_is_edited_by_nobody(staff: Client, usage: list[ModelUsage]) -> None:
+def test_usage_cannot_be_added_edited_or_deleted(staff: Client, usage: list[ModelUsage]) -> None:
     pages = admin.site._registry[ModelUsage]
     request = staff.get(page_url("modelusage", usage[0].pk)).wsgi_request
 
@@ -78,7 +78,7 @@ def test_usage_is_edited_by_nobody(staff: Client, usage: list[ModelUsage]) -> No
 
 
 @pytest.mark.usefixtures("usage")
-def test_a_list_says_its_sums(staff: Client) -> None:
+def test_the_list_shows_totals(staff: Client) -> None:
     page = shown(staff.get(list_url("modelusage")))
 
     assert "Total: calls 30 (2 failed); tokens 3,000 in, 0 out; cost 1.75000000." in page

@@ -1,4 +1,4 @@
-"""Work episodes in the admin: each opens with what it came to, and with the turns that it was made of, by pages."""
+"""Work episodes in the admin: each opens with its outcome and with pages of the turns it was merged from."""
 
 from typing import Any
 
@@ -31,15 +31,17 @@ def numbers(client: Client, episode: WorkEpisode, **query: Any) -> list[int]:
     return [turn.number for turn in response.context["turns"]]
 
 
-def test_an_episode_opens_with_what_it_came_to_and_its_turns(staff: Client, episode: WorkEpisode) -> None:
+def test_an_episodes_page_shows_its_outcome_and_its_turns(staff: Client, episode: WorkEpisode) -> None:
     page = shown(staff.get(page_url("workepisode", episode.pk)))
 
-    for told in ("Turns 0–4 of chat-1", "The pump was replaced.", "<li>at once</li>", "Mend the pump.", "extractive",
+    for text in ("Turns 0–4 of chat-1", "The pump was replaced.", "<li>at once</li>", "Mend the pump.", "extractive",
                  "Ordered pump 3.", "Decided: replace pump 4"):  # fmt: skip
-        assert told in page
+        assert text in page
 
 
-def test_its_turns_come_in_pages(staff: Client, episode: WorkEpisode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_turns_of_an_episode_are_paginated(
+    staff: Client, episode: WorkEpisode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(work_episodes, "PAGE_TURNS", 2)
 
     assert [numbers(staff, episode, p=page) for page in (0, 1, 2, 3, "x")] == [[0, 1], [2, 3], [4], [], [0, 1]]
@@ -58,7 +60,7 @@ def test_a_page_costs_as_many_queries_for_many_turns_as_for_few(
     assert costs[0] == costs[1] <= 16
 
 
-def test_an_archived_one_leads_to_the_merged_one(staff: Client, owner: Owner, episode: WorkEpisode) -> None:
+def test_an_archived_episode_links_to_the_merged_one(staff: Client, owner: Owner, episode: WorkEpisode) -> None:
     page = shown(staff.get(page_url("workepisode", archive(owner, episode).pk)))
 
     assert "Pump replaced." in page
@@ -87,7 +89,7 @@ def test_episodes_are_listed_by_level_status_and_words(staff: Client, owner: Own
     assert found == [[later.pk], [], [later.pk, episode.pk]]
 
 
-def test_turns_are_for_who_may_see_turns(newcomer: Client, episode: WorkEpisode) -> None:
+def test_an_episode_shows_its_turns_only_with_permission_to_view_turns(newcomer: Client, episode: WorkEpisode) -> None:
     allow("newcomer", "view_workepisode")
 
     page = shown(newcomer.get(page_url("workepisode", episode.pk)))

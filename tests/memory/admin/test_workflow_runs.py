@@ -1,4 +1,4 @@
-"""Workflow runs, begun, staffed and ended from the admin."""
+"""Workflow runs are started, given agents and ended from the admin."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def test_saving_a_page_without_edits_changes_nothing(staff: Client, run: Workflo
     assert AuditEntry.objects.count() == entries
 
 
-def test_agents_are_edited_a_line_each_and_audited(staff: Client, run: WorkflowRun) -> None:
+def test_agents_are_edited_one_per_line_and_audited(staff: Client, run: WorkflowRun) -> None:
     save(staff, run, agents="ana\r\n\r\nce ci\r\nana", metadata='{"n": 2}')
 
     run.refresh_from_db()
@@ -45,7 +45,7 @@ def test_agents_are_edited_a_line_each_and_audited(staff: Client, run: WorkflowR
 
 
 @pytest.mark.parametrize("agents", ["ana\nb\tb", "x" * 101, "a\x00"])
-def test_what_is_no_agent_is_refused(staff: Client, run: WorkflowRun, agents: str) -> None:
+def test_an_invalid_agent_is_refused(staff: Client, run: WorkflowRun, agents: str) -> None:
     page = save(staff, run, agents=agents)
 
     assert page.context["adminform"].form.errors["agents"]
@@ -72,7 +72,7 @@ def test_selected_runs_are_ended(staff: Client, owner: Owner, run: WorkflowRun) 
     assert "Some rows were not changed. The run has ended: its status cannot be changed any more." in shown(page)
 
 
-def test_a_run_is_begun_for_an_agent(staff: Client, account: Account) -> None:
+def test_a_run_is_started_for_an_agent(staff: Client, account: Account) -> None:
     values = {"account": account.id, "workflow_run_id": "a/b", "agent_id": "ana", "agents": "ben", "metadata": "{}"}
 
     staff.post(add_url("workflowrun"), values)
@@ -82,16 +82,14 @@ def test_a_run_is_begun_for_an_agent(staff: Client, account: Account) -> None:
     assert (last_entry().operation, last_entry().actor) == ("create", "staff:chief")
 
 
-def test_a_run_that_is_there_already_is_refused_with_a_sentence(
-    staff: Client, account: Account, run: WorkflowRun
-) -> None:
+def test_adding_an_existing_run_is_refused_with_a_message(staff: Client, account: Account, run: WorkflowRun) -> None:
     page = staff.post(add_url("workflowrun"), {"account": account.id, "workflow_run_id": "harvest", "agents": "dan"})
 
     assert "The account already has a workflow run with this id" in shown(page)
     assert page.context["adminform"].form["agents"].value() == "dan"
 
 
-def test_its_pools_are_reached_from_its_page(staff: Client, account: Account, run: WorkflowRun) -> None:
+def test_the_page_of_a_run_links_to_its_pools(staff: Client, account: Account, run: WorkflowRun) -> None:
     pool = MemoryPool.objects.create(account=account, pool_id="board", pool_type="blackboard", workflow_run=run)
 
     page = shown(staff.get(page_url("workflowrun", run.id)))
@@ -129,7 +127,7 @@ def test_whatever_a_run_says_is_shown_as_text(staff: Client, newcomer: Client, o
             assert "<script>alert" not in shown(client.get(url))
 
 
-def test_who_may_only_look_ends_nothing(newcomer: Client, run: WorkflowRun) -> None:
+def test_the_view_permission_alone_does_not_allow_ending_a_run(newcomer: Client, run: WorkflowRun) -> None:
     allow("newcomer", "view_workflowrun")
 
     choose(newcomer, list_url("workflowrun"), "completed", run.id)
@@ -138,5 +136,5 @@ def test_who_may_only_look_ends_nothing(newcomer: Client, run: WorkflowRun) -> N
     assert WorkflowRun.objects.get().status == "running"
 
 
-def test_a_run_is_not_deleted_here(staff: Client, run: WorkflowRun) -> None:
+def test_a_run_cannot_be_deleted_in_the_admin(staff: Client, run: WorkflowRun) -> None:
     assert staff.post(page_url("workflowrun", run.id, "delete"), {"post": "yes"}).status_code == 403

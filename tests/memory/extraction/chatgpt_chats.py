@@ -16,8 +16,8 @@ def said(role: str, *parts: Any, **fields: Any) -> dict[str, Any]:
 
 
 def node(node_id: str, parent: str | None, message: dict[str, Any] | None) -> dict[str, Any]:
-    told = message and {"id": node_id} | message
-    return {node_id: {"id": node_id, "message": told, "parent": parent, "children": []}}
+    body = message and {"id": node_id} | message
+    return {node_id: {"id": node_id, "message": body, "parent": parent, "children": []}}
 
 
 def chat(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:

@@ -12,9 +12,9 @@ def text_block(text: str, **fields: Any) -> dict[str, Any]:
 
 
 def said(sender: str, text: str, *blocks: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    told = {"uuid": f"m-{text or 'empty'}"[:100], "text": text, "content": list(blocks) or [text_block(text)]}
+    body = {"uuid": f"m-{text or 'empty'}"[:100], "text": text, "content": list(blocks) or [text_block(text)]}
     times = {"created_at": "2025-03-02T08:30:00.123456Z", "updated_at": "2025-03-02T08:30:00.123456Z"}
-    return told | {"sender": sender} | times | {"attachments": [], "files": []} | fields
+    return body | {"sender": sender} | times | {"attachments": [], "files": []} | fields
 
 
 def chat(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:

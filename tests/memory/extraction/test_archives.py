@@ -41,7 +41,7 @@ def noted(*numbers: int) -> list[Item]:
 
 
 @given(OBJECTS, st.integers(1, 7), st.sampled_from([None, 2]), st.booleans())
-def test_a_list_is_cut_into_its_elements_wherever_chunks_end(
+def test_a_list_is_split_into_its_elements_wherever_chunks_end(
     objects: list[Any], size: int, indent: int | None, ensure_ascii: bool
 ) -> None:
     document = json.dumps(objects, indent=indent, ensure_ascii=ensure_ascii).encode()
@@ -51,7 +51,7 @@ def test_a_list_is_cut_into_its_elements_wherever_chunks_end(
 
 
 @given(st.lists(st.binary(max_size=20) | st.sampled_from([b"[", b"]", b'{"a":', b"}", b'"', b"\\", b","])))
-def test_whatever_the_bytes_a_list_is_cut_or_refused(chunks: list[bytes]) -> None:
+def test_any_bytes_are_split_into_bounded_elements_or_refused(chunks: list[bytes]) -> None:
     try:
         elements = list(split_array(chunks, max_bytes=10))
     except DamagedArchive:
@@ -61,7 +61,7 @@ def test_whatever_the_bytes_a_list_is_cut_or_refused(chunks: list[bytes]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "expected"),
     [
         (b"", "the file is no JSON list of conversations"),
         (b"oops", "the file is no JSON list of conversations"),
@@ -73,16 +73,16 @@ def test_whatever_the_bytes_a_list_is_cut_or_refused(chunks: list[bytes]) -> Non
         (b"[] oops", "the file goes on after its list"),
     ],
 )
-def test_what_is_no_list_is_refused(document: bytes, told: str) -> None:
-    with pytest.raises(DamagedArchive, match=told):
+def test_a_document_that_is_not_a_complete_list_is_refused(document: bytes, expected: str) -> None:
+    with pytest.raises(DamagedArchive, match=expected):
         list(split_array([document], max_bytes=100))
 
 
-def test_what_is_no_object_is_an_element_for_the_reader_to_refuse() -> None:
+def test_splitting_a_list_keeps_elements_that_are_not_objects() -> None:
     assert list(split_array([b'[1, {"a": 2}, "b", null]'], max_bytes=100)) == [b"1", b'{"a": 2}', b'"b", null']
 
 
-def test_a_byte_order_mark_is_passed_over() -> None:
+def test_a_byte_order_mark_is_skipped() -> None:
     assert read(b"\xef\xbb\xbf" + listed(1)) == noted(1)
 
 
@@ -92,10 +92,10 @@ def test_an_entry_over_the_limit_is_bad_and_the_next_one_is_read() -> None:
     assert read(document, max_entry_bytes=100) == [BadLine(number=1, reason="is longer than 100 bytes"), *noted(2)]
 
 
-def test_what_was_read_before_the_damage_is_kept() -> None:
-    told = "the file ends in the middle of its list"
+def test_entries_before_the_damage_are_kept() -> None:
+    expected = "the file ends in the middle of its list"
 
-    assert read(listed(1, 2)[:-5]) == [*noted(1), BadLine(number=2, reason=told)]
+    assert read(listed(1, 2)[:-5]) == [*noted(1), BadLine(number=2, reason=expected)]
 
 
 @pytest.mark.parametrize("name", ["conversations.json", "data-2026-01-01/conversations.json"])
@@ -110,12 +110,12 @@ def test_a_zip_in_several_files_is_read_in_the_order_of_their_names() -> None:
 
 
 def test_a_zip_without_conversations_is_bad() -> None:
-    told = "there is no conversations.json in the archive"
+    expected = "there is no conversations.json in the archive"
 
-    assert read(zipped({"user.json": b"{}"})) == [BadLine(number=1, reason=told)]
+    assert read(zipped({"user.json": b"{}"})) == [BadLine(number=1, reason=expected)]
 
 
-def test_a_bomb_goes_off_at_the_limit() -> None:
+def test_unpacking_a_zip_bomb_stops_at_the_limit() -> None:
     bomb = zipped({"conversations.json": b"[" + b" " * 5_000_000 + b"]"})
 
     (bad,) = read(bomb, max_bytes=2_000_000)
@@ -125,13 +125,13 @@ def test_a_bomb_goes_off_at_the_limit() -> None:
     assert bad.reason == "the archive unpacks to more than 2000000 bytes; the rest was not read"
 
 
-def test_the_limit_is_that_of_all_files_together() -> None:
+def test_the_size_limit_applies_to_all_files_together() -> None:
     files = {f"conversations-{number}.json": listed(number) + b" " * 600 for number in (1, 2)}
 
     assert [type(item) for item in read(zipped(files), max_bytes=1_000)] == [NothingSaid, BadLine]
 
 
-def test_chunks_are_bounded_in_all() -> None:
+def test_the_total_size_of_chunks_is_limited() -> None:
     chunks = bounded_chunks(stream_of(b"x" * 100), Room(99))
 
     with pytest.raises(DamagedArchive):

@@ -21,19 +21,19 @@ def test_a_chat_becomes_a_conversation() -> None:
 
     assert (conversation.conversation_id, conversation.title) == ("chat-1", "Pumps")
     assert (conversation.agent_id, conversation.user_id) == ("helper", "ana")
-    told = [(each.message.role, each.message.text, each.client_id, each.model) for each in conversation.messages]
-    assert told == [("user", "What broke?", "m-0", ""), ("assistant", "A seal.", "m-1", "gpt-4o")]
+    messages = [(each.message.role, each.message.text, each.client_id, each.model) for each in conversation.messages]
+    assert messages == [("user", "What broke?", "m-0", ""), ("assistant", "A seal.", "m-1", "gpt-4o")]
     assert {each.timestamp for each in conversation.messages} == {SAID_AT}
     assert {each.message.payload is None for each in conversation.messages} == {True}
 
 
-def test_an_older_chat_has_its_id_under_another_name() -> None:
+def test_the_id_of_an_older_chat_is_read_from_its_former_field() -> None:
     conversation = only(read_all(read_chat, chat(said("user", "Hi."), conversation_id=None, id="old-1")))
 
     assert conversation.conversation_id == "old-1"
 
 
-def test_branches_beside_the_path_are_left_out() -> None:
+def test_branches_off_the_current_path_are_left_out() -> None:
     mapping = chat(said("user", "Hi."), said("assistant", "First answer."))["mapping"]
     mapping |= node("again", "m-0", said("assistant", "Second answer."))
 
@@ -45,9 +45,9 @@ def test_branches_beside_the_path_are_left_out() -> None:
 def test_hidden_and_empty_messages_are_left_out() -> None:
     hidden = {"is_visually_hidden_from_conversation": True}
 
-    told = texts(said("system", ""), said("system", "Be kind.", metadata=hidden), said("user", "Hi."), said("tool"))
+    kept = texts(said("system", ""), said("system", "Be kind.", metadata=hidden), said("user", "Hi."), said("tool"))
 
-    assert told == ["Hi."]
+    assert kept == ["Hi."]
 
 
 def test_a_chat_without_a_message_is_empty() -> None:
@@ -65,13 +65,13 @@ def test_a_picture_becomes_a_part() -> None:
     assert message.message.text == "[image_asset_pointer]\nWhat is this?"
 
 
-def test_what_was_said_aloud_is_found_by_its_words() -> None:
+def test_the_text_of_an_audio_transcription_is_searchable() -> None:
     spoken = {"content_type": "audio_transcription", "text": "Water the beans.", "direction": "in"}
 
     assert texts(said("user", spoken)) == ["Water the beans."]
 
 
-def test_what_an_assistant_says_to_a_tool_is_a_call_of_it() -> None:
+def test_an_assistant_message_to_a_tool_becomes_a_tool_call() -> None:
     code = {"content_type": "code", "language": "unknown", "text": "print(2 + 2)"}
     output = {"content_type": "execution_output", "text": "4"}
     result = said("tool", content=output, author={"role": "tool", "name": "python", "metadata": {}})
@@ -94,7 +94,7 @@ def test_content_of_an_unknown_type_is_kept_as_a_part() -> None:
     assert message.message.payload == {"content": [{"type": "thoughts", "thoughts": thoughts["thoughts"]}]}
 
 
-def test_attachments_are_kept_beside_the_message() -> None:
+def test_attachments_are_kept_in_the_metadata_of_the_message() -> None:
     attachments = [{"id": "file-1", "name": "plan.pdf", "mimeType": "application/pdf"}]
 
     conversation = only(read_all(read_chat, chat(said("user", "Read it.", metadata={"attachments": attachments}))))
@@ -117,14 +117,14 @@ def test_a_message_may_have_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "expected"),
     [
         (5, "is not a JSON object"),
         ({}, "current_node is missing; mapping is missing"),
         (chat(said("user", "Hi."), conversation_id=None, id=None), "conversation_id is missing"),
         (chat(said("user", "Hi."), conversation_id="x" * 101), "at most 100 characters"),
         (chat(said("user", "Hi."), current_node="lost"), "mapping lacks a node of the path"),
-        (chat(mapping=node("a", "a", None), current_node="a"), "mapping goes round in a ring"),
+        (chat(mapping=node("a", "a", None), current_node="a"), "mapping has a cycle"),
         (chat(mapping={"a": 5}, current_node="a"), "is not a JSON object"),
         (chat(said("robot", "Hi.")), "messages[0].role must be one of"),
         (chat(said("user", "a\x00b")), "holds a NUL character"),
@@ -133,8 +133,8 @@ def test_a_message_may_have_no_time() -> None:
         (chat(said("user", "Hi.", content=["Hi."])), "content is not a JSON object"),
     ],
 )
-def test_a_bad_entry_is_told_and_the_next_one_read(entry: Any, told: str) -> None:
+def test_a_bad_entry_is_reported_and_the_next_one_is_read(entry: Any, expected: str) -> None:
     bad, good = read_all(read_chat, entry, chat(said("user", "Hi.")))
 
-    assert told in reason([bad])
+    assert expected in reason([bad])
     assert only([good]).number == 2

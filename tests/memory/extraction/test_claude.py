@@ -20,8 +20,8 @@ def test_a_chat_becomes_a_conversation() -> None:
 
     assert (conversation.conversation_id, conversation.title) == ("chat-1", "Pumps")
     assert (conversation.agent_id, conversation.user_id) == ("helper", "ana")
-    told = [(each.message.role, each.message.text, each.client_id) for each in conversation.messages]
-    assert told == [("user", "What broke?", "m-What broke?"), ("assistant", "A seal.", "m-A seal.")]
+    messages = [(each.message.role, each.message.text, each.client_id) for each in conversation.messages]
+    assert messages == [("user", "What broke?", "m-What broke?"), ("assistant", "A seal.", "m-A seal.")]
     moment = datetime(2025, 3, 2, 8, 30, 0, 123_456, tzinfo=UTC)
     assert {(each.timestamp, each.message.payload) for each in conversation.messages} == {(moment, None)}
 
@@ -32,7 +32,7 @@ def test_an_older_message_has_only_its_text() -> None:
     assert message.message.text == "Hi."
 
 
-def test_uses_of_tools_are_calls_and_all_else_stays_as_it_came() -> None:
+def test_tool_uses_become_tool_calls_and_other_blocks_stay_unchanged() -> None:
     blocks = (text_block("Let me look."), USE, RESULT, text_block("It costs 4 EUR."))
 
     (message,) = messages_of(said("assistant", "Let me look. It costs 4 EUR.", *blocks))
@@ -50,13 +50,13 @@ def test_uses_of_tools_are_calls_and_all_else_stays_as_it_came() -> None:
     ]
 
 
-def test_a_use_of_a_tool_alone_says_something() -> None:
+def test_a_message_with_only_a_tool_use_is_not_empty() -> None:
     (message,) = messages_of(said("assistant", "", USE))
 
     assert (message.message.payload or {})["content"] is None
 
 
-def test_a_text_with_citations_stays_a_part() -> None:
+def test_a_text_with_citations_is_kept_as_a_content_part() -> None:
     cited = text_block("Seals wear.", citations=[{"uuid": "s-1"}])
 
     (message,) = messages_of(said("assistant", "Seals wear.", cited))
@@ -64,7 +64,7 @@ def test_a_text_with_citations_stays_a_part() -> None:
     assert message.message.payload == {"content": [cited]}
 
 
-def test_an_attached_text_is_found_by_its_words() -> None:
+def test_the_text_of_an_attachment_is_searchable() -> None:
     attachment = {"file_name": "plan.txt", "file_size": 9, "file_type": "txt", "extracted_content": "Buy seals"}
 
     (message,) = messages_of(said("human", "Read it.", attachments=[attachment], files=[{"file_name": "a.png"}]))
@@ -85,7 +85,7 @@ def test_empty_messages_are_left_out() -> None:
     assert [each.message.text for each in messages_of(said("human", "Hi."), said("assistant", ""))] == ["Hi."]
 
 
-def test_of_messages_answered_again_the_path_to_the_last_is_told() -> None:
+def test_of_several_answers_to_a_message_only_the_last_is_kept() -> None:
     root = "00000000-0000-4000-8000-000000000000"
     question = said("human", "Hi.", parent_message_uuid=root)
     answers = [said("assistant", text, parent_message_uuid="m-Hi.") for text in ("First.", "Second.")]
@@ -99,7 +99,7 @@ def test_a_chat_without_a_message_is_empty(messages: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "expected"),
     [
         ([], "is not a JSON object"),
         ({}, "uuid is missing; chat_messages is missing"),
@@ -111,11 +111,11 @@ def test_a_chat_without_a_message_is_empty(messages: list[Any]) -> None:
         (chat(said("human", "Hi.", {"text": "no type"})), "every part must be an object with a type"),
         (chat(said("human", "Hi.", {"type": "text", "text": 5})), "must be a text"),
         (chat(said("assistant", "", {"type": "tool_use", "name": None})), "every call must name its function"),
-        (chat(said("human", "a", parent_message_uuid="m-a")), "chat_messages go round in a ring"),
+        (chat(said("human", "a", parent_message_uuid="m-a")), "chat_messages form a cycle"),
     ],
 )
-def test_a_bad_entry_is_told_and_the_next_one_read(entry: Any, told: str) -> None:
+def test_a_bad_entry_is_reported_and_the_next_one_is_read(entry: Any, expected: str) -> None:
     bad, good = read_all(read_chat, entry, chat(said("human", "Hi.")))
 
-    assert told in reason([bad])
+    assert expected in reason([bad])
     assert only([good]).number == 2

@@ -55,20 +55,20 @@ def test_a_full_line_becomes_a_conversation_with_times_in_utc() -> None:
     assert (conversation.user_id, conversation.channel, conversation.messages) == ("ana", "garden", (message,))
 
 
-def test_what_is_told_of_a_conversation_is_kept() -> None:
-    told = {"title": "Pumps", "continues": "c0", "metadata": {"b": 1}, "outcome": "success"}
+def test_the_fields_of_a_conversation_are_kept() -> None:
+    fields = {"title": "Pumps", "continues": "c0", "metadata": {"b": 1}, "outcome": "success"}
 
-    (conversation,) = good(read_conversations([line(**told, ended_at="2026-03-02T09:30:00Z")]))
+    (conversation,) = good(read_conversations([line(**fields, ended_at="2026-03-02T09:30:00Z")]))
 
     assert (conversation.title, conversation.continues) == ("Pumps", "c0")
     assert (conversation.metadata, conversation.outcome) == ({"b": 1}, "success")
     assert conversation.ended_at == datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 
 
-def test_what_is_told_of_a_message_is_kept() -> None:
-    told = {"model": "some-model", "client_id": "m-1", "metadata": {"mood": "good"}, "agent": "second"}
+def test_the_fields_of_a_message_are_kept() -> None:
+    fields = {"model": "some-model", "client_id": "m-1", "metadata": {"mood": "good"}, "agent": "second"}
 
-    (conversation,) = good(read_conversations([line_with_turn(**told)]))
+    (conversation,) = good(read_conversations([line_with_turn(**fields)]))
 
     (message,) = conversation.messages
     assert (message.model, message.client_id) == ("some-model", "m-1")
@@ -88,7 +88,7 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arg
         ({"role": "assistant", "content": "Hi.", "refusal": None, "annotations": [], "audio": None}, "Hi."),
     ],
 )
-def test_chat_messages_are_taken_as_they_are(message: dict[str, Any], text: str) -> None:
+def test_the_text_of_a_chat_message_is_read(message: dict[str, Any], text: str) -> None:
     (conversation,) = good(read_conversations([line(messages=[message])]))
 
     assert conversation.messages[0].message.text == text
@@ -105,7 +105,7 @@ def test_chat_messages_are_taken_as_they_are(message: dict[str, Any], text: str)
         ("20260302T0830Z", False),
     ],
 )
-def test_a_time_keeps_its_text_where_ours_differs(text: str, is_canonical: bool) -> None:
+def test_the_original_text_of_a_noncanonical_timestamp_is_kept(text: str, is_canonical: bool) -> None:
     (conversation,) = good(read_conversations([line_with_turn(timestamp=text)]))
 
     (message,) = conversation.messages
@@ -114,7 +114,7 @@ def test_a_time_keeps_its_text_where_ours_differs(text: str, is_canonical: bool)
     assert (canonical_time(message.timestamp) == text) is is_canonical
 
 
-def test_what_may_be_left_out_or_null_has_its_default() -> None:
+def test_an_omitted_or_null_field_has_its_default() -> None:
     left_out, null = good(read_conversations([GOOD, line(user=None)]))
 
     assert left_out == null
@@ -123,7 +123,7 @@ def test_what_may_be_left_out_or_null_has_its_default() -> None:
 
 
 @pytest.mark.parametrize("line_end", ["", "\n", "\r\n"])
-def test_a_line_end_is_no_matter(line_end: str) -> None:
+def test_a_line_is_read_with_any_line_ending(line_end: str) -> None:
     assert len(good(read_conversations([GOOD + line_end, (GOOD + line_end).encode()]))) == 2
 
 
@@ -135,7 +135,7 @@ def test_a_bad_line_is_numbered_and_does_not_stop_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("\n", "is blank"),
         ("oops", "JSON"),
@@ -178,20 +178,20 @@ def test_a_bad_line_is_numbered_and_does_not_stop_the_rest() -> None:
         (line_with_turn(timestamp="0001-01-01T00:00:00+14:00"), "messages[0].timestamp is out of range"),
     ],
 )
-def test_a_reason_says_what_is_wrong_and_where(text: bytes | str, told: str) -> None:
-    assert told in reason(text)
+def test_the_reason_for_a_bad_line_names_the_field_and_the_error(text: bytes | str, expected: str) -> None:
+    assert expected in reason(text)
 
 
-def test_a_reason_is_short_and_printable_whatever_the_field_is_called() -> None:
-    told = reason(line(**{"\x1b[31m" + "x" * 10_000: 1, **{f"field{index}": 1 for index in range(50)}}))
+def test_the_reason_for_a_bad_line_is_short_and_printable() -> None:
+    text = reason(line(**{"\x1b[31m" + "x" * 10_000: 1, **{f"field{index}": 1 for index in range(50)}}))
 
-    assert told.isascii()
-    assert told.isprintable()
-    assert len(told) < 300
-    assert told.endswith("; and 48 more")
+    assert text.isascii()
+    assert text.isprintable()
+    assert len(text) < 300
+    assert text.endswith("; and 48 more")
 
 
-def test_a_reason_does_not_repeat_what_was_said() -> None:
+def test_the_reason_for_a_bad_line_does_not_quote_its_content() -> None:
     assert "hunter2" not in reason(line_with_turn(content=["hunter2"], timestamp="hunter2"))
 
 
@@ -204,7 +204,7 @@ def test_every_line_yields_exactly_one_item(lines: list[str | bytes]) -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | ANY_TEXT, st.lists, max_leaves=5))
-def test_a_turn_of_any_content_is_read_or_told(content: Any) -> None:
+def test_a_turn_with_any_content_is_read_or_reported_as_bad(content: Any) -> None:
     (item,) = read_conversations([line_with_turn(content=content)])
 
     assert isinstance(item, BadLine) or item.messages[0].message.text.strip()

@@ -17,9 +17,9 @@ from memory.extraction.work_notes import NoteKind
         ("Shall I drain tank T-7?", "Okay.", "Shall I drain tank T-7?", NoteKind.DECISION),
         ("I'll look for a pump. Bed 4 has 412 roses.", "Please do.", "I'll look for a pump.", NoteKind.DECISION),
     ],
-    ids=["refused", "agreed", "answered", "a bare question", "told to", "a bare answer", "beside the offer"],
+    ids=["refused", "agreed", "answered", "a bare question", "an instruction", "a bare answer", "next to the offer"],
 )
-def test_a_short_answer_is_matched_with_what_it_answers(
+def test_a_short_answer_is_matched_with_the_question_it_answers(
     before: str, answer: str, asked: str, note: NoteKind | None
 ) -> None:
     found = match_answer(before.replace(". ", ".\n").split("\n"), [answer], "user")
@@ -58,12 +58,12 @@ def test_a_short_answer_is_matched_with_what_it_answers(
         "farewell",
     ],
 )
-def test_other_answers_stand_by_themselves(before: str, answer: str, role: str) -> None:
+def test_other_answers_are_not_matched_with_a_question(before: str, answer: str, role: str) -> None:
     assert match_answer([before], [answer], role) is None
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("Yes.", ["Yes."]),
         ("Sure, for 90 days. It rains.", ["Sure, for 90 days.", "It rains."]),
@@ -71,7 +71,7 @@ def test_other_answers_stand_by_themselves(before: str, answer: str, role: str) 
         ("Okay. It rains.", ["Okay.", "It rains."]),
         ("Okay, the roses by the green wall need two more buckets of water.", None),
     ],
-    ids=["alone", "with more", "before an order", "before something else", "only an opener"],
+    ids=["alone", "with more", "before an order", "before something else", "only an opening word"],
 )
-def test_an_opener_is_kept_if_it_is_the_answer(text: str, told: list[str] | None) -> None:
-    assert split_answer_sentences(text) == (told or ["the roses by the green wall need two more buckets of water."])
+def test_an_opening_word_is_kept_if_it_is_the_answer(text: str, expected: list[str] | None) -> None:
+    assert split_answer_sentences(text) == (expected or ["the roses by the green wall need two more buckets of water."])

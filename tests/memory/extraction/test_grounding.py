@@ -34,12 +34,12 @@ def test_a_name_is_found_however_it_is_written(name: str, text: str) -> None:
     ("name", "text"),
     [("Ana", "Anatomy"), ("Ana", "Diana"), ("Ana", ""), ("", "Ana"), ("  ", "Ana"), ("New York", "York is new")],
 )
-def test_a_part_of_a_word_is_no_name(name: str, text: str) -> None:
+def test_a_name_is_not_found_inside_a_word(name: str, text: str) -> None:
     assert not is_named(name, fold_text(text))
 
 
 @pytest.mark.parametrize(
-    ("claim", "text", "told"),
+    ("claim", "text", "expected"),
     [
         ("Ana lives in Berlin", "I moved to Berlin", True),
         ("Ana lives in Rome", "I moved to Berlin", False),
@@ -57,12 +57,12 @@ def test_a_part_of_a_word_is_no_name(name: str, text: str) -> None:
         ("The user", "a pump", False),
     ],
 )
-def test_a_claim_is_told_where_a_third_of_its_words_are(claim: str, text: str, told: bool) -> None:
-    assert is_grounded(claim, word_stems(text)) is told
+def test_a_claim_is_grounded_in_a_text_with_a_third_of_its_words(claim: str, text: str, expected: bool) -> None:
+    assert is_grounded(claim, word_stems(text)) is expected
 
 
 @given(st.text(st.characters(exclude_categories=()), min_size=1))
-def test_every_text_tells_itself_if_it_has_words(text: str) -> None:
+def test_every_text_with_words_is_grounded_in_itself(text: str) -> None:
     stems = word_stems(text)
 
     assert is_grounded(text, stems) or stems <= {"user", "assi"}
@@ -73,7 +73,7 @@ def test_folded_text_stays_on_one_line(text: str) -> None:
     assert len(fold_text(text).splitlines()) <= 1
 
 
-def test_who_speaks_is_named_in_every_turn() -> None:
+def test_a_speaker_counts_as_named_in_every_turn() -> None:
     ground = SpokenText([(1, "Ana", "Hello."), (2, "", "Ben lives in Rome")])
 
     assert ground.names("Ana", {2})
@@ -85,7 +85,7 @@ def test_who_speaks_is_named_in_every_turn() -> None:
 @pytest.mark.parametrize(
     "name", ["Ana", "Ö", "3M", "柏林", "Dr. No", "O'Brien & Sons", "Apollo 11", "می‌خواهم", "ana@example.org"]
 )
-def test_names_have_letters(name: str) -> None:
+def test_a_text_with_letters_is_a_valid_name(name: str) -> None:
     assert is_name(name)
 
 
@@ -110,11 +110,11 @@ def test_names_have_letters(name: str) -> None:
         *("x{{y}}", "a|b", "https://a.example", "0190a5b27c3d7e4f8a9b0c1d2e3f4a5b", "x" * 501),
     ],
 )
-def test_what_cannot_name_anything_is_no_name(name: str) -> None:
+def test_an_invalid_name_is_rejected(name: str) -> None:
     assert not is_name(name)
 
 
-def test_a_text_says_something_in_its_length() -> None:
+def test_a_valid_text_is_not_blank_within_its_length_and_without_markup() -> None:
     assert [is_text(text, 3) for text in ("a<b", "a b", "abcd", "  ", "<b>", "</b", "<!-")] == [
         *(False, True, False, False, False, False, False)
     ]
@@ -124,5 +124,5 @@ def test_a_text_says_something_in_its_length() -> None:
     ("value", "beyond"),
     [("likes", []), ("Loves it very much", []), ("prefers it black", ["black"]), ("obeys Mallory", ["obeys mallory"])],
 )
-def test_a_stance_says_nothing_that_must_be_told(value: str, beyond: list[str]) -> None:
+def test_words_of_stance_need_no_grounding(value: str, beyond: list[str]) -> None:
     assert beyond_stance(value) == beyond

@@ -25,7 +25,7 @@ def check(chunk: Chunk = CHUNK, **kinds: Any) -> Extraction:
     return check_extraction(Extraction(**{"source": "rules", "entities": CAST, **kinds}), chunk)
 
 
-def test_what_was_said_is_believed() -> None:
+def test_knowledge_grounded_in_the_turns_is_kept() -> None:
     extraction = Extraction(
         source="rules",
         entities=CAST,
@@ -74,14 +74,14 @@ def test_an_entity_that_was_not_named_is_dropped(wrong: ExtractedEntity, reason:
     assert (result.entities, result.dropped) == ((), {reason: 1})
 
 
-def test_a_name_stands_for_one_entity() -> None:
+def test_a_second_entity_with_the_same_name_is_dropped() -> None:
     result = check(entities=[entity("Ben"), entity("ben’s", type="animal")])
 
     assert [(each.name, each.type) for each in result.entities] == [("Ben", "person")]
     assert result.dropped == {"duplicate": 1}
 
 
-def test_aliases_are_kept_where_they_are_said_and_nobody_else_has_them() -> None:
+def test_aliases_are_kept_if_mentioned_and_not_used_by_another_entity() -> None:
     ben = entity("Ben", aliases=("Benny", "BENNY", "ben", "Benjamin", "Grundfos", "he"), description="Lives in Berlin")
 
     result = check(entities=[ben, entity("Grundfos", type="organization", description="Hated by Mallory's people")])
@@ -146,7 +146,7 @@ def test_facts_refer_to_kept_facts_before_them() -> None:
     assert result.dropped == {"reference": 2, "ungrounded": 1}
 
 
-def test_names_become_first_names_and_lists_lose_repetitions() -> None:
+def test_aliases_become_canonical_names_and_lists_are_deduplicated() -> None:
     cast = [entity("Ben", aliases=("Benny",)), entity("Grundfos", type="organization")]
     again = fact("Ben works for Grundfos", entities=("Benny", "BEN", "Grundfos"), evidence=(6, 5, 5))
 
@@ -156,14 +156,14 @@ def test_names_become_first_names_and_lists_lose_repetitions() -> None:
     assert (result.relationships[0].source, result.relationships[0].target) == ("Ben", "Grundfos")
 
 
-def test_who_is_meant_may_stand_in_a_turn_before() -> None:
+def test_a_fact_may_name_a_person_mentioned_in_an_earlier_turn() -> None:
     okafor = fact("The user meant Hamburg", entities=(), evidence=(9,))
     ben = fact("Ben makes pumps in Berlin", number=4, entities=("Ben",), evidence=(6,))
 
     assert check(facts=[okafor, ben]).dropped == {}
 
 
-def test_what_is_said_twice_is_one_fact() -> None:
+def test_a_repeated_claim_with_the_same_validity_is_one_fact() -> None:
     facts = [fact(), fact("ana lives in berlin!", number=4), fact(number=5, valid_from=NOON)]
 
     result = check(facts=facts)
@@ -219,13 +219,13 @@ def test_a_relationship_is_kept_once() -> None:
         (coffee(fact=7), "reference"),
     ],
 )
-def test_a_preference_that_the_user_did_not_tell_is_dropped(wrong: ExtractedPreference, reason: str) -> None:
+def test_a_preference_that_the_user_did_not_state_is_dropped(wrong: ExtractedPreference, reason: str) -> None:
     result = check(preferences=[wrong])
 
     assert (result.preferences, result.dropped) == ((), {reason: 1})
 
 
-def test_of_each_kind_there_are_only_so_many() -> None:
+def test_the_number_of_extracted_facts_is_limited() -> None:
     facts = [
         fact(number=number, valid_from=NOON + timedelta(days=number)) for number in range(3, MAX_EXTRACTED_ITEMS + 8)
     ]
@@ -235,7 +235,7 @@ def test_of_each_kind_there_are_only_so_many() -> None:
     assert (len(result.facts), result.dropped) == (MAX_EXTRACTED_ITEMS, {"many": 5})
 
 
-def test_what_was_dropped_before_stays_counted() -> None:
+def test_items_dropped_earlier_remain_counted() -> None:
     result = check(entities=[entity("Carl")], dropped={"time": 2, "ungrounded": 1})
 
     assert result.dropped == {"time": 2, "ungrounded": 2}

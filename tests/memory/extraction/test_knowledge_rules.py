@@ -127,7 +127,9 @@ def words_of(index: int) -> str:
 
 
 @given(EXTRACTIONS, st.sampled_from((GOOD, Extraction(source="model"))))
-def test_whatever_was_extracted_only_what_keeps_the_rules_is_left(extraction: Extraction, good: Extraction) -> None:
+def test_checking_any_extraction_keeps_only_valid_items_and_counts_the_rest(
+    extraction: Extraction, good: Extraction
+) -> None:
     whole = joined(extraction, good)
 
     result = check_extraction(whole, CHUNK)

@@ -1,4 +1,4 @@
-"""LoCoMo's layout: a sample's sessions become conversations, what cannot be read is told by its sample."""
+"""LoCoMo's layout: a sample's sessions become conversations, unreadable ones are reported with their sample."""
 
 import json
 from collections.abc import Iterable
@@ -74,7 +74,7 @@ def test_a_locomo_date_without_a_session_is_no_conversation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "expected"),
     [
         ({"session_2": SESSION}, "session_2: date_time is missing or not a text"),
         ({"session_2": SESSION, "session_2_date_time": "soon"}, "session_2: date_time is no time like"),
@@ -85,19 +85,17 @@ def test_a_locomo_date_without_a_session_is_no_conversation() -> None:
         ({"session_1": [{"speaker": "Iris", "text": "\x00"}]}, "session_1: turns[0].text holds a NUL character"),
     ],
 )
-def test_a_bad_locomo_session_is_told_with_its_sample_and_the_next_sample_is_read(
-    changes: dict[str, Any], told: str
-) -> None:
+def test_a_bad_locomo_session_is_reported_and_the_next_sample_is_read(changes: dict[str, Any], expected: str) -> None:
     items = locomo(sample(), sample(**changes), sample())
 
     (complaint,) = bad(items)
     assert complaint.number == 2
-    assert complaint.reason.startswith(told)
+    assert complaint.reason.startswith(expected)
     assert items[-1] == items[0]
 
 
 @pytest.mark.parametrize("value", [5, None, [], {}, {"sample_id": "x"}, {"sample_id": "x" * 101, "conversation": {}}])
-def test_a_bad_locomo_sample_is_told_by_its_place(value: Any) -> None:
+def test_a_bad_locomo_sample_is_reported_by_its_position(value: Any) -> None:
     items = locomo(value, sample())
 
     assert [item.number for item in bad(items)] == [1]

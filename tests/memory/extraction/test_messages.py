@@ -32,12 +32,12 @@ def given_back(message: dict[str, Any]) -> dict[str, Any]:
         ({"role": "function", "name": "look_up", "content": None}, "(empty)"),
     ],
 )
-def test_a_message_is_searched_by_what_it_says_and_given_back_as_it_came(message: dict[str, Any], text: str) -> None:
+def test_a_message_is_searchable_by_its_text_and_returned_unchanged(message: dict[str, Any], text: str) -> None:
     assert read_message(message).text == text
     assert given_back(message) == message
 
 
-def test_fields_that_say_nothing_are_left_out() -> None:
+def test_null_fields_of_a_message_are_left_out() -> None:
     answer = {"role": "assistant", "content": "Yes.", "refusal": None, "audio": None, "tool_calls": None}
 
     assert read_message(answer).payload is None
@@ -59,7 +59,7 @@ def test_fields_that_say_nothing_are_left_out() -> None:
         ({"role": "assistant", "content": None, "refusal": ["No."]}, "refusal"),
     ],
 )
-def test_what_is_no_message_is_told_by_the_field_to_mend(message: dict[str, Any], field: str) -> None:
+def test_the_error_for_a_malformed_message_names_the_field_to_correct(message: dict[str, Any], field: str) -> None:
     with pytest.raises(MalformedMessage) as refusal:
         read_message(message)
 

@@ -79,7 +79,7 @@ def found(extraction: Extraction) -> list[Any]:
     return [*extraction.entities, *extraction.facts, *extraction.relationships, *extraction.preferences]
 
 
-def test_without_a_model_rules_look_for_knowledge() -> None:
+def test_without_a_model_the_rules_extract_knowledge() -> None:
     language_model.cache_clear()
 
     extractor = knowledge_extractor()
@@ -88,7 +88,7 @@ def test_without_a_model_rules_look_for_knowledge() -> None:
     assert extract(chunk_of(GREETING)) == Extraction(source="rules")
 
 
-def test_a_model_finds_knowledge_and_is_named(language_model_server: LanguageModelServer) -> None:
+def test_the_model_extracts_knowledge_and_is_named_as_its_source(language_model_server: LanguageModelServer) -> None:
     language_model_server.write = lambda asked: GOOD
     usages: list[Usage] = []
 
@@ -107,7 +107,7 @@ def test_a_model_finds_knowledge_and_is_named(language_model_server: LanguageMod
     assert [(usage.calls, usage.failed_calls) for usage in usages] == [(1, 0)]
 
 
-def test_a_model_is_shown_what_was_said_and_what_is_known(language_model_server: LanguageModelServer) -> None:
+def test_the_model_receives_the_turns_and_the_known_facts(language_model_server: LanguageModelServer) -> None:
     before = [SpokenTurn("user", "Hello."), SpokenTurn("tool", "secret")]
     turns = [
         SpokenTurn("user", "It works <again>.", "Ana"),
@@ -132,7 +132,9 @@ def test_a_model_is_shown_what_was_said_and_what_is_known(language_model_server:
     assert lines[-1] == "Number new facts from 3 on."
 
 
-def test_the_shape_names_the_choices_and_bounds_the_answer(language_model_server: LanguageModelServer) -> None:
+def test_the_schema_lists_the_choices_and_the_request_limits_the_answer(
+    language_model_server: LanguageModelServer,
+) -> None:
     extract(chunk_of(GREETING))
 
     asked = language_model_server.requests[0]
@@ -146,14 +148,16 @@ def test_the_shape_names_the_choices_and_bounds_the_answer(language_model_server
 @pytest.mark.parametrize(
     "said", [SpokenTurn("tool", "Ana lives in Rome."), SpokenTurn("system", "Be kind."), SpokenTurn("user", DROP)]
 )
-def test_where_nobody_said_anything_nobody_is_asked(
+def test_the_model_is_not_asked_if_no_turn_can_hold_knowledge(
     language_model_server: LanguageModelServer, said: SpokenTurn
 ) -> None:
     assert extract(chunk_of(said)) == Extraction(source=MODEL)
     assert language_model_server.requests == []
 
 
-def test_what_is_wrong_in_an_answer_is_dropped_and_the_rest_stands(language_model_server: LanguageModelServer) -> None:
+def test_invalid_items_of_an_answer_are_dropped_and_the_rest_is_kept(
+    language_model_server: LanguageModelServer,
+) -> None:
     worse = answer(
         entities=[*GOOD["entities"], entity("Mallory"), entity("Ana", type="human", evidence=[0])],
         facts=[*GOOD["facts"], fact("Ana moved to Berlin", valid_from="soon", number=5)],
@@ -169,16 +173,16 @@ def test_what_is_wrong_in_an_answer_is_dropped_and_the_rest_stands(language_mode
     assert len(language_model_server.requests) == 1
 
 
-def test_who_has_no_name_is_no_entity_of_a_fact(language_model_server: LanguageModelServer) -> None:
-    told = answer(facts=[fact("The user lives in Berlin", "The user")])
-    language_model_server.write = lambda asked: told
+def test_a_user_without_a_name_is_not_an_entity_of_a_fact(language_model_server: LanguageModelServer) -> None:
+    reply = answer(facts=[fact("The user lives in Berlin", "The user")])
+    language_model_server.write = lambda asked: reply
 
     extraction = extract(chunk_of(SpokenTurn("user", MOVED)))
 
     assert [(each.claim, each.entities) for each in extraction.facts] == [("The user lives in Berlin", ())]
 
 
-def test_labels_and_texts_are_tidied(language_model_server: LanguageModelServer) -> None:
+def test_labels_and_texts_of_an_answer_are_normalized(language_model_server: LanguageModelServer) -> None:
     loose = answer(
         entities=[entity(" Ana\n", type="Person ", evidence=[0, 0])],
         facts=[
@@ -228,7 +232,7 @@ def test_a_time_is_read_in_the_zone_of_its_turn(text: str | None, moment: dateti
         "-2024-03-02",
     ],
 )
-def test_what_is_no_iso_date_is_no_time(text: str) -> None:
+def test_a_time_that_is_not_iso_8601_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"ISO|must be|range|between"):
         parse_time(text, zone=UTC)
 
@@ -262,7 +266,7 @@ def test_a_date_is_midnight_where_it_was_said(language_model_server: LanguageMod
         (writing({"entities": []}), ProviderReplyInvalid),
     ],
 )
-def test_an_endpoint_that_fails_makes_nothing_up(
+def test_a_failing_endpoint_raises_an_error_and_yields_no_extraction(
     language_model_server: LanguageModelServer, failure: Answer, error: type[ProviderError]
 ) -> None:
     language_model_server.answer = failure
@@ -283,7 +287,7 @@ def test_an_endpoint_that_hangs_is_given_up_at_the_deadline(language_model_serve
         extract(chunk_of(GREETING), deadline_seconds=0.3)
 
 
-def test_an_answer_of_another_shape_may_be_mended_once(language_model_server: LanguageModelServer) -> None:
+def test_an_answer_with_the_wrong_schema_may_be_corrected_once(language_model_server: LanguageModelServer) -> None:
     language_model_server.answer_next(writing("Sure! Here you are:"), writing(GOOD))
 
     assert len(found(extract(chunk_of(SpokenTurn("user", MOVED, "Ana"))))) == 6
@@ -299,7 +303,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_text_leaves_its_line_or_closes_its_fence(text: str) -> None:
+def test_no_text_breaks_out_of_its_line_or_tag_in_the_prompt(text: str) -> None:
     turn = replace(chunk_turns([SpokenTurn("user", text, text)])[0], index=7)
     chunk = Chunk(turns=[turn], before=[turn], known=[KnownFact(number=1, claim=text)])
 
@@ -312,7 +316,7 @@ def test_no_text_leaves_its_line_or_closes_its_fence(text: str) -> None:
     assert json.loads(lines[7])["text"] == text
 
 
-def test_instructions_hold_nothing_of_the_material() -> None:
+def test_instructions_do_not_depend_on_the_material() -> None:
     hostile, harmless = (
         build_extraction_question(chunk_of(SpokenTurn("user", text, text))) for text in (HOSTILE[0], "Ana")
     )
@@ -330,7 +334,7 @@ def come_to_nothing(chunk: Chunk) -> bool:
         return True
 
 
-def test_there_are_injections_enough() -> None:
+def test_the_sample_has_at_least_thirty_distinct_injections() -> None:
     assert len(INJECTIONS) >= 30
     assert len({injection.name for injection in INJECTIONS}) == len(INJECTIONS)
 
@@ -355,7 +359,7 @@ def test_a_model_that_obeys_an_injection_changes_nothing(
 
 
 @pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.name)
-def test_what_an_injection_asks_for_cannot_be_laid_to_another_turn(
+def test_injected_claims_cannot_cite_another_turn_as_evidence(
     language_model_server: LanguageModelServer, injection: Injection
 ) -> None:
     chunk = chunk_of(*injection.turns, GREETING)
@@ -364,7 +368,7 @@ def test_what_an_injection_asks_for_cannot_be_laid_to_another_turn(
     assert come_to_nothing(chunk)
 
 
-def test_what_is_said_beside_an_injection_is_believed(language_model_server: LanguageModelServer) -> None:
+def test_knowledge_from_turns_next_to_an_injection_is_kept(language_model_server: LanguageModelServer) -> None:
     turns = [SpokenTurn("user", f"{DROP}. {LIE}."), SpokenTurn("user", MOVED, "Ana")]
 
     def obey(asked: Asked) -> Any:
@@ -391,7 +395,7 @@ def test_rules_find_nothing_in_an_injection(injection: Injection) -> None:
 
 
 @given(st.text(max_size=200), st.sampled_from(("user", "assistant")))
-def test_any_text_can_be_asked_about(text: str, role: str) -> None:
+def test_a_prompt_can_be_built_from_any_text(text: str, role: str) -> None:
     question = build_extraction_question(chunk_of(SpokenTurn(role, text, text[:10])))
 
     question.material.encode()

@@ -1,4 +1,4 @@
-"""Orders to machinery are told from what people say."""
+"""Orders to machinery are distinguished from ordinary sentences."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ SAMPLE = Path(settings.BASE_DIR) / "docs" / "sample" / "conversations.jsonl"
 
 
 @pytest.mark.parametrize("injection", ORDERS, ids=lambda injection: injection.name)
-def test_orders_are_found_in_every_guise(injection: Injection) -> None:
+def test_orders_are_detected_in_every_injection(injection: Injection) -> None:
     assert any(gives_orders(said.text) or gives_orders(said.speaker) for said in injection.turns)
 
 
@@ -45,11 +45,11 @@ def test_orders_are_found_in_every_guise(injection: Injection) -> None:
         "",
     ],
 )
-def test_what_people_say_is_no_order(text: str) -> None:
+def test_ordinary_sentences_are_not_orders(text: str) -> None:
     assert not gives_orders(text)
 
 
-def test_nobody_gives_orders_in_the_sample() -> None:
+def test_the_sample_conversations_contain_no_orders() -> None:
     conversations = map(json.loads, SAMPLE.read_text().splitlines())
 
     texts = [message["content"] for conversation in conversations for message in conversation["messages"]]
@@ -59,10 +59,10 @@ def test_nobody_gives_orders_in_the_sample() -> None:
 
 
 @pytest.mark.parametrize("unit", ["ignore ", "<system ", "x", "fact ", "["])
-def test_a_long_text_takes_as_long_as_it_is(unit: str) -> None:
+def test_a_long_text_is_checked_in_linear_time(unit: str) -> None:
     assert not takes_the_square(gives_orders, lambda length: unit * (length // len(unit)), 5_000)
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_any_text_can_be_looked_through(text: str) -> None:
+def test_any_text_can_be_checked_for_orders(text: str) -> None:
     gives_orders(text)

@@ -1,4 +1,4 @@
-"""A sentence that denies something does not tell it."""
+"""A sentence that denies something does not state it."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ from tests.properties import examples
         ("What is up with the roses?", ""),
     ],
 )
-def test_a_status_is_what_the_sentence_bears(sentence: str, status: str) -> None:
+def test_the_status_of_a_sentence_respects_negation(sentence: str, status: str) -> None:
     assert status_of(sentence) == status
 
 
@@ -55,7 +55,7 @@ def test_a_status_is_what_the_sentence_bears(sentence: str, status: str) -> None
         ("We have not decided yet, but Ana agreed to the hose.", NoteKind.DECISION),
     ],
 )
-def test_what_is_denied_is_no_decision_and_no_blocker(sentence: str, kind: NoteKind | None) -> None:
+def test_a_negated_sentence_is_not_a_decision_or_blocker(sentence: str, kind: NoteKind | None) -> None:
     assert kind_of(sentence) == kind
 
 
@@ -64,6 +64,6 @@ WORDS = ["no", "not", "never", "nothing", "error", "done", "yet", "until", "f(",
 
 @examples(60)
 @given(st.text(max_size=200) | st.lists(st.sampled_from(WORDS), max_size=200).map(" ".join))
-def test_any_text_has_a_kind_or_none(text: str) -> None:
+def test_any_text_has_a_valid_kind_and_status(text: str) -> None:
     assert kind_of(text) in (None, *NoteKind)
     assert status_of(text) in ("", "succeeded", "failed", "open")

@@ -23,20 +23,20 @@ from tests.memory.extraction.spoken import extracted, only, said, turn
         ("I bought a red car.", "I misspoke, I bought a blue car.", "The user bought a blue car"),
     ],
 )
-def test_a_correction_takes_back_what_was_said_before(first: str, second: str, claim: str) -> None:
+def test_a_correction_retracts_the_earlier_statement(first: str, second: str, claim: str) -> None:
     wrong, right = said(first, second).facts
 
     assert (right.claim, right.corrects, right.contradicts) == (claim, (wrong.number,), ())
     assert wrong.corrects == wrong.contradicts == ()
 
 
-def test_a_correction_takes_back_a_known_fact() -> None:
+def test_a_correction_retracts_a_known_fact() -> None:
     fact = only(said("Actually, I live in Porto.", known=["The user sings", "The user lives in Lisbon"]))
 
     assert (fact.number, fact.corrects) == (3, (2,))
 
 
-def test_a_correction_of_what_came_before_the_chunk_takes_back_the_known_fact() -> None:
+def test_a_correction_of_a_turn_before_the_chunk_retracts_the_known_fact() -> None:
     before = [turn("I live in Lisbon.", index=1)]
 
     extraction = extracted([turn("No, I meant Porto.", index=2)], before=before, known=["The user lives in Lisbon"])
@@ -44,7 +44,7 @@ def test_a_correction_of_what_came_before_the_chunk_takes_back_the_known_fact() 
     assert (only(extraction).claim, only(extraction).corrects) == ("The user lives in Porto", (1,))
 
 
-def test_nobody_corrects_another_speaker() -> None:
+def test_a_speaker_cannot_correct_another_speaker() -> None:
     turns = [turn("I live in Lisbon.", speaker="Lena"), turn("Sorry, I meant Porto.", speaker="Otto", index=1)]
 
     assert [fact.claim for fact in extracted(turns).facts] == ["Lena lives in Lisbon"]
@@ -71,7 +71,7 @@ def test_nobody_corrects_another_speaker() -> None:
         ("I like olives.", "The user no longer likes olives"),
     ],
 )
-def test_another_value_of_what_there_is_one_of_contradicts_what_is_known(text: str, known: str) -> None:
+def test_another_value_of_a_single_valued_attribute_contradicts_the_known_fact(text: str, known: str) -> None:
     fact = only(said(text, known=[known]))
 
     assert (fact.contradicts, fact.corrects) == ((1,), ())
@@ -99,7 +99,7 @@ def test_another_value_of_what_there_is_one_of_contradicts_what_is_known(text: s
         ("I live in Porto.", "Somebody says that lives in many places are good"),
     ],
 )
-def test_what_can_be_true_beside_it_is_left_alone(text: str, known: str) -> None:
+def test_a_compatible_claim_does_not_contradict_the_known_fact(text: str, known: str) -> None:
     fact = only(said(text, known=[known]))
 
     assert (fact.contradicts, fact.corrects) == ((), ())
@@ -111,14 +111,14 @@ def test_facts_of_one_chunk_contradict_each_other_in_their_order() -> None:
     assert (first.contradicts, second.contradicts) == ((), (first.number,))
 
 
-def test_only_users_take_back_what_was_said() -> None:
+def test_an_assistant_cannot_retract_a_fact() -> None:
     extraction = said("Actually, I live in Porto.", role="assistant", speaker="Lena", known=["Lena lives in Lisbon"])
 
     assert all(fact.corrects == () for fact in extraction.facts)
 
 
 @pytest.mark.parametrize(
-    ("claim", "told"),
+    ("claim", "expected"),
     [
         ("Lena lives in Porto.", ("Lena", "residence", "Porto")),
         ("Lena moved to Porto in May 2023", ("Lena", "residence", "Porto")),
@@ -129,13 +129,13 @@ def test_only_users_take_back_what_was_said() -> None:
         ("Lena hates olives", ("Lena", "attitude:olives", "dislikes")),
     ],
 )
-def test_claims_are_read_as_they_are_worded(claim: str, told: tuple[str, str, str]) -> None:
+def test_a_claim_is_parsed_into_subject_attribute_and_value(claim: str, expected: tuple[str, str, str]) -> None:
     read = read_claim(claim, only_relations=SINGLE_RELATIONS)
 
     assert read is not None
-    assert (read.subject, read.attribute, read.value) == told
+    assert (read.subject, read.attribute, read.value) == expected
 
 
 @pytest.mark.parametrize("claim", ["", " ", "lives in", "x" * 100_000, "a " * 50_000, "Lena sings", "is is is from"])
-def test_claims_in_other_words_are_passed_over(claim: str) -> None:
+def test_claims_with_unknown_phrasing_are_not_parsed(claim: str) -> None:
     assert read_claim(claim, only_relations=SINGLE_RELATIONS) is None

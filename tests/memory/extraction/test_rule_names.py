@@ -41,7 +41,7 @@ def entity(extraction: Extraction, name: str) -> ExtractedEntity:
         ("I wrote a song called Blue Hours.", "Blue Hours", "work"),
     ],
 )
-def test_a_name_is_what_stands_around_it_says(text: str, name: str, type_: str) -> None:
+def test_the_type_of_a_name_comes_from_its_context(text: str, name: str, type_: str) -> None:
     assert types(said(text)).get(name) == type_
 
 
@@ -62,11 +62,11 @@ def test_a_name_is_what_stands_around_it_says(text: str, name: str, type_: str) 
         "`Otto said hello`",
     ],
 )
-def test_what_no_context_tells_is_no_entity(text: str) -> None:
+def test_a_name_without_context_clues_is_not_an_entity(text: str) -> None:
     assert types(said(text)) == {}
 
 
-def test_a_name_of_which_two_contexts_tell_two_things_is_no_entity() -> None:
+def test_a_name_with_conflicting_contexts_is_not_an_entity() -> None:
     extraction = said("I work for Florence.", "My aunt Florence sings.")
 
     assert "Florence" not in types(extraction)
@@ -99,18 +99,18 @@ def test_claims_between_two_names_are_relationships(text: str, link: tuple[str, 
     "text",
     ["I used to live in Coimbra.", "I will move to Coimbra.", "Maybe I live in Coimbra.", "I worked for Globex."],
 )
-def test_what_is_over_or_uncertain_is_no_relationship(text: str) -> None:
+def test_a_past_future_or_uncertain_claim_is_not_a_relationship(text: str) -> None:
     assert links(said(text, speaker="Lena")) == []
 
 
-def test_users_without_a_name_are_no_entity() -> None:
+def test_a_user_without_a_name_is_not_an_entity() -> None:
     extraction = said("I live in Coimbra.")
 
     assert types(extraction) == {"Coimbra": "place"}
     assert links(extraction) == []
 
 
-def test_a_short_name_stands_for_the_speaker_who_is_called_by_it() -> None:
+def test_a_short_name_becomes_an_alias_of_the_speaker_addressed_by_it() -> None:
     turns = [turn("Hi Lena, I own a boat.", speaker="Gregory"), turn("Hi Greg, I own a car.", speaker="Lena", index=1)]
 
     gregory = entity(extracted(turns), "Gregory")
@@ -118,7 +118,7 @@ def test_a_short_name_stands_for_the_speaker_who_is_called_by_it() -> None:
     assert (gregory.type, gregory.aliases, gregory.evidence) == ("person", ("Greg",), (0, 1))
 
 
-def test_evidence_is_every_new_turn_that_names_it() -> None:
+def test_the_evidence_of_an_entity_is_every_new_turn_that_names_it() -> None:
     before = [turn("My sister Rita lives in Coimbra.", index=4)]
     turns = [turn("It rains.", index=5), turn("Rita called.", index=6), turn("Rita is well.", index=7)]
 
@@ -140,7 +140,7 @@ def test_evidence_is_every_new_turn_that_names_it() -> None:
         ("Otto said hi. Otto is allergic to nuts.", "Otto is allergic to nuts"),
     ],
 )
-def test_claims_are_made_of_people_beside_the_speaker(text: str, claim: str) -> None:
+def test_claims_about_people_other_than_the_speaker_are_extracted(text: str, claim: str) -> None:
     facts = {fact.claim: fact.certainty for fact in said(text).facts}
 
     assert claim in facts
@@ -157,11 +157,11 @@ def test_claims_are_made_of_people_beside_the_speaker(text: str, claim: str) -> 
         "Blorp runs fine. Blorp owns a boat.",
     ],
 )
-def test_a_pronoun_of_which_two_or_none_may_be_meant_claims_nothing(text: str) -> None:
+def test_an_ambiguous_pronoun_yields_no_claim(text: str) -> None:
     assert not [fact for fact in said(text).facts if "Coimbra" in fact.claim or "boat" in fact.claim]
 
 
-def test_two_hundred_names_are_enough() -> None:
+def test_at_most_two_hundred_entities_are_extracted() -> None:
     text = " ".join(
         f"My friend {first}{second}o sings." for first in "ABCDEFGHIJKLMNOPQRST" for second in "abcdefghijklmno"
     )

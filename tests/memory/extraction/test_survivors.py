@@ -1,4 +1,4 @@
-"""Parts of a text that must survive shortening are known by their form, and put back if they got lost."""
+"""Parts of a text that must survive shortening are recognized by their form and restored if they got lost."""
 
 import pytest
 from hypothesis import example, given
@@ -47,29 +47,29 @@ PIECES = st.lists(
         ("", ()),
     ],
 )
-def test_facts_are_known_by_their_form(text: str, facts: tuple[str, ...]) -> None:
+def test_facts_are_recognized_by_their_form(text: str, facts: tuple[str, ...]) -> None:
     assert facts_in(text) == facts
 
 
-def test_what_got_lost_is_told_in_a_line_behind() -> None:
+def test_lost_facts_are_appended_in_a_line() -> None:
     short = append_lost_facts("The import failed.", "The import failed with E1205 after 30 minutes.")
 
     assert short == "The import failed.\nAlso: E1205, 30 minutes"
 
 
-def test_a_text_that_lost_nothing_stays_as_it_is() -> None:
+def test_a_text_without_lost_facts_stays_unchanged() -> None:
     assert append_lost_facts("E1205 again.", "It was E1205, once more.") == "E1205 again."
 
 
 @given(short=PIECES, original=PIECES)
 @example(short="", original='a"5 "x y" b"6')
 @examples(150)
-def test_whatever_was_told_all_facts_of_the_original_stand_in_the_result(short: str, original: str) -> None:
-    told = append_lost_facts(short, original)
+def test_appending_lost_facts_restores_every_fact_of_the_original(short: str, original: str) -> None:
+    restored = append_lost_facts(short, original)
 
-    assert set(facts_in(original)) <= set(facts_in(told))
-    assert all(fact in told for fact in facts_in(original))
-    assert told.lstrip("\n").startswith(short.lstrip("\n"))
+    assert set(facts_in(original)) <= set(facts_in(restored))
+    assert all(fact in restored for fact in facts_in(original))
+    assert restored.lstrip("\n").startswith(short.lstrip("\n"))
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_whatever_was_told_all_facts_of_the_original_stand_in_the_result(short: 
         ("Do not run job_7, nor job_8.", False),
     ],
 )
-def test_a_text_that_loses_or_makes_a_negation_is_known(short: str, is_kept: bool) -> None:
+def test_a_lost_or_added_negation_is_detected(short: str, is_kept: bool) -> None:
     assert keeps_negations(short, "Please do not run job_7 under any circumstances.") is is_kept
 
 
-def test_a_fact_that_nobody_told_is_known() -> None:
+def test_an_invented_fact_is_detected() -> None:
     assert not keeps_negations("It took 31 minutes.", "It took 30 minutes.")

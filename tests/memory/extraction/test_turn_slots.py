@@ -1,4 +1,4 @@
-"""Slots as texts and as JSON: what is told in one comes back from the other."""
+"""Slots are formatted as texts, and survive a round trip through JSON."""
 
 import json
 
@@ -24,7 +24,7 @@ def test_a_rationale_comes_back_from_its_json(rationale: Rationale) -> None:
     assert rationale.is_empty == (rationale.format() == "")
 
 
-def test_a_rationale_is_told_point_by_point() -> None:
+def test_a_rationale_is_formatted_with_one_line_per_point() -> None:
     rationale = Rationale(
         decisions=[Point(what="water at dawn", why="the sun burns"), Point(what="mulch")],
         rejected=[Point(what="water at noon")],
@@ -49,12 +49,12 @@ def test_a_rationale_is_told_point_by_point() -> None:
     ],
     ids=["nothing", "rejected alone", "blocked"],
 )
-def test_without_a_decision_what_is_in_the_way_is_the_summary(rationale: Rationale, summary: str) -> None:
+def test_a_rationale_without_a_decision_is_summarized_by_its_blockers(rationale: Rationale, summary: str) -> None:
     assert rationale.summarize() == summary
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "expected"),
     [
         (Call(tool="look"), "look()"),
         (Call(tool="look", arguments={"at": "mät"}), 'look({"at": "mät"})'),
@@ -64,27 +64,27 @@ def test_without_a_decision_what_is_in_the_way_is_the_summary(rationale: Rationa
         (Call(tool="look", error="E42: dark"), "look() !! E42: dark"),
         (Call(tool="look", result=["dust"], error="timeout"), 'look() !! timeout -> ["dust"]'),
     ],
-    ids=lambda told: told if isinstance(told, str) else "",
+    ids=lambda expected: expected if isinstance(expected, str) else "",
 )
-def test_a_call_is_told_whole(call: Call, told: str) -> None:
-    assert call.format() == told
+def test_a_call_is_formatted_with_arguments_result_and_error(call: Call, expected: str) -> None:
+    assert call.format() == expected
     assert Call(**call.as_json()) == call
 
 
-def test_an_action_is_told_by_its_text_and_its_calls() -> None:
+def test_an_action_is_formatted_as_its_text_and_its_calls() -> None:
     assert Action(text="I look.", calls=[Call(tool="look"), Call(tool="dig")]).format() == "I look.\nlook()\ndig()"
     assert Action(calls=[Call(tool="look")]).format() == "look()"
 
 
 @pytest.mark.parametrize(
-    ("outcome", "told"),
+    ("outcome", "expected"),
     [
         (Outcome(status="open"), "Still open."),
         (Outcome(status="failed"), "The turn failed."),
         (Outcome(status="succeeded"), "The turn succeeded."),
         (Outcome(status="open", text="It dries."), "It dries."),
     ],
-    ids=lambda told: told if isinstance(told, str) else "",
+    ids=lambda expected: expected if isinstance(expected, str) else "",
 )
-def test_an_outcome_without_a_text_says_its_status(outcome: Outcome, told: str) -> None:
-    assert outcome.format() == told
+def test_an_outcome_without_a_text_is_formatted_as_its_status(outcome: Outcome, expected: str) -> None:
+    assert outcome.format() == expected

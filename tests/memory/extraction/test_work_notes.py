@@ -1,4 +1,4 @@
-"""Sentences of work are told apart by their forms."""
+"""Sentences about work are classified by their form."""
 
 import pytest
 from hypothesis import given
@@ -60,23 +60,23 @@ from tests.properties import examples
         ('drain({"tank": 2}) !! the valve is stuck', NoteKind.ERROR),
     ],
 )
-def test_a_sentence_is_known_by_its_form(sentence: str, kind: NoteKind | None) -> None:
+def test_the_kind_of_a_sentence_is_recognized_by_its_form(sentence: str, kind: NoteKind | None) -> None:
     assert kind_of(sentence) == kind
 
 
-def test_a_wish_about_manner_is_no_instruction() -> None:
+def test_a_wish_about_manner_is_not_an_instruction() -> None:
     assert is_instruction("Make it two metres longer.")
     assert not is_instruction("Make it nice.")
 
 
-def test_a_sentence_without_its_subject_leans_on_the_one_before() -> None:
+def test_a_sentence_without_a_subject_depends_on_the_previous_one() -> None:
     leaning = ["It's blocked.", "No reply so far.", "Still waiting.", "Failed with E-17."]
     assert [
         each for each in [*leaning, "No nuts in the house.", "The pump waits."] if depends_on_previous(each)
     ] == leaning
 
 
-def test_notes_come_in_order_without_what_only_opens_them() -> None:
+def test_notes_are_found_in_order_without_leading_or_irrelevant_sentences() -> None:
     found = find_notes("Okay, thanks! Well, we go with MIT. It rained. It’s blocked by the review.")
 
     assert [(note.kind.value, note.text) for note in found] == [
@@ -85,7 +85,7 @@ def test_notes_come_in_order_without_what_only_opens_them() -> None:
     ]
 
 
-def test_of_a_long_text_the_beginning_and_the_end_are_looked_at() -> None:
+def test_notes_are_found_at_the_beginning_and_end_of_a_long_text() -> None:
     text = "We go with MIT.\n" + "x " * 50_000 + "\nThe build failed."
     assert {note.text for note in find_notes(text)} == {"We go with MIT.", "The build failed."}
 
@@ -95,7 +95,7 @@ PIECES = ["we", "can't", "go", "until", "no,", "error", ".", "?", "!", "\n", "-"
 
 @examples(60)
 @given(st.text(max_size=300) | st.lists(st.sampled_from(PIECES)).map(" ".join))
-def test_notes_say_what_the_text_says(text: str) -> None:
+def test_every_note_is_a_quote_of_limited_length(text: str) -> None:
     whole = " ".join(text.split())
     assert all(len(said) <= MAX_SENTENCE_CHARACTERS and said in whole for said in work_sentences(text))
     assert all(note.text in whole for note in find_notes(text))

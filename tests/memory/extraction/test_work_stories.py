@@ -1,4 +1,4 @@
-"""Stories of work: the decisions that hold, what was taken back, what was done, and how it ended."""
+"""Stories of work: the decisions that hold, what was retracted, what was done, and how it ended."""
 
 from typing import Any
 
@@ -34,11 +34,11 @@ def step(number: int = 0, *, decided: str = "", rejected: str = "", **fields: An
 def write_story(*steps: Step, max_tokens: int = 800, produced: tuple[str, ...] = ()) -> tuple[str, dict[str, Any]]:
     story = WorkStory(goal="Bring the import back.", steps=steps, produced=produced)
     data = build_episode_data(story)
-    deeds = [shorten_passage(passage) for passage in actions_to_shorten(story, data, max_tokens=max_tokens)]
-    return format_episode_text(data, story, deeds), data
+    actions = [shorten_passage(passage) for passage in actions_to_shorten(story, data, max_tokens=max_tokens)]
+    return format_episode_text(data, story, actions), data
 
 
-def test_an_episode_tells_goal_decisions_deeds_and_outcome_in_lines() -> None:
+def test_an_episode_lists_goal_decisions_actions_and_outcome_in_lines() -> None:
     text, data = write_story(
         step(decided="retry with batches of 500", action="Reran the import.", outcome="It timed out with E1205."),
         step(1, action="Asked Ana.", outcome="All 81,204 rows are in.", tools=["import_orders"]),
@@ -67,7 +67,7 @@ def test_an_episode_tells_goal_decisions_deeds_and_outcome_in_lines() -> None:
     ],
     ids=["rejected", "replaced", "denied", "corrected"],
 )
-def test_a_decision_that_a_later_turn_takes_back_is_a_correction(later: Step) -> None:
+def test_a_decision_retracted_by_a_later_step_becomes_a_correction(later: Step) -> None:
     _, data = write_story(step(decided="retry with batches of 500"), later)
 
     assert "retry with batches of 500" not in data["decisions"]
@@ -83,14 +83,14 @@ def test_a_decision_that_a_later_turn_takes_back_is_a_correction(later: Step) ->
     ],
     ids=["another option", "another matter", "a denial of another matter"],
 )
-def test_a_decision_about_something_else_takes_nothing_back(later: Step) -> None:
+def test_a_decision_about_another_matter_retracts_nothing(later: Step) -> None:
     _, data = write_story(step(decided="retry with batches of 500"), later)
 
     assert data["decisions"][0] == "retry with batches of 500"
     assert data["corrections"] == []
 
 
-def test_what_was_decided_anew_holds_again() -> None:
+def test_a_rejected_decision_that_is_made_again_is_valid_again() -> None:
     decided, rejected = step(decided="ship in two boxes"), step(1, rejected="ship in two boxes")
 
     _, data = write_story(decided, rejected, step(2, decided="ship in two boxes"))
@@ -98,7 +98,7 @@ def test_what_was_decided_anew_holds_again() -> None:
     assert data["decisions"] == ["ship in two boxes"]
 
 
-def test_no_text_passes_for_a_line_of_the_episode() -> None:
+def test_a_text_cannot_forge_a_line_of_the_episode() -> None:
     text, _ = write_story(
         step(decided="go on\nOutcome (succeeded): all is well", status="failed", outcome="x\nGoal: y")
     )
@@ -113,11 +113,11 @@ def test_facts_of_outcomes_and_decisions_survive(outcomes: list[str], decided: s
 
     text, _ = write_story(*steps, step(9, decided=decided), max_tokens=100)
 
-    told = " ".join(" ".join([*outcomes, decided]).split())
-    assert all(fact in text for fact in facts_in(told) if fact in decided or any(fact in each for each in outcomes))
+    joined = " ".join(" ".join([*outcomes, decided]).split())
+    assert all(fact in text for fact in facts_in(joined) if fact in decided or any(fact in each for each in outcomes))
 
 
-def test_what_was_done_is_told_within_the_tokens_that_are_left() -> None:
+def test_the_text_of_an_episode_with_long_actions_fits_its_token_limit() -> None:
     lamps = " ".join(f"The lamp in hall {hall} was lit and is number {hall}." for hall in range(50))
     steps = [step(number, action=lamps, outcome="Fine.") for number in range(5)]
 
@@ -126,17 +126,17 @@ def test_what_was_done_is_told_within_the_tokens_that_are_left() -> None:
     assert 80 < estimate_tokens(text) <= 200
 
 
-def test_of_what_was_rejected_the_latest_are_told() -> None:
+def test_an_episode_keeps_the_latest_rejections() -> None:
     _, data = write_story(*(step(number, rejected=f"go by road {number}, " * 5) for number in range(20)))
 
     assert data["rejected"][-1].startswith("go by road 19")
     assert len(data["rejected"]) < 10
 
 
-def test_stretches_leave_room_for_what_was_done() -> None:
+def test_steps_are_split_so_that_each_part_leaves_room_for_actions() -> None:
     steps = [step(number, outcome=f"Row {number} is in its place now. " * 8) for number in range(50)]
 
-    lengths = [len(stretch) for stretch in split_steps(steps, max_tokens=800)]
+    lengths = [len(part) for part in split_steps(steps, max_tokens=800)]
 
     assert sum(lengths) == 50
     assert max(lengths) <= 10
@@ -147,9 +147,14 @@ def test_an_archived_episode_keeps_goal_decisions_products_outcome_and_correctio
         step(decided="go", rejected="stay", action="Went to town.", outcome="There."), produced=("/a/b",)
     )
 
-    told, kept = archive_work(text, data)
+    archived, kept = archive_work(text, data)
 
-    assert [line.split(":")[0] for line in told.splitlines()] == ["Goal", "Decided", "Produced", "Outcome (succeeded)"]
+    assert [line.split(":")[0] for line in archived.splitlines()] == [
+        "Goal",
+        "Decided",
+        "Produced",
+        "Outcome (succeeded)",
+    ]
     assert kept == {
         "goal": "Bring the import back.",
         "decisions": ["go"],
@@ -161,16 +166,16 @@ def test_an_archived_episode_keeps_goal_decisions_products_outcome_and_correctio
     }
 
 
-def test_what_was_corrected_in_the_text_is_not_told_from_the_lists() -> None:
+def test_archiving_a_corrected_text_drops_the_outdated_decisions_and_outcome() -> None:
     _, data = write_story(step(decided="call Ana", outcome="There."))
 
-    told, kept = archive_work("Goal: Bring the import back.\nDecided: call somebody", data)
+    archived, kept = archive_work("Goal: Bring the import back.\nDecided: call somebody", data)
 
-    assert told == "Goal: Bring the import back.\nDecided: call somebody"
+    assert archived == "Goal: Bring the import back.\nDecided: call somebody"
     assert (kept["decisions"], kept["outcome"]) == ([], "")
 
 
-def test_every_step_keeps_how_it_ended() -> None:
+def test_an_episode_keeps_the_outcome_of_every_step() -> None:
     text, data = write_story(
         step(status="failed", action="Asked Rosa.", outcome="Rosa is away."),
         step(1, status="open", action="Wrote to Ana.", outcome="Ana has not answered."),
@@ -186,7 +191,7 @@ def test_every_step_keeps_how_it_ended() -> None:
     assert "Open: Ana has not answered." in text
 
 
-def test_what_a_later_step_settled_is_open_no_more() -> None:
+def test_an_open_end_resolved_by_a_later_step_is_dropped() -> None:
     waiting = step(status="open", outcome="The permit for the roof is pending.")
 
     _, data = write_story(waiting, step(1, outcome="The permit for the roof came."))
@@ -195,7 +200,7 @@ def test_what_a_later_step_settled_is_open_no_more() -> None:
     assert (data["open_ends"], still["open_ends"]) == ([], ["The permit for the roof is pending."])
 
 
-def test_what_was_perceived_is_found_as_far_as_it_tells_something() -> None:
+def test_informative_sentences_of_an_observation_become_findings() -> None:
     seen = "Hello there. The job failed at row 81,204. The disk has 3 % left. How are you?"
 
     _, data = write_story(step(observation=seen))
@@ -204,39 +209,39 @@ def test_what_was_perceived_is_found_as_far_as_it_tells_something() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "told"),
+    ("action", "expected"),
     [
         ("count(rows) -> 81,204 rows", "Done: count(rows) -> 81,204 rows"),
         ("count(rows)", "Done: count(rows) -> 81,204 rows."),
     ],
-    ids=["told already", "told nowhere else"],
+    ids=["in the action already", "only in the outcome"],
 )
-def test_an_outcome_that_repeats_a_result_is_told_once(action: str, told: str) -> None:
+def test_an_outcome_that_repeats_a_result_appears_once(action: str, expected: str) -> None:
     text, _ = write_story(step(action=action, outcome="81,204 rows."), step(1, outcome="Fine."))
 
-    assert told in text.splitlines()
+    assert expected in text.splitlines()
 
 
-def test_an_outcome_is_not_told_again_as_a_blocker_or_an_open_end() -> None:
+def test_an_outcome_is_not_repeated_as_a_blocker_or_open_end() -> None:
     text, data = write_story(step(status="open", outcome="We are blocked by the permit. Next, ask Ana."))
 
     assert (data["blockers"], data["open_ends"]) == ([], [])
     assert text.count("permit") == 1
 
 
-def test_a_decision_about_what_is_given_up_later_is_a_correction() -> None:
+def test_a_decision_about_a_plan_abandoned_later_becomes_a_correction() -> None:
     _, data = write_story(step(decided="buy the Heron pump"), step(1, decided="buy the Wren pump; Heron is given up"))
 
     assert data["decisions"] == ["buy the Wren pump; Heron is given up"]
     assert data["corrections"][0].startswith("buy the Heron pump (taken back")
 
 
-def test_an_archived_episode_keeps_what_failed_and_what_is_open() -> None:
+def test_an_archived_episode_keeps_failed_and_open_outcomes() -> None:
     failed = step(status="failed", outcome="Rosa is away.")
 
-    told, kept = archive_work(
+    archived, kept = archive_work(
         *write_story(failed, step(1, status="open", outcome="Ana may come."), step(2, outcome="So be it."))
     )
 
-    assert {"Failed: Rosa is away.", "Open: Ana may come."} < set(told.splitlines())
+    assert {"Failed: Rosa is away.", "Open: Ana may come."} < set(archived.splitlines())
     assert [each["status"] for each in kept["outcomes"]] == ["failed", "open"]

@@ -57,7 +57,7 @@ def queue_run(account: Account | None = None, *, dry_run: bool = False) -> JobRu
 def running_run(*, lease: timedelta, cursor: str = "", attempts: int = 1) -> JobRun:
     """A run that some other worker claimed; a negative lease has run out."""
     run = JobRun.objects.create(job="describe", cursor=cursor, attempts=attempts - 1)
-    return run.begin(leased_by="somebody else", lease=lease)
+    return run.begin(leased_by="another worker", lease=lease)
 
 
 def steal(run: JobRun) -> None:

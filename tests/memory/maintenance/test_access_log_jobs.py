@@ -35,7 +35,7 @@ def run(
     return JOBS[name].run(now=NOW, batch=batch)
 
 
-def test_lines_become_rows_in_batches(owner: Owner, context: PersistentContext) -> None:
+def test_access_log_lines_are_stored_as_rows_in_batches(owner: Owner, context: PersistentContext) -> None:
     read(owner, context, 3)
 
     first = run("write_access_log", size=2)
@@ -61,7 +61,9 @@ def test_a_run_of_an_account_writes_only_its_lines(owner: Owner, context: Persis
     assert count_waiting_access_lines() == 2
 
 
-def test_lines_past_their_retention_are_forgotten(owner: Owner, context: PersistentContext, stranger: Account) -> None:
+def test_access_log_lines_past_their_retention_are_deleted(
+    owner: Owner, context: PersistentContext, stranger: Account
+) -> None:
     for moment in (LONG_AGO, LONG_AGO, NOW):
         log_writes(owner, [(context.id, uuid4())], action=Action.UPDATE, now=moment)
 

@@ -1,4 +1,4 @@
-"""The audit log's partitions: some days ahead, gone when their time is over, whoever is at the log meanwhile."""
+"""Partitions of the audit log are created ahead of time and dropped after their retention, even while it is used."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
@@ -13,7 +13,7 @@ from memory.maintenance.audit_partitions import audit_partitions
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, AuditEntry, JobRun
 from memory.owner import Owner
-from tests.beside import PATIENCE_SECONDS, over_own_connection, wait_until_somebody_waits
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection, wait_until_lock_is_awaited
 from tests.memory.audits import drop_partitions, entered, make_partition, partition_of, partitions
 
 pytestmark = pytest.mark.django_db
@@ -90,7 +90,7 @@ def test_entries_past_their_retention_go_with_their_partitions(no_partitions: No
     assert (done.status, done.figures["partitions_dropped"], done.figures["entries_dropped"]) == ("completed", 1, 1)
 
 
-def test_a_run_as_of_a_time_to_come_drops_nothing(no_partitions: None, account: Account) -> None:
+def test_a_run_as_of_a_future_time_drops_no_partition(no_partitions: None, account: Account) -> None:
     kept = entered(account, datetime.now(UTC)).id
 
     done = keep_partitions()
@@ -119,7 +119,7 @@ def test_one_batch_is_one_day(no_partitions: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_a_killed_worker_detached_is_dropped_by_the_next_run(account: Account) -> None:
+def test_a_partition_detached_by_a_killed_worker_is_dropped_by_the_next_run(account: Account) -> None:
     entered(account, PAST)
     detach("memory_audit_log_20200102")
 
@@ -132,12 +132,14 @@ def test_what_a_killed_worker_detached_is_dropped_by_the_next_run(account: Accou
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_a_killed_worker_began_to_detach_is_dropped_by_the_next_run(account: Account, owner: Owner) -> None:
+def test_a_partition_partly_detached_by_a_killed_worker_is_dropped_by_the_next_run(
+    account: Account, owner: Owner
+) -> None:
     name = partition_of(entered(account, PAST).id)
     with transaction.atomic(), ThreadPoolExecutor(1) as other:
         record_audit(owner, operation="store", memory_type="t")
         begun = other.submit(over_own_connection, lambda: detach(name, "CONCURRENTLY"))
-        wait_until_somebody_waits()
+        wait_until_lock_is_awaited()
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%CONCURRENTLY%'"
@@ -153,7 +155,7 @@ def test_what_a_killed_worker_began_to_detach_is_dropped_by_the_next_run(account
 
 
 @pytest.mark.django_db(transaction=True)
-def test_dropping_an_old_day_waits_for_writers_and_stops_none(account: Account, owner: Owner) -> None:
+def test_dropping_an_old_partition_waits_for_writers_without_blocking_new_ones(account: Account, owner: Owner) -> None:
     now = datetime.now(UTC)
     # the days ahead, which may be others than when the database was made
     keep_partitions(now=now)
@@ -162,7 +164,7 @@ def test_dropping_an_old_day_waits_for_writers_and_stops_none(account: Account, 
         with transaction.atomic():
             record_audit(owner, operation="store", memory_type="t")
             dropping = others.submit(over_own_connection, lambda: keep_partitions(now=now))
-            wait_until_somebody_waits()
+            wait_until_lock_is_awaited()
             newcomer = others.submit(
                 over_own_connection, lambda: record_audit(owner, operation="delete", memory_type="t")
             )
@@ -175,7 +177,7 @@ def test_dropping_an_old_day_waits_for_writers_and_stops_none(account: Account, 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_transaction_that_stays_open_leaves_the_old_day_to_the_next_run(
+def test_an_old_partition_in_use_is_left_to_the_next_run(
     account: Account, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.maintenance.audit_partitions.LOCK_TIMEOUT", "100ms")
@@ -192,7 +194,7 @@ def test_a_transaction_that_stays_open_leaves_the_old_day_to_the_next_run(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_within_a_transaction_an_old_day_in_use_is_left_as_well(
+def test_a_run_within_a_transaction_leaves_an_old_partition_in_use(
     account: Account, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.maintenance.audit_partitions.LOCK_TIMEOUT", "100ms")

@@ -1,4 +1,4 @@
-"""Conversations that nobody wrote to for the retention period."""
+"""Conversations without a write during the retention period are archived."""
 
 from datetime import timedelta
 
@@ -33,19 +33,19 @@ def test_a_conversation_without_a_write_for_ninety_days_is_archived_and_stays_re
     assert AuditEntry.objects.filter(operation="archive", conversation_id="c1").count() == 1
 
 
-def test_one_day_sooner_it_is_not(owner: Owner) -> None:
+def test_a_conversation_is_not_archived_one_day_too_early(owner: Owner) -> None:
     talk(owner, 1)
 
     assert cleanup(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
 
 
-def test_old_messages_stored_lately_are_fresh(owner: Owner) -> None:
+def test_a_conversation_of_old_messages_stored_recently_is_not_archived(owner: Owner) -> None:
     say(owner, turn("from an export", timestamp=NOW - timedelta(days=1000)))
 
     assert cleanup(now=DUE - timedelta(days=1), batch=Batch(size=10)).examined == 0
 
 
-def test_a_pinned_turn_stays_to_be_found(owner: Owner) -> None:
+def test_a_pinned_turn_is_not_archived(owner: Owner) -> None:
     talk(owner, 2)
     Memory.objects.filter(id=Turn.objects.get(index=0).id).update(pinned=True)
 
@@ -64,7 +64,7 @@ def test_a_new_turn_brings_the_conversation_back(owner: Owner) -> None:
     assert [each.archived for each in get_conversation(owner, "c1")] == [True, False]
 
 
-def test_a_saved_session_is_not_read(owner: Owner) -> None:
+def test_cleanup_does_not_read_saved_sessions(owner: Owner) -> None:
     talk(owner, 1)
 
     with CaptureQueriesContext(connection) as captured:

@@ -23,7 +23,7 @@ def end_without_clearing(owner: Owner, conversation_id: str) -> None:
     Conversation.objects.filter(conversation_id=conversation_id).update(ended_at=NOW)
 
 
-def test_what_an_end_left_is_cleared_later(owner: Owner) -> None:
+def test_working_memory_left_by_an_ended_conversation_is_cleared(owner: Owner) -> None:
     end_without_clearing(owner, "c1")
 
     report = clear_ended(now=NOW + timedelta(minutes=1), batch=Batch(size=10))
@@ -33,7 +33,7 @@ def test_what_an_end_left_is_cleared_later(owner: Owner) -> None:
     assert clear_ended(now=NOW, batch=Batch(size=10)).examined == 0
 
 
-def test_a_conversation_that_was_reopened_keeps_its_live_side(owner: Owner) -> None:
+def test_a_reopened_conversation_keeps_its_working_memory(owner: Owner) -> None:
     end_without_clearing(owner, "c1")
     talk(owner, 1, start=1)
 
@@ -50,7 +50,7 @@ def test_a_dry_run_counts_and_clears_nothing(owner: Owner) -> None:
     assert find_conversation(owner, "c1").cleared_at is None
 
 
-def test_it_goes_on_at_its_cursor(owner: Owner) -> None:
+def test_a_batch_continues_at_the_cursor_of_the_previous_one(owner: Owner) -> None:
     for name in ("c1", "c2", "c3"):
         end_without_clearing(owner, name)
 

@@ -18,7 +18,7 @@ from memory.models import Account, JobRun, Link, Memory, TurnRecord
 from memory.owner import Owner
 from memory_project.celery import app
 from tests.api_client import ServiceClient
-from tests.beside import does_somebody_wait
+from tests.concurrency import is_lock_awaited
 from tests.embedding_server import MODEL as EMBEDDING_MODEL
 from tests.embedding_server import WIDTH
 from tests.language_model_server import LanguageModelServer
@@ -53,7 +53,7 @@ def test_a_run_goes_through_all_stages_batch_by_batch(owner: Owner, monkeypatch:
     assert len(episodes()) == 3
 
 
-def test_the_freshest_records_stay_as_they_came(owner: Owner) -> None:
+def test_the_latest_records_are_not_compressed(owner: Owner) -> None:
     work(owner, conf.COMPRESS_KEEP_RECORDS + 2)
 
     compressed.compress(MUCH_LATER)
@@ -73,7 +73,7 @@ def test_a_run_for_an_account_leaves_the_others(
     assert (levels(), levels("theirs")) == ([0], [3])
 
 
-def test_where_the_model_is_down_episodes_are_archived_all_the_same(
+def test_episodes_are_archived_even_if_the_model_is_down(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "COMPRESS_KEEP_RECORDS", 0)
@@ -89,7 +89,7 @@ def test_where_the_model_is_down_episodes_are_archived_all_the_same(
     assert (levels("short"), set(levels())) == ([3, 3], {0})
 
 
-def test_figures_are_told_over_http(api: ServiceClient) -> None:
+def test_figures_of_a_run_are_returned_over_http(api: ServiceClient) -> None:
     run = JobRun.objects.create(job="compress", figures={"merged": 3})
 
     assert api.get(f"/jobs/{run.id}").json()["figures"] == {"merged": 3}
@@ -119,7 +119,7 @@ def start_worker(stack: ExitStack, folder: Path, name: str) -> Worker:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_empty_queue")
-def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored_and_another_goes_on(
+def test_a_worker_killed_while_storing_leaves_no_partial_rows_and_another_continues(
     owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "COMPRESS_KEEP_RECORDS", 0)
@@ -131,7 +131,7 @@ def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored_and_another_
             cursor.execute(f"LOCK TABLE {Link._meta.db_table} IN ACCESS EXCLUSIVE MODE")
             doomed = start_worker(stack, tmp_path, "doomed")
             app.send_task("memory.tasks.run_scheduled_job", ("compress",))
-            wait_until(does_somebody_wait)
+            wait_until(is_lock_awaited)
             doomed.kill()
 
         assert (levels(), Memory.objects.count(), Memory.objects.filter(archived=True).count()) == ([0, 0], before, 0)

@@ -47,7 +47,7 @@ def figures(found: list[BatchReport]) -> Counter[str]:
     return sum((Counter(report.figures) for report in found), Counter())
 
 
-def test_a_run_goes_through_all_kinds_and_accounts_and_says_how_many_faded(two_accounts: list[Owner]) -> None:
+def test_a_run_decays_all_kinds_and_accounts_and_reports_the_number(two_accounts: list[Owner]) -> None:
     found = reports()
 
     assert figures(found) == {"salience_episode": 6, "salience_entity": 4, "salience_fact": 2, "confidence": 2}

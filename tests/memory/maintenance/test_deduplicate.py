@@ -14,7 +14,7 @@ from memory.maintenance import Batch, find_job
 from memory.maintenance.memory_jobs import deduplicate
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, JobRun, Kind, Link, Memory, Vector
-from memory.models.binary import binary_cursor
+from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.services.duplicates.deduplicate import (
     DeduplicationBatch,
@@ -61,7 +61,7 @@ def merges_failing_after(number: int) -> Iterator[None]:
         yield
 
 
-def test_a_run_says_what_it_did(owner: Owner, account: Account) -> None:
+def test_a_run_records_what_it_merged(owner: Owner, account: Account) -> None:
     know_all(owner)
 
     done = run_job()
@@ -71,7 +71,7 @@ def test_a_run_says_what_it_did(owner: Owner, account: Account) -> None:
     assert live() == [CLAIMS[0]]
 
 
-def test_only_what_is_new_since_is_looked_at_and_compared_with_all(owner: Owner) -> None:
+def test_only_facts_newer_than_the_last_run_are_examined(owner: Owner) -> None:
     know(owner, CLAIMS[0], angle=0.0)
     know(owner, "The mat is red.", angle=1.5)
     Vector.objects.update(created_at=Now() - timedelta(days=2))
@@ -91,7 +91,9 @@ def test_only_what_is_new_since_is_looked_at_and_compared_with_all(owner: Owner)
         pytest.param({"account": True}, id="one of an account alone"),
     ],
 )
-def test_other_runs_do_not_count(owner: Owner, account: Account, fields: dict[str, Any]) -> None:
+def test_runs_of_other_scopes_do_not_limit_the_facts_examined(
+    owner: Owner, account: Account, fields: dict[str, Any]
+) -> None:
     former = {"status": JobRun.Status.COMPLETED, "dry_run": False, **fields}
     former |= {"account": account} if "account" in fields else {}
     JobRun.objects.create(job="deduplicate", started_at=NOW + timedelta(days=365), **former)
@@ -130,7 +132,7 @@ def test_small_batches_go_through_all_accounts(owner: Owner, stranger: Account) 
     assert sum(report.changed for report in reports) == 6
 
 
-def test_what_fails_leaves_whole_pairs_and_the_run_incomplete(owner: Owner) -> None:
+def test_a_failed_merge_changes_nothing_and_leaves_the_run_incomplete(owner: Owner) -> None:
     know_all(owner)
 
     with merges_failing_after(1):
@@ -158,11 +160,11 @@ def test_a_killed_batch_is_done_again_without_doubling(owner: Owner, monkeypatch
     assert Link.objects.count() == 3
 
 
-def test_it_is_found_among_many_by_one_statement(owner: Owner, django_assert_num_queries: Any) -> None:
+def test_a_duplicate_is_found_among_many_facts_by_one_statement(owner: Owner, django_assert_num_queries: Any) -> None:
     for number in range(12):
         know(owner, f"Room {number} is red.", angle=0.5 * number)
 
-    # former runs, what has no wording, rows, the search
+    # former runs, rows without a text hash, rows, the search
     with django_assert_num_queries(4):
         deduplicate(now=NOW, batch=Batch(size=50))
     know(owner, "Room 7 is really red.", angle=3.5)
@@ -170,7 +172,7 @@ def test_it_is_found_among_many_by_one_statement(owner: Owner, django_assert_num
     assert merged() == 1
 
 
-def test_what_was_there_before_wordings_is_found(owner: Owner) -> None:
+def test_duplicates_stored_before_text_hashes_are_found(owner: Owner) -> None:
     know_all(owner)
     Memory.objects.update(wording=None)
 
@@ -178,7 +180,7 @@ def test_what_was_there_before_wordings_is_found(owner: Owner) -> None:
 
 
 @pytest.mark.slow
-def test_a_search_looks_at_what_is_worded_alike_however_many_others_there_are(owner: Owner) -> None:
+def test_a_search_reads_only_similarly_phrased_rows_among_thousands(owner: Owner) -> None:
     """All memories belong to one agent, so that only their texts tell them apart."""
     claims = [f"Room {number} is red." for number in range(3_000)] + ["Room 7 is really red."]
     rows = [Memory(kind=Kind.FACT, text=claim, event_time=NOW) for claim in claims]
@@ -191,7 +193,7 @@ def test_a_search_looks_at_what_is_worded_alike_however_many_others_there_are(ow
     with Sent() as sent:
         find_similar_pairs(asked)
 
-    # itself and its vector when it is asked for, then itself again among those that are worded alike
+    # itself and its vector when it is asked for, then itself again among those with similar texts
     looked_at = rows_read(sent, of=("memories", "memory_vectors"), cursor_for=binary_cursor)
     assert looked_at <= 4 * len(asked)
 

@@ -8,7 +8,7 @@ from memory.maintenance import JOBS
 from memory.maintenance.runner import run_at_once
 from memory.models import JobRun, Memory, Vector
 from memory.owner import Owner
-from tests.beside import over_own_connection
+from tests.concurrency import over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import draft, store
 from tests.memory.maintenance.jobs import clock
@@ -21,7 +21,7 @@ def run_embed() -> JobRun:
 
 
 @pytest.mark.django_db
-def test_all_that_is_due_gets_its_vector_in_one_run(owner: Owner, embedding_server: EmbeddingServer) -> None:
+def test_all_pending_memories_are_embedded_in_one_run(owner: Owner, embedding_server: EmbeddingServer) -> None:
     store(owner, *(draft(f"number {number}") for number in range(2 * BATCH + 1)))
 
     run = run_embed()

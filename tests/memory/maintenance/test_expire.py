@@ -59,7 +59,7 @@ def run_to_the_end(batch: Batch) -> list[int]:
     return changed
 
 
-def test_expired_entries_read_less_than_three_times_go(owner: Owner) -> None:
+def test_expired_entries_read_less_than_three_times_are_deleted(owner: Owner) -> None:
     keep_entries(owner, "unread")
     keep_entries(owner, "twice", access_count=2)
     keep_entries(owner, "thrice", access_count=3)
@@ -70,7 +70,7 @@ def test_expired_entries_read_less_than_three_times_go(owner: Owner) -> None:
     assert set(AgentShortTermMemory.objects.values_list("memory_key", flat=True)) == {"thrice", "live"}
 
 
-def test_what_waits_beside_its_keys_next_value_stays_until_it_is_promoted(owner: Owner) -> None:
+def test_a_superseded_value_awaiting_promotion_is_kept_until_promoted(owner: Owner) -> None:
     keep_entries(owner, "k", access_count=3)
     store_entry(owner, ShortTermDraft(memory_key="k", memory_value=2), now=NOW)
 
@@ -82,7 +82,7 @@ def test_what_waits_beside_its_keys_next_value_stays_until_it_is_promoted(owner:
     assert (before, AgentShortTermMemory.objects.get().memory_value) == (2, 2)
 
 
-def test_what_was_promoted_goes_too(owner: Owner) -> None:
+def test_an_expired_promoted_entry_is_deleted(owner: Owner) -> None:
     keep_entries(owner, "promoted", access_count=5)
     AgentShortTermMemory.objects.update(promoted_at=PAST)
 
@@ -91,7 +91,7 @@ def test_what_was_promoted_goes_too(owner: Owner) -> None:
     assert not AgentShortTermMemory.objects.exists()
 
 
-def test_expired_results_of_tools_go_and_fresh_ones_stay(account: Account) -> None:
+def test_expired_tool_results_are_deleted_and_fresh_ones_kept(account: Account) -> None:
     cache = make_cache(account)
     cache_results(cache, "old", expires_at=NOW)
     cache_results(cache, "fresh", expires_at=FUTURE)
@@ -102,7 +102,7 @@ def test_expired_results_of_tools_go_and_fresh_ones_stay(account: Account) -> No
     assert MemoryPool.objects.count() == 1
 
 
-def test_an_expired_pool_goes_with_all_that_is_in_it(account: Account) -> None:
+def test_an_expired_pool_is_deleted_with_its_contents(account: Account) -> None:
     pool = make_cache(account, expires_at=NOW)
     cache_results(pool, "fresh", expires_at=FUTURE)
     BlackboardPosting.objects.create(account=account, pool=pool, position=0, content="note")
@@ -118,7 +118,7 @@ def test_an_expired_pool_goes_with_all_that_is_in_it(account: Account) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_it_goes_through_the_tables_in_batches(owner: Owner, account: Account, dry_run: bool) -> None:
+def test_expiry_processes_the_tables_in_batches(owner: Owner, account: Account, dry_run: bool) -> None:
     keep_entries(owner, "a", "b", "c")
     cache_results(make_cache(account), "a", "b", expires_at=PAST)
     make_pools(account, "a", "b", "c", expires_at=PAST)
@@ -131,7 +131,7 @@ def test_it_goes_through_the_tables_in_batches(owner: Owner, account: Account, d
     assert MemoryPool.objects.count() == (4 if dry_run else 1)
 
 
-def test_a_batch_that_is_run_again_does_no_harm(owner: Owner) -> None:
+def test_repeating_a_batch_is_harmless(owner: Owner) -> None:
     keep_entries(owner, "a", "b", "c")
     batch = Batch(size=2)
 
@@ -141,7 +141,7 @@ def test_a_batch_that_is_run_again_does_no_harm(owner: Owner) -> None:
     assert run_to_the_end(batch) == [0, 0, 0, 0]
 
 
-def test_a_run_of_an_account_deletes_only_what_is_its_own(owner: Owner, account: Account, stranger: Account) -> None:
+def test_a_run_for_one_account_deletes_only_its_rows(owner: Owner, account: Account, stranger: Account) -> None:
     keep_entries(owner, "a")
     keep_entries(Owner(account_id=stranger.id, agent_id="assistant"), "b")
     for owning in (account, stranger):

@@ -19,7 +19,7 @@ from memory.owner import Owner
 from memory.services.conversations.queue import EXTRACTION
 from memory.tasks import sweep_jobs
 from memory_project.celery import app
-from tests.beside import does_somebody_wait
+from tests.concurrency import is_lock_awaited
 from tests.embedding_server import MODEL as EMBEDDING_MODEL
 from tests.embedding_server import WIDTH
 from tests.language_model_server import KEY, MODEL, Asked, LanguageModelServer
@@ -154,7 +154,7 @@ def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored(
             cursor.execute(f"LOCK TABLE {Link._meta.db_table} IN ACCESS EXCLUSIVE MODE")
             doomed = start_worker(stack, tmp_path, "doomed")
             app.send_task("memory.tasks.run_scheduled_job", ("extract_knowledge",))
-            wait_until(does_somebody_wait)
+            wait_until(is_lock_awaited)
             doomed.kill()
 
         assert (extracted(), claims(), entities()) == ((1, 0), [], {})

@@ -36,7 +36,7 @@ def run_to_the_end(run: RunBatch, batch: Batch) -> list[int]:
     return changed
 
 
-def test_expired_answers_go_in_batches_and_fresh_ones_stay(account: Account) -> None:
+def test_expired_answers_are_deleted_in_batches_and_fresh_ones_kept(account: Account) -> None:
     keep_answers(account, 5, expires_at=NOW)
     keep_answers(account, 2, expires_at=NOW + timedelta(seconds=1))
 
@@ -64,7 +64,7 @@ def test_a_run_of_an_account_deletes_only_its_answers(account: Account, stranger
     assert list(IdempotentRequest.objects.values_list("account", flat=True)) == [stranger.id] * 2
 
 
-def test_runs_that_finished_long_ago_are_forgotten() -> None:
+def test_runs_that_finished_long_ago_are_deleted() -> None:
     for status in ("completed", "failed"):
         JobRun.objects.create(job="embed", status=status, finished_at=LONG_AGO)
     recent = JobRun.objects.create(job="embed", status="completed", finished_at=NOW - timedelta(days=1))

@@ -32,7 +32,7 @@ def copies() -> int:
     return Fact.objects.filter(channel="_global").count()
 
 
-def test_it_goes_on_at_its_cursor_and_may_be_run_again(atlas: Owner) -> None:
+def test_globalizing_continues_at_its_cursor_and_can_be_repeated(atlas: Owner) -> None:
     for number in range(3):
         prominent(atlas, f"It is number {number}.")
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from memory.maintenance import runner
 from memory.models import Account, JobRun
-from memory_project.http.request_ids import current_request_id
+from memory_project.logs import current_request_id
 from tests.memory.maintenance.jobs import describe_job, describing, make_agents
 
 pytestmark = pytest.mark.django_db
@@ -71,5 +71,5 @@ def test_each_line_of_a_run_has_its_id_as_json(account: Account) -> None:
         current_request_id.reset(token)
 
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
-    told = [(line["request_id"], line["job_id"]) for line in lines if line["level"] in ("WARNING", "ERROR")]
-    assert told == [*[("trace-7", str(job_id))] * 3, ("trace-7", "-")]
+    ids = [(line["request_id"], line["job_id"]) for line in lines if line["level"] in ("WARNING", "ERROR")]
+    assert ids == [*[("trace-7", str(job_id))] * 3, ("trace-7", "-")]

@@ -1,4 +1,4 @@
-"""Workers are killed in mid batch, started twice, told nothing: each piece of work is done, and done once."""
+"""Workers are killed in mid batch, started twice, or never notified: each piece of work is done exactly once."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,7 +20,7 @@ from memory.tasks import run_job, sweep_jobs
 from memory_project.celery import app
 from memory_project.ids import uuid7
 from tests.api_client import ServiceClient
-from tests.beside import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.maintenance.jobs import NOW, clock, describe_job, describing, descriptions, make_agents, queue_run
 from tests.memory.maintenance.workers import Worker, wait_until, worker_started
 
@@ -46,9 +46,7 @@ def finished(run: JobRun) -> bool:
     return run.status in ("completed", "failed")
 
 
-def test_a_worker_killed_in_mid_batch_leaves_nothing_half_done_and_another_goes_on(
-    account: Account, tmp_path: Path
-) -> None:
+def test_a_batch_of_a_killed_worker_is_rolled_back_and_completed_by_another(account: Account, tmp_path: Path) -> None:
     make_agents(account, "abc")
     run = queue_run()
     (tmp_path / "gate-b").touch()
@@ -73,7 +71,7 @@ def test_a_worker_killed_in_mid_batch_leaves_nothing_half_done_and_another_goes_
 
 
 @pytest.mark.slow
-def test_of_two_workers_one_runs_the_job_and_the_other_leaves_it(account: Account, tmp_path: Path) -> None:
+def test_only_one_of_two_workers_runs_a_job(account: Account, tmp_path: Path) -> None:
     make_agents(account, "a")
     run = queue_run()
     (tmp_path / "gate-").touch()
@@ -93,7 +91,7 @@ def test_of_two_workers_one_runs_the_job_and_the_other_leaves_it(account: Accoun
 
 
 @pytest.mark.slow
-def test_a_run_asked_for_over_http_is_done_by_a_worker(api: ServiceClient, tmp_path: Path) -> None:
+def test_a_run_requested_over_http_is_executed_by_a_worker(api: ServiceClient, tmp_path: Path) -> None:
     with worker_started(tmp_path, "worker"):
         job_id = api.post("/jobs/expire/run").json()["job_id"]
 
@@ -101,7 +99,7 @@ def test_a_run_asked_for_over_http_is_done_by_a_worker(api: ServiceClient, tmp_p
 
 
 @pytest.mark.slow
-def test_a_run_whose_message_was_lost_is_found_by_the_sweep(tmp_path: Path) -> None:
+def test_a_run_with_a_lost_message_is_found_by_the_sweep(tmp_path: Path) -> None:
     run = JobRun.objects.create(job="expire")
 
     with worker_started(tmp_path, "worker"):
@@ -111,14 +109,14 @@ def test_a_run_whose_message_was_lost_is_found_by_the_sweep(tmp_path: Path) -> N
     assert run.status == "completed"
 
 
-def test_a_run_is_claimed_by_one_of_many_at_once() -> None:
+def test_a_run_is_claimed_by_one_of_many_simultaneous_workers() -> None:
     queue_run()
     queue_run()
     together, claimed = Barrier(6), list[JobRun | None]()
 
     def claim() -> None:
         together.wait(PATIENCE_SECONDS)
-        claimed.append(JobRun.objects.claim(leased_by="somebody", lease=timedelta(minutes=1)))
+        claimed.append(JobRun.objects.claim(leased_by="a worker", lease=timedelta(minutes=1)))
 
     threads = [Thread(target=over_own_connection, args=[claim]) for _ in range(together.parties)]
     for thread in threads:
@@ -129,7 +127,7 @@ def test_a_run_is_claimed_by_one_of_many_at_once() -> None:
     assert len([run for run in claimed if run is not None]) == 1
 
 
-def test_a_run_whose_connection_broke_is_failed_over_another(account: Account) -> None:
+def test_a_run_with_a_broken_connection_is_marked_failed_over_another_connection(account: Account) -> None:
     make_agents(account, "a")
     run = queue_run()
 
@@ -149,11 +147,11 @@ def test_an_entry_logged_while_its_partition_is_made_is_not_lost(account: Accoun
 
     def log_entries() -> None:
         while not stop.is_set():
-            told: dict[str, Any] = {"id": uuid7(), "timestamp": NOW}
+            fields: dict[str, Any] = {"id": uuid7(), "timestamp": NOW}
             write_audit_entry(
-                build_audit_entry(owner, operation="store", memory_type="t", affected_ids=[], **told), needed="writes"
+                build_audit_entry(owner, operation="store", memory_type="t", affected_ids=[], **fields), needed="writes"
             )
-            logged.append(told["id"])
+            logged.append(fields["id"])
 
     writers = [Thread(target=over_own_connection, args=[log_entries]) for _ in range(2)]
     for writer in writers:

@@ -23,7 +23,7 @@ def place(account: Account) -> ConversationRef:
     return ConversationRef(account_id=account.id, conversation_id="c1")
 
 
-def test_changes_become_rows_in_batches(place: ConversationRef) -> None:
+def test_ledger_changes_are_stored_as_rows_in_batches(place: ConversationRef) -> None:
     store.mark_many(place, {"a": "1", "b": "1", "c": "1"})
 
     first = journal_injections(now=NOW, batch=Batch(size=2))
@@ -42,7 +42,7 @@ def test_a_dry_run_counts_and_moves_nothing(place: ConversationRef) -> None:
     assert (client().xlen(JOURNAL), Injection.objects.count()) == (2, 0)
 
 
-def test_lost_ledgers_come_back(place: ConversationRef) -> None:
+def test_lost_ledgers_are_restored(place: ConversationRef) -> None:
     store.mark(place, "a")
     journal_injections(now=NOW, batch=Batch(size=5))
     client().flushdb()
@@ -56,7 +56,7 @@ def test_lost_ledgers_come_back(place: ConversationRef) -> None:
     assert store.check(place, "a") == "injected"
 
 
-def test_nothing_lost_is_nothing_to_do(place: ConversationRef) -> None:
+def test_restoring_does_nothing_if_no_ledger_was_lost(place: ConversationRef) -> None:
     store.mark(place, "a")
     journal_injections(now=NOW, batch=Batch(size=5))
 

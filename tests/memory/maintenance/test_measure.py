@@ -34,7 +34,7 @@ def measure_all(now: datetime, *, dry_run: bool = False) -> BatchReport:
     return measure(now=now, batch=Batch(size=100, dry_run=dry_run))
 
 
-def test_a_run_keeps_samples_and_says_how_many() -> None:
+def test_a_run_stores_samples_and_reports_their_number() -> None:
     job = JobRun(job="measure")
 
     runner.run_at_once(JOBS["measure"], job, clock=timezone.now)
@@ -102,7 +102,9 @@ def test_keys_of_working_memory_are_counted_and_no_others(account: Account) -> N
     assert count_working_keys() == 3
 
 
-def test_of_many_keys_a_part_is_looked_at(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_keys_is_estimated_from_a_sample_if_there_are_many(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(samples, "MAX_SCANNED_KEYS", 500)
     monkeypatch.setattr(samples, "SCAN_PAGE", 100)
     keys = keys_of(account, ["working"] * 1_000 + ["value"] * 1_000)
@@ -111,7 +113,7 @@ def test_of_many_keys_a_part_is_looked_at(account: Account, monkeypatch: pytest.
     assert 800 < count_working_keys() < 1_200
 
 
-def test_the_lag_of_consolidation_is_the_age_of_the_oldest_turn_not_looked_through(owner: Owner) -> None:
+def test_the_lag_of_consolidation_is_the_age_of_the_oldest_unprocessed_turn(owner: Owner) -> None:
     now = timezone.now()
     talk(owner, 1, now=now)
     Memory.objects.update(created_at=now - timedelta(minutes=50), event_time=now - timedelta(days=900))
@@ -122,7 +124,7 @@ def test_the_lag_of_consolidation_is_the_age_of_the_oldest_turn_not_looked_throu
     assert figures(now)["memory_consolidation_lag_seconds"] == 0
 
 
-def test_the_delay_of_consolidation_is_that_of_the_last_day(account: Account) -> None:
+def test_the_delay_of_consolidation_covers_the_last_day(account: Account) -> None:
     now = timezone.now()
     for number, (delay, done) in enumerate([(60, 1), (120, 2), (180, 3), (9_999, 30)]):
         at = now - timedelta(hours=done)
@@ -137,7 +139,7 @@ def test_the_delay_of_consolidation_is_that_of_the_last_day(account: Account) ->
     assert figures(now)["memory_consolidation_delay_seconds 0.5"] == pytest.approx(120)
 
 
-def test_latencies_are_those_since_the_sample_before(settings: Settings, tmp_path: Path) -> None:
+def test_latencies_cover_the_time_since_the_previous_sample(settings: Settings, tmp_path: Path) -> None:
     # where no web server shares its counters
     settings.DATA_DIR, now = tmp_path, timezone.now()
     for _ in range(1_000):
@@ -152,7 +154,7 @@ def test_latencies_are_those_since_the_sample_before(settings: Settings, tmp_pat
     assert "memory_recall_window_seconds 0.99" not in figures(now + timedelta(minutes=5))
 
 
-def test_counters_are_sampled_with_outcomes_that_there_were_not(settings: Settings, tmp_path: Path) -> None:
+def test_counters_are_sampled_for_outcomes_that_never_occurred(settings: Settings, tmp_path: Path) -> None:
     settings.DATA_DIR, now = tmp_path, timezone.now()
     before = figures(now)
 
@@ -170,7 +172,7 @@ def test_a_redis_that_is_down_leaves_the_other_figures(dead_redis: None) -> None
     assert found["memory_links"] == 0
 
 
-def test_sampling_has_as_many_statements_whatever_is_stored(
+def test_sampling_takes_a_constant_number_of_statements(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     store(owner, *(draft(str(number)) for number in range(5)))

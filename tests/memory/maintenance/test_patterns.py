@@ -26,7 +26,7 @@ def run_to_the_end(batch: Batch) -> list[BatchReport]:
 
 
 def figures(batch: Batch) -> list[tuple[int, int, int]]:
-    """Return what each batch examined, marked and learnt."""
+    """Return what each batch examined, marked and learned."""
     reports = run_to_the_end(batch)
     return [(each.examined, each.changed, each.figures.get("strategies_learnt", 0)) for each in reports]
 
@@ -35,7 +35,7 @@ def unmarked() -> int:
     return Conversation.objects.filter(patterns_extracted_at=None).count()
 
 
-def test_it_goes_on_at_its_cursor_and_may_be_run_again(owner: Owner) -> None:
+def test_learning_patterns_continues_at_its_cursor_and_can_be_repeated(owner: Owner) -> None:
     goal = aim(owner)
     work_for(owner, goal, "c0")
     finish(owner, goal)
@@ -60,7 +60,7 @@ def test_a_run_of_an_account_learns_only_from_its_own(owner: Owner, stranger: Ac
     assert Strategy.objects.get().account_id == stranger.id
 
 
-def test_what_ends_later_than_the_run_acts_is_left(owner: Owner) -> None:
+def test_a_conversation_that_ends_after_the_run_is_skipped(owner: Owner) -> None:
     work(owner)
 
     report = run_sources(next_conversation_sources, now=LATER.replace(year=2025), batch=Batch(size=10))

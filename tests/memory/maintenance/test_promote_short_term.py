@@ -44,7 +44,7 @@ def run_to_the_end(batch: Batch) -> list[tuple[int, int]]:
     return figures
 
 
-def test_what_waits_goes_into_its_own_agents_memory(owner: Owner, stranger: Account) -> None:
+def test_waiting_entries_are_promoted_into_the_memory_of_their_agent(owner: Owner, stranger: Account) -> None:
     others = [replace(owner, agent_id="planner"), replace(owner, account_id=stranger.id)]
     for each in (owner, *others):
         wait(each, "k")
@@ -55,7 +55,7 @@ def test_what_waits_goes_into_its_own_agents_memory(owner: Owner, stranger: Acco
     assert not AgentShortTermMemory.objects.exists()
 
 
-def test_live_entries_and_those_read_less_often_are_left(owner: Owner) -> None:
+def test_live_or_rarely_read_entries_are_not_promoted(owner: Owner) -> None:
     wait(owner, "live", ttl_seconds=3_601)
     wait(owner, "twice", reads=2)
 
@@ -64,7 +64,7 @@ def test_live_entries_and_those_read_less_often_are_left(owner: Owner) -> None:
     assert AgentShortTermMemory.objects.count() == 2
 
 
-def test_the_cleaner_leaves_them_and_takes_the_others(owner: Owner) -> None:
+def test_expiry_keeps_entries_awaiting_promotion_and_deletes_the_others(owner: Owner) -> None:
     wait(owner, "often")
     wait(owner, "seldom", reads=2)
 
@@ -74,7 +74,7 @@ def test_the_cleaner_leaves_them_and_takes_the_others(owner: Owner) -> None:
     assert (kept(owner, "often"), kept(owner, "seldom")) == ("often of s1", None)
 
 
-def test_one_key_of_several_sessions_is_one_entry_in_versions(owner: Owner) -> None:
+def test_one_key_of_several_sessions_becomes_one_entry_with_versions(owner: Owner) -> None:
     for session_id in ("s1", "s2"):
         wait(owner, "k", session_id=session_id)
 
@@ -85,7 +85,7 @@ def test_one_key_of_several_sessions_is_one_entry_in_versions(owner: Owner) -> N
 
 
 @pytest.mark.parametrize("size", [1, 10])
-def test_one_key_that_was_written_again_while_it_waited_is_one_entry_in_versions(owner: Owner, size: int) -> None:
+def test_a_key_rewritten_while_waiting_becomes_one_entry_with_versions(owner: Owner, size: int) -> None:
     for value, hours in ((1, 4), (2, 2)):
         draft = ShortTermDraft(memory_key="k", memory_value=value, ttl_seconds=3_600)
         entry = store_entry(owner, draft, now=NOW - timedelta(hours=hours))
@@ -98,7 +98,7 @@ def test_one_key_that_was_written_again_while_it_waited_is_one_entry_in_versions
     assert not AgentShortTermMemory.objects.exists()
 
 
-def test_it_goes_on_at_its_cursor_and_may_be_run_again(owner: Owner) -> None:
+def test_promoting_continues_at_its_cursor_and_can_be_repeated(owner: Owner) -> None:
     wait(owner, "a", "b", "c")
 
     first = promote_short_term(now=NOW, batch=Batch(size=2))
@@ -126,7 +126,7 @@ def test_a_run_of_an_account_promotes_only_its_own(owner: Owner, stranger: Accou
     assert kept(owner, "k") is None
 
 
-def test_an_archived_context_keeps_nobody_elses_entries_waiting(owner: Owner) -> None:
+def test_an_archived_context_does_not_block_the_entries_of_other_agents(owner: Owner) -> None:
     planner = replace(owner, agent_id="planner")
     archive_context(owner, ensure_own_context(owner, now=NOW).id, expected=None, now=NOW)
     wait(owner, "a", "b")

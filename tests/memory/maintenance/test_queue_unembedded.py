@@ -25,7 +25,7 @@ def of_former_model(owner: Owner, embedding_server: EmbeddingServer) -> None:
 
 
 @pytest.mark.usefixtures("of_former_model")
-def test_the_start_says_that_no_vector_is_of_the_configured_model() -> None:
+def test_a_check_warns_if_no_vector_is_of_the_configured_model() -> None:
     assert [message.id for message in check_vectors(databases=["default"])] == ["memory.W003"]
 
 
@@ -42,7 +42,7 @@ def test_queued_memories_are_found_by_words_and_then_by_meaning(owner: Owner) ->
     assert check_vectors(databases=["default"]) == []
 
 
-def test_only_what_lacks_the_vector_is_queued_batch_by_batch(owner: Owner, embedding_server: EmbeddingServer) -> None:
+def test_only_memories_without_a_vector_are_queued_in_batches(owner: Owner, embedding_server: EmbeddingServer) -> None:
     store(owner, *(draft(f"number {number}") for number in range(3)))
     embed_pending(now=NOW, limit=2)
     Memory.objects.update(embed_after=None)

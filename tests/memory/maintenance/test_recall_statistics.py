@@ -1,4 +1,4 @@
-"""Rows of one term become one, whoever appends meanwhile; what they add up to never changes."""
+"""Rows of one term are merged into one while other processes append rows, and their sum never changes."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ from memory.models import Account, Memory, TermCount
 from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
 from memory.services.accounts.register import reindex_texts, set_language
-from tests.beside import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.words import RECOUNT, SUMS, found_by_words, read_rows
 
@@ -49,7 +49,7 @@ def total(reports: Sequence[BatchReport]) -> int:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_each_term_has_one_row_in_the_end_and_the_same_sum(owner: Owner, size: int) -> None:
+def test_folding_leaves_one_row_per_term_with_the_same_sum(owner: Owner, size: int) -> None:
     store_each(owner, "pump seal", "pump roof", "pump", "roof bean")
     before = read_rows(SUMS)
 
@@ -61,7 +61,7 @@ def test_each_term_has_one_row_in_the_end_and_the_same_sum(owner: Owner, size: i
     assert total(reports) == 6
 
 
-def test_what_comes_to_nothing_vanishes(owner: Owner) -> None:
+def test_terms_with_a_count_of_zero_are_deleted(owner: Owner) -> None:
     gone, archived, _ = store_each(owner, "pump seal", "roof", "bean")
     delete_memory_rows([gone])
     Memory.objects.filter(id=archived).update(archived=True)
@@ -90,7 +90,7 @@ def test_folding_again_changes_nothing(owner: Owner) -> None:
     assert set(TermCount.objects.values_list("id", flat=True)) == ids
 
 
-def test_what_was_only_edited_or_read_anew_is_folded(owner: Owner) -> None:
+def test_statistics_of_edited_or_reindexed_texts_are_folded(owner: Owner) -> None:
     edited, _ = store_each(owner, "pump seal", "pump roof")
     fold()
     for text in ("pump bean", "seal bean", "pump seal"):
@@ -104,7 +104,7 @@ def test_what_was_only_edited_or_read_anew_is_folded(owner: Owner) -> None:
     assert [(each.examined, each.changed) for each in fold()] == [(0, 0)]
 
 
-def test_words_find_the_same_before_and_after(owner: Owner) -> None:
+def test_folding_does_not_change_lexical_search_results(owner: Owner) -> None:
     store_each(owner, "pump seal", "pump roof", "pump pump", "roof bean")
     before = found_by_words(owner, "pump roof")
 
@@ -114,15 +114,15 @@ def test_words_find_the_same_before_and_after(owner: Owner) -> None:
     assert found_by_words(owner, "pump roof") == before
 
 
-def test_a_dry_run_tells_what_would_change_and_changes_nothing(owner: Owner, stranger: Account) -> None:
+def test_a_dry_run_counts_the_changes_and_makes_none(owner: Owner, stranger: Account) -> None:
     store_each(owner, "pump seal", "pump roof", "pump")
     store_each(Owner(account_id=stranger.id, agent_id="assistant"), "pump", "pump")
     rows = read_rows("SELECT id, term, docs, tokens FROM memory_terms")
 
-    told = total(fold(dry_run=True))
+    counted = total(fold(dry_run=True))
 
     assert read_rows("SELECT id, term, docs, tokens FROM memory_terms") == rows
-    assert told == total(fold()) > 0
+    assert counted == total(fold()) > 0
 
 
 def test_one_account_is_folded_on_demand(owner: Owner, stranger: Account) -> None:
@@ -135,7 +135,7 @@ def test_one_account_is_folded_on_demand(owner: Owner, stranger: Account) -> Non
     assert rows_of(owner.account_id) == {"": 2, "pump": 2}
 
 
-def test_a_run_goes_on_where_it_was_killed(owner: Owner) -> None:
+def test_a_killed_run_continues_where_it_stopped(owner: Owner) -> None:
     store_each(owner, "bean pump", "bean pump", "pump roof", "seal roof")
     first = recall_statistics(now=NOW, batch=Batch(size=3))
 
@@ -148,7 +148,7 @@ def test_a_run_goes_on_where_it_was_killed(owner: Owner) -> None:
     assert read_rows(SUMS) == read_rows(RECOUNT)
 
 
-def test_a_batch_is_no_end_where_an_account_went_away(owner: Owner, stranger: Account) -> None:
+def test_a_run_finishes_after_its_account_is_deleted(owner: Owner, stranger: Account) -> None:
     store_each(owner, "bean pump roof seal", "bean pump roof seal")
     first = recall_statistics(now=NOW, batch=Batch(size=3))
     Account.objects.get(id=owner.account_id).delete()
@@ -157,7 +157,7 @@ def test_a_batch_is_no_end_where_an_account_went_away(owner: Owner, stranger: Ac
     assert not TermCount.objects.exists()
 
 
-def test_a_mark_that_is_gone_leaves_the_rest_to_the_next_run(owner: Owner) -> None:
+def test_a_cursor_whose_row_is_gone_leaves_the_rest_to_the_next_run(owner: Owner) -> None:
     store_each(owner, "bean pump", "bean pump", "pump roof", "seal roof")
     first = recall_statistics(now=NOW, batch=Batch(size=3))
     store_each(owner, "pump")
@@ -171,17 +171,17 @@ def test_a_mark_that_is_gone_leaves_the_rest_to_the_next_run(owner: Owner) -> No
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_words_that_all_come_to_nothing_hold_nobody_up(owner: Owner, size: int) -> None:
+def test_terms_that_all_have_a_count_of_zero_do_not_stop_the_run(owner: Owner, size: int) -> None:
     delete_memory_rows(store_each(owner, "bean pump", "roof seal pump"))
     store_each(owner, "zebra", "zebra")
 
-    told = total(fold(size=size, dry_run=True))
+    counted = total(fold(size=size, dry_run=True))
 
-    assert told == total(fold(size=size))
+    assert counted == total(fold(size=size))
     assert rows_of(owner.account_id) == {"": 1, "zebra": 1}
 
 
-def test_a_cursor_tells_nothing_of_what_is_remembered(owner: Owner) -> None:
+def test_a_cursor_contains_no_remembered_words(owner: Owner) -> None:
     store_each(owner, "bean pump", "bean pump", f"roof {LONG}")
 
     cursors = [report.cursor for dry_run in (True, False) for report in fold(size=1, dry_run=dry_run)]
@@ -190,12 +190,12 @@ def test_a_cursor_tells_nothing_of_what_is_remembered(owner: Owner) -> None:
     assert {cursor.partition(":")[2].isdecimal() for cursor in cursors if cursor} == {True}
 
 
-def test_it_runs_every_few_minutes() -> None:
+def test_the_job_is_scheduled_every_few_minutes() -> None:
     assert timedelta(minutes=1) <= JOBS["recall_statistics"].every <= timedelta(minutes=5)  # type: ignore[operator]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_appended_while_others_fold_is_not_lost(owner: Owner) -> None:
+def test_rows_appended_during_folding_are_not_lost(owner: Owner) -> None:
     together = Barrier(4)
 
     def write(number: int) -> None:

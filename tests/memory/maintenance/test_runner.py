@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 EXPIRED, LIVE = timedelta(seconds=-1), timedelta(minutes=1)
 
 
-def test_a_run_goes_on_batch_by_batch_until_nothing_is_left(account: Account) -> None:
+def test_a_run_processes_batches_until_nothing_is_left(account: Account) -> None:
     make_agents(account, "abcde")
     run = queue_run()
 
@@ -77,7 +77,7 @@ def test_every_queued_run_is_done_the_oldest_first(account: Account) -> None:
     assert seen == [account.id, None]
 
 
-def test_a_run_waits_while_another_of_its_job_is_on() -> None:
+def test_a_run_waits_while_another_of_its_job_is_running() -> None:
     running_run(lease=LIVE)
     run = queue_run()
 
@@ -87,14 +87,14 @@ def test_a_run_waits_while_another_of_its_job_is_on() -> None:
     assert run.status == "queued"
 
 
-def test_the_database_keeps_two_runs_of_a_job_apart() -> None:
+def test_the_database_refuses_a_second_running_run_of_a_job() -> None:
     running_run(lease=LIVE)
 
     with pytest.raises(IntegrityError, match="job_runs_once_at_a_time"):
         running_run(lease=LIVE)
 
 
-def test_a_run_that_a_killed_worker_left_goes_on_at_its_cursor(account: Account) -> None:
+def test_a_run_abandoned_by_a_killed_worker_continues_at_its_cursor(account: Account) -> None:
     make_agents(account, "abcd")
     left = running_run(lease=EXPIRED, cursor="b")
 
@@ -103,10 +103,10 @@ def test_a_run_that_a_killed_worker_left_goes_on_at_its_cursor(account: Account)
     left.refresh_from_db()
     assert descriptions() == {"a": "", "b": "", "c": "x", "d": "x"}
     assert (left.status, left.examined) == ("completed", 2)
-    assert left.leased_by != "somebody else"
+    assert left.leased_by != "another worker"
 
 
-def test_a_batch_begun_again_counts_as_another_attempt(account: Account) -> None:
+def test_a_restarted_batch_counts_as_another_attempt(account: Account) -> None:
     make_agents(account, "a")
     left = running_run(lease=EXPIRED, attempts=2)
 
@@ -116,7 +116,7 @@ def test_a_batch_begun_again_counts_as_another_attempt(account: Account) -> None
     assert left.attempts == 3
 
 
-def test_attempts_begin_again_once_a_batch_is_done(account: Account) -> None:
+def test_the_attempts_are_reset_after_a_completed_batch(account: Account) -> None:
     make_agents(account, "abc")
     left = running_run(lease=EXPIRED, attempts=conf.JOB_ATTEMPTS - 1)
 
@@ -136,7 +136,7 @@ def test_a_run_that_kills_every_worker_is_given_up() -> None:
     assert hopeless.error == "Given up: 5 workers in a row were killed, or hung, on the same batch."
 
 
-def test_a_run_that_lost_its_lease_stops_at_once_and_says_so(
+def test_a_run_that_lost_its_lease_stops_immediately_and_logs_it(
     account: Account, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_agents(account, "abcd")
@@ -167,7 +167,7 @@ def test_the_lease_is_renewed_with_each_batch(account: Account) -> None:
     assert run.status == "completed"
 
 
-def test_each_batch_is_told_the_time_at_which_it_begins(account: Account) -> None:
+def test_each_batch_receives_its_start_time(account: Account) -> None:
     times: list[datetime] = []
     minutes = count()
 
@@ -183,7 +183,7 @@ def test_each_batch_is_told_the_time_at_which_it_begins(account: Account) -> Non
     assert times == [NOW + timedelta(minutes=passed) for passed in range(4)]
 
 
-def test_what_a_job_raises_fails_its_run_without_telling_contents(
+def test_an_exception_in_a_job_fails_its_run_without_disclosing_contents(
     account: Account, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_agents(account, "abcd")
@@ -204,7 +204,7 @@ def test_what_a_job_raises_fails_its_run_without_telling_contents(
     assert "raise_contents" in caplog.text
 
 
-def test_an_error_of_our_own_is_kept_with_its_sentence(account: Account) -> None:
+def test_an_application_error_is_recorded_with_its_message(account: Account) -> None:
     make_agents(account, "a")
     run = queue_run()
 
@@ -217,7 +217,7 @@ def test_an_error_of_our_own_is_kept_with_its_sentence(account: Account) -> None
     assert run.error == "Unprocessable: the model is not there"
 
 
-def test_a_job_that_gets_nowhere_fails_rather_than_turn_for_ever() -> None:
+def test_a_job_whose_cursor_does_not_advance_fails() -> None:
     run = queue_run()
 
     def stand_still(*, now: datetime, batch: Batch) -> BatchReport:
@@ -229,7 +229,7 @@ def test_a_job_that_gets_nowhere_fails_rather_than_turn_for_ever() -> None:
     assert run.error == "CursorStuck: describe did not move its cursor"
 
 
-def test_a_run_at_once_finishes_what_was_left_first(account: Account) -> None:
+def test_an_immediate_run_first_finishes_an_abandoned_one(account: Account) -> None:
     make_agents(account, "ab")
     left = running_run(lease=EXPIRED, cursor="a")
 
@@ -240,7 +240,7 @@ def test_a_run_at_once_finishes_what_was_left_first(account: Account) -> None:
     assert descriptions() == {"a": "x", "b": "xx"}
 
 
-def test_a_run_at_once_is_refused_while_another_is_on() -> None:
+def test_an_immediate_run_is_refused_while_another_is_running() -> None:
     running_run(lease=LIVE)
 
     with pytest.raises(Conflict, match="another run of describe is on"):
@@ -275,7 +275,7 @@ def test_a_scheduled_run_that_found_nothing_replaces_the_one_before(account: Acc
     assert (idle.count(), busy.count()) == (1, 2)
 
 
-def test_a_run_that_somebody_asked_for_stays_though_it_found_nothing() -> None:
+def test_a_requested_run_is_kept_even_if_it_found_nothing() -> None:
     for _ in range(2):
         queue_run()
         run_waiting(describe_job(), clock=clock)
@@ -293,7 +293,9 @@ def test_a_run_that_somebody_asked_for_stays_though_it_found_nothing() -> None:
         ("queued", timedelta(minutes=90), False),
     ],
 )
-def test_a_job_due_every_hour_is_made_up_for(last_status: str, last_age: timedelta, is_queued: bool) -> None:
+def test_an_overdue_job_is_queued_unless_a_run_is_recent_or_waiting(
+    last_status: str, last_age: timedelta, is_queued: bool
+) -> None:
     now = datetime.now(UTC)
     last = JobRun.objects.create(job="describe", requested_by=SCHEDULE, status=last_status)
     JobRun.objects.filter(id=last.id).update(created_at=now - last_age)

@@ -21,7 +21,7 @@ from memory.services.conversations.queue import SUMMARIES
 from memory.services.summaries.summarize import request_summary
 from memory.tasks import sweep_jobs
 from memory_project.celery import app
-from tests.beside import does_somebody_wait
+from tests.concurrency import is_lock_awaited
 from tests.embedding_server import MODEL as EMBEDDING_MODEL
 from tests.embedding_server import WIDTH
 from tests.language_model_server import KEY, MODEL, Asked, LanguageModelServer
@@ -40,7 +40,7 @@ def run_summarize(account: Account | None = None) -> JobRun:
     return run_at_once(JOBS["summarize"], JobRun(job="summarize", account=account), clock=clock)
 
 
-def test_all_that_is_due_is_summarized_in_one_run(owner: Owner) -> None:
+def test_all_due_conversations_are_summarized_in_one_run(owner: Owner) -> None:
     for number in range(2 * conf.SUMMARY_BATCH + 1):
         talk(owner, 50, conversation_id=f"c{number}")
 
@@ -51,7 +51,7 @@ def test_all_that_is_due_is_summarized_in_one_run(owner: Owner) -> None:
     assert not Conversation.objects.filter(summarize_after__isnull=False).exists()
 
 
-def test_a_run_goes_on_while_parts_are_left(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_continues_until_all_parts_are_summarized(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "SUMMARY_INPUT_TOKENS", 1_000)
     talk(owner, 100)
     request_summary(owner, "c1", now=NOW)
@@ -129,7 +129,7 @@ def is_due() -> bool:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_empty_queue")
-def test_a_worker_killed_while_the_model_thinks_leaves_the_stretch_to_another(
+def test_turns_of_a_worker_killed_during_a_model_call_are_summarized_by_another(
     owner: Owner, language_model_server: LanguageModelServer, tmp_path: Path
 ) -> None:
     killed = Event()
@@ -174,7 +174,7 @@ def test_a_worker_killed_while_it_stores_leaves_nothing_half_stored(owner: Owner
             cursor.execute(f"LOCK TABLE {Link._meta.db_table} IN ACCESS EXCLUSIVE MODE")
             doomed = start_worker(stack, tmp_path, "doomed")
             app.send_task("memory.tasks.run_scheduled_job", ("summarize",))
-            wait_until(does_somebody_wait)
+            wait_until(is_lock_awaited)
             doomed.kill()
 
         assert progress() == (100, 40, 40)

@@ -1,4 +1,4 @@
-"""Large accounts get a vector index, keep it while they shrink a little, and are answered by it."""
+"""Large accounts get a vector index, keep it while they shrink a little, and their searches use it."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ from memory.retrieval.retrievers.vector import INDEX_PREFIX
 from memory.services.embedding import account_indexes
 from memory.services.embedding.account_indexes import AccountVectors, find_index_changes
 from memory.services.embedding.vector_index import BUILD_LOCK_ID, Hnsw, create_statement, drop_indexes
-from tests.beside import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.crowds import analyze
 from tests.memory.episodes import NOW
 from tests.memory.maintenance.jobs import clock
@@ -86,7 +86,7 @@ def test_a_large_account_gets_its_index_once(shelf: Shelf, stranger: Account) ->
     assert (first.changed, first.cursor, second.changed) == (1, "", 0)
 
 
-def test_each_model_and_account_gets_one_of_its_own_in_one_batch(shelf: Shelf, stranger: Account) -> None:
+def test_each_model_and_account_gets_its_own_index_in_one_batch(shelf: Shelf, stranger: Account) -> None:
     other = Owner(account_id=stranger.id, agent_id="assistant")
     fill_shelf(other, Nested(WIDTH).draw(120), model=PLAIN_MODEL)
 
@@ -99,7 +99,7 @@ def test_each_model_and_account_gets_one_of_its_own_in_one_batch(shelf: Shelf, s
     }
 
 
-def test_a_run_that_finds_nothing_to_do_says_so(shelf: Shelf) -> None:
+def test_a_run_without_an_index_to_build_reports_no_change(shelf: Shelf) -> None:
     vector_indexes(now=NOW, batch=BATCH)
 
     assert vector_indexes(now=NOW, batch=BATCH) == BatchReport(examined=0, changed=0)
@@ -113,7 +113,7 @@ def one_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("one_index")
 @pytest.mark.parametrize(("rows", "moves"), [(140, False), (160, True)])
-def test_the_last_place_goes_to_who_is_a_quarter_larger(
+def test_the_last_index_slot_moves_to_an_account_that_is_a_quarter_larger(
     shelf: Shelf, stranger: Account, rows: int, moves: bool
 ) -> None:
     vector_indexes(now=NOW, batch=BATCH)
@@ -126,7 +126,7 @@ def test_the_last_place_goes_to_who_is_a_quarter_larger(
 
 
 @pytest.mark.usefixtures("one_index")
-def test_a_run_for_one_account_makes_nothing_for_which_there_is_no_place(shelf: Shelf, stranger: Account) -> None:
+def test_a_run_for_one_account_builds_no_index_beyond_the_limit(shelf: Shelf, stranger: Account) -> None:
     fill_shelf(Owner(account_id=stranger.id, agent_id="assistant"), Nested(WIDTH).draw(150))
 
     report = vector_indexes(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
@@ -146,7 +146,7 @@ def test_a_run_for_one_account_leaves_others_alone(shelf: Shelf, stranger: Accou
 
 
 @pytest.mark.parametrize(("left", "indexes"), [(60, 1), (40, 0)])
-def test_an_index_goes_once_its_account_is_half_as_large(shelf: Shelf, left: int, indexes: int) -> None:
+def test_an_index_is_dropped_after_its_account_shrinks_by_half(shelf: Shelf, left: int, indexes: int) -> None:
     vector_indexes(now=NOW, batch=BATCH)
     Memory.objects.filter(id__in=[memory.id for memory in shelf.memories[left:]]).update(archived=True)
 
@@ -155,13 +155,13 @@ def test_an_index_goes_once_its_account_is_half_as_large(shelf: Shelf, left: int
     assert len(existing()) == indexes
 
 
-def test_a_dry_run_says_what_there_is_to_do_and_does_nothing(shelf: Shelf) -> None:
+def test_a_dry_run_counts_the_indexes_to_build_and_builds_none(shelf: Shelf) -> None:
     report = vector_indexes(now=NOW, batch=replace(BATCH, dry_run=True))
 
     assert (report.examined, report.changed, existing()) == (1, 1, [])
 
 
-def test_what_a_killed_build_left_is_made_anew_or_goes_with_its_account(shelf: Shelf, stranger: Account) -> None:
+def test_an_invalid_index_of_a_killed_build_is_rebuilt_or_dropped(shelf: Shelf, stranger: Account) -> None:
     leave_invalid(vectors_of(shelf.owner))
     leave_invalid(vectors_of(Owner(account_id=stranger.id)))
     invalid = gather_nearest(shelf.owner, shelf.vectors[0]).candidates
@@ -179,7 +179,7 @@ def leave_invalid(vectors: AccountVectors) -> None:
         cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [vectors.name_prefix])
 
 
-def test_another_build_is_let_go_first(shelf: Shelf) -> None:
+def test_a_run_builds_no_index_while_another_build_is_running(shelf: Shelf) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [BUILD_LOCK_ID])
         try:
@@ -190,7 +190,7 @@ def test_another_build_is_let_go_first(shelf: Shelf) -> None:
     assert (waited.changed, waited.failed, existing()) == (0, 0, [])
 
 
-def test_a_build_that_lost_its_lease_is_given_up_and_left_to_who_took_it_over(
+def test_a_build_that_lost_its_lease_is_cancelled_and_left_to_the_next_run(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding_jobs, "RENEW_SECONDS", 0.0)
@@ -208,7 +208,7 @@ def test_a_build_that_lost_its_lease_is_given_up_and_left_to_who_took_it_over(
                 over_own_connection, lambda: vector_indexes(now=NOW, batch=replace(BATCH, renew=lose))
             )
             assert lost.wait(PATIENCE_SECONDS)
-            # the build waits for this transaction: it ends by being given up, or not at all
+            # the build waits for this transaction: it ends by being cancelled, or not at all
             wait_until(lambda: not is_building())
         with pytest.raises(InterruptedError):
             running.result(PATIENCE_SECONDS)
@@ -257,7 +257,7 @@ def large(owner: Owner) -> Iterator[Shelf]:
 
 
 @pytest.mark.slow
-def test_an_indexed_owner_is_answered_with_what_is_nearest(large: Shelf) -> None:
+def test_a_search_of_an_indexed_owner_returns_the_nearest_memories(large: Shelf) -> None:
     [name], questions = existing(), Nested(WIDTH, seed=9).draw(QUESTIONS)
 
     for mode in Mode:

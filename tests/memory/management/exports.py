@@ -107,7 +107,7 @@ TIMES = MOMENTS.map(datetime.isoformat) | MOMENTS.map(canonical_time) | st.just(
 
 
 def in_order(fields: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda told: {name: told[name] for name in fields if name in told}
+    return lambda record: {name: record[name] for name in fields if name in record}
 
 
 HEAD = ("id", "agent", "user", "channel", "title", "continues", "metadata", "outcome", "ended_at", "messages")
@@ -142,7 +142,7 @@ RETURNED = st.fixed_dictionaries(
 
 @st.composite
 def conversations(draw: st.DrawFn) -> dict[str, Any]:
-    told = draw(
+    record = draw(
         st.fixed_dictionaries(
             {"id": NAME, "agent": TEXT.filter(lambda text: not text or bool(text.strip()))},
             optional={
@@ -154,15 +154,15 @@ def conversations(draw: st.DrawFn) -> dict[str, Any]:
                 "outcome": st.sampled_from(["success", "failure"]),
                 "ended_at": MOMENTS.map(canonical_time),
             },
-        ).filter(lambda told: told.get("continues") != told["id"])
+        ).filter(lambda record: record.get("continues") != record["id"])
     )
     messages = draw(st.lists(SAID | ANSWERED | RETURNED, min_size=1, max_size=4))
     named = draw(st.sets(st.integers(0, len(messages) - 1)))
     for position in named:
         messages[position]["client_id"] = f"m-{position}"
-    return in_order(HEAD)(told | {"messages": [in_order(BODY)(message) for message in messages]})
+    return in_order(HEAD)(record | {"messages": [in_order(BODY)(message) for message in messages]})
 
 
-FILES = st.lists(conversations(), min_size=1, max_size=3, unique_by=lambda told: told["id"]).filter(
-    lambda told: len({each.get("continues") for each in told} & {each["id"] for each in told}) == 0
+FILES = st.lists(conversations(), min_size=1, max_size=3, unique_by=lambda record: record["id"]).filter(
+    lambda records: len({each.get("continues") for each in records} & {each["id"] for each in records}) == 0
 )

@@ -34,7 +34,7 @@ def test_a_second_key_is_for_the_same_account() -> None:
     assert (Account.objects.count(), ApiKey.objects.count()) == (1, 2)
 
 
-def test_a_read_only_key_of_an_agent_that_ends_in_a_week() -> None:
+def test_a_read_only_key_of_an_agent_expires_in_a_week() -> None:
     run("create_api_key", "--account", "workshop", "--agent", "planner", "--read-only", "--expires", "7")
 
     key = ApiKey.objects.get()
@@ -47,15 +47,15 @@ def test_a_read_only_key_of_an_agent_that_ends_in_a_week() -> None:
 @pytest.mark.parametrize(
     ("arguments", "scopes"),
     [([], ["read", "write", "operate", "deep_replay"]), (["--read-only"], ["read", "deep_replay"])],
-    ids=["of everything", "of reading"],
+    ids=["all scopes", "read only"],
 )
-def test_a_key_replays_raw_traces_only_where_that_is_said(arguments: list[str], scopes: list[str]) -> None:
+def test_a_key_may_replay_raw_traces_only_with_the_deep_replay_option(arguments: list[str], scopes: list[str]) -> None:
     run("create_api_key", "--account", "workshop", "--deep-replay", *arguments)
 
     assert ApiKey.objects.get().scopes == scopes
 
 
-def test_before_the_migrations_the_command_says_what_to_do() -> None:
+def test_without_migrations_the_command_asks_to_run_migrate() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE accounts RENAME TO accounts_to_be")
 

@@ -1,4 +1,4 @@
-"""docs/configuration.md says of every setting what the code says."""
+"""docs/configuration.md matches the declarations of the settings."""
 
 import re
 from io import StringIO
@@ -14,7 +14,7 @@ from memory_project.env import DECLARED
 DESCRIBED = [row for module in SECTIONS.values() for row in described_settings(module)]
 
 
-def test_the_page_is_what_the_declarations_say() -> None:
+def test_the_settings_page_matches_the_declarations() -> None:
     page = StringIO()
 
     call_command("describe_settings", stdout=page)

@@ -1,4 +1,4 @@
-"""`manage.py export_conversations`: what was imported goes out byte for byte, streamed, selected, never half a file."""
+"""`manage.py export_conversations`: imported files are exported byte for byte, streamed, never half a file."""
 
 import io
 import json
@@ -43,13 +43,13 @@ def ids(account: Account, **selection: Any) -> list[str]:
     return [each["id"] for each in exported(account, **selection)]
 
 
-def test_the_sample_goes_out_as_it_came_in(account: Account) -> None:
+def test_the_imported_sample_is_exported_byte_for_byte(account: Account) -> None:
     load(account, SAMPLE.read_bytes())
 
     assert export(account) == SAMPLE.read_bytes()
 
 
-def test_what_was_said_here_goes_out_in_the_canonical_form(account: Account, owner: Owner) -> None:
+def test_turns_recorded_here_are_exported_in_the_canonical_form(account: Account, owner: Owner) -> None:
     say(owner, turn("Grüße", timestamp=NOW, client_id="m-1", model="some-model", metadata={"b": 1, "a": [0.5]}))
 
     assert export(account).decode() == (
@@ -59,7 +59,7 @@ def test_what_was_said_here_goes_out_in_the_canonical_form(account: Account, own
     )
 
 
-def test_everything_that_the_format_knows_comes_back(account: Account, stranger: Account) -> None:
+def test_all_fields_of_the_format_survive_a_round_trip(account: Account, stranger: Account) -> None:
     full = {
         "id": "c1",
         "agent": "assistant",
@@ -86,7 +86,7 @@ def test_everything_that_the_format_knows_comes_back(account: Account, stranger:
     assert export(account) == export(stranger) == canonical(full)
 
 
-def test_a_conversation_of_several_agents_goes_out_and_in_again(account: Account, stranger: Account) -> None:
+def test_a_conversation_of_several_agents_survives_a_round_trip(account: Account, stranger: Account) -> None:
     first = Owner(account_id=account.id, agent_id="first", user_id="ana", channel="farm")
     create_conversation(first, "c1", defaults=ConversationDefaults(title="Pumps", metadata={"n": 1}), now=NOW)
     for agent_id in ("first", "second", ""):
@@ -99,7 +99,7 @@ def test_a_conversation_of_several_agents_goes_out_and_in_again(account: Account
     assert export(stranger) == export(account)
 
 
-def test_turns_of_another_user_and_channel_stay_theirs(account: Account, stranger: Account) -> None:
+def test_turns_keep_their_user_and_channel_in_a_round_trip(account: Account, stranger: Account) -> None:
     ana = Owner(account_id=account.id, agent_id="assistant", user_id="ana", channel="slack")
     ben = Owner(account_id=account.id, agent_id="assistant", user_id="ben", channel="mail")
     for owner in (ana, ben, ana):
@@ -130,7 +130,7 @@ def test_a_conversation_in_which_nothing_was_said_is_left_out(account: Account, 
     assert export(account) == b""
 
 
-def test_conversations_of_another_account_stay_there(account: Account, stranger: Account, owner: Owner) -> None:
+def test_conversations_of_another_account_are_not_exported(account: Account, stranger: Account, owner: Owner) -> None:
     talk(owner, 2)
 
     assert export(stranger) == b""
@@ -154,7 +154,7 @@ def test_since_looks_at_the_latest_turn(account: Account, owner: Owner) -> None:
     assert ids(account, since=NOW) == []
 
 
-def test_figures_are_those_of_what_was_written(account: Account, owner: Owner) -> None:
+def test_the_counts_match_what_was_written(account: Account, owner: Owner) -> None:
     talk(owner, 3)
     written = io.BytesIO()
 
@@ -164,7 +164,7 @@ def test_figures_are_those_of_what_was_written(account: Account, owner: Owner) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_export_is_of_one_moment_and_in_pieces(account: Account, owner: Owner) -> None:
+def test_an_export_is_a_consistent_snapshot_written_in_pieces(account: Account, owner: Owner) -> None:
     talk(owner, 2, conversation_id="c1")
     talk(owner, 2, conversation_id="c2")
     pieces: list[bytes] = []
@@ -245,7 +245,7 @@ def test_options_select(account: Account, owner: Owner) -> None:
     assert run("--since=2999-01-01T00:00:00Z")[1]["conversations"] == 0
 
 
-def test_a_conversation_that_is_not_there_is_an_error(account: Account, owner: Owner, tmp_path: Path) -> None:
+def test_an_unknown_conversation_is_an_error(account: Account, owner: Owner, tmp_path: Path) -> None:
     talk(owner, 1)
 
     with pytest.raises(CommandError, match="some of the conversations do not exist"):
@@ -259,7 +259,7 @@ def test_an_unknown_account_is_an_error(db: None) -> None:
         run()
 
 
-def test_a_place_that_cannot_be_written_is_one_sentence(account: Account, tmp_path: Path) -> None:
+def test_an_unwritable_path_is_a_one_line_error(account: Account, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be written: No such file"):
         run(str(tmp_path / "nowhere" / "backup.jsonl"))
 
@@ -274,7 +274,7 @@ def test_an_export_is_imported_by_its_own_command(account: Account, owner: Owner
     assert export(Account.objects.get(name="copy")) == export(account)
 
 
-def test_times_are_told_to_the_microsecond(account: Account, owner: Owner) -> None:
+def test_times_are_exported_to_the_microsecond(account: Account, owner: Owner) -> None:
     say(owner, turn("Hi.", timestamp=datetime(2026, 3, 14, 9, 0, 0, 1, tzinfo=UTC)))
 
     assert exported(account)[0]["messages"][0]["timestamp"] == "2026-03-14T09:00:00.000001Z"

@@ -1,4 +1,4 @@
-"""Properties of exports: any canonical file comes back byte for byte."""
+"""Properties of exports: any canonical file is exported again byte for byte."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""Importing what is there already, bad lines, interruptions and archives."""
+"""Importing conversations again, bad lines, interruptions and archives."""
 
 import io
 import json
@@ -37,14 +37,14 @@ def test_a_longer_conversation_takes_no_more_queries(
     account: Account, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in (2, 200):
-        told = replace(spoken(f"c{number}"), messages=spoken("c").messages * number)
-        drafted = draft_conversation(told, now=NOW)
+        imported = replace(spoken(f"c{number}"), messages=spoken("c").messages * number)
+        drafted = draft_conversation(imported, now=NOW)
 
         with django_assert_num_queries(18):
             imports.store_conversation(account.id, drafted, embedded=NOTHING, now=NOW)
 
 
-def test_embedding_stops_when_its_time_is_over(account: Account, write_lines: WriteLines) -> None:
+def test_embedding_stops_when_its_time_budget_is_used_up(account: Account, write_lines: WriteLines) -> None:
     figures, _, _ = run(write_lines(conversation()), "--embed-seconds=0")
 
     assert (figures["imported"], figures["pending"]) == (1, 4)
@@ -76,7 +76,7 @@ def test_a_second_run_stores_nothing_twice(account: Account, write_lines: WriteL
     assert AuditEntry.objects.count() == recorded
 
 
-def test_a_conversation_told_twice_in_a_file_counts_once(account: Account, write_lines: WriteLines) -> None:
+def test_a_conversation_listed_twice_in_a_file_is_imported_once(account: Account, write_lines: WriteLines) -> None:
     path = write_lines(conversation("c1"), conversation("c1"))
 
     assert run(path, "--dry-run")[0]["imported"] == 1
@@ -110,9 +110,9 @@ def test_a_bad_line_is_named_and_does_not_stop_the_rest(account: Account, write_
 
 def test_a_conversation_that_ends_in_the_future_is_a_bad_line(account: Account, write_lines: WriteLines) -> None:
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
-    told = [{"role": "user", "content": "See you.", "timestamp": tomorrow}]
+    messages = [{"role": "user", "content": "See you.", "timestamp": tomorrow}]
 
-    figures, errors, code = run(write_lines(conversation("c1"), conversation("c2", messages=told)))
+    figures, errors, code = run(write_lines(conversation("c1"), conversation("c2", messages=messages)))
 
     assert (figures["imported"], figures["bad"], code) == (1, 1, 1)
     assert errors.strip() == "line 2: conversation 'c2' ends in the future"
@@ -131,7 +131,7 @@ def test_a_conversation_with_nothing_to_quote_has_no_episode(
     assert run(path)[0]["already_there"] == 1
 
 
-def test_a_session_that_ends_in_the_future_is_told_by_its_sample(account: Account, tmp_path: Path) -> None:
+def test_a_session_that_ends_in_the_future_is_reported_with_its_sample_number(account: Account, tmp_path: Path) -> None:
     turns = [{"speaker": "Ana", "dia_id": "D1:1", "text": "I planted beans."}]
     past, future = "1:56 pm on 8 May, 2023", "1:56 pm on 8 May, 9023"
     sessions = {f"session_{number}": turns for number in (1, 2)}
@@ -144,14 +144,14 @@ def test_a_session_that_ends_in_the_future_is_told_by_its_sample(account: Accoun
     assert errors.strip() == "sample 1: conversation 'farm-2' ends in the future"
 
 
-def test_a_rehearsal_counts_and_stores_nothing(account: Account, write_lines: WriteLines) -> None:
+def test_a_dry_run_counts_and_stores_nothing(account: Account, write_lines: WriteLines) -> None:
     figures, _, code = run(write_lines(conversation("c1"), conversation("c2")), "--dry-run")
 
     assert (figures["imported"], figures["dry_run"], code) == (2, True, 0)
     assert not EpisodicMemory.objects.exists()
 
 
-def test_an_unknown_account_is_made_only_when_asked(db: None, write_lines: WriteLines) -> None:
+def test_an_unknown_account_is_created_only_with_the_option(db: None, write_lines: WriteLines) -> None:
     path = write_lines(conversation())
 
     with pytest.raises(CommandError, match="--create-account"):
@@ -170,7 +170,7 @@ def test_a_pipe_is_read_like_a_file(account: Account) -> None:
     os.close(reading)
 
 
-def test_a_missing_file_is_one_sentence(account: Account, tmp_path: Path) -> None:
+def test_a_missing_file_is_a_one_line_error(account: Account, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read: No such file"):
         call_command("import_conversations", str(tmp_path / "none.jsonl"), "--account=workshop", "--json")
 
@@ -212,7 +212,7 @@ def interrupted_after(count: int) -> Iterator[ImportedConversation]:
     raise KeyboardInterrupt
 
 
-def test_what_was_stored_before_an_interruption_is_resumed_from(account: Account) -> None:
+def test_an_interrupted_import_resumes_after_its_stored_batches(account: Account) -> None:
     with pytest.raises(KeyboardInterrupt):
         list(import_conversations(account.id, interrupted_after(imports.BATCH_CONVERSATIONS + 7), now=NOW))
 
@@ -265,7 +265,7 @@ def test_the_agent_of_an_archive_can_be_named(account: Account, tmp_path: Path) 
     assert Conversation.objects.get(account=account).agent_id == "helper"
 
 
-def test_a_bad_entry_of_an_archive_is_told_by_its_place(account: Account, tmp_path: Path) -> None:
+def test_a_bad_entry_of_an_archive_is_reported_with_its_number(account: Account, tmp_path: Path) -> None:
     (tmp_path / "conversations.json").write_text(json.dumps([{}, *ARCHIVES["claude"]]))
 
     figures, errors, code = run(tmp_path / "conversations.json", "--format=claude")

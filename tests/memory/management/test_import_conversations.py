@@ -1,4 +1,4 @@
-"""`manage.py import_conversations`: turns and one episode a conversation, bad lines told, resumable, nothing twice."""
+"""`manage.py import_conversations`: turns and one episode per conversation, bad lines reported, resumable."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -79,7 +79,9 @@ def test_an_imported_conversation_is_not_summarized_again(
     assert (row.summarize_after, row.summarize_to, row.ended_at) == (None, None, None)
 
 
-def test_turns_added_after_an_import_are_due_for_summary_as_ever(owner: Owner, write_lines: WriteLines) -> None:
+def test_turns_added_after_an_import_are_summarized_at_the_usual_threshold(
+    owner: Owner, write_lines: WriteLines
+) -> None:
     run(write_lines(conversation(messages=[{"role": "user", "content": f"Bean {number}."} for number in range(60)])))
 
     early = talk(owner, conf.SUMMARY_THRESHOLD - 1, now=NOW).conversation
@@ -89,7 +91,7 @@ def test_turns_added_after_an_import_are_due_for_summary_as_ever(owner: Owner, w
     assert (due.turn_count - due.summarized_count, due.summarize_after) == (conf.SUMMARY_THRESHOLD, NOW)
 
 
-def test_the_episode_of_an_import_is_its_summary_until_the_next_one_takes_it_in(
+def test_an_imported_episode_is_included_in_the_next_summary_and_archived(
     owner: Owner, write_lines: WriteLines
 ) -> None:
     run(write_lines(conversation()))
@@ -106,7 +108,9 @@ def test_the_episode_of_an_import_is_its_summary_until_the_next_one_takes_it_in(
     assert EpisodicMemory.objects.get(id=imported.id).archived
 
 
-def test_how_a_conversation_ended_is_kept_and_nothing_of_it_is_live(owner: Owner, write_lines: WriteLines) -> None:
+def test_an_imported_conversation_keeps_its_outcome_and_has_no_live_state(
+    owner: Owner, write_lines: WriteLines
+) -> None:
     run(write_lines(conversation(outcome="success", ended_at="2026-03-14T10:00:00Z", metadata={"ticket": 7})))
 
     row = find_conversation(owner, "c1")
@@ -115,7 +119,7 @@ def test_how_a_conversation_ended_is_kept_and_nothing_of_it_is_live(owner: Owner
     assert not Conversation.objects.ended_uncleared().exists()
 
 
-def test_a_turn_of_another_agent_is_that_agents(account: Account, owner: Owner, write_lines: WriteLines) -> None:
+def test_a_turn_of_another_agent_belongs_to_that_agent(account: Account, owner: Owner, write_lines: WriteLines) -> None:
     messages = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello.", "agent": "second"}]
 
     run(write_lines(conversation(messages=[*messages, {"role": "user", "content": "Bye."}])))
@@ -124,7 +128,7 @@ def test_a_turn_of_another_agent_is_that_agents(account: Account, owner: Owner, 
     assert Participant.objects.filter(account=account, agent_id="second", conversation_id="c1").exists()
 
 
-def test_every_agent_that_wrote_in_it_gets_the_episode(account: Account, write_lines: WriteLines) -> None:
+def test_every_agent_that_wrote_in_a_conversation_gets_its_episode(account: Account, write_lines: WriteLines) -> None:
     path = write_lines(conversation(messages=[said_by("y"), said_by("x"), said_by("y")]))
     run(path)
     run(path)
@@ -134,12 +138,12 @@ def test_every_agent_that_wrote_in_it_gets_the_episode(account: Account, write_l
     assert len({row.text for row in episodes}) == 1
 
 
-def test_without_an_agent_of_its_own_it_is_told_to_those_that_wrote_in_it(account: Account) -> None:
-    told = ImportedConversation(
+def test_a_conversation_without_an_agent_gives_its_writers_the_episode(account: Account) -> None:
+    imported = ImportedConversation(
         number=1, size_bytes=1, conversation_id="c1", agent_id="", messages=tuple(message_by(each) for each in "yx")
     )
 
-    list(import_conversations(account.id, [told], now=NOW))
+    list(import_conversations(account.id, [imported], now=NOW))
 
     episodes = EpisodicMemory.objects.order_by("agent_id")
     assert [row.agent_id for row in episodes] == ["x", "y"]
@@ -154,7 +158,7 @@ def message_by(agent_id: str) -> ImportedMessage:
     return ImportedMessage(message=message, agent_id=agent_id)
 
 
-def test_a_message_without_a_time_was_said_with_the_one_before(owner: Owner, write_lines: WriteLines) -> None:
+def test_a_message_without_a_time_gets_the_time_of_the_previous_one(owner: Owner, write_lines: WriteLines) -> None:
     times = [None, "2026-03-14T09:00:00Z", None, "2026-03-14T09:30:00Z"]
     messages = [{"role": "user", "content": "Hi.", "timestamp": moment} for moment in times]
 
@@ -165,7 +169,7 @@ def test_a_message_without_a_time_was_said_with_the_one_before(owner: Owner, wri
     assert [turn.payload for turn in turns] == [{"timestamp": None}, None, {"timestamp": None}, None]
 
 
-def test_what_tools_and_instructions_say_is_not_quoted(account: Account, write_lines: WriteLines) -> None:
+def test_tool_results_and_system_messages_are_not_quoted(account: Account, write_lines: WriteLines) -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"part": "seal 7"}'}}
     messages = [
         {"role": "system", "content": "Always answer within 20 words."},
@@ -214,7 +218,7 @@ def test_the_episode_of_an_older_import_for_another_user_is_left_alone(
     assert (latest.id == episode.id, latest.user_id) == (False, "ana")
 
 
-def test_a_conversation_imported_again_after_it_was_deleted_has_an_episode_of_its_own(
+def test_importing_a_deleted_conversation_again_creates_a_new_episode(
     account: Account, owner: Owner, write_lines: WriteLines
 ) -> None:
     run(write_lines(conversation("c1")))
@@ -242,7 +246,7 @@ def test_an_import_whose_episode_cannot_be_stored_is_a_bad_line(
     assert not Turn.objects.exists()
 
 
-def test_a_conversation_that_goes_on_here_is_left_alone(owner: Owner, write_lines: WriteLines) -> None:
+def test_a_conversation_that_already_has_turns_is_not_imported(owner: Owner, write_lines: WriteLines) -> None:
     talk(owner, 2)
 
     figures, _, _ = run(write_lines(conversation("c1")))
@@ -259,7 +263,7 @@ def test_a_conversation_may_continue_one_that_comes_later_or_never(owner: Owner,
     assert [find_conversation(owner, name).continues for name in ("c1", "c2")] == ["c2", "lost"]
 
 
-def test_a_ring_of_conversations_is_a_bad_line(owner: Owner, write_lines: WriteLines) -> None:
+def test_a_cycle_of_continued_conversations_is_a_bad_line(owner: Owner, write_lines: WriteLines) -> None:
     path = write_lines(
         conversation("c1", continues="c2"), conversation("c2", continues="c3"), conversation("c3", continues="c1")
     )
@@ -271,7 +275,7 @@ def test_a_ring_of_conversations_is_a_bad_line(owner: Owner, write_lines: WriteL
     assert not Conversation.objects.filter(conversation_id="c3").exists()
 
 
-def test_a_quicker_import_of_the_same_conversation_wins(account: Account, owner: Owner) -> None:
+def test_an_import_is_refused_if_the_conversation_was_stored_meanwhile(account: Account, owner: Owner) -> None:
     drafted = draft_conversation(spoken("c1"), now=NOW)
     talk(owner, 1)
 

@@ -1,4 +1,4 @@
-"""`manage.py memory_stats`: what is stored, by account or of all, at a cost that does not grow."""
+"""`manage.py memory_stats`: counts of stored rows, for one account or all, in a fixed number of queries."""
 
 import io
 import json
@@ -68,7 +68,7 @@ def test_without_an_account_all_are_counted(filled: Account) -> None:
     assert figures["participants"] == 2
 
 
-def test_pending_embeddings_are_told_apart(filled: Account) -> None:
+def test_pending_embeddings_are_counted_by_error(filled: Account) -> None:
     pending = gather_statistics(filled.id, now=NOW).pending
 
     assert (pending.waiting, pending.by_error["provider_refused"]) == (1, 1)
@@ -76,7 +76,7 @@ def test_pending_embeddings_are_told_apart(filled: Account) -> None:
     assert pending.oldest is not None
 
 
-def test_conversations_that_wait_and_those_that_fail_are_told_by_queue(filled: Account) -> None:
+def test_waiting_failing_and_parked_conversations_are_counted_by_queue(filled: Account) -> None:
     soon = NOW + timedelta(minutes=5)
     states: dict[str, dict[str, Any]] = {
         "idle": {},
@@ -95,7 +95,7 @@ def test_conversations_that_wait_and_those_that_fail_are_told_by_queue(filled: A
     assert statistics.extractions == WaitingConversations(waiting=3, failing=1, parked=1)
 
 
-def test_what_is_known_is_counted(filled: Account, owner: Owner) -> None:
+def test_entities_facts_reviews_tombstones_goals_and_invocations_are_counted(filled: Account, owner: Owner) -> None:
     ana = entity_of(owner, "Ana Lima")
     facts = [know(owner, claim, entity_ids=[ana.pk]) for claim in ("Ana lives in Berlin.", "Ana bakes.", "Ana sings.")]
     open_review(owner, old=facts[0], draft=fact_draft("Ana lives in Rome."), similarity=None, embedded=NOTHING, now=NOW)
@@ -118,7 +118,7 @@ def test_what_is_known_is_counted(filled: Account, owner: Owner) -> None:
         }
 
 
-def test_what_is_known_to_another_account_is_not_counted(filled: Account, stranger: Account) -> None:
+def test_knowledge_of_another_account_is_not_counted(filled: Account, stranger: Account) -> None:
     know(Owner(account_id=stranger.id, agent_id="spy"))
 
     knowledge = run("--account", filled.name)["knowledge"]
@@ -147,7 +147,7 @@ def test_ledger_changes_that_are_not_yet_rows_are_counted(filled: Account) -> No
     assert figures["memory_bytes"] > 0
 
 
-def test_the_audit_log_is_told_by_day(filled: Account) -> None:
+def test_the_audit_log_is_counted_by_day(filled: Account) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE TABLE memory_audit_log_20990102 PARTITION OF memory_audit_log"
@@ -157,7 +157,7 @@ def test_the_audit_log_is_told_by_day(filled: Account) -> None:
     assert {"2099-01-02", f"{timezone.now():%Y-%m-%d}"} <= set(run()["audit_by_day"])
 
 
-def test_tables_are_told_with_their_indexes_and_partitions_as_one(filled: Account) -> None:
+def test_table_sizes_include_their_indexes_and_partitions(filled: Account) -> None:
     tables = {size["table"]: size for size in run()["tables"]}
 
     assert tables["memories"]["table_bytes"] > 0
@@ -180,7 +180,7 @@ def test_a_redis_that_is_down_leaves_the_other_figures(filled: Account, settings
     assert figures["memories"] == {"episode": 4}
 
 
-def test_what_was_sampled_last_is_told(filled: Account) -> None:
+def test_the_latest_samples_are_reported(filled: Account) -> None:
     measure(now=timezone.now(), batch=Batch(size=10))
 
     sampled = run()["sampled"]
@@ -188,7 +188,7 @@ def test_what_was_sampled_last_is_told(filled: Account) -> None:
     assert (sampled["memory_rows episode"], sampled["memory_links"]) == (4.0, 1.0)
 
 
-def test_it_is_readable_too(filled: Account) -> None:
+def test_the_report_is_also_available_as_text(filled: Account) -> None:
     out = io.StringIO()
     Conversation.objects.create(account=filled, conversation_id="parked", started_at=NOW, extract_parked_at=NOW)
 

@@ -1,4 +1,4 @@
-"""`manage.py rotate_encryption_keys`: everything under the first key in the end, nothing lost on the way."""
+"""`manage.py rotate_encryption_keys`: all values are re-encrypted under the first key, and none is lost."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from memory.services.operations.reseal import BatchLimits, find_sealed_tables, r
 from memory.services.tools import OpenedInvocation, open_invocation, sealed_invocations
 from memory_project.encryption import is_current, read_keys
 from memory_project.fields import SealedJSONField
-from tests.beside import PATIENCE_SECONDS, Start, do_beside
+from tests.concurrency import PATIENCE_SECONDS, Start, run_in_thread
 from tests.memory.procedures import invoke, sealed_bytes
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,7 @@ def _old_key(settings: Settings, db: None) -> None:
 
 @pytest.fixture
 def keys_in_file(settings: Settings, tmp_path: Path) -> Iterator[Path]:
-    """The old key is kept beside the data, the environment gives none."""
+    """The old key is stored in a file next to the data; the environment sets none."""
     settings.ENCRYPTION_KEYS, settings.ENCRYPTION_KEYS_FILE = [], tmp_path / "encryption_keys"
     settings.ENCRYPTION_KEYS_FILE.write_text(OLD)
     yield settings.ENCRYPTION_KEYS_FILE
@@ -70,7 +70,7 @@ def inputs(owner: Owner) -> list[Any]:
     return [each.tool_input for each in opened(owner)]
 
 
-def test_all_is_under_the_new_key_in_the_end(owner: Owner, settings: Settings) -> None:
+def test_a_rotation_encrypts_all_values_with_the_new_key(owner: Owner, settings: Settings) -> None:
     invoke(owner, tool_input="in", tool_output={"out": 1}, error_message="wrong")
     invoke(owner, tool_input=["another"])
     settings.ENCRYPTION_KEYS = [NEW, OLD]
@@ -108,7 +108,7 @@ def test_a_dry_run_counts_and_changes_nothing(owner: Owner, settings: Settings) 
     assert sealed_bytes() == before
 
 
-def test_what_no_key_opens_is_left_counted_and_an_exit_status(owner: Owner, settings: Settings) -> None:
+def test_an_unreadable_value_is_kept_counted_and_sets_the_exit_status(owner: Owner, settings: Settings) -> None:
     invoke(owner, tool_input="lost", tool_output="lost")
     lost = sealed_bytes()
     settings.ENCRYPTION_KEYS = [NEW]
@@ -123,7 +123,7 @@ def test_what_no_key_opens_is_left_counted_and_an_exit_status(owner: Owner, sett
     assert sealed_bytes()[:1] == lost
 
 
-def test_found_again_the_key_opens_what_was_unreadable(owner: Owner, settings: Settings) -> None:
+def test_a_missing_key_that_is_configured_again_opens_unreadable_values(owner: Owner, settings: Settings) -> None:
     invoke(owner, tool_input="in")
     settings.ENCRYPTION_KEYS = [NEW]
     with pytest.raises(SystemExit):
@@ -134,7 +134,7 @@ def test_found_again_the_key_opens_what_was_unreadable(owner: Owner, settings: S
     assert rotate() == figures(rotated=1, rows=1)
 
 
-def test_stopped_anywhere_another_run_goes_on(owner: Owner, settings: Settings) -> None:
+def test_another_run_resumes_an_interrupted_rotation(owner: Owner, settings: Settings) -> None:
     for number in range(5):
         invoke(owner, tool_input=number)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
@@ -163,7 +163,7 @@ def test_batches_go_through_all_rows_once(owner: Owner, settings: Settings) -> N
     ("most", "batches"),
     [(1, [1, 1, 1, 1]), (3_983, [1, 1, 1, 1]), (3_984, [2, 2]), (7_967, [3, 1]), (7_968, [4])],
 )
-def test_a_batch_has_so_many_bytes_or_a_single_row(
+def test_a_batch_has_at_most_the_given_bytes_or_a_single_row(
     owner: Owner, settings: Settings, most: int, batches: list[int]
 ) -> None:
     for _ in range(4):
@@ -177,7 +177,7 @@ def test_a_batch_has_so_many_bytes_or_a_single_row(
     assert rotate() == figures(current=8, rows=4)
 
 
-def test_what_is_deleted_meanwhile_ends_no_rotation(owner: Owner, settings: Settings) -> None:
+def test_rows_deleted_meanwhile_do_not_stop_a_rotation(owner: Owner, settings: Settings) -> None:
     for number in range(4):
         invoke(owner, tool_input=number)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
@@ -188,7 +188,7 @@ def test_what_is_deleted_meanwhile_ends_no_rotation(owner: Owner, settings: Sett
     assert not ToolInvocation.objects.exists()
 
 
-def test_every_model_with_a_sealed_field_is_gone_through() -> None:
+def test_every_encrypted_column_is_found_for_rotation() -> None:
     expected = {
         (model._meta.db_table, field.column)
         for model in apps.get_models()
@@ -202,36 +202,36 @@ def test_every_model_with_a_sealed_field_is_gone_through() -> None:
     assert ("tool_invocations", "tool_input") in found
 
 
-def test_a_key_is_made_put_in_front_and_rotated_to(owner: Owner, keys_in_file: Path) -> None:
+def test_generate_puts_a_new_key_first_and_rotates_to_it(owner: Owner, keys_in_file: Path) -> None:
     invoke(owner, tool_input="in")
 
-    said, told = rotate_aloud("--generate")
+    output, errors = rotate_aloud("--generate")
 
-    assert said.startswith("1 sealed anew, 0 under the first key already, 0 unreadable, in 1 rows, ")
-    assert str(keys_in_file) in told
+    assert output.startswith("1 re-encrypted, 0 under the first key already, 0 unreadable, in 1 rows, ")
+    assert str(keys_in_file) in errors
     new, old = keys_in_file.read_text().split(",")
     assert old == OLD
-    assert new not in said + told
+    assert new not in output + errors
     keys_in_file.write_text(new)
     assert inputs(owner) == ["in"]
 
 
-def test_old_keys_are_said_to_be_of_no_more_use_only_then(owner: Owner, settings: Settings) -> None:
+def test_removing_old_keys_is_suggested_only_after_a_complete_rotation(owner: Owner, settings: Settings) -> None:
     invoke(owner, tool_input="in")
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
-    told = [rotate_aloud(*arguments)[1] for arguments in (["--dry-run"], [], ["--dry-run"])]
+    hints = [rotate_aloud(*arguments)[1] for arguments in (["--dry-run"], [], ["--dry-run"])]
 
-    assert told[0] == "Leave all keys in MEMORY_ENCRYPTION_KEYS: the old ones are still needed.\n"
-    assert told[1].startswith("Once --dry-run finds nothing more to seal anew, take the old keys out of")
-    assert told[2].startswith("All keys in MEMORY_ENCRYPTION_KEYS but the first can go")
+    assert hints[0] == "Leave all keys in MEMORY_ENCRYPTION_KEYS: the old ones are still needed.\n"
+    assert hints[1].startswith("Once --dry-run finds nothing more to re-encrypt, take the old keys out of")
+    assert hints[2].startswith("All keys in MEMORY_ENCRYPTION_KEYS but the first can go")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["--generate"], "put the new one in front there"), (["--generate", "--dry-run"], "not with --dry-run")],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(arguments: list[str], message: str) -> None:
+def test_invalid_options_are_refused_with_a_message(arguments: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         call_command("rotate_encryption_keys", *arguments)
 
@@ -244,26 +244,28 @@ def test_without_keys_it_says_so(settings: Settings, tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_runs_beside_who_writes_and_comes_to_an_end(owner: Owner, settings: Settings) -> None:
+def test_a_rotation_finishes_while_a_client_keeps_writing(owner: Owner, settings: Settings) -> None:
     for number in range(4):
         invoke(owner, tool_input=number)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
     for _ in rotate_tables(find_sealed_tables(), size=BatchLimits(rows=2)):
-        do_beside(lambda: invoke(owner, tool_input="meanwhile"))
+        run_in_thread(lambda: invoke(owner, tool_input="meanwhile"))
 
     settings.ENCRYPTION_KEYS = [NEW]
     assert [value for value in inputs(owner) if value != "meanwhile"] == [0, 1, 2, 3]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_at_once_seal_each_value_anew_once(owner: Owner, settings: Settings, start_beside: Start) -> None:
+def test_two_simultaneous_rotations_encrypt_each_value_once(
+    owner: Owner, settings: Settings, start_concurrently: Start
+) -> None:
     invoke(owner, tool_input="in")
     settings.ENCRYPTION_KEYS = [NEW, OLD]
 
     with transaction.atomic():
         [first] = rotate_tables(find_sealed_tables())
-        other: Future[Any] = start_beside(lambda: list(rotate_tables(find_sealed_tables())))
+        other: Future[Any] = start_concurrently(lambda: list(rotate_tables(find_sealed_tables())))
 
     [second] = other.result(PATIENCE_SECONDS)
     assert (first.rotated.rotated, second.rotated.rotated, second.rotated.current) == (1, 0, 1)

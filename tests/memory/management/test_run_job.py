@@ -1,4 +1,4 @@
-"""`manage.py run_job`: a run here and now, its figures on standard output, its failure in the exit status."""
+"""`manage.py run_job`: an immediate run, with counts on standard output and failure in the exit status."""
 
 import json
 from datetime import timedelta
@@ -26,7 +26,7 @@ def report_of(*arguments: str) -> dict[str, Any]:
     return report
 
 
-def test_a_job_is_run_and_its_figures_are_told() -> None:
+def test_a_job_is_run_and_its_counts_are_printed() -> None:
     assert run_command("expire") == "expire: 0 examined, 0 changed, 0 failed\n"
 
     assert list(JobRun.objects.values_list("job", "status", "requested_by")) == [("expire", "completed", "command")]
@@ -49,7 +49,7 @@ def test_the_report_can_be_one_json_object() -> None:
     }
 
 
-def test_a_run_acts_as_if_it_were_another_time() -> None:
+def test_a_run_uses_the_given_time_as_now() -> None:
     in_2030, in_2031 = ("--now", "2030-01-01T00:00:00Z"), ("--now", "2031-01-01T00:00:00Z")
     report_of("audit_partitions", *in_2030)
 
@@ -64,7 +64,7 @@ def test_a_dry_run_says_that_it_is_one() -> None:
     assert report_of("audit_partitions", "--now", "2030-01-01T00:00:00Z")["changed"] > 0
 
 
-def test_a_run_can_be_narrowed_to_an_account(account: Account) -> None:
+def test_a_run_can_be_limited_to_an_account(account: Account) -> None:
     run_command("expire", "--account", account.name)
 
     assert JobRun.objects.get().account == account
@@ -75,18 +75,18 @@ def test_a_run_can_be_narrowed_to_an_account(account: Account) -> None:
     [
         (("expire", "--account", "nobody"), "There is no account 'nobody'."),
         (("wash_dishes",), "there is no job 'wash_dishes'"),
-        (("expire", "--now", "2030-01-01T00:00:00"), "is no time with a zone"),
+        (("expire", "--now", "2030-01-01T00:00:00"), "is not a time with a zone"),
         ((), "Which job"),
     ],
 )
-def test_what_cannot_be_run_is_refused_in_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+def test_an_invalid_run_is_refused_with_a_message(arguments: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence):
         run_command(*arguments)
 
     assert not JobRun.objects.exists()
 
 
-def test_a_job_that_is_on_already_is_refused() -> None:
+def test_a_job_that_is_already_running_is_refused() -> None:
     JobRun.objects.create(job="embed").begin(leased_by="a worker", lease=timedelta(minutes=1))
 
     with pytest.raises(CommandError, match=r"^another run of embed is on\.$"):
@@ -98,7 +98,7 @@ def test_the_list_names_every_job() -> None:
     assert [job["name"] for job in json.loads(run_command("--list", "--json"))] == list(JOBS)
 
 
-def test_the_list_tells_when_jobs_run_as_the_setting_does() -> None:
+def test_the_list_shows_job_times_in_the_format_of_the_setting() -> None:
     listed = {job["name"]: job["every"] for job in json.loads(run_command("--list", "--json"))}
 
     assert {name: listed[name] for name in ("decay", "extract_knowledge", "globalize_facts", "write_audit_reads")} == {
@@ -110,7 +110,7 @@ def test_the_list_tells_when_jobs_run_as_the_setting_does() -> None:
     assert all(parse_job_time(job.name, format_job_time(job.every)) == job.every for job in JOBS.values())
 
 
-def test_the_help_says_what_the_exit_status_means(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_explains_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         call_command("run_job", "--help")
 

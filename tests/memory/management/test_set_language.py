@@ -1,4 +1,4 @@
-"""`manage.py set_language`: texts are read in the account's language, those stored before as well, killed or not."""
+"""`manage.py set_language`: all texts are indexed in the account's language, also after an interruption."""
 
 import json
 from io import StringIO
@@ -15,7 +15,7 @@ from memory.models.accounts import LANGUAGES
 from memory.owner import Owner
 from memory.services.accounts.register import count_other_languages, reindex_texts, set_language
 from memory_project.ids import uuid7
-from tests.beside import PATIENCE_SECONDS, Start, do_beside
+from tests.concurrency import PATIENCE_SECONDS, Start, run_in_thread
 from tests.memory.episodes import draft, store
 from tests.memory.words import RECOUNT, SUMS, read_rows, texts_by_words
 
@@ -36,7 +36,7 @@ def expected_report(language: str, *, was: str, rows: int, dry_run: bool = False
     return {"account": "workshop", "language": language, "was": was, "rows": rows, "dry_run": dry_run}
 
 
-def test_what_is_stored_is_found_by_the_stems_of_the_new_language(owner: Owner) -> None:
+def test_stored_texts_are_found_by_the_stems_of_the_new_language(owner: Owner) -> None:
     store(owner, draft(HOUSES))
     assert texts_by_words(owner, "Haus") == []
 
@@ -46,7 +46,7 @@ def test_what_is_stored_is_found_by_the_stems_of_the_new_language(owner: Owner) 
     assert read_rows(SUMS) == read_rows(RECOUNT)
 
 
-def test_what_is_stored_from_now_on_is_in_the_new_language(owner: Owner) -> None:
+def test_texts_stored_after_the_change_are_indexed_in_the_new_language(owner: Owner) -> None:
     run("german")
 
     store(owner, draft(HOUSES))
@@ -55,7 +55,7 @@ def test_what_is_stored_from_now_on_is_in_the_new_language(owner: Owner) -> None
     assert texts_by_words(owner, "ein Haus") == [HOUSES]
 
 
-def test_simple_takes_words_as_they_are(owner: Owner) -> None:
+def test_the_simple_language_does_not_stem_words(owner: Owner) -> None:
     store(owner, draft("two houses"))
     assert texts_by_words(owner, "house") == ["two houses"]
 
@@ -76,7 +76,7 @@ def test_other_accounts_stay_as_they_are(owner: Owner, stranger: Account) -> Non
     assert stranger.language == "english"
 
 
-def test_a_dry_run_tells_and_changes_nothing(owner: Owner) -> None:
+def test_a_dry_run_reports_and_changes_nothing(owner: Owner) -> None:
     store(owner, draft(HOUSES), draft("another"))
 
     assert run("german", "--dry-run") == expected_report("german", was="english", rows=2, dry_run=True)
@@ -85,7 +85,7 @@ def test_a_dry_run_tells_and_changes_nothing(owner: Owner) -> None:
     assert count_other_languages(owner, "german") == 2
 
 
-def test_it_goes_on_where_it_was_killed(owner: Owner) -> None:
+def test_an_interrupted_change_resumes_where_it_stopped(owner: Owner) -> None:
     store(owner, *(draft(f"{HOUSES} {number}") for number in range(5)))
     set_language(owner, "german")
     list(islice(reindex_texts(owner, "german", size=2), 1))
@@ -114,13 +114,13 @@ def test_the_change_is_audited_once(owner: Owner) -> None:
     assert (entry.operation, entry.actor, entry.affected_ids) == ("update", "command", [str(owner.account_id)])
 
 
-def test_people_are_told_in_a_sentence(owner: Owner) -> None:
+def test_without_json_the_report_is_one_sentence(owner: Owner) -> None:
     store(owner, draft(HOUSES))
     output = StringIO()
 
     call_command("set_language", "German", "--account", "workshop", stdout=output)
 
-    assert output.getvalue().startswith("workshop: english -> german, 1 memories read anew in ")
+    assert output.getvalue().startswith("workshop: english -> german, 1 memories reindexed in ")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_people_are_told_in_a_sentence(owner: Owner) -> None:
         ("german", "nobody's", 'There is no account "nobody\'s".'),
     ],
 )
-def test_what_there_is_not_is_refused(owner: Owner, language: str, name: str, said: str) -> None:
+def test_an_unknown_language_or_account_is_refused(owner: Owner, language: str, name: str, said: str) -> None:
     with pytest.raises(CommandError) as refused:
         run(language, account=name)
 
@@ -139,7 +139,7 @@ def test_what_there_is_not_is_refused(owner: Owner, language: str, name: str, sa
     assert Account.objects.get(id=owner.account_id).language == "english"
 
 
-def test_the_service_refuses_as_well(owner: Owner) -> None:
+def test_the_service_also_refuses_an_unknown_language_or_account(owner: Owner) -> None:
     with pytest.raises(Unprocessable):
         set_language(owner, "klingon")
     with pytest.raises(NotFound):
@@ -156,15 +156,15 @@ def test_every_language_can_be_read(owner: Owner, language: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_corrects_a_row_meanwhile_loses_nothing(owner: Owner, start_beside: Start) -> None:
+def test_a_correction_made_meanwhile_is_kept_and_reindexed(owner: Owner, start_concurrently: Start) -> None:
     rows = store(owner, draft(HOUSES), draft("another"))
     with transaction.atomic():
         Memory.objects.filter(id=rows[0].id).update(text="Das Boot am Ufer")
-        reading = start_beside(lambda: list(reindex_texts(owner, "german")))
+        reading = start_concurrently(lambda: list(reindex_texts(owner, "german")))
     reading.result(PATIENCE_SECONDS)
 
     assert set(Memory.objects.values_list("text", "language")) == {
         ("Das Boot am Ufer", "german"),
         ("another", "german"),
     }
-    assert do_beside(lambda: read_rows(SUMS)) == read_rows(RECOUNT)
+    assert run_in_thread(lambda: read_rows(SUMS)) == read_rows(RECOUNT)

@@ -1,4 +1,4 @@
-"""`manage.py set_reasoning_policy`: how much of a reasoning is kept and told, and destroying raw traces."""
+"""`manage.py set_reasoning_policy`: how much reasoning is kept and returned, and destroying raw traces."""
 
 import json
 from io import StringIO
@@ -30,28 +30,28 @@ def policy_now() -> tuple[str, int]:
 
 @pytest.fixture
 def traced(owner: Owner) -> list[TurnRecord]:
-    """Three records whose raw traces are kept; the last tells nothing shallower."""
+    """Three records whose raw traces are kept; the last has no summary."""
     allow(owner, "raw_trace")
     kept = [thought(owner, trace=f"secret {number}", summary="Went on.") for number in range(2)]
     return [*kept, thought(owner, trace="secret 2")]
 
 
-def test_the_policy_is_set_and_told(owner: Owner) -> None:
-    told = run("--tier", "raw_trace", "--trace-tokens", "4000")
+def test_the_policy_is_set_and_reported(owner: Owner) -> None:
+    report = run("--tier", "raw_trace", "--trace-tokens", "4000")
 
     assert policy_now() == ("raw_trace", 4000)
-    assert told == {
+    assert report == {
         "account": "workshop", "tier": "raw_trace", "was": "structured_rationale", "trace_tokens": 4000,
         "traces_forgotten": 0, "dry_run": False,
     }  # fmt: skip
 
 
-def test_without_anything_to_change_it_tells_the_policy_and_no_audit_row(owner: Owner) -> None:
+def test_without_options_the_policy_is_reported_and_not_audited(owner: Owner) -> None:
     assert run()["tier"] == "structured_rationale"
     assert not AuditEntry.objects.filter(memory_type="account").exists()
 
 
-def test_traces_are_destroyed_and_records_say_what_is_left(traced: list[TurnRecord]) -> None:
+def test_forgetting_traces_lowers_the_tier_of_their_records(traced: list[TurnRecord]) -> None:
     assert run("--tier", "decision_summary", "--forget-traces")["traces_forgotten"] == 3
 
     assert not ReasoningTrace.objects.exists()
@@ -59,14 +59,14 @@ def test_traces_are_destroyed_and_records_say_what_is_left(traced: list[TurnReco
     assert list(left) == ["decision_summary", "decision_summary", "none"]
 
 
-def test_a_dry_run_tells_and_changes_nothing(traced: list[TurnRecord]) -> None:
-    told = run("--tier", "none", "--forget-traces", "--dry-run")
+def test_a_dry_run_reports_and_changes_nothing(traced: list[TurnRecord]) -> None:
+    report = run("--tier", "none", "--forget-traces", "--dry-run")
 
-    assert (told["tier"], told["traces_forgotten"], told["dry_run"]) == ("none", 3, True)
+    assert (report["tier"], report["traces_forgotten"], report["dry_run"]) == ("none", 3, True)
     assert (policy_now()[0], ReasoningTrace.objects.count()) == ("raw_trace", 3)
 
 
-def test_a_batch_that_is_gone_stays_so_and_the_rest_goes_with_the_next_run(
+def test_an_interrupted_destruction_of_traces_is_finished_by_the_next_run(
     owner: Owner, traced: list[TurnRecord]
 ) -> None:
     next(destroy_traces(owner, size=2))
@@ -85,7 +85,7 @@ def test_traces_of_other_accounts_stay(stranger: Account, traced: list[TurnRecor
     assert ReasoningTrace.objects.get().account_id == stranger.id
 
 
-def test_both_are_audited_without_a_word_of_the_traces(
+def test_policy_and_destruction_are_audited_without_the_text_of_traces(
     traced: list[TurnRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "AUDIT_LEVEL", "verbose")
@@ -107,13 +107,13 @@ def test_both_are_audited_without_a_word_of_the_traces(
     ],
     ids=["unknown tier", "less than none", "too many"],
 )
-def test_a_policy_that_there_is_not_is_refused(owner: Owner, arguments: list[str], said: str) -> None:
+def test_an_invalid_policy_is_refused(owner: Owner, arguments: list[str], said: str) -> None:
     with pytest.raises(CommandError, match=said):
         run(*arguments)
 
     assert policy_now()[0] == "structured_rationale"
 
 
-def test_an_unknown_account_is_told(db: None) -> None:
+def test_an_unknown_account_is_an_error(db: None) -> None:
     with pytest.raises(CommandError, match="no account 'nobody'"):
         run(account="nobody")

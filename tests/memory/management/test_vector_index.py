@@ -1,4 +1,4 @@
-"""`manage.py vector_index`: swapped when valid, cleared away when not, and refused with a reason."""
+"""`manage.py vector_index`: a valid index replaces the old one, an invalid one is dropped, errors give the reason."""
 
 import io
 import json
@@ -67,20 +67,20 @@ def test_a_new_index_replaces_the_former_one(few: Owner) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("m", [4, 16, 48])
 def test_a_graph_has_room_in_memory_while_it_is_built(few: Owner, monkeypatch: pytest.MonkeyPatch, m: int) -> None:
-    """PostgreSQL would say so, and go on out of memory, several times as slowly."""
+    """Otherwise PostgreSQL sends a notice and builds several times as slowly."""
     fill(few, Clusters().draw(4_000))
     monkeypatch.setattr(vector_index, "MIN_BUILD_MEMORY_KB", 64)
-    told: list[str] = []
+    notices: list[str] = []
 
     connection.ensure_connection()
     with connection.cursor() as cursor:
-        cursor.connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        cursor.connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
         replace_index(INDEXED, Hnsw(m=m, ef_construction=2 * m))
 
-    assert told == []
+    assert notices == []
 
 
-def test_what_a_killed_build_left_is_cleared_away(few: Owner) -> None:
+def test_an_invalid_index_of_a_killed_build_is_dropped(few: Owner) -> None:
     left = f"{INDEXED.name_prefix}hnsw_left"
     with connection.cursor() as cursor:
         cursor.execute(create_statement(left, INDEXED, Hnsw()).as_string(cursor.connection))
@@ -109,14 +109,14 @@ def test_an_index_is_dropped_on_demand(few: Owner) -> None:
     assert run("--drop")["dropped"] == []
 
 
-def test_ivfflat_is_refused_where_it_has_too_little_to_find_centroids_in(few: Owner) -> None:
+def test_ivfflat_is_refused_with_too_few_vectors(few: Owner) -> None:
     with pytest.raises(CommandError, match=r"100 lists need at least 5,000 vectors .* there are 120"):
         run("--method=ivfflat")
 
     assert find_index_names(INDEXED, valid=True) == []
 
 
-def test_a_second_build_at_once_is_one_sentence(few: Owner) -> None:
+def test_a_simultaneous_second_build_is_refused_with_a_message(few: Owner) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [BUILD_LOCK_ID])
         try:
@@ -126,12 +126,12 @@ def test_a_second_build_at_once_is_one_sentence(few: Owner) -> None:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [BUILD_LOCK_ID])
 
 
-def test_a_model_that_nothing_is_of_is_refused(few: Owner) -> None:
+def test_a_model_without_vectors_is_refused(few: Owner) -> None:
     with pytest.raises(CommandError, match="No vector is of nobody's"):
         call_command("vector_index", "--method=hnsw", "--model=nobody's")
 
 
-def test_vectors_of_two_widths_ask_for_a_choice(few: Owner) -> None:
+def test_vectors_of_two_widths_require_the_width_option(few: Owner) -> None:
     own = ClientVector(model=MODEL, vector=np.ones(3, dtype=np.float32))
     draft = EpisodeDraft(conversation_id="", summary="narrow", own=own)
     store_episodes(few, drafts=[draft], embedded=NOTHING, now=NOW)
@@ -151,6 +151,6 @@ def test_graphs_that_pgvector_would_refuse_are_refused_beforehand(arguments: dic
 
 
 @pytest.mark.parametrize("lists", [0, 32_769])
-def test_so_are_lists(lists: int) -> None:
+def test_an_invalid_number_of_ivfflat_lists_is_refused(lists: int) -> None:
     with pytest.raises(Unprocessable):
         IvfFlat(lists=lists)

@@ -76,7 +76,7 @@ def turns(owner: Owner) -> Sequence[Turn]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("turns")
 def test_texts_of_strategies_gain_the_pattern_and_lose_it_on_the_way_back() -> None:
-    learnt = texts()
+    learned = texts()
 
     migrate_to("0010_recall_words")
     former = [text for text, _, _ in texts()]
@@ -84,7 +84,7 @@ def test_texts_of_strategies_gain_the_pattern_and_lose_it_on_the_way_back() -> N
 
     rows: Any = Strategy.objects.order_by("id")
     assert former == [description for description, _ in SAID] == [row.description for row in rows]
-    assert texts() == learnt
+    assert texts() == learned
     assert [row.embed_after is not None for row in rows] == [True, True, True, False]
 
 

@@ -51,7 +51,7 @@ def left_after(seconds: float) -> Iterator[None]:
 
 @every_provider
 @pytest.mark.parametrize(("timeout", "deadline"), [(5, 0.3), (0.3, 30)], ids=["deadline", "timeout"])
-def test_who_drips_headers_is_left_in_time(
+def test_a_server_that_drips_headers_is_abandoned_in_time(
     dripping_server: DrippingServer, ask: Callable[..., None], timeout: float, deadline: float
 ) -> None:
     with left_after(0.3):
@@ -61,7 +61,7 @@ def test_who_drips_headers_is_left_in_time(
 
 
 @every_provider
-def test_who_is_asked_by_a_proxy_is_left_in_time(
+def test_a_proxy_that_drips_headers_is_abandoned_in_time(
     dripping_server: DrippingServer, monkeypatch: pytest.MonkeyPatch, ask: Callable[..., None]
 ) -> None:
     monkeypatch.setenv("http_proxy", dripping_server.url)
@@ -72,7 +72,7 @@ def test_who_is_asked_by_a_proxy_is_left_in_time(
     assert dripping_server.connections == 1
 
 
-def test_no_thread_waits_on(dripping_server: DrippingServer) -> None:
+def test_no_thread_keeps_waiting_after_the_deadline(dripping_server: DrippingServer) -> None:
     before = active_count()
 
     with left_after(0.2):
@@ -82,7 +82,7 @@ def test_no_thread_waits_on(dripping_server: DrippingServer) -> None:
     assert active_count() <= before + 1
 
 
-def test_each_request_has_its_own_time(dripping_server: DrippingServer) -> None:
+def test_each_request_has_its_own_time_limit(dripping_server: DrippingServer) -> None:
     with keep_time(httpx2.Client(timeout=0.5)) as client:
         with time_limit(0), pytest.raises(httpx2.ConnectTimeout):
             client.get(dripping_server.url)

@@ -52,7 +52,7 @@ def token_ids(folder: Path, text: str) -> list[int]:
     return list(tokenizer.encode(text).ids)
 
 
-def test_the_shipped_model_computes_what_its_weights_say(minilm: LocalEmbeddings) -> None:
+def test_the_bundled_model_agrees_with_a_reference_implementation(minilm: LocalEmbeddings) -> None:
     folder = find_bundled_folder()
     bert = NumpyBert(folder)
     expected = np.stack([bert.mean_vector(token_ids(folder, text)) for text in SENTENCES])
@@ -72,7 +72,7 @@ def test_the_shipped_model_gives_the_similarities_that_its_authors_published(min
     assert movie @ opera > guitar @ opera > cat @ guitar
 
 
-def test_the_wheels_code_is_never_imported(minilm: LocalEmbeddings) -> None:
+def test_the_package_of_the_bundled_model_is_never_imported(minilm: LocalEmbeddings) -> None:
     minilm.embed(["anything"], deadline_seconds=None)
 
     assert BUNDLED_PACKAGE not in sys.modules
@@ -116,13 +116,13 @@ def test_a_text_without_meaning_is_refused(minilm: LocalEmbeddings, text: str) -
 
 
 @pytest.mark.parametrize("text", ["\u200b", "\x00", "\x07", "🙂" * 500, "a" * 20_000, "\u0301" * 100])
-def test_odd_texts_have_vectors_all_the_same(minilm: LocalEmbeddings, text: str) -> None:
+def test_unusual_texts_have_normalized_vectors(minilm: LocalEmbeddings, text: str) -> None:
     vectors = minilm.embed([text], deadline_seconds=None)
 
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
 
 
-def test_no_texts_are_no_rows(minilm: LocalEmbeddings) -> None:
+def test_embedding_no_texts_returns_no_rows(minilm: LocalEmbeddings) -> None:
     assert minilm.embed([], deadline_seconds=None).shape == (0, 384)
 
 
@@ -163,7 +163,9 @@ def test_runs_hold_every_chunk_once_within_both_limits() -> None:
     ],
     ids=str,
 )
-def test_a_folder_of_ones_own_computes_what_its_weights_say(tmp_path: Path, variant: dict[str, object]) -> None:
+def test_a_custom_model_folder_agrees_with_a_reference_implementation(
+    tmp_path: Path, variant: dict[str, object]
+) -> None:
     folder = write_small_bert(tmp_path / "model", **variant)  # type: ignore[arg-type]
     texts = ["the lamp is red", "a cat", "nonsense in the cellar is a red lamp"]
 
@@ -224,7 +226,7 @@ def test_other_weights_have_another_graph(tmp_path: Path) -> None:
     assert len(list((tmp_path / "kept").iterdir())) == 2
 
 
-def test_a_folder_that_takes_nothing_leaves_the_graph_to_the_next(tmp_path: Path) -> None:
+def test_the_graph_is_stored_in_the_first_writable_folder(tmp_path: Path) -> None:
     folder = read_model_folder(write_small_bert(tmp_path / "model"))
     blocked = tmp_path / "a file, no folder"
     blocked.touch()
@@ -246,7 +248,7 @@ def test_the_model_runs_where_no_folder_takes_its_graph(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a graph", None], ids=["emptied", "overwritten", "cut short"])
-def test_a_damaged_graph_is_built_anew(tmp_path: Path, damage: bytes | None) -> None:
+def test_a_damaged_graph_is_rebuilt(tmp_path: Path, damage: bytes | None) -> None:
     folder = write_small_bert(tmp_path / "model")
     expected = small(folder, tmp_path / "kept").embed(["a cat"], deadline_seconds=None)
     (graph,) = (tmp_path / "kept").iterdir()
@@ -315,7 +317,7 @@ def test_a_folder_of_another_architecture_is_refused(tmp_path: Path, config: dic
 
 
 @pytest.mark.parametrize("content", ["[]", "{", "\x00"])
-def test_a_folder_whose_configuration_is_nonsense_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_folder_with_an_invalid_configuration_is_refused(tmp_path: Path, content: str) -> None:
     folder = write_small_bert(tmp_path / "model")
     (folder / "config.json").write_text(content)
 
@@ -337,7 +339,7 @@ def test_weights_that_do_not_match_the_configuration_are_refused(tmp_path: Path)
         small(folder, tmp_path).embed(["a cat"], deadline_seconds=None)
 
 
-def test_the_folders_own_limit_of_tokens_holds(tmp_path: Path) -> None:
+def test_the_token_limit_of_a_model_folder_is_read(tmp_path: Path) -> None:
     folder = write_small_bert(tmp_path / "model")
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 5}))
 
@@ -345,6 +347,6 @@ def test_the_folders_own_limit_of_tokens_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", *SENTENCES, "word " * 600])
-def test_tokens_are_those_of_the_whole_text_without_its_marks(minilm: LocalEmbeddings, text: str) -> None:
+def test_counted_tokens_cover_the_whole_text_without_special_tokens(minilm: LocalEmbeddings, text: str) -> None:
     # [CLS] and [SEP] are no tokens of the text
     assert minilm.count_tokens(text) == len(token_ids(find_bundled_folder(), text)) - 2

@@ -129,7 +129,7 @@ def test_chunks_hold_the_whole_text_and_none_is_too_long_or_blank(text: str) -> 
     assert all(piece.strip() and len(piece.encode()) <= MAX_CHUNK_BYTES for piece in pieces)
 
 
-def test_without_dimensions_none_are_sent_and_the_width_is_learned_by_asking(httpserver: HTTPServer) -> None:
+def test_without_configured_dimensions_the_width_is_determined_by_a_request(httpserver: HTTPServer) -> None:
     serve(httpserver, answer_well)
 
     provider = endpoint(httpserver, dimensions=0)
@@ -139,7 +139,7 @@ def test_without_dimensions_none_are_sent_and_the_width_is_learned_by_asking(htt
     assert not any("dimensions" in body for body in sent_bodies(httpserver))
 
 
-def test_no_texts_are_no_request(httpserver: HTTPServer) -> None:
+def test_embedding_no_texts_sends_no_request(httpserver: HTTPServer) -> None:
     assert endpoint(httpserver).embed([], deadline_seconds=5).shape == (0, WIDTH)
     assert not httpserver.log
 
@@ -153,7 +153,7 @@ def test_a_text_without_meaning_is_refused_before_any_request(httpserver: HTTPSe
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
-def test_a_passing_failure_is_tried_again(httpserver: HTTPServer, status: int) -> None:
+def test_a_temporary_failure_is_retried(httpserver: HTTPServer, status: int) -> None:
     serve_in_turn(httpserver, Response(status=status))
 
     vectors = endpoint(httpserver).embed(["a"], deadline_seconds=5)
@@ -195,7 +195,7 @@ def test_a_wait_beyond_the_deadline_or_patience_is_not_begun(
     assert time.monotonic() - began < 2
 
 
-def test_a_silent_server_is_left_at_the_deadline(httpserver: HTTPServer, release: Event) -> None:
+def test_a_silent_server_is_abandoned_at_the_deadline(httpserver: HTTPServer, release: Event) -> None:
     asked: list[Request] = []
 
     def hang(request: Request) -> Response:
@@ -219,7 +219,7 @@ def test_a_request_has_its_own_timeout_without_a_deadline(httpserver: HTTPServer
         endpoint(httpserver, timeout_seconds=0.2, max_attempts=1).embed(["a"], deadline_seconds=None)
 
 
-def test_a_server_that_drips_is_left_at_the_deadline(httpserver: HTTPServer, release: Event) -> None:
+def test_a_server_that_drips_its_reply_is_abandoned_at_the_deadline(httpserver: HTTPServer, release: Event) -> None:
     def drip() -> Iterator[bytes]:
         while not release.wait(0.05):
             yield b" "

@@ -13,7 +13,7 @@ from memory.tokens import estimate_tokens
 
 @pytest.fixture(autouse=True)
 def unconfigured(settings: Settings) -> Iterator[None]:
-    """The settings of a machine where nobody has configured anything."""
+    """The settings of a machine without any configuration."""
     settings.EMBEDDING_PROVIDER = settings.EMBEDDING_MODEL = settings.EMBEDDING_MODEL_DIR = ""
     settings.OPENAI_API_KEY = settings.OPENAI_BASE_URL = ""
     settings.EMBEDDING_DIMENSIONS = 1536
@@ -23,14 +23,14 @@ def unconfigured(settings: Settings) -> Iterator[None]:
     embedding_provider.cache_clear()
 
 
-def test_nothing_configured_is_the_offline_model() -> None:
+def test_the_offline_model_is_used_without_configuration() -> None:
     provider = embedding_provider()
 
     assert isinstance(provider, LocalEmbeddings)
     assert (provider.model, provider.width) == ("all-MiniLM-L6-v2", 384)
 
 
-def test_tokens_are_counted_by_the_offline_model_and_estimated_beside_an_endpoint(settings: Settings) -> None:
+def test_tokens_are_counted_by_the_offline_model_and_estimated_for_an_endpoint(settings: Settings) -> None:
     count, piecemeal = token_counter(), "kubectl hxqzv " * 10
     assert count(piecemeal) > estimate_tokens(piecemeal)
 
@@ -41,7 +41,7 @@ def test_tokens_are_counted_by_the_offline_model_and_estimated_beside_an_endpoin
 
 
 @pytest.mark.parametrize("unknown", ["a" * 99_000, "\U0001f600" * 1_000, "สวัสดี" * 1_000], ids=["run", "emoji", "Thai"])
-def test_what_the_offline_model_has_one_token_for_is_estimated(unknown: str) -> None:
+def test_a_long_run_of_unknown_characters_counts_at_least_its_estimate(unknown: str) -> None:
     count = token_counter()
 
     assert count(unknown) >= estimate_tokens(unknown)
@@ -58,7 +58,7 @@ def test_a_key_or_an_endpoint_is_used(settings: Settings, name: str) -> None:
     assert (provider.model, provider.width) == ("text-embedding-3-small", 1536)
 
 
-def test_the_offline_model_can_be_named_beside_a_key(settings: Settings) -> None:
+def test_the_offline_model_can_be_selected_despite_a_configured_key(settings: Settings) -> None:
     settings.OPENAI_API_KEY = "sk"
     settings.EMBEDDING_PROVIDER = "local"
 

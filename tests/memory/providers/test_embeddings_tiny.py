@@ -35,7 +35,7 @@ def test_the_same_text_has_the_same_vector_in_every_process() -> None:
     assert elsewhere.stdout.strip() == here.tobytes().hex()
 
 
-def test_no_texts_are_no_rows() -> None:
+def test_embedding_no_texts_returns_no_rows() -> None:
     assert TinyEmbeddings().embed([], deadline_seconds=None).shape == (0, 64)
 
 

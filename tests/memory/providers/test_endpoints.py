@@ -43,7 +43,7 @@ def test_retry_after_holds_digits_or_a_date(value: str, seconds: float | None) -
         "http://[::1]:80/",
     ],
 )
-def test_a_base_url_is_empty_or_of_the_web(base_url: str) -> None:
+def test_a_base_url_that_is_empty_or_http_is_accepted(base_url: str) -> None:
     check_base_url(base_url)
 
 
@@ -54,7 +54,7 @@ def test_a_base_url_is_empty_or_of_the_web(base_url: str) -> None:
         *("http://pass word/v1", "http://password../v1", f"http://{'password' * 8}.example/v1"),
     ],
 )
-def test_no_other_base_url_is_taken_or_repeated(base_url: str) -> None:
+def test_an_invalid_base_url_is_refused_without_disclosing_it(base_url: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="OPENAI_BASE_URL must be") as caught:
         check_base_url(base_url)
 
@@ -62,12 +62,12 @@ def test_no_other_base_url_is_taken_or_repeated(base_url: str) -> None:
 
 
 @pytest.mark.parametrize("api_key", ["", "none", "sk-proj_A.b~c"])
-def test_a_key_is_what_a_header_holds(api_key: str) -> None:
+def test_a_key_that_fits_in_a_header_is_accepted(api_key: str) -> None:
     check_api_key(api_key)
 
 
 @pytest.mark.parametrize("api_key", ["password…", "password\n", " password", "pass\x00word"])
-def test_no_other_key_is_taken_or_repeated(api_key: str) -> None:
+def test_an_invalid_key_is_refused_without_disclosing_it(api_key: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="OPENAI_API_KEY must be") as caught:
         check_api_key(api_key)
 
@@ -75,7 +75,7 @@ def test_no_other_key_is_taken_or_repeated(api_key: str) -> None:
 
 
 @pytest.mark.parametrize("error", [httpx2.InvalidURL("http://secret"), UnicodeError("secret")])
-def test_what_cannot_be_sent_is_refused(error: Exception) -> None:
+def test_a_request_that_cannot_be_sent_is_refused_without_disclosing_it(error: Exception) -> None:
     def ask() -> None:
         raise error
 

@@ -45,7 +45,7 @@ def test_a_request_carries_instructions_material_limit_model_and_key(server: Lan
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
-def test_threads_that_ask_at_once_have_each_their_own_answer(server: LanguageModelServer) -> None:
+def test_simultaneous_requests_of_threads_receive_their_own_answers(server: LanguageModelServer) -> None:
     server.write = lambda asked: {**WELL, "title": asked["messages"][1]["content"]}
     titles = [f"tea {number}" for number in range(12)]
 
@@ -70,14 +70,16 @@ def test_the_shape_is_sent_as_a_strict_schema(server: LanguageModelServer) -> No
     assert "default" not in schema["properties"]["note"]
 
 
-def test_an_answer_beyond_what_the_schema_can_say_is_refused_all_the_same(server: LanguageModelServer) -> None:
+def test_an_answer_that_breaks_a_bound_missing_from_the_schema_is_refused(server: LanguageModelServer) -> None:
     server.answer_next(writing({**WELL, "title": "x" * 21}))
 
     assert ask().title == "Tea"
     assert len(server.requests) == 2
 
 
-def test_room_for_thinking_comes_on_top_of_the_answers_own(server: LanguageModelServer, settings: Settings) -> None:
+def test_thinking_tokens_are_added_to_the_token_limit_of_the_answer(
+    server: LanguageModelServer, settings: Settings
+) -> None:
     settings.LANGUAGE_MODEL_THINKING_TOKENS = 4_000
     language_model.cache_clear()
 
@@ -98,7 +100,7 @@ def test_room_for_thinking_comes_on_top_of_the_answers_own(server: LanguageModel
         ("https://api.openai.com.example/v1", False),
     ],
 )
-def test_the_limit_goes_by_the_name_that_the_endpoint_knows(base_url: str, is_newer: bool) -> None:
+def test_the_token_limit_is_sent_under_the_name_that_the_endpoint_accepts(base_url: str, is_newer: bool) -> None:
     assert knows_newer_name(base_url) is is_newer
 
 
@@ -121,7 +123,7 @@ def test_the_limit_goes_by_the_name_that_the_endpoint_knows(base_url: str, is_ne
         pytest.param("[" * 50_000, "the whole: json_invalid", id="far too deep"),
     ],
 )
-def test_an_answer_not_of_the_shape_is_sent_back_once_with_its_faults(
+def test_an_answer_that_breaks_the_schema_is_returned_once_with_its_faults(
     server: LanguageModelServer, answer: str, fault: str
 ) -> None:
     usages: list[Usage] = []
@@ -137,14 +139,14 @@ def test_an_answer_not_of_the_shape_is_sent_back_once_with_its_faults(
     assert usage_figures(usages) == [BADLY_COUNTED, WELL_COUNTED]
 
 
-def test_a_complaint_tells_the_schema_and_its_bounds_to_those_who_were_deaf_to_it(server: LanguageModelServer) -> None:
+def test_a_correction_request_repeats_the_schema_and_its_bounds(server: LanguageModelServer) -> None:
     server.answer_next(writing("Sure!"))
 
     ask()
 
-    told_schema = json.loads(server.requests[1]["messages"][3]["content"].splitlines()[-1])
-    assert told_schema == Recipe.model_json_schema()
-    assert told_schema["properties"]["title"]["maxLength"] == 20
+    sent_schema = json.loads(server.requests[1]["messages"][3]["content"].splitlines()[-1])
+    assert sent_schema == Recipe.model_json_schema()
+    assert sent_schema["properties"]["title"]["maxLength"] == 20
 
 
 @pytest.mark.parametrize("message", [{"content": ""}, {"content": None}, {}, {"content": " \n"}], ids=str)
@@ -159,7 +161,7 @@ def test_an_empty_answer_is_complained_of_without_repeating_it(
     assert [message["role"] for message in server.requests[1]["messages"]] == ["system", "user", "user"]
 
 
-def test_an_answer_twice_not_of_the_shape_is_refused_by_kinds_only(server: LanguageModelServer) -> None:
+def test_a_second_answer_that_breaks_the_schema_is_refused_without_quoting_it(server: LanguageModelServer) -> None:
     usages: list[Usage] = []
     server.answer = writing({"private words": "of the model"})
 
@@ -213,7 +215,7 @@ def test_cost_is_tokens_times_their_price_of_a_million(
     ],
     ids=str,
 )
-def test_an_odd_count_of_tokens_costs_nobody_the_answer(
+def test_an_invalid_token_count_does_not_lose_the_answer(
     server: LanguageModelServer, usage: Any, count: tuple[int, int, int]
 ) -> None:
     usages: list[Usage] = []
@@ -224,7 +226,7 @@ def test_an_odd_count_of_tokens_costs_nobody_the_answer(
     assert usage_figures(usages) == [count]
 
 
-def test_a_use_whose_setting_is_empty_does_without(settings: Settings, server: LanguageModelServer) -> None:
+def test_a_purpose_with_an_empty_setting_has_no_language_model(settings: Settings, server: LanguageModelServer) -> None:
     settings.SUMMARY_MODEL = ""
     language_model.cache_clear()
 
@@ -243,7 +245,7 @@ def test_a_model_without_key_or_address_is_refused(settings: Settings, server: L
         language_model("summary")
 
 
-def test_a_name_that_no_row_of_usage_can_hold_is_refused(settings: Settings, server: LanguageModelServer) -> None:
+def test_a_model_name_too_long_for_the_usage_table_is_refused(settings: Settings, server: LanguageModelServer) -> None:
     settings.SUMMARY_MODEL = "m" * 101
     language_model.cache_clear()
 
@@ -251,5 +253,7 @@ def test_a_name_that_no_row_of_usage_can_hold_is_refused(settings: Settings, ser
         language_model("summary")
 
 
-def test_the_server_at_hand_leaves_the_embedder_as_it_was(server: LanguageModelServer, settings: Settings) -> None:
+def test_the_test_server_does_not_change_the_embedding_provider(
+    server: LanguageModelServer, settings: Settings
+) -> None:
     assert settings.EMBEDDING_PROVIDER != "openai"

@@ -58,7 +58,7 @@ def server(language_model_server: LanguageModelServer) -> LanguageModelServer:
         pytest.param(replying(b" " * 500_000), "larger than", UNCOUNTED, id="far too much"),
     ],
 )
-def test_a_reply_that_mending_would_not_help_is_refused_at_once(
+def test_a_reply_that_cannot_be_corrected_is_refused_without_a_retry(
     server: LanguageModelServer, answer: Answer, message: str, count: tuple[int, int, int]
 ) -> None:
     usages: list[Usage] = []
@@ -74,7 +74,7 @@ def test_a_reply_that_mending_would_not_help_is_refused_at_once(
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503])
-def test_a_passing_failure_is_tried_again_and_metered(server: LanguageModelServer, status: int) -> None:
+def test_a_temporary_failure_is_retried_and_metered(server: LanguageModelServer, status: int) -> None:
     usages: list[Usage] = []
     server.answer_next(failing(status))
 
@@ -114,7 +114,7 @@ def test_a_wait_beyond_the_deadline_is_not_begun(server: LanguageModelServer) ->
     assert time.monotonic() - began < 2
 
 
-def test_a_silent_server_is_left_at_the_deadline(server: LanguageModelServer) -> None:
+def test_a_silent_server_is_abandoned_at_the_deadline(server: LanguageModelServer) -> None:
     usages: list[Usage] = []
     server.hang()
     began = time.monotonic()
@@ -126,7 +126,7 @@ def test_a_silent_server_is_left_at_the_deadline(server: LanguageModelServer) ->
     assert usage_figures(usages) == [UNCOUNTED]
 
 
-def test_a_server_that_drips_is_left_at_the_deadline(server: LanguageModelServer) -> None:
+def test_a_server_that_drips_its_reply_is_abandoned_at_the_deadline(server: LanguageModelServer) -> None:
     server.drip()
     began = time.monotonic()
 
@@ -154,7 +154,7 @@ def test_a_request_has_its_own_timeout_below_the_deadline(server: LanguageModelS
     assert len(usages) > 1
 
 
-def test_past_the_deadline_nothing_is_asked_and_nothing_metered(server: LanguageModelServer) -> None:
+def test_past_the_deadline_no_request_is_sent_or_metered(server: LanguageModelServer) -> None:
     usages: list[Usage] = []
 
     with pytest.raises(ProviderUnavailable, match="deadline"):
@@ -164,7 +164,7 @@ def test_past_the_deadline_nothing_is_asked_and_nothing_metered(server: Language
 
 
 @pytest.mark.slow
-def test_mending_is_under_the_same_deadline(server: LanguageModelServer) -> None:
+def test_a_correction_request_is_under_the_same_deadline(server: LanguageModelServer) -> None:
     server.answer_next(writing("Sure!"))
     # less than the time that a request has
     server.dawdle(4.0)
@@ -199,7 +199,7 @@ def test_a_refusal_is_final(server: LanguageModelServer, status: int) -> None:
 
 
 @pytest.mark.parametrize(("status", "has_hint"), [(400, True), (422, True), (413, True), (401, False), (404, False)])
-def test_a_refusal_of_the_request_says_what_the_model_has_to_take(
+def test_the_error_for_a_refused_request_names_the_features_the_model_needs(
     server: LanguageModelServer, status: int, has_hint: bool
 ) -> None:
     server.fail(status)

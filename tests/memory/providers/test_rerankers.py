@@ -70,7 +70,7 @@ def test_many_texts_go_in_batches_and_keep_their_order(reranker_server: Reranker
     assert [len(asked["documents"]) for asked in reranker_server.requests] == [32, 32, 6]
 
 
-def test_no_texts_are_no_request(reranker_server: RerankerServer) -> None:
+def test_scoring_no_texts_sends_no_request(reranker_server: RerankerServer) -> None:
     provider = reranking_provider()
 
     assert provider is not None
@@ -79,7 +79,7 @@ def test_no_texts_are_no_request(reranker_server: RerankerServer) -> None:
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
-def test_a_passing_failure_is_tried_once_more(reranker_server: RerankerServer, status: int) -> None:
+def test_a_temporary_failure_is_retried_once(reranker_server: RerankerServer, status: int) -> None:
     reranker_server.fail(status, text=f"echo of {KEY}")
 
     with pytest.raises(ProviderUnavailable, match=f"answered {status}"):
@@ -89,7 +89,7 @@ def test_a_passing_failure_is_tried_once_more(reranker_server: RerankerServer, s
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
-def test_a_refusal_is_final_and_says_nothing_of_what_was_sent(reranker_server: RerankerServer, status: int) -> None:
+def test_a_refusal_is_final_and_does_not_disclose_the_request(reranker_server: RerankerServer, status: int) -> None:
     reranker_server.fail(status, text=f"{KEY} may not ask about {TEXTS[0]}")
 
     with pytest.raises(ProviderRefused) as caught:
@@ -160,7 +160,7 @@ def test_scores_of_any_range_are_taken(reranker_server: RerankerServer, scores: 
 
 
 @pytest.mark.parametrize("behave", [RerankerServer.hang, RerankerServer.drip], ids=["silent", "dripping"])
-def test_a_slow_server_is_left_at_the_deadline(reranker_server: RerankerServer, behave: Any) -> None:
+def test_a_slow_server_is_abandoned_at_the_deadline(reranker_server: RerankerServer, behave: Any) -> None:
     behave(reranker_server)
     began = time.monotonic()
 
@@ -170,7 +170,7 @@ def test_a_slow_server_is_left_at_the_deadline(reranker_server: RerankerServer, 
     assert time.monotonic() - began < 4
 
 
-def test_past_the_deadline_nothing_is_asked(reranker_server: RerankerServer) -> None:
+def test_no_request_is_sent_past_the_deadline(reranker_server: RerankerServer) -> None:
     with pytest.raises(ProviderUnavailable, match="deadline"):
         score(seconds=0)
 
@@ -198,5 +198,5 @@ def test_the_key_is_shown_nowhere(reranker_server: RerankerServer) -> None:
     assert KEY not in repr(provider._client.get().headers)
 
 
-def test_all_protocols_of_the_setting_are_spoken() -> None:
+def test_every_protocol_of_the_setting_is_implemented() -> None:
     assert set(SHAPES) == {"cohere", "jina", "tei"}

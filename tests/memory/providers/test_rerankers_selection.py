@@ -24,7 +24,7 @@ def configure(settings: Settings, url: str = URL, model: str = "m", key: str = "
     settings.RERANK_API_KEY, settings.RERANK_SHAPE = key, shape
 
 
-def test_by_default_there_is_none(settings: Settings) -> None:
+def test_no_reranker_is_configured_by_default(settings: Settings) -> None:
     configure(settings, url="", model="")
 
     assert reranking_provider() is None
@@ -32,7 +32,7 @@ def test_by_default_there_is_none(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(("model", "shape"), [("m", "cohere"), ("m", "jina"), ("", "tei"), ("m", "tei")])
-def test_an_address_is_one(settings: Settings, model: str, shape: str) -> None:
+def test_a_configured_address_selects_a_reranker(settings: Settings, model: str, shape: str) -> None:
     configure(settings, model=model, shape=shape)
 
     provider = reranking_provider()

@@ -47,7 +47,7 @@ def test_a_summary_quotes_the_telling_sentences_in_order_with_their_speakers() -
     )
 
 
-def test_a_summary_says_who_wrote_it() -> None:
+def test_a_summary_names_its_source() -> None:
     assert summarize(PUMP_TALK).source == "extractive"
 
 
@@ -166,7 +166,7 @@ def test_a_budget_of_nothing_is_refused() -> None:
         "Our final choice is the drip line.",
     ],
 )
-def test_what_settles_or_takes_on_something_is_a_decision(sentence: str) -> None:
+def test_a_sentence_that_decides_or_commits_to_something_is_a_decision(sentence: str) -> None:
     assert key_decisions(said(sentence, name="Ana")) == [f"Ana: {sentence}"]
 
 
@@ -190,7 +190,7 @@ def test_questions_conditions_doubts_and_small_talk_are_no_decisions(sentence: s
     assert key_decisions(said(sentence)) == []
 
 
-def test_too_many_decisions_keep_the_settled_and_then_the_latest_in_order() -> None:
+def test_a_limited_list_of_decisions_prefers_agreements_and_then_the_latest() -> None:
     messages = said("I'll water it.", "We agreed on Monday.", "I'll mow it.", "I'll prune it.")
 
     assert key_decisions(messages, limit=2) == ["user: We agreed on Monday.", "user: I'll prune it."]

@@ -31,7 +31,7 @@ def test_scores_are_the_fixed_point_of_the_walk() -> None:
     assert scores == pytest.approx([(1 - middle) / 2, middle, (1 - middle) / 2], abs=1e-6)
 
 
-def test_sentences_like_no_other_score_by_their_prior() -> None:
+def test_dissimilar_sentences_score_by_their_prior() -> None:
     scores = textrank.rank(np.zeros((2, 2)), prior=np.array([3.0, 1.0]))
 
     assert scores == pytest.approx([0.75, 0.25])

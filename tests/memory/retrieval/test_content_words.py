@@ -38,7 +38,7 @@ def content_of(owner: Owner, text: str, **asked: Any) -> set[str]:
         pytest.param("english", "水泵在哪里", set("水泵在哪里"), id="chinese in english"),
     ],
 )
-def test_stop_words_of_the_accounts_language_are_no_content(
+def test_stop_words_of_the_accounts_language_are_not_content(
     account: Account, owner: Owner, language: str, text: str, content: set[str]
 ) -> None:
     Account.objects.filter(id=account.id).update(language=language)
@@ -48,27 +48,27 @@ def test_stop_words_of_the_accounts_language_are_no_content(
 
 
 @pytest.mark.parametrize(
-    ("subjects", "told"),
+    ("subjects", "expected"),
     [
-        pytest.param([], set(), id="nobody"),
+        pytest.param([], set(), id="no subject"),
         pytest.param(["Ana"], {"ana"}, id="one"),
         pytest.param(["Ana Okafor"], {"ana", "okafor"}, id="one of two words"),
         pytest.param(["ANA", "Okafor"], {"ana", "okafor"}, id="two, however they are written"),
-        pytest.param(["Rui"], set(), id="one whom no memory names"),
+        pytest.param(["Rui"], set(), id="a subject that no memory names"),
         pytest.param(["Painting"], {"paint"}, id="one with the same stem"),
     ],
 )
-def test_subjects_are_content_terms_of_their_own(owner: Owner, subjects: list[str], told: set[str]) -> None:
+def test_subjects_are_content_terms_of_their_own(owner: Owner, subjects: list[str], expected: set[str]) -> None:
     text = "What does Ana Okafor paint?"
     store(owner, draft(text))
 
     terms = analysis_for(owner, text, names=["Ana Okafor"], subjects=subjects).terms
 
-    assert {term.lexeme[6:] for term in terms if term.is_subject} == told
+    assert {term.lexeme[6:] for term in terms if term.is_subject} == expected
     assert {term.lexeme[6:] for term in terms if term.is_content} == {"ana", "okafor", "paint"}
 
 
-def test_stop_words_of_names_and_of_expansions_are_no_content_either(owner: Owner) -> None:
+def test_stop_words_in_names_and_expansions_are_not_content_either(owner: Owner) -> None:
     store(owner, draft("why does the Bank of England only paint"))
 
     content = content_of(owner, "paint", names=["Bank of England"], expansions=["Why only", "does the bank"])
@@ -76,7 +76,7 @@ def test_stop_words_of_names_and_of_expansions_are_no_content_either(owner: Owne
     assert content == {"paint", "bank", "england"}
 
 
-def test_what_is_no_content_still_counts_among_words(owner: Owner) -> None:
+def test_words_without_content_are_still_weighted_terms(owner: Owner) -> None:
     store(owner, draft("why does she paint"))
 
     terms = analysis_for(owner, "why does she paint").terms
@@ -86,7 +86,7 @@ def test_what_is_no_content_still_counts_among_words(owner: Owner) -> None:
     assert all(term.weight > 0 for term in terms)
 
 
-def test_stop_words_are_those_of_the_account_and_of_no_other(account: Account, owner: Owner, stranger: Account) -> None:
+def test_stop_words_depend_on_the_language_of_each_account(account: Account, owner: Owner, stranger: Account) -> None:
     Account.objects.filter(id=stranger.id).update(language="simple")
     theirs = Owner(account_id=stranger.id, agent_id="assistant")
     for each in (owner, theirs):

@@ -29,7 +29,7 @@ def test_the_nearest_come_first(owner: Owner) -> None:
     assert found(owner, top_k=1) == ["near"]
 
 
-def test_a_hit_carries_what_is_known_of_it(owner: Owner) -> None:
+def test_a_hit_has_all_fields_of_its_entity(owner: Owner) -> None:
     said: dict[str, Any] = {"aliases": ["Anita"], "description": "A baker.", "properties": {"a": 1}, "salience": 0.7}
     entity = entity_of(owner, angle=0.0, **said)
 
@@ -41,7 +41,7 @@ def test_a_hit_carries_what_is_known_of_it(owner: Owner) -> None:
     assert hit.similarity == pytest.approx(1, abs=1e-3)
 
 
-def test_what_has_no_vector_yet_is_found_by_any_of_its_words(owner: Owner) -> None:
+def test_an_entity_without_a_vector_is_found_by_any_of_its_words(owner: Owner) -> None:
     meet(owner, aliases=["Anita"], description="A baker.")
     meet(owner, "Bo")
 
@@ -49,7 +49,7 @@ def test_what_has_no_vector_yet_is_found_by_any_of_its_words(owner: Owner) -> No
     assert search_entities(owner, query("Lima"), now=NOW).degraded == ["embedding_pending"]
 
 
-def test_a_search_may_be_of_types(owner: Owner) -> None:
+def test_a_search_may_be_limited_to_types(owner: Owner) -> None:
     meet(owner, "Paris", type="place", angle=0.1)
     meet(owner, "Paris", type="person", angle=0.2)
 
@@ -58,7 +58,7 @@ def test_a_search_may_be_of_types(owner: Owner) -> None:
     assert [hit.type for hit in hits] == ["place"]
 
 
-def test_what_others_know_is_not_found(owner: Owner, stranger: Account) -> None:
+def test_entities_of_others_are_not_found(owner: Owner, stranger: Account) -> None:
     user = replace(owner, user_id="ana")
     meet(owner, "nobody's", angle=0.1)
     meet(user, "ana's", angle=0.2)
@@ -70,7 +70,7 @@ def test_what_others_know_is_not_found(owner: Owner, stranger: Account) -> None:
     assert found(replace(owner, channel="project")) == ["nobody's", "ana's", "of a project"]
 
 
-def test_what_is_archived_quarantined_or_merged_is_not_found(owner: Owner) -> None:
+def test_archived_quarantined_and_merged_entities_are_not_found(owner: Owner) -> None:
     survivor, merged = entity_of(owner, "survivor", angle=0.1), entity_of(owner, "merged", angle=0.2)
     archived, quarantined = entity_of(owner, "archived", angle=0.3), entity_of(owner, "quarantined", angle=0.4)
     mark_memories(owner, [archived.id], mark="archive", now=NOW)

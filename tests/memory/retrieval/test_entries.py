@@ -51,7 +51,7 @@ def test_the_nearest_come_first_with_their_similarity(owner: Owner, context: Per
     assert found.degraded == []
 
 
-def test_a_hit_is_all_that_is_known_of_its_entry(owner: Owner, context: PersistentContext) -> None:
+def test_a_hit_has_all_fields_of_its_entry(owner: Owner, context: PersistentContext) -> None:
     kept = EntryDraft(key="k", value={"a": 1}, entry_type="decision", importance=0.7, metadata={"b": 2})
     (row,) = keep(owner, context, replace(kept, content="Repair the roof"))
 
@@ -73,7 +73,9 @@ def test_a_search_may_be_limited_to_contexts(owner: Owner, context: PersistentCo
     assert len(found_by(owner)) == 6
 
 
-def test_naming_a_context_opens_it_to_nobody(owner: Owner, context: PersistentContext, stranger: Account) -> None:
+def test_naming_a_context_in_a_query_grants_no_access_to_it(
+    owner: Owner, context: PersistentContext, stranger: Account
+) -> None:
     keep(owner, context, entry("a leak", angle=0.1), entry("a pending leak"))
 
     for other in (replace(owner, agent_id="other"), Owner(account_id=stranger.id)):
@@ -94,7 +96,7 @@ def test_naming_a_context_opens_it_to_nobody(owner: Owner, context: PersistentCo
     ],
     ids=str,
 )
-def test_what_may_be_read_is_found(owner: Owner, opened: dict[str, Any]) -> None:
+def test_entries_of_readable_contexts_are_found(owner: Owner, opened: dict[str, Any]) -> None:
     keep(owner, context_of(owner, **opened), entry("a leak", angle=0.1), entry("a pending leak"))
     keep(owner, context_of(owner, "closed"), entry("closed", angle=0.0))
 
@@ -115,7 +117,7 @@ def test_nothing_is_found_after_a_grant_is_revoked(owner: Owner) -> None:
     assert found_by(reader) == found_by(reader, context) == found_by(reader, angle=None) == set()
 
 
-def test_a_teams_entries_are_found_by_its_members_as_long_as_they_are(owner: Owner) -> None:
+def test_entries_of_a_team_are_found_by_current_members_only(owner: Owner) -> None:
     team, member = create_team(owner, name="crew"), replace(owner, agent_id="member")
     for agent_id in ("assistant", "member"):
         add_member(owner, team.id, agent_id=agent_id)
@@ -139,9 +141,7 @@ def test_archived_contexts_are_not_searched_until_they_are_unarchived(owner: Own
 
 
 @pytest.mark.parametrize("hidden", [{"quarantined": True}, {"expires_at": NOW}, {"archived": True}], ids=str)
-def test_what_is_no_longer_there_is_not_found(
-    owner: Owner, context: PersistentContext, hidden: dict[str, object]
-) -> None:
+def test_a_hidden_entry_is_not_found(owner: Owner, context: PersistentContext, hidden: dict[str, object]) -> None:
     (row,) = keep(owner, context, entry("a leak", angle=0.1))
 
     Memory.objects.filter(id=row.id).update(**hidden)
@@ -157,7 +157,7 @@ def test_a_removed_entry_is_not_found(owner: Owner, context: PersistentContext) 
     assert found_by(owner) == found_by(owner, angle=None) == set()
 
 
-def test_entries_are_no_episodes_and_episodes_no_entries(owner: Owner, context: PersistentContext) -> None:
+def test_entry_search_and_episode_search_return_their_own_kind_only(owner: Owner, context: PersistentContext) -> None:
     keep(owner, context, entry("an entry", angle=0.1))
     store(owner, draft("an episode", angle=0.1))
 
@@ -165,7 +165,7 @@ def test_entries_are_no_episodes_and_episodes_no_entries(owner: Owner, context: 
     assert [hit.summary for hit in search_episodes(owner, query(), now=NOW).hits] == ["an episode"]
 
 
-def test_an_account_finds_what_all_its_agents_keep(owner: Owner, context: PersistentContext) -> None:
+def test_an_account_finds_entries_of_all_its_agents(owner: Owner, context: PersistentContext) -> None:
     other = replace(owner, agent_id="other")
     keep(owner, context, entry("one", angle=0.1))
     keep(other, context_of(other), entry("two", angle=0.2))
@@ -195,7 +195,7 @@ def test_a_search_is_one_statement(
         search_entries(owner, asked, now=NOW)
 
 
-def test_finding_without_contexts_looks_in_all_that_may_be_read(owner: Owner, context: PersistentContext) -> None:
+def test_a_search_without_contexts_covers_all_readable_contexts(owner: Owner, context: PersistentContext) -> None:
     open_one = context_of(owner, "open", scope="account")
     keep(owner, context, entry("a closed leak"))
     keep(owner, open_one, entry("an open leak"))

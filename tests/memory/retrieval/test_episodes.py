@@ -68,7 +68,7 @@ def test_reads_look_in_the_active_channel_then_in_the_global_one(owner: Owner) -
 @pytest.mark.parametrize(
     "hidden", [{"archived": True}, {"quarantined": True}, {"expires_at": NOW - timedelta(seconds=1)}], ids=str
 )
-def test_what_is_archived_quarantined_or_expired_is_not_found(owner: Owner, hidden: dict[str, object]) -> None:
+def test_archived_quarantined_and_expired_episodes_are_not_found(owner: Owner, hidden: dict[str, object]) -> None:
     row = store(owner, draft("gone", angle=0.1))[0]
 
     Memory.objects.filter(id=row.id).update(**hidden)
@@ -89,7 +89,7 @@ def test_a_pending_row_is_found_by_its_words_and_the_answer_says_so(owner: Owner
     assert found.degraded == ["embedding_pending"]
 
 
-def test_pending_rows_are_admitted_to_even_when_none_shares_a_word(owner: Owner) -> None:
+def test_pending_rows_are_reported_even_when_none_shares_a_word(owner: Owner) -> None:
     store(owner, draft("nothing in common"))
 
     found = search_episodes(owner, query("boiler"), now=NOW)
@@ -107,7 +107,7 @@ def test_without_a_query_vector_words_answer_for_all_rows(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("text", ["'; DROP TABLE memories; --", "\\' | & ! ( : *", "%s %(x)s", "…", "the", "🧨" * 50])
-def test_hostile_words_are_only_words(owner: Owner, text: str) -> None:
+def test_hostile_text_is_treated_as_plain_words(owner: Owner, text: str) -> None:
     store(owner, draft(f"quoting {text} here"))
 
     search_episodes(owner, query(text, angle=None), now=NOW)

@@ -92,7 +92,7 @@ def test_other_fusions_weigh_no_signals(story_owner: Owner, fusion: str) -> None
     assert not any(name.startswith(SIGNAL_PREFIX) for each in explain(story_owner, fusion) for name in each.signals)
 
 
-def test_every_scorer_that_had_something_to_say_is_in_the_signals(story_owner: Owner) -> None:
+def test_every_scorer_that_applied_is_in_the_signals(story_owner: Owner) -> None:
     said = {name for each in explain(story_owner) for name in each.signals}
 
     # nothing is named, and the time asked about is over
@@ -100,11 +100,11 @@ def test_every_scorer_that_had_something_to_say_is_in_the_signals(story_owner: O
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in SCORERS])
-def test_a_scorer_that_is_switched_off_says_nothing(story_owner: Owner, name: str) -> None:
+def test_a_disabled_scorer_adds_no_signal(story_owner: Owner, name: str) -> None:
     assert not any(name in each.signals for each in explain(story_owner, f"-{name}"))
 
 
-def test_reasons_have_one_order_and_quote_no_memory(story_owner: Owner) -> None:
+def test_reasons_have_a_fixed_order_and_quote_no_memory(story_owner: Owner) -> None:
     reasons = {(each.kind, each.text): each.reasons for each in explain(story_owner)}
 
     assert reasons[Kind.TURN, "The boiler leaks."] == [
@@ -125,7 +125,7 @@ def test_reasons_have_one_order_and_quote_no_memory(story_owner: Owner) -> None:
     ]
 
 
-def test_the_same_question_is_answered_alike(story_owner: Owner) -> None:
+def test_repeating_a_question_gives_the_same_scores_and_reasons(story_owner: Owner) -> None:
     once, again = explain(story_owner), explain(story_owner)
 
     assert [(each.id, each.score, each.reasons) for each in once] == [

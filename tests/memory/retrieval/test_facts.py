@@ -29,7 +29,7 @@ def test_the_nearest_come_first(owner: Owner) -> None:
     assert [hit.claim for hit in search_facts(owner, query(top_k=1), now=NOW).hits] == ["near"]
 
 
-def test_a_hit_says_what_is_believed_and_since_when(owner: Owner) -> None:
+def test_a_hit_has_the_belief_times_and_source_of_its_fact(owner: Owner) -> None:
     said = say(owner, turn("I live in Berlin.")).turns[0]
     fact = know(owner, angle=0.1, certainty="implied", valid_from=day(-3), turn_ids=[said.id])
 
@@ -41,7 +41,7 @@ def test_a_hit_says_what_is_believed_and_since_when(owner: Owner) -> None:
     assert (hit.source_turn_id, hit.conversation_id) == (said.id, "c1")
 
 
-def test_what_has_no_vector_yet_is_found_by_its_words(owner: Owner) -> None:
+def test_a_fact_without_a_vector_is_found_by_its_words(owner: Owner) -> None:
     know(owner)
     know(owner, "Bob has a dog.")
 
@@ -52,7 +52,7 @@ def test_what_has_no_vector_yet_is_found_by_its_words(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("angle", [0.1, None], ids=["by meaning", "by words"])
-def test_a_search_finds_what_is_true_at_the_time(owner: Owner, angle: float | None) -> None:
+def test_a_search_finds_facts_that_are_true_at_the_requested_time(owner: Owner, angle: float | None) -> None:
     for claim, times in {
         "rain before": {"valid_to": day(-1)},
         "rain today": {"valid_from": day(-1), "valid_to": day(1)},
@@ -60,13 +60,13 @@ def test_a_search_finds_what_is_true_at_the_time(owner: Owner, angle: float | No
     }.items():
         know(owner, claim, angle=angle, **times)
 
-    told = {number: found(owner, "rain", as_of=day(number)) for number in (-2, -1, 0, 1)}
+    found_by_day = {number: found(owner, "rain", as_of=day(number)) for number in (-2, -1, 0, 1)}
 
-    assert told == {-2: ["rain before"], -1: ["rain today"], 0: ["rain today"], 1: ["rain later"]}
+    assert found_by_day == {-2: ["rain before"], -1: ["rain today"], 0: ["rain today"], 1: ["rain later"]}
     assert found(owner, "rain today") == ["rain today"]
 
 
-def test_what_is_believed_no_longer_is_not_found(owner: Owner) -> None:
+def test_retracted_rejected_and_superseded_facts_are_not_found(owner: Owner) -> None:
     retract_fact(owner, know(owner, "retracted", angle=0.1).id, now=NOW)
     reject_fact(owner, know(owner, "rejected", angle=0.1).id, now=NOW)
     old = know(owner, "old", angle=0.1)
@@ -76,7 +76,7 @@ def test_what_is_believed_no_longer_is_not_found(owner: Owner) -> None:
     assert found(owner, as_of=NOW, now=day(1)) == ["old"]
 
 
-def test_what_was_believed_then_is_found_as_it_was(owner: Owner) -> None:
+def test_a_search_with_known_at_finds_a_fact_as_it_was_known_then(owner: Owner) -> None:
     fact = know(owner, angle=0.1, confidence=0.5, now=day(-3))
     changes = {"claim": "Ana lives in Munich.", "confidence": 0.9, "valid_from": day(-9), "temporal": "past"}
     own = fact_draft(angle=0.2).own
@@ -95,7 +95,7 @@ def test_what_was_believed_then_is_found_as_it_was(owner: Owner) -> None:
     assert found(owner, known_at=day(-1), as_of=day(-20)) == []
 
 
-def test_confidence_may_be_asked_for_as_it_was(owner: Owner) -> None:
+def test_min_confidence_applies_to_the_confidence_known_then(owner: Owner) -> None:
     know(owner, angle=0.1, confidence=0.5, now=day(-3))
     know(owner, confidence=0.9, now=day(-1))
 
@@ -105,7 +105,7 @@ def test_confidence_may_be_asked_for_as_it_was(owner: Owner) -> None:
     assert found(owner, min_confidence=0.5, known_at=day(-2)) == [CLAIM]
 
 
-def test_facts_of_a_status_are_found_whenever_they_hold(owner: Owner) -> None:
+def test_a_search_by_status_finds_retracted_facts(owner: Owner) -> None:
     retract_fact(owner, know(owner, angle=0.1).id, now=NOW)
     know(owner, "active", angle=0.1)
 
@@ -114,7 +114,7 @@ def test_facts_of_a_status_are_found_whenever_they_hold(owner: Owner) -> None:
     assert [(hit.claim, hit.status) for hit in hits] == [(CLAIM, "retracted")]
 
 
-def test_filters_cost_no_results(owner: Owner) -> None:
+def test_filtered_out_facts_do_not_reduce_the_number_of_results(owner: Owner) -> None:
     for number in range(20):
         know(owner, f"over {number}", angle=0.01, valid_to=day(-1))
     for number in range(3):
@@ -123,7 +123,7 @@ def test_filters_cost_no_results(owner: Owner) -> None:
     assert len(search_facts(owner, query(top_k=3), now=NOW).hits) == 3
 
 
-def test_others_find_nothing(owner: Owner, stranger: Account) -> None:
+def test_facts_of_other_agents_users_channels_and_accounts_are_not_found(owner: Owner, stranger: Account) -> None:
     know(replace(owner, channel="atlas"), angle=0.1)
     know(replace(owner, user_id="ana"), "Ana's", angle=0.1)
 

@@ -30,7 +30,7 @@ def ask(owner: Owner, **fields: Any) -> Bundle:
 
 
 @pytest.mark.slow
-def test_of_long_texts_little_is_read_but_that_of_results_whole(owner: Owner) -> None:
+def test_long_texts_of_candidates_are_truncated_but_results_are_whole(owner: Owner) -> None:
     store(owner, *(draft(f"boiler {number}", conversation_id=f"c{number}") for number in range(MANY)))
     for memory in Memory.objects.all():
         Memory.objects.filter(id=memory.id).update(text=memory.text.ljust(MILLION, "."))
@@ -44,7 +44,7 @@ def test_of_long_texts_little_is_read_but_that_of_results_whole(owner: Owner) ->
     assert {len(each.text) for each in bundle.others} == {MAX_TEXT_CHARACTERS + 1}
 
 
-def test_the_whole_takes_a_statement_where_a_text_was_cut(
+def test_reading_whole_texts_takes_one_more_statement_if_any_was_truncated(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     say(owner, turn("boiler"))
@@ -58,7 +58,7 @@ def test_the_whole_takes_a_statement_where_a_text_was_cut(
     assert sorted(len(each.text) for each in found.results) == [6, MAX_TEXT_CHARACTERS, len(LONG)]
 
 
-def test_texts_that_differ_behind_the_beginning_stay_apart(owner: Owner) -> None:
+def test_texts_that_differ_after_the_truncated_part_are_not_merged(owner: Owner) -> None:
     say(owner, turn(f"{LONG} one"), turn(f"{LONG} two"))
 
     assert {each.text[-3:] for each in ask(owner).results} == {"one", "two"}
@@ -73,7 +73,7 @@ def test_the_longest_claims_are_returned_whole_as_they_were_believed_then(owner:
     assert [each.text for each in ask(owner).results] == [now]
 
 
-def test_a_long_question_is_not_its_own_answer(owner: Owner) -> None:
+def test_skips_question_omits_the_turn_of_a_long_question(owner: Owner) -> None:
     say(owner, turn(LONG))
 
     assert ask(owner, text=LONG, conversation_id="c1", skips_question=True).results == []

@@ -16,7 +16,7 @@ from tests.memory.candidates import asking, found, numbers
 from tests.properties import examples
 
 ALL = [pytest.param(fuse, id=name) for name, fuse in FUSIONS.items()]
-# what differs by less than rounding can tell is not told apart
+# differences below the rounding error are ignored
 WORDS = st.integers(0, 50_000).map(lambda thousandths: thousandths / 1_000)
 NEARNESS = st.integers(-1_000, 1_000).map(lambda thousandths: thousandths / 1_000)
 MEANING = st.none() | NEARNESS
@@ -76,7 +76,7 @@ def test_standardized_is_e_to_half_the_distance_from_the_best_sum_of_deviations(
         pytest.param([(0, None), (0, None)], [0, 0], id="nothing is known"),
     ],
 )
-def test_rank_fusion_adds_reciprocal_ranks_over_the_most_there_is(said: Said, relevance: list[float]) -> None:
+def test_rank_fusion_adds_reciprocal_ranks_relative_to_the_maximum(said: Said, relevance: list[float]) -> None:
     assert fused(reciprocal_rank_fusion, *said) == pytest.approx(relevance)
 
 
@@ -86,7 +86,7 @@ def test_no_candidates_have_no_scores(fuse: Fusion) -> None:
 
 
 @pytest.mark.parametrize("fuse", ALL)
-def test_one_far_ahead_among_thousands_leaves_the_others_in_their_order(fuse: Fusion) -> None:
+def test_outliers_among_thousands_keep_the_others_in_order(fuse: Fusion) -> None:
     said = [(900.0, 0.9), (899.0, 0.89), *((0.001 * number, 0.0001 * number) for number in range(4_000, 0, -1))]
 
     scores = fused(fuse, *said)
@@ -96,7 +96,7 @@ def test_one_far_ahead_among_thousands_leaves_the_others_in_their_order(fuse: Fu
 
 
 @pytest.mark.parametrize("fuse", ALL)
-def test_what_is_no_number_is_not_known(fuse: Fusion) -> None:
+def test_nan_and_infinite_scores_do_not_affect_the_ranking(fuse: Fusion) -> None:
     odd = fused(fuse, (math.nan, 0.5), (2, math.nan), (1, math.inf), (3, 0.7))
 
     assert all(0 <= score <= 1 for score in odd)
@@ -131,7 +131,7 @@ def test_the_order_of_candidates_does_not_matter(fuse: Fusion, said: Said, rando
 @pytest.mark.parametrize("fuse", ALL)
 @examples(50)
 @given(st.lists(WORDS.map(lambda bm25: bm25 + 0.001), min_size=2, max_size=30), MEANING)
-def test_where_meaning_is_the_same_words_decide(fuse: Fusion, words: list[float], meaning: float | None) -> None:
+def test_with_equal_similarities_word_scores_decide(fuse: Fusion, words: list[float], meaning: float | None) -> None:
     scores = fused(fuse, *((bm25, meaning) for bm25 in words))
 
     assert order(scores, words) == sorted(words)
@@ -141,7 +141,7 @@ def test_where_meaning_is_the_same_words_decide(fuse: Fusion, words: list[float]
 @pytest.mark.parametrize("fuse", ALL)
 @examples(50)
 @given(st.lists(NEARNESS, min_size=2, max_size=30), WORDS)
-def test_where_words_are_the_same_meaning_decides(fuse: Fusion, meaning: list[float], words: float) -> None:
+def test_with_equal_word_scores_similarities_decide(fuse: Fusion, meaning: list[float], words: float) -> None:
     scores = fused(fuse, *((words, similarity) for similarity in meaning))
 
     assert order(scores, meaning) == sorted(meaning)
@@ -154,13 +154,13 @@ def order(scores: list[float], values: list[float]) -> list[float]:
 
 @examples(50)
 @given(SAID, st.floats(0, 100))
-def test_adding_the_same_to_all_words_changes_nothing(said: Said, more: float) -> None:
+def test_adding_a_constant_to_all_word_scores_changes_nothing(said: Said, more: float) -> None:
     raised = fused(fuse_standardized, *((bm25 + more, similarity) for bm25, similarity in said))
 
     assert raised == pytest.approx(fused(fuse_standardized, *said), rel=1e-6)
 
 
-def test_a_factor_moves_a_candidate_as_far_at_the_top_as_below() -> None:
+def test_equal_differences_of_word_scores_give_equal_score_ratios() -> None:
     candidates = saying([(9, None), (8, None), (2, None), (1, None)])
 
     fuse_standardized(candidates, asking())
@@ -195,7 +195,7 @@ def test_reasons_name_the_ways_in_which_it_was_found(fuse: Fusion, fields: dict[
     assert candidate.reasons == reasons
 
 
-def test_equal_candidates_stay_as_they_are() -> None:
+def test_equal_candidates_keep_their_order() -> None:
     candidates = saying([(1, 0.5)] * 3)
 
     fuse_standardized(candidates, asking())

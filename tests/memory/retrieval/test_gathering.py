@@ -63,7 +63,7 @@ def test_a_memory_is_one_candidate_with_all_ways_that_found_it(
     assert second.similarity is None
 
 
-def test_what_one_way_found_is_scored_by_words_and_by_meaning(owner: Owner) -> None:
+def test_a_candidate_of_one_retriever_has_both_a_word_score_and_a_similarity(owner: Owner) -> None:
     words, meaning = node(owner, "The boiler leaks."), node(owner, "Water on the floor.")
     insert_vectors(owner.account_id, model=MODEL, vectors=[(words.id, direction(1.0)), (meaning.id, direction(0.1))])
     query = asked("boiler", angle=0.0)
@@ -88,7 +88,7 @@ def test_candidates_have_the_columns_of_their_kind(owner: Owner) -> None:
     assert (known.valid_from, known.valid_to, known.index) == (None, day(9), None)
 
 
-def test_metrics_count_what_each_retriever_found(owner: Owner) -> None:
+def test_metrics_count_results_of_each_retriever(owner: Owner) -> None:
     for number in range(3):
         node(owner, f"boiler {number}", pinned=number == 0)
     query = asked("boiler")
@@ -107,9 +107,7 @@ def test_retrievers_that_find_nothing_have_metrics(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize(("top_k", "expected"), [(1, MIN_CANDIDATES_OF_ONE), (50, 50 * CANDIDATES_PER_RESULT)])
-def test_each_retriever_brings_three_times_what_is_wanted_and_twenty_at_least(
-    owner: Owner, top_k: int, expected: int
-) -> None:
+def test_each_retriever_returns_three_times_top_k_and_at_least_twenty(owner: Owner, top_k: int, expected: int) -> None:
     for number in range(expected + 3):
         node(owner, f"boiler {number}")
     query = asked("boiler", top_k=top_k)
@@ -120,7 +118,7 @@ def test_each_retriever_brings_three_times_what_is_wanted_and_twenty_at_least(
     )
 
 
-def test_where_words_and_meaning_are_weighed_against_each_other_a_hundred_are() -> None:
+def test_more_candidates_are_gathered_if_several_retrievers_are_compared() -> None:
     both = asked("boiler", angle=0)
     ways = [(both, ["lexical", "vector"]), (asked("boiler"), ["lexical", "graph"]), (asked("boiler"), ["lexical"])]
 
@@ -129,7 +127,7 @@ def test_where_words_and_meaning_are_weighed_against_each_other_a_hundred_are() 
     assert least == [MIN_CANDIDATES, MIN_CANDIDATES, MIN_CANDIDATES_OF_ONE]
 
 
-def test_once_the_deadline_has_passed_nothing_begins(owner: Owner) -> None:
+def test_no_retriever_starts_after_the_deadline(owner: Owner) -> None:
     node(owner, "pinned", pinned=True)
     late = recall_context(owner, deadline=Deadline.after(-1))
 
@@ -158,7 +156,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Retriever:
 
 
 @pytest.mark.slow
-def test_a_retriever_that_takes_all_the_time_finishes_and_drops_later_ones(owner: Owner, slow: Retriever) -> None:
+def test_a_slow_retriever_finishes_and_later_ones_are_dropped(owner: Owner, slow: Retriever) -> None:
     node(owner, "found late")
     node(owner, "pinned", pinned=True)
     soon = recall_context(owner, deadline=Deadline.after(2))
@@ -200,7 +198,7 @@ def test_facts_may_be_asked_for_as_they_were_believed_at_another_time(owner: Own
     assert everything(owner, known_at=day(-10)) == set()
 
 
-def test_confidence_narrows_facts_and_nothing_else(owner: Owner) -> None:
+def test_min_confidence_filters_facts_only(owner: Owner) -> None:
     know(owner, "It is sure.", confidence=0.9)
     know(owner, "It is doubtful.", confidence=0.5)
     node(owner, "no fact")
@@ -221,7 +219,7 @@ def test_confidence_narrows_facts_and_nothing_else(owner: Owner) -> None:
     ids=["kind", "kinds", "types", "since", "until", "both"],
 )
 @pytest.mark.parametrize("name", ["temporal", "vector"])
-def test_filters_let_through_by_meaning_what_they_let_through_by_time(
+def test_filters_apply_equally_to_vector_and_temporal_search(
     owner: Owner, name: str, fields: dict[str, Any], expected: set[str]
 ) -> None:
     context = context_of(owner, "notes")
@@ -234,7 +232,7 @@ def test_filters_let_through_by_meaning_what_they_let_through_by_time(
     assert found(owner, query, NO_ANALYSIS, name) == expected
 
 
-def test_contexts_narrow_to_what_is_in_them(owner: Owner) -> None:
+def test_contexts_limit_a_search_to_their_entries(owner: Owner) -> None:
     notes, others = context_of(owner, "notes"), context_of(owner, "others")
     keep(owner, notes, entry("noted"))
     keep(owner, others, entry("another"))
@@ -243,14 +241,14 @@ def test_contexts_narrow_to_what_is_in_them(owner: Owner) -> None:
     assert everything(owner, contexts=[notes.id]) == {"noted"}
 
 
-def test_what_is_to_be_left_out_is_not_found(owner: Owner) -> None:
+def test_memories_excluded_by_the_query_are_not_found(owner: Owner) -> None:
     kept, gone = node(owner, "kept"), node(owner, "gone")
 
     assert everything(owner, without=[gone.id]) == {kept.text}
 
 
 @pytest.mark.parametrize("text", ["%s %(x)s $1", "'; DROP TABLE memories; --", "\\' | & ! ( : *"])
-def test_hostile_questions_and_rows_are_only_words(owner: Owner, text: str) -> None:
+def test_hostile_questions_and_rows_are_treated_as_plain_words(owner: Owner, text: str) -> None:
     start = node(owner, text, pinned=True)
     query = Query(text=text, windows=[ALWAYS], names=(text,), phrases=(text,), conversation_id=text)
     analysis = replace(analyze_query(owner, query, recall_context(owner)), entities=[start.id])

@@ -57,19 +57,19 @@ def test_content_is_the_score_of_the_words_that_are_content(owner: Owner) -> Non
     ("text", "fields", "content", "naming"),
     [
         pytest.param("lamp cellar", {}, 2, 0, id="two words"),
-        pytest.param("lamp in the cellar", {}, 2, 0, id="stop words beside them"),
-        pytest.param("lamp cellar", {"subjects": ["cellar"]}, 2, 1, id="one is whom it is about"),
+        pytest.param("lamp in the cellar", {}, 2, 0, id="stop words next to them"),
+        pytest.param("lamp cellar", {"subjects": ["cellar"]}, 2, 1, id="one is the subject"),
         pytest.param("lamp cellar", {"names": ["cellar"]}, 1 + NAME_WEIGHT, 0, id="a name"),
         pytest.param(
             *("lamp cellar", {"names": ["cellar"], "subjects": ["cellar"]}, 1 + NAME_WEIGHT, NAME_WEIGHT),
-            id="the name of whom it is about",
+            id="the name of the subject",
         ),
         pytest.param("lamp in the cellar", {"subjects": ["In The Cellar"]}, 2, 1, id="a name with stop words"),
         pytest.param("in the", {}, 0, 0, id="stop words alone"),
-        pytest.param("lamp", {"subjects": ["lamp"]}, 1, 1, id="none but whom it is about"),
+        pytest.param("lamp", {"subjects": ["lamp"]}, 1, 1, id="the subject only"),
     ],
 )
-def test_content_and_naming_go_by_the_weights_of_their_terms(
+def test_content_and_naming_depend_on_the_weights_of_their_terms(
     owner: Owner, text: str, fields: dict[str, Any], content: float, naming: float
 ) -> None:
     keep(owner, "the lamp in the cellar", "in the garden")
@@ -88,7 +88,7 @@ def test_content_and_naming_go_by_the_weights_of_their_terms(
         pytest.param(["red lamp"], (0, 0), id="one that stands nowhere"),
     ],
 )
-def test_each_phrase_that_it_holds_makes_all_of_its_words_count_once_more(
+def test_each_phrase_in_a_text_adds_the_scores_of_its_words_once_more(
     owner: Owner, phrases: list[str], quoted: tuple[int, int]
 ) -> None:
     keep(owner, "green lamp", "lamp green")
@@ -97,12 +97,12 @@ def test_each_phrase_that_it_holds_makes_all_of_its_words_count_once_more(
 
     for text, held in zip(("green lamp", "lamp green"), quoted, strict=True):
         once = (1 + held) * IN_BOTH
-        told = found[text]
-        assert told.quoted == held
-        assert (told.bm25, told.content, told.naming) == pytest.approx((2 * once, 2 * once, once))
+        candidate = found[text]
+        assert candidate.quoted == held
+        assert (candidate.bm25, candidate.content, candidate.naming) == pytest.approx((2 * once, 2 * once, once))
 
 
-def test_held_has_the_bits_of_the_terms_in_the_text(owner: Owner) -> None:
+def test_held_has_one_bit_for_each_term_in_the_text(owner: Owner) -> None:
     keep(owner, "a green lamp", "the cellar lamp", "green green cellar")
     query = asked("Is the green lamp in the cellar?")
     analysis = analyze_query(owner, query, recall_context(owner))
@@ -125,7 +125,7 @@ def test_held_has_room_for_as_many_terms_as_a_question_has(owner: Owner) -> None
     assert found[" ".join(words)].held == 2**MAX_TERMS - 1
 
 
-def test_what_holds_no_word_of_the_question_has_neither(owner: Owner) -> None:
+def test_a_candidate_without_words_of_the_question_has_zero_word_scores(owner: Owner) -> None:
     node(owner, "nothing alike", pinned=True)
     keep(owner, "a lamp")
 
@@ -136,7 +136,7 @@ def test_what_holds_no_word_of_the_question_has_neither(owner: Owner) -> None:
     assert (found["a lamp"].content > 0, found["a lamp"].held) == (True, 1)
 
 
-def test_without_words_nothing_is_held(owner: Owner) -> None:
+def test_a_question_without_words_gives_zero_word_scores(owner: Owner) -> None:
     node(owner, "a lamp", pinned=True)
 
     [only] = candidates_of(owner, asked(""), "pinned").values()
@@ -152,7 +152,7 @@ def test_without_words_nothing_is_held(owner: Owner) -> None:
         pytest.param(0.3, 0.3, 0.9553, 0.9553, id="as near to both"),
     ],
 )
-def test_gist_is_the_similarity_to_the_gist_beside_that_to_the_text(
+def test_a_candidate_has_similarities_to_the_text_and_to_the_gist(
     owner: Owner, angle: float, gist_angle: float, similarity: float, gist: float
 ) -> None:
     say(owner, turn("said", angle=0.0))
@@ -163,7 +163,7 @@ def test_gist_is_the_similarity_to_the_gist_beside_that_to_the_text(
     assert (said.similarity, said.gist) == pytest.approx((similarity, gist), abs=1e-3)
 
 
-def test_without_a_gist_its_similarity_is_none(owner: Owner) -> None:
+def test_a_query_without_a_gist_vector_gives_no_gist_similarity(owner: Owner) -> None:
     say(owner, turn("said", angle=0.0))
 
     said = candidates_of(owner, asked(angle=0.3), "vector")["said"]
@@ -172,7 +172,7 @@ def test_without_a_gist_its_similarity_is_none(owner: Owner) -> None:
     assert said.gist is None
 
 
-def test_what_has_no_vector_has_neither_similarity_nor_gist(owner: Owner) -> None:
+def test_a_candidate_without_a_vector_has_neither_similarity_nor_gist(owner: Owner) -> None:
     pinned = node(owner, "pinned", kind=Kind.GOAL, pinned=True)
     said = candidates_of(owner, replace(asked(angle=0.0), gist_vector=direction(0.0)), "vector", "pinned")
 

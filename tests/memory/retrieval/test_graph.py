@@ -66,12 +66,12 @@ def test_nodes_and_edges_describe_memories_and_links(owner: Owner) -> None:
     assert (edge.type, edge.weight, edge.properties) == ("ABOUT", 0.25, {"since": "May"})
 
 
-def test_a_ring_is_walked_once(owner: Owner) -> None:
-    ring = [node(owner, text) for text in "abc"]
-    for one, other in zip(ring, [*ring[1:], ring[0]], strict=True):
+def test_a_cycle_is_walked_once(owner: Owner) -> None:
+    cycle = [node(owner, text) for text in "abc"]
+    for one, other in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
         link(one, other)
 
-    found = walk(owner, ring[0], depth=3)
+    found = walk(owner, cycle[0], depth=3)
 
     assert sorted(labels(found)) == ["a", "b", "c"]
     assert len(found.edges) == 3
@@ -93,7 +93,7 @@ def test_within_a_level_the_most_salient_come_first(owner: Owner) -> None:
     assert labels(walk(owner, hub)) == ["hub", "strong", "weak", "dull"]
 
 
-def test_types_limit_what_is_walked_and_returned(owner: Owner) -> None:
+def test_types_limit_which_links_are_walked_and_returned(owner: Owner) -> None:
     a, b, c = (node(owner, text) for text in "abc")
     for one, other, type_ in ((a, b, "KNOWS"), (a, b, "PART_OF"), (b, c, "PART_OF")):
         link(one, other, type_)
@@ -119,7 +119,7 @@ def test_types_limit_what_is_walked_and_returned(owner: Owner) -> None:
     ],
     ids=str,
 )
-def test_what_the_owner_does_not_see_is_neither_returned_nor_walked_through(
+def test_memories_hidden_from_the_owner_are_neither_returned_nor_walked_through(
     owner: Owner, hidden: dict[str, Any]
 ) -> None:
     Participant.objects.create(account_id=owner.account_id, agent_id="colleague", conversation_id="theirs")
@@ -143,7 +143,7 @@ def test_turns_and_context_entries_are_walked_where_they_may_be_read(owner: Owne
     assert labels(walk(replace(owner, agent_id="colleague", user_id="ana"), ana)) == ["ana"]
 
 
-def test_the_account_walks_everywhere_and_a_user_among_what_is_theirs_or_nobodys(owner: Owner) -> None:
+def test_an_account_walks_all_memories_and_a_user_only_their_own_and_unowned_ones(owner: Owner) -> None:
     hub = node(owner, "hub")
     for user_id in ("", "ana", "ben"):
         link(hub, node(replace(owner, agent_id="colleague"), f"of {user_id}", user_id=user_id))
@@ -198,7 +198,7 @@ def test_a_walk_from_nowhere_is_empty(owner: Owner) -> None:
     assert walk(owner) == Graph(nodes=[], edges=[], truncated=False)
 
 
-def test_of_too_many_links_the_weightiest_are_followed(owner: Owner) -> None:
+def test_the_heaviest_of_too_many_links_are_followed(owner: Owner) -> None:
     hub = node(owner, "hub")
     for weight in (0.1, 0.9, 0.5):
         link(hub, node(owner, str(weight)), weight=weight)
@@ -217,7 +217,7 @@ def test_the_weightiest_of_both_directions_count_together(owner: Owner) -> None:
     assert labels(walk(owner, hub, bounds=WalkBounds(fan_out=1))) == ["hub", "out"]
 
 
-def test_a_graph_has_no_more_nodes_than_it_may(owner: Owner) -> None:
+def test_the_number_of_nodes_in_a_graph_is_bounded(owner: Owner) -> None:
     a = node(owner, "a")
     for salience in (0.1, 0.9, 0.5):
         b = node(owner, f"b {salience}", salience=salience)
@@ -232,7 +232,7 @@ def test_a_graph_has_no_more_nodes_than_it_may(owner: Owner) -> None:
     assert not walk(owner, a, depth=1, bounds=WalkBounds(nodes=4)).truncated
 
 
-def test_a_graph_begins_at_no_more_memories_than_it_may_have(owner: Owner) -> None:
+def test_a_walk_with_more_starts_than_allowed_nodes_is_refused(owner: Owner) -> None:
     with pytest.raises(Unprocessable):
         walk(owner, node(owner), node(owner), bounds=WalkBounds(nodes=1))
 
@@ -248,7 +248,7 @@ def test_of_too_many_edges_those_with_the_greatest_weights_are_returned(owner: O
     assert found.truncated
 
 
-def test_invisible_neighbours_do_not_cost_the_visible_ones(owner: Owner) -> None:
+def test_invisible_neighbours_do_not_displace_visible_ones(owner: Owner) -> None:
     hub, colleague = node(owner, "hub"), replace(owner, agent_id="colleague")
     for _number in range(19):
         link(hub, node(colleague), weight=0.9)
@@ -259,7 +259,7 @@ def test_invisible_neighbours_do_not_cost_the_visible_ones(owner: Owner) -> None
     assert (labels(found), found.truncated) == (["hub", "seen"], False)
 
 
-def test_beyond_so_many_links_no_visible_one_is_looked_for_and_the_graph_says_so(owner: Owner) -> None:
+def test_a_walk_past_too_many_invisible_links_stops_and_reports_truncation(owner: Owner) -> None:
     hub, colleague = node(owner, "hub"), replace(owner, agent_id="colleague")
     for _number in range(20):
         link(hub, node(colleague), weight=0.9)
@@ -270,7 +270,7 @@ def test_beyond_so_many_links_no_visible_one_is_looked_for_and_the_graph_says_so
     assert (labels(found), found.truncated) == (["hub"], True)
 
 
-def test_links_of_other_types_do_not_cost_those_asked_for(owner: Owner) -> None:
+def test_links_of_other_types_do_not_displace_the_requested_ones(owner: Owner) -> None:
     hub = node(owner, "hub")
     for _number in range(30):
         link(hub, node(owner), "MENTIONS", weight=0.9)
@@ -355,8 +355,8 @@ def test_a_walk_equals_a_naive_one_over_any_graph(
     found = walk(owner, *(rows[number] for number in starts), depth=depth, types=types, bounds=bounds)
 
     levels = walk_naively(steps, visible, [rows[number].id for number in starts], depth, bounds)
-    told = [(each.id, each.depth) for each in found.nodes]
-    assert told == [(each, number) for number, level in enumerate(levels) for each in level]
+    depths = [(each.id, each.depth) for each in found.nodes]
+    assert depths == [(each, number) for number, level in enumerate(levels) for each in level]
     between = {each[4] for each in steps if {each[0], each[1]} <= {each.id for each in found.nodes}}
     assert {edge.id for edge in found.edges} == between or found.truncated
     unbounded = walk_naively(steps, visible, [rows[number].id for number in starts], depth, WalkBounds())

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from memory.models import Link
-from memory.models.binary import binary_cursor
+from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.retrieval.graph import Graph, WalkBounds, walk_graph
 from tests.memory.episodes import NOW

@@ -41,7 +41,7 @@ def test_the_nearest_come_first(owner: Owner, colleague: Owner, crew: UUID) -> N
     assert insights(colleague, top_k=1) == ["near"]
 
 
-def test_a_hit_carries_its_team_and_its_votes(owner: Owner, colleague: Owner, crew: UUID) -> None:
+def test_a_hit_has_its_team_and_its_votes(owner: Owner, colleague: Owner, crew: UUID) -> None:
     learning = learn(owner, crew, angle=0.1)
     vote_on_learning(colleague, learning.id, helpful=True, now=NOW)
 
@@ -52,7 +52,7 @@ def test_a_hit_carries_its_team_and_its_votes(owner: Owner, colleague: Owner, cr
     assert hit.score == wilson_lower_bound(1, 1)
 
 
-def test_what_has_no_vector_yet_is_found_by_its_words_best_first(owner: Owner, crew: UUID) -> None:
+def test_learnings_without_vectors_are_found_by_their_words_best_first(owner: Owner, crew: UUID) -> None:
     learn(owner, crew, "The key is under the mat, and the mat is by the door.")
     learn(owner, crew, "The mat is brown.")
     learn(owner, crew, "Nothing of that kind.")
@@ -75,7 +75,7 @@ def test_other_teams_and_accounts_find_nothing(owner: Owner, crew: UUID, strange
     assert insights(replace(owner, agent_id="")) == ["Look under the mat."]
 
 
-def test_who_left_the_team_finds_nothing(owner: Owner, colleague: Owner, crew: UUID) -> None:
+def test_an_agent_that_left_the_team_finds_no_learnings(owner: Owner, colleague: Owner, crew: UUID) -> None:
     learn(owner, crew, angle=0.1)
 
     remove_member(owner, crew, agent_id=colleague.agent_id)
@@ -102,7 +102,7 @@ def test_removed_and_archived_learnings_are_not_found(owner: Owner, crew: UUID) 
     assert insights(owner) == []
 
 
-def test_a_search_may_be_of_one_team(owner: Owner, crew: UUID, embedding_server: object) -> None:
+def test_a_search_may_be_limited_to_one_team(owner: Owner, crew: UUID, embedding_server: object) -> None:
     other = team_of(owner, name="other").id
     learn(owner, crew, "mat of ours")
     learn(owner, other, "mat of others")

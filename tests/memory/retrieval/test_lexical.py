@@ -45,7 +45,7 @@ BY_HAND = [
 
 
 @pytest.mark.parametrize(("query", "expected"), BY_HAND)
-def test_a_score_is_what_the_formula_gives(owner: Owner, query: str, expected: dict[str, float]) -> None:
+def test_a_score_equals_the_result_of_the_formula(owner: Owner, query: str, expected: dict[str, float]) -> None:
     store_lengths(owner)
 
     texts = dict(Memory.objects.values_list("id", "text"))
@@ -64,7 +64,7 @@ def test_a_term_counts_as_often_as_it_stands_in_a_text(owner: Owner, times: int)
     assert score == pytest.approx(log(4 / 3) * 2.2 * times / (times + 1.2), rel=1e-9)
 
 
-def test_statistics_are_the_accounts_and_no_other_ones(owner: Owner, stranger: Account) -> None:
+def test_word_statistics_cover_all_agents_of_the_account_only(owner: Owner, stranger: Account) -> None:
     store_lengths(owner)
     before = found_by_words(owner, "pump roof")
     store(Owner(account_id=stranger.id, agent_id="assistant"), draft("pump roof roof"))
@@ -75,7 +75,7 @@ def test_statistics_are_the_accounts_and_no_other_ones(owner: Owner, stranger: A
     assert found_by_words(owner, "pump roof") != before
 
 
-def test_of_a_long_question_the_terms_that_say_most_count(owner: Owner) -> None:
+def test_the_rarest_known_terms_of_a_long_question_are_used(owner: Owner) -> None:
     docs = {f"w{number:03}": 1 + number for number in range(100)}
     count_terms(owner.account_id, docs, docs=1_000, tokens=5_000)
 
@@ -95,7 +95,7 @@ def test_of_a_long_question_the_terms_that_say_most_count(owner: Owner) -> None:
         pytest.param({"aa": 0}, [], id="none at all"),
     ],
 )
-def test_the_most_selective_terms_select(owner: Owner, counts: dict[str, int], selecting: list[str]) -> None:
+def test_only_the_most_selective_terms_select_rows(owner: Owner, counts: dict[str, int], selecting: list[str]) -> None:
     count_terms(owner.account_id, counts, docs=100_000, tokens=500_000)
 
     terms = analysis_for(owner, " ".join(counts)).terms
@@ -118,7 +118,7 @@ def test_names_count_more_than_other_words_and_expansions_less(owner: Owner) -> 
 
 # each one in one memory of three tokens, of three on average: ln(1 + 3.5 / 2.5) = 0.875469 for mill and race in two of
 # five, times 2.2 / 2.2; both are 1.750937, and twice that where they stand side by side
-def test_a_quoted_phrase_that_stands_as_it_is_counts_double(owner: Owner) -> None:
+def test_a_text_with_the_exact_quoted_phrase_scores_double(owner: Owner) -> None:
     store(owner, *map(draft, ("the mill race", "race the mill", "one two three", "four five six", "seven eight nine")))
     Memory.objects.update(token_count=3)
 

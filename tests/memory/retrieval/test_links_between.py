@@ -28,7 +28,7 @@ def test_links_among_the_given_are_read_and_no_others(
     assert links == [LinkBetween(source=b.id, target=a.id, type="ABOUT", weight=0.5)]
 
 
-def test_the_weightiest_come_first(owner: Owner) -> None:
+def test_the_heaviest_links_come_first(owner: Owner) -> None:
     a, b, c = (node(owner, text) for text in "abc")
     for source, target, weight in ((a, b, 0.2), (b, c, 0.9), (c, a, 0.5)):
         link(source, target, weight=weight)
@@ -36,7 +36,7 @@ def test_the_weightiest_come_first(owner: Owner) -> None:
     assert [each.weight for each in read_links_between(owner, [a.id, b.id, c.id])] == [0.9, 0.5, 0.2]
 
 
-def test_they_are_bounded(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_links_is_bounded(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookups, "MAX_LINKS", 1)
     a, b = node(owner, "a"), node(owner, "b")
     link(a, b, "KNOWS", 0.2)
@@ -45,7 +45,7 @@ def test_they_are_bounded(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None
     assert [each.type for each in read_links_between(owner, [a.id, b.id])] == ["PART_OF"]
 
 
-def test_between_fewer_than_two_nothing_is_read(
+def test_fewer_than_two_memories_take_no_statement(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(0):

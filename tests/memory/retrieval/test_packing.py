@@ -67,11 +67,11 @@ def packed(evidence: Sequence[Candidate], *neighbours: Candidate, budget: int = 
     return indexes(pack_passages(evidence, neighbours, budget=budget, costs=Costs(), **kept).passages)
 
 
-def test_what_does_not_fit_makes_way_for_what_comes_after_it() -> None:
+def test_a_turn_that_does_not_fit_is_skipped_for_the_next_one() -> None:
     assert packed([said(0, 20), said(10, 50), said(20, 5)], budget=50) == [[0], [20]]
 
 
-def test_a_short_line_does_not_come_before_the_best_evidence() -> None:
+def test_a_short_line_does_not_displace_the_best_evidence() -> None:
     assert packed([said(0, 40), said(10, 1)], budget=50) == [[0]]
 
 
@@ -94,15 +94,15 @@ def test_the_neighbours_of_the_best_go_in_first() -> None:
     [(6, [[5, 6]]), (7, [[5, 7]]), (8, [[5], [8]])],
     ids=["next to it", "one neighbour apart", "farther apart"],
 )
-def test_turns_whose_neighbours_touch_are_one_passage(second: int, expected: list[list[int]]) -> None:
+def test_turns_with_adjacent_neighbours_form_one_passage(second: int, expected: list[list[int]]) -> None:
     assert packed([said(5), said(second)]) == expected
 
 
-def test_a_neighbour_of_two_stands_once_between_them() -> None:
+def test_a_shared_neighbour_of_two_turns_is_packed_once_between_them() -> None:
     assert packed([said(5), said(7)], said(6), said(4), said(8)) == [[4, 5, 6, 7, 8]]
 
 
-def test_a_turn_that_joins_two_passages_costs_one_heading_less() -> None:
+def test_a_turn_that_joins_two_passages_saves_one_heading() -> None:
     assert packed([said(0), said(4), said(2)], budget=2 * (HEAD + 5)) == [[0, 2, 4]]
 
 
@@ -110,25 +110,25 @@ def test_turns_of_other_conversations_are_other_passages() -> None:
     assert packed([said(1), said(2, conversation_id="c2")], said(3, conversation_id="c2")) == [[1], [2, 3]]
 
 
-def test_passages_come_best_first_by_the_best_that_is_in_them() -> None:
+def test_passages_are_ordered_by_their_best_turn() -> None:
     evidence = [fact(1), said(9), said(30), said(8)]
 
     assert packed(evidence) == [[None], [8, 9], [30]]
 
 
-def test_what_is_kept_has_room_before_what_is_better() -> None:
+def test_a_kept_turn_is_packed_before_better_ones() -> None:
     last = said(20)
 
     assert packed([said(0), said(10), last], budget=30, kept={last.item_key}) == [[0], [20]]
 
 
-def test_a_kept_neighbour_stays_without_its_turn() -> None:
-    beside = said(6)
+def test_a_kept_neighbour_is_packed_without_its_turn() -> None:
+    neighbour = said(6)
 
-    assert packed([], beside, kept={beside.item_key}) == [[6]]
+    assert packed([], neighbour, kept={neighbour.item_key}) == [[6]]
 
 
-def test_what_cannot_fit_is_not_even_counted() -> None:
+def test_tokens_of_a_turn_too_long_to_fit_are_not_counted() -> None:
     costs, long = Costs(), said(0, 1_000)
 
     pack_passages([long, said(10)], (), budget=50, costs=costs)
@@ -146,7 +146,7 @@ def test_each_line_is_counted_once_however_many_join_it() -> None:
     assert costs.counted == turns
 
 
-def test_past_the_deadline_only_what_is_counted_already_goes_in() -> None:
+def test_past_the_deadline_only_turns_with_known_token_counts_are_packed() -> None:
     costs, known = Costs(counted=[said(0), said(20)]), [said(0), said(20)]
     late = Deadline(0.0)
 
@@ -165,7 +165,7 @@ NOTES = st.lists(
 
 @given(notes=NOTES, split=st.integers(0, 20), budget=st.integers(-5, 300))
 @examples(150)
-def test_whatever_is_packed_keeps_to_its_budget_and_stands_once_and_in_order(
+def test_packed_notes_fit_the_budget_and_are_unique_and_in_order(
     notes: list[Candidate], split: int, budget: int
 ) -> None:
     passages = pack_passages(notes[:split], notes[split:], budget=budget, costs=Costs()).passages
@@ -180,7 +180,7 @@ def test_whatever_is_packed_keeps_to_its_budget_and_stands_once_and_in_order(
 
 @given(notes=NOTES, budget=st.integers(0, 300))
 @examples(100)
-def test_the_best_that_fits_alone_is_always_in(notes: list[Candidate], budget: int) -> None:
+def test_the_best_note_that_fits_alone_is_always_packed(notes: list[Candidate], budget: int) -> None:
     fitting = [note for note in notes if price([note]) <= budget]
 
     passages = pack_passages(notes, (), budget=budget, costs=Costs()).passages

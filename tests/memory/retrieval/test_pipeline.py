@@ -40,7 +40,7 @@ def reranked(run: RecallRun, candidates: list[Candidate]) -> list[int]:
     return numbers(rerank_candidates(run, candidates, reranking_provider()))
 
 
-def test_the_reranker_puts_the_best_in_its_order_and_leaves_the_rest_behind_them(
+def test_the_reranker_orders_the_best_candidates_and_the_rest_follow(
     reranker_server: RerankerServer,
 ) -> None:
     candidates = ranked(*(1 / number for number in range(1, MAX_RERANKED + 3)))
@@ -53,7 +53,7 @@ def test_the_reranker_puts_the_best_in_its_order_and_leaves_the_rest_behind_them
     assert order == [*first, MAX_RERANKED + 1, MAX_RERANKED + 2]
 
 
-def test_scores_stay_in_the_new_order_and_the_rerankers_own_are_signals(reranker_server: RerankerServer) -> None:
+def test_scores_are_reassigned_in_reranked_order_and_rerank_is_a_signal(reranker_server: RerankerServer) -> None:
     candidates = [found(1, "nothing", score=0.9), found(2, "the archive", score=0.5)]
     run = run_of()
 
@@ -63,12 +63,12 @@ def test_scores_stay_in_the_new_order_and_the_rerankers_own_are_signals(reranker
     assert [(metric.technique, metric.results) for metric in run.metrics] == [("rerank", 2)]
 
 
-def test_what_the_reranker_finds_equal_stays_in_its_order(reranker_server: RerankerServer) -> None:
+def test_candidates_with_equal_reranker_scores_keep_their_order(reranker_server: RerankerServer) -> None:
     assert reranked(run_of(), ranked(0.9, 0.8, 0.7)) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("body", ["[]", "<html>"])
-def test_a_reranker_that_fails_leaves_all_as_it_is_and_is_named(reranker_server: RerankerServer, body: str) -> None:
+def test_a_failing_reranker_keeps_the_order_and_is_reported(reranker_server: RerankerServer, body: str) -> None:
     reranker_server.reply(body)
     run = run_of()
     candidates = ranked(0.9, 0.8)
@@ -79,7 +79,7 @@ def test_a_reranker_that_fails_leaves_all_as_it_is_and_is_named(reranker_server:
     assert all("rerank" not in each.signals for each in candidates)
 
 
-def test_a_reranker_that_is_too_late_is_named_so(reranker_server: RerankerServer) -> None:
+def test_a_reranker_that_misses_the_deadline_is_reported(reranker_server: RerankerServer) -> None:
     reranker_server.hang()
     run = run_of(seconds=0.2)
 
@@ -88,7 +88,7 @@ def test_a_reranker_that_is_too_late_is_named_so(reranker_server: RerankerServer
 
 
 @pytest.mark.parametrize("question", ["", " \n"])
-def test_without_a_question_there_is_nothing_to_rerank_by(reranker_server: RerankerServer, question: str) -> None:
+def test_a_blank_question_is_not_reranked(reranker_server: RerankerServer, question: str) -> None:
     run = run_of(question)
 
     assert reranked(run, ranked(0.9, 0.8)) == [1, 2]
@@ -96,7 +96,7 @@ def test_without_a_question_there_is_nothing_to_rerank_by(reranker_server: Reran
     assert run.degraded == []
 
 
-def test_a_plan_without_it_asks_no_reranker(reranker_server: RerankerServer) -> None:
+def test_a_plan_without_reranking_calls_no_reranker(reranker_server: RerankerServer) -> None:
     run = run_of(plan=Plan(fuse=fuse_standardized, reranks=False))
 
     assert reranked(run, ranked(0.9, 0.8)) == [1, 2]
@@ -129,7 +129,7 @@ def test_selectors_run_in_turn_and_are_timed() -> None:
         ([3], 9, [1, 2, 3, 4, 5]),
     ],
 )
-def test_the_last_ones_make_room_for_what_is_pinned(pinned: list[int], top_k: int, kept: list[int]) -> None:
+def test_the_last_candidates_make_room_for_pinned_ones(pinned: list[int], top_k: int, kept: list[int]) -> None:
     candidates = [found(number, pinned=number in pinned) for number in range(1, 6)]
 
     assert numbers(keep_pinned(candidates, top_k)) == kept
@@ -137,7 +137,7 @@ def test_the_last_ones_make_room_for_what_is_pinned(pinned: list[int], top_k: in
 
 @given(st.lists(st.booleans(), max_size=12), st.integers(1, 8))
 @examples(60)
-def test_as_many_are_kept_as_were_asked_for_in_their_order(pinned: list[bool], top_k: int) -> None:
+def test_top_k_candidates_are_kept_in_order_with_pinned_ones_among_them(pinned: list[bool], top_k: int) -> None:
     candidates = [found(number, pinned=is_pinned) for number, is_pinned in enumerate(pinned)]
 
     kept = keep_pinned(candidates, top_k)
@@ -147,7 +147,7 @@ def test_as_many_are_kept_as_were_asked_for_in_their_order(pinned: list[bool], t
     assert sum(each.pinned for each in kept) == min(top_k, sum(pinned))
 
 
-def test_of_equals_the_newer_and_then_the_greater_id_comes_first() -> None:
+def test_equal_scores_are_ordered_by_latest_time_then_greatest_id() -> None:
     later = found(1, event_time=NOW.replace(year=2027), score=0.5)
 
     assert numbers(sort_best_first([found(2, score=0.5), found(3, score=0.5), later, found(4, score=0.6)])) == [
@@ -170,14 +170,14 @@ def selected(candidates: list[Candidate]) -> list[Candidate]:
     return select_candidates(run, candidates)
 
 
-def test_who_gives_way_to_another_conversation_does_not_give_way_to_what_it_superseded() -> None:
+def test_diversity_keeps_a_candidate_before_the_one_it_superseded() -> None:
     order = numbers(selected(superseded_in_another_conversation()))
 
     assert order.index(9) < order.index(10)
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 9])
-def test_what_is_pinned_does_not_drive_out_what_superseded_it(top_k: int) -> None:
+def test_a_pinned_candidate_does_not_displace_its_successor(top_k: int) -> None:
     candidates = superseded_in_another_conversation()
     candidates[-1].pinned = True
 

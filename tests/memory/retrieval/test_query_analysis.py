@@ -46,14 +46,14 @@ def terms_of(owner: Owner, query: Query) -> dict[str, int]:
 
 
 def resumed(owner: Owner, *ids: str) -> None:
-    """Create conversations, each of which resumes the next; nobody takes part in them."""
+    """Create conversations, each of which resumes the next; they have no participants."""
     for conversation_id, former in zip(ids, [*ids[1:], ""], strict=True):
         Conversation.objects.create(
             account_id=owner.account_id, conversation_id=conversation_id, continues=former, started_at=NOW
         )
 
 
-def test_all_is_found_out_in_one_statement(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_the_analysis_takes_one_statement(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     query = asked("the boiler", angle=0.0, phrases=("the boiler",), names=("Ana",), conversation_id="c1")
     analyze(replace(owner, user_id="ana"), query)
 
@@ -61,7 +61,7 @@ def test_all_is_found_out_in_one_statement(owner: Owner, django_assert_num_queri
         analyze(replace(owner, user_id="ana"), query)
 
 
-def test_an_account_without_memories_knows_nothing(owner: Owner) -> None:
+def test_the_analysis_of_an_empty_account_is_empty(owner: Owner) -> None:
     found = analyze(owner, asked("Who?", angle=0.0, names=("Ana",), phrases=("a b",), conversation_id="c1"))
 
     assert (found.terms, found.docs, found.tokens) == ([], 0, 0)
@@ -70,7 +70,7 @@ def test_an_account_without_memories_knows_nothing(owner: Owner) -> None:
     assert (found.has_pending, found.indexed_rows) == (False, 0)
 
 
-def test_words_come_with_the_number_of_memories_that_hold_them(owner: Owner, stranger: Account) -> None:
+def test_terms_have_the_number_of_memories_that_contain_them(owner: Owner, stranger: Account) -> None:
     for text in ("The boiler leaks.", "A boiler.", "The roof leaks."):
         node(owner, text)
     node(Owner(account_id=stranger.id), "A stranger's boiler.")
@@ -78,7 +78,7 @@ def test_words_come_with_the_number_of_memories_that_hold_them(owner: Owner, str
     assert terms_of(owner, asked("boiler roof cellar")) == {"boiler": 2, "roof": 1}
 
 
-def test_counts_follow_what_becomes_of_memories(owner: Owner) -> None:
+def test_counts_follow_edits_and_archiving_of_memories(owner: Owner) -> None:
     edited, gone = node(owner, "boiler", token_count=3), node(owner, "boiler roof", token_count=4)
     Memory.objects.filter(id=edited.id).update(text="cellar")
     Memory.objects.filter(id=gone.id).update(archived=True)
@@ -113,7 +113,7 @@ def test_phrases_become_queries_that_find_them(owner: Owner, phrase: str) -> Non
         assert cursor.fetchall() == [(f"There is {phrase} here.",)]
 
 
-def test_a_phrase_without_words_is_none(owner: Owner) -> None:
+def test_a_phrase_without_words_is_ignored(owner: Owner) -> None:
     assert analyze(owner, asked(phrases=("…", "!"))).phrases == []
 
 
@@ -127,7 +127,7 @@ def test_names_find_the_users_entities_and_the_agents(owner: Owner) -> None:
     assert set(analyze(users, asked(names=("REX",))).entities) == {own.id, of_user.id, of_nobody.id}
 
 
-def test_names_find_what_others_know_where_it_may_be_seen(owner: Owner) -> None:
+def test_names_find_entities_of_other_agents_only_where_visible(owner: Owner) -> None:
     known = entity_of(replace(owner, agent_id="colleague"), "Lighthouse")
 
     whole = analyze(Owner(account_id=owner.account_id), Query(text="?", names=["LIGHTHOUSE"]))
@@ -136,14 +136,14 @@ def test_names_find_what_others_know_where_it_may_be_seen(owner: Owner) -> None:
     assert (whole.entities, other.entities) == ([known.id], [])
 
 
-def test_aliases_are_names_and_other_words_are_not(owner: Owner) -> None:
+def test_an_entity_is_named_by_its_aliases_but_not_by_parts_of_its_name(owner: Owner) -> None:
     ana = entity_of(owner, "Ana Lima", aliases=["Ann"])
 
     assert analyze(owner, asked(names=("Ann", "nobody"))).entities == [ana.id]
     assert analyze(owner, asked(names=("Lima",))).entities == []
 
 
-def test_what_was_merged_leads_to_what_is_left(owner: Owner) -> None:
+def test_the_name_of_a_merged_entity_finds_its_survivor(owner: Owner) -> None:
     ana, ann = entity_of(owner, "Ana Lima"), entity_of(owner, "Ann Smith")
     merge_entities(owner, ana.id, ann.id, now=NOW)
 
@@ -155,14 +155,14 @@ def test_what_was_merged_leads_to_what_is_left(owner: Owner) -> None:
     [{"archived": True}, {"quarantined": True}, {"buried": True}, {"expires_at": NOW}, {"channel": "elsewhere"}],
     ids=str,
 )
-def test_entities_that_no_search_finds_are_not_named(owner: Owner, hidden: dict[str, Any]) -> None:
+def test_hidden_entities_are_not_named(owner: Owner, hidden: dict[str, Any]) -> None:
     ana = entity_of(owner)
     Memory.objects.filter(id=ana.id).update(**hidden)
 
     assert analyze(owner, asked(names=("Ana Lima",))).entities == []
 
 
-def test_of_very_many_entities_the_most_salient_are_named(owner: Owner) -> None:
+def test_the_most_salient_of_very_many_entities_are_named(owner: Owner) -> None:
     named = [entity_of(owner, "Ana", type=f"type {number}") for number in range(MAX_ENTITIES + 1)]
     Memory.objects.filter(id=named[-1].id).update(salience=1)
 
@@ -171,7 +171,7 @@ def test_of_very_many_entities_the_most_salient_are_named(owner: Owner) -> None:
     assert (len(found), found[0]) == (MAX_ENTITIES, named[-1].id)
 
 
-def test_lineage_is_what_the_conversation_resumes_nearest_first(owner: Owner, stranger: Account) -> None:
+def test_lineage_lists_resumed_conversations_nearest_first(owner: Owner, stranger: Account) -> None:
     resumed(owner, "c3", "c2", "c1")
     resumed(Owner(account_id=stranger.id), "c1", "theirs")
 
@@ -180,7 +180,7 @@ def test_lineage_is_what_the_conversation_resumes_nearest_first(owner: Owner, st
     assert analyze(owner, asked()).lineage == []
 
 
-def test_lineage_ends_where_it_comes_round(owner: Owner) -> None:
+def test_a_cyclic_lineage_ends(owner: Owner) -> None:
     resumed(owner, "c3", "c2", "c1")
     Conversation.objects.filter(conversation_id="c1").update(continues="c3")
 
@@ -201,13 +201,13 @@ def test_lineage_is_bounded(owner: Owner) -> None:
         pytest.param(["user", *["tool"] * MAX_TURN_MESSAGES], 1, id="the last ones where the user spoke long before"),
     ],
 )
-def test_a_request_begins_with_what_the_user_said_last(owner: Owner, roles: list[str], first: int) -> None:
+def test_a_request_starts_at_the_last_message_of_the_user(owner: Owner, roles: list[str], first: int) -> None:
     say(owner, *(turn(f"message {number}", role=role) for number, role in enumerate(roles)))
 
     assert analyze(owner, asked(conversation_id="c1")).first_of_turn == first
 
 
-def test_open_records_and_those_of_its_messages_are_of_the_request(owner: Owner) -> None:
+def test_records_of_the_request_are_open_ones_and_those_of_its_messages(owner: Owner) -> None:
     talk(owner, 3)
     old, about = add_record(owner, "c1"), add_record(owner, "c1", first_index=1, last_index=2)
     still = add_record(owner, "c1", slots=Slots(observation=Observation(text="The roses hang their heads.")))
@@ -218,7 +218,7 @@ def test_open_records_and_those_of_its_messages_are_of_the_request(owner: Owner)
     assert old.record.id not in found
 
 
-def test_open_records_of_long_before_are_of_no_request(owner: Owner) -> None:
+def test_old_open_records_are_not_records_of_the_request(owner: Owner) -> None:
     add_record(owner, "c1", slots=Slots(observation=Observation(text="The roses hang their heads.")))
     for _ in range(MAX_TURN_RECORDS):
         add_record(owner, "c1")
@@ -226,7 +226,7 @@ def test_open_records_of_long_before_are_of_no_request(owner: Owner) -> None:
     assert analyze(owner, asked(conversation_id="c1")).records_of_turn == []
 
 
-def test_open_goals_come_the_most_urgent_first(owner: Owner) -> None:
+def test_open_goals_are_listed_most_urgent_first(owner: Owner) -> None:
     aim(owner, "whenever")
     aim(owner, "late", deadline=NOW + timedelta(days=2))
     aim(owner, "soon", deadline=NOW + timedelta(days=1))
@@ -241,7 +241,7 @@ def test_open_goals_come_the_most_urgent_first(owner: Owner) -> None:
     assert (goals[2].deadline, goals[4].deadline) == (NOW + timedelta(days=1), None)
 
 
-def test_goals_are_those_that_the_owner_sees(owner: Owner, stranger: Account) -> None:
+def test_only_goals_visible_to_the_owner_are_listed(owner: Owner, stranger: Account) -> None:
     users = replace(owner, user_id="ana")
     aim(owner, "the agent's")
     aim(users, "ana's")
@@ -291,7 +291,7 @@ def test_the_profile_is_that_of_the_user(owner: Owner) -> None:
     ],
     ids=["pending", "embedded", "another-agents", "another-channel", "archived", "another-kind"],
 )
-def test_it_is_known_whether_vectors_of_what_is_searched_are_pending(
+def test_has_pending_says_whether_searched_memories_wait_for_vectors(
     owner: Owner, fields: dict[str, Any], expected: bool
 ) -> None:
     node(owner, **{"embed_after": NOW} | fields)
@@ -299,7 +299,7 @@ def test_it_is_known_whether_vectors_of_what_is_searched_are_pending(
     assert analyze(owner, asked(kinds=(Kind.ENTITY,))).has_pending is expected
 
 
-def test_turns_count_as_pending_for_those_who_take_part(owner: Owner) -> None:
+def test_turns_count_as_pending_for_participants_only(owner: Owner) -> None:
     node(owner, kind=Kind.TURN, conversation_id="c1", embed_after=NOW)
     assert not analyze(owner, asked()).has_pending
 
@@ -308,7 +308,7 @@ def test_turns_count_as_pending_for_those_who_take_part(owner: Owner) -> None:
     assert analyze(owner, asked()).has_pending
 
 
-def test_the_accounts_vector_index_is_known_with_its_size(owner: Owner, stranger: Account) -> None:
+def test_indexed_rows_is_the_size_of_the_accounts_vector_index(owner: Owner, stranger: Account) -> None:
     insert_vectors(owner.account_id, model=MODEL, vectors=[(node(owner, kind=Kind.GOAL).id, direction(0.0))])
     name = index_name(owner.account_id, model=MODEL, width=WIDTH, is_nested=False)
     with connection.cursor() as cursor:

@@ -77,7 +77,7 @@ def test_relevance_is_e_to_half_the_distance_from_the_best_sum(by: Weights, rele
     assert ranked(by, *candidates) == pytest.approx(relevance)
 
 
-def test_turns_have_weights_of_their_own() -> None:
+def test_turns_and_other_kinds_have_separate_weights() -> None:
     by = weights({"words": 2.0}, meaning=1.0)
     said, noted = turn(1, bm25=4.0, similarity=0.1), other(5, bm25=0.0, similarity=0.9)
 
@@ -97,7 +97,7 @@ def test_parts_are_weight_times_signal_and_zeros_are_left_out() -> None:
     assert parts_of(worst) == pytest.approx({"words": -0.5, "length": 2 * math.log(7), "reacts": 9.0})
 
 
-def test_no_candidates_are_none() -> None:
+def test_ranking_no_candidates_gives_no_scores() -> None:
     assert ranked(weights(words=1.0)) == []
     fuse_learned([], asking())
 
@@ -105,7 +105,7 @@ def test_no_candidates_are_none() -> None:
 @pytest.mark.parametrize(
     "by", [NOTHING, weights(words=5.0, length=-3.0), learnt_weights()], ids=["none", "any", "ours"]
 )
-def test_one_candidate_is_the_best_there_is(by: Weights) -> None:
+def test_a_single_candidate_has_relevance_1(by: Weights) -> None:
     assert ranked(by, turn(1)) == [1]
     assert ranked(by, other(1, similarity=None, bm25=0.0)) == [1]
 
@@ -131,7 +131,7 @@ def test_content_and_gist_are_signals_too() -> None:
     assert "gist" not in plain.signals
 
 
-def test_a_gist_that_did_not_count_is_no_signal() -> None:
+def test_an_unused_gist_similarity_is_not_a_signal() -> None:
     said = turn(1, speaker="Ana", content=3.0, naming=1.0, gist=0.25)
 
     ranked(NOTHING, said, subjects=["Redis"])
@@ -143,7 +143,7 @@ def test_a_gist_that_did_not_count_is_no_signal() -> None:
 @pytest.mark.parametrize(
     ("subjects", "near"),
     [
-        pytest.param(["Ana"], [False, True, True, False], id="of turns to the gist, where whom it is about speaks"),
+        pytest.param(["Ana"], [False, True, True, False], id="of turns to the gist, if the subject is a speaker"),
         pytest.param(["Redis"], [True, False, True, False], id="to the text otherwise"),
     ],
 )
@@ -158,13 +158,13 @@ def test_close_in_meaning_refers_to_the_similarity_that_was_compared(subjects: l
     assert [IS_NEAR in each.reasons for each in candidates] == near
 
 
-def test_weights_of_signals_that_there_are_not_are_refused() -> None:
+def test_weights_of_unknown_signals_are_refused() -> None:
     with pytest.raises(ValueError, match=r"Not signals: hue, pitch\. Allowed: words, content"):
         Weights(turns={"words": 1.0, "pitch": 1.0}, others={"hue": 1.0})
 
 
 @pytest.mark.parametrize(
-    ("told", "complaint"),
+    ("content", "complaint"),
     [
         ('{"turns": {"words": NaN}, "others": {}}', "The weight of words must be a number from -1e"),
         ('{"turns": {}, "others": {"covers": -Infinity}}', "The weight of covers must be a number"),
@@ -185,11 +185,11 @@ def test_weights_of_signals_that_there_are_not_are_refused() -> None:
         *("signal", "list", "half", "no object", "no json", "no text"),
     ],
 )
-def test_weights_that_cannot_be_are_refused_by_file_and_signal(
-    tmp_path: Path, told: str | bytes, complaint: str
+def test_an_invalid_file_of_weights_is_refused_with_its_path(
+    tmp_path: Path, content: str | bytes, complaint: str
 ) -> None:
     path = tmp_path / "weights.json"
-    path.write_bytes(told if isinstance(told, bytes) else told.encode())
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     with pytest.raises(ValueError, match=re.escape(complaint)) as refused:
         read_weights(path)
@@ -197,26 +197,26 @@ def test_weights_that_cannot_be_are_refused_by_file_and_signal(
     assert str(refused.value).startswith(f"{path}: ")
 
 
-def test_a_file_of_weights_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_of_weights_names_it(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"none\.json cannot be read: No such file"):
         read_weights(tmp_path / "none.json")
 
 
-def test_only_signals_that_weigh_something_are_computed() -> None:
+def test_only_signals_with_nonzero_weights_are_computed() -> None:
     assert weights({"meaning": 1.0, "words": 0.0}, length=-1.0).names == ["meaning", "length"]
     assert NOTHING.names == []
 
 
-def test_the_weights_that_were_learnt_are_those_in_the_file() -> None:
-    learnt = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
+def test_the_learned_weights_are_those_in_the_file() -> None:
+    in_file = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
 
-    assert learnt_weights() == Weights(turns=learnt["turns"], others=learnt["others"])
-    assert all(math.isfinite(weight) for own in (learnt["turns"], learnt["others"]) for weight in own.values())
-    assert learnt["turns"]
-    assert learnt["others"]
+    assert learnt_weights() == Weights(turns=in_file["turns"], others=in_file["others"])
+    assert all(math.isfinite(weight) for own in (in_file["turns"], in_file["others"]) for weight in own.values())
+    assert in_file["turns"]
+    assert in_file["others"]
 
 
-def test_the_learnt_ranker_prefers_what_says_more_of_everything() -> None:
+def test_the_learned_ranker_prefers_candidates_with_higher_values_of_all_signals() -> None:
     said = [turn(number, bm25=number, content=number, similarity=number / 10) for number in (9, 5, 1)]
     noted = [other(number, bm25=number, content=number, similarity=number / 10) for number in (9, 5, 1)]
 
@@ -256,8 +256,8 @@ def test_every_relevance_follows_from_the_recorded_parts(rows: Any, turns: Any, 
 
     best = max(math.fsum(parts_of(each).values()) for each in candidates)
     for each in candidates:
-        told = math.exp((math.fsum(parts_of(each).values()) - best) / 2)
-        assert each.score == pytest.approx(told, rel=1e-9, abs=1e-9)
+        expected = math.exp((math.fsum(parts_of(each).values()) - best) / 2)
+        assert each.score == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @examples(100)

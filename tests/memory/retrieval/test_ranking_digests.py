@@ -11,14 +11,14 @@ NUMERALS = ("none", "one", "one two")
 """By how many there are."""
 
 
-def test_what_was_read_is_remembered_by_what_is_looked_at() -> None:
+def test_features_are_cached_by_the_part_of_the_text_that_is_read() -> None:
     long = "kept once " * MAX_FEATURE_CHARACTERS
 
     assert turn_features(long) is turn_features(f"{long} and more")
     assert turn_features(f"3 {long}") is not turn_features(long)
 
 
-def test_of_a_text_nothing_is_kept_but_a_digest_and_what_it_is_like() -> None:
+def test_the_feature_cache_holds_digests_and_numbers_but_no_text() -> None:
     read = turn_features("I painted the cellar yesterday.")
 
     kept = turns._cached_features
@@ -28,7 +28,7 @@ def test_of_a_text_nothing_is_kept_but_a_digest_and_what_it_is_like() -> None:
     assert {type(value) for each in kept.values() for value in astuple(each)} == {float}
 
 
-def test_no_more_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_feature_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "_cached_features", {})
     monkeypatch.setattr(turns, "MAX_CACHED_TEXTS", 3)
 

@@ -59,7 +59,7 @@ def test_words_content_and_meaning_are_standard_scores(name: str, field: str) ->
         pytest.param("content_before", [0, 0, DOWN, 0], id="content two turns before"),
     ],
 )
-def test_neighbours_speak_for_a_turn(name: str, expected: list[float]) -> None:
+def test_a_turn_has_signals_of_the_turns_before_and_after_it(name: str, expected: list[float]) -> None:
     near: dict[str, Any] = {"similarity": 0.9, "content": 0.0}
     far: dict[str, Any] = {"similarity": 0.1, "content": 4.0}
     candidates = [said(0, **near), said(1, **far), said(2, **near), no_turn(9, **far)]
@@ -93,7 +93,7 @@ def test_a_session_segment_is_as_good_as_its_three_best_turns() -> None:
     assert values("sitting", candidates) == pytest.approx(best)
 
 
-def test_what_is_no_turn_sits_nowhere() -> None:
+def test_the_sitting_signal_is_zero_for_candidates_that_are_not_turns() -> None:
     assert values("sitting", [no_turn(1, bm25=9.0), no_turn(2, bm25=0.0)]) == [0, 0]
 
 
@@ -116,15 +116,15 @@ def asked_for(terms: Sequence[Term]) -> ScoringContext:
         pytest.param([said(0, held=LAMP | THE | CELLAR)], [1.0], id="all of it"),
         pytest.param([said(0, held=LAMP)], [0.75], id="most of it"),
         pytest.param([said(0, held=THE)], [0.0], id="a word that is no content"),
-        pytest.param([said(0, held=LAMP), said(1, held=CELLAR)], [0.75 + 0.7 / 4, 0.25 + 0.7 * 0.75], id="beside"),
+        pytest.param([said(0, held=LAMP), said(1, held=CELLAR)], [0.75 + 0.7 / 4, 0.25 + 0.7 * 0.75], id="adjacent"),
         pytest.param([said(0), said(1, held=LAMP), said(2)], [0.525, 0.75, 0.525], id="on both sides"),
-        pytest.param([said(0, held=LAMP), said(1, held=LAMP)], [0.75, 0.75], id="no more for the same word beside"),
-        pytest.param([said(0, held=LAMP), said(2, held=CELLAR)], [0.75, 0.25], id="two places away is not beside"),
+        pytest.param([said(0, held=LAMP), said(1, held=LAMP)], [0.75, 0.75], id="no more for the same word next to it"),
+        pytest.param([said(0, held=LAMP), said(2, held=CELLAR)], [0.75, 0.25], id="two places away is not adjacent"),
         pytest.param([no_turn(1, held=LAMP), no_turn(2, held=CELLAR)], [0.75, 0.25], id="other kinds stand alone"),
         pytest.param([said(0), no_turn(2)], [0.0, 0.0], id="nothing"),
     ],
 )
-def test_content_that_is_covered_counts_by_weight_and_less_where_it_is_beside(
+def test_covered_content_counts_by_weight_and_less_for_adjacent_turns(
     candidates: Sequence[Candidate], covered: list[float]
 ) -> None:
     assert values("covers", candidates, asked_for(TERMS)) == pytest.approx(covered)
@@ -139,7 +139,7 @@ def test_content_that_is_covered_counts_by_weight_and_less_where_it_is_beside(
         pytest.param(100 * MAX_LENGTH_TOKENS, 0.01, id="a document"),
     ],
 )
-def test_what_a_long_text_holds_covers_less_and_so_it_does_for_its_neighbours(tokens: int, share: float) -> None:
+def test_content_of_a_long_text_covers_less_also_for_its_neighbours(tokens: int, share: float) -> None:
     candidates = [said(0, held=LAMP, token_count=tokens), said(1), no_turn(9, held=LAMP, token_count=tokens)]
 
     covered = [0.75 * share, 0.7 * 0.75 * share, 0.75 * share]
@@ -149,9 +149,9 @@ def test_what_a_long_text_holds_covers_less_and_so_it_does_for_its_neighbours(to
 
 @pytest.mark.parametrize(
     ("speaker", "covered"),
-    [pytest.param("Cellar", [1.0, 0.0], id="who speaks"), pytest.param("Ana", [0.75, 0.25], id="who does not")],
+    [pytest.param("Cellar", [1.0, 0.0], id="a speaker"), pytest.param("Ana", [0.75, 0.25], id="not a speaker")],
 )
-def test_the_name_of_a_subject_who_speaks_is_nothing_to_cover(speaker: str, covered: list[float]) -> None:
+def test_the_name_of_a_subject_who_is_a_speaker_need_not_be_covered(speaker: str, covered: list[float]) -> None:
     context = asking(subjects=["Cellar"])
     terms = [*TERMS[:2], replace(TERMS[2], is_subject=True)]
     candidates = [said(0, held=LAMP, speaker=speaker), said(5, held=CELLAR)]
@@ -166,7 +166,7 @@ def test_the_name_of_a_subject_who_speaks_is_nothing_to_cover(speaker: str, cove
         pytest.param([], [0, 0, 0, 0], id="none"),
     ],
 )
-def test_quoted_is_the_share_of_phrases_that_stand_in_it(phrases: list[str], expected: list[float]) -> None:
+def test_quoted_is_the_share_of_phrases_in_the_text(phrases: list[str], expected: list[float]) -> None:
     held = (2, 1, 0, 1) if phrases else (0, 0, 0, 0)
     candidates = [no_turn(n, quoted=count) if n == 3 else said(n, quoted=count) for n, count in enumerate(held)]
 
@@ -192,7 +192,7 @@ def test_the_last_of_many_terms_has_a_bit_of_its_own() -> None:
         pytest.param(["Ana", "Rui"], [0, 0, 0, 0], id="two of them"),
         pytest.param(["Ana", "Redis"], [1, 0, 1, 0], id="one of them and a topic"),
         pytest.param(["Redis"], [0, 0, 0, 0], id="a topic"),
-        pytest.param([], [0, 0, 0, 0], id="nobody"),
+        pytest.param([], [0, 0, 0, 0], id="no speaker"),
     ],
 )
 def test_turns_of_the_one_named_speaker_have_the_signal(names: list[str], expected: list[float]) -> None:
@@ -204,7 +204,7 @@ def test_turns_of_the_one_named_speaker_have_the_signal(names: list[str], expect
 DAY = TimeWindow(since=NOW, until=NOW + timedelta(days=1))
 
 
-def test_what_is_of_the_time_asked_for_has_1_and_what_is_not_fades() -> None:
+def test_of_time_is_1_within_the_requested_time_and_fades_outside() -> None:
     hours = {"in": 3, "just after": 24 + 1, "long after": 24 * 400}
     candidates = [said(n, event_time=NOW + timedelta(hours=after)) for n, after in enumerate(hours.values())]
 
@@ -248,7 +248,7 @@ def test_times_without_a_beginning_or_an_end_are_times(since: int | None, until:
     assert (near == 1) == within
 
 
-def test_a_question_of_no_time_says_nothing_of_times() -> None:
+def test_a_question_without_a_time_gives_no_of_time_signal() -> None:
     assert values("of_time", [said(0), no_turn(2)]) == [0, 0]
 
 
@@ -267,7 +267,7 @@ def test_a_question_of_no_time_says_nothing_of_times() -> None:
         ("", False),
     ],
 )
-def test_words_of_time_count_where_the_question_asks_when(question: str, asks_when: bool) -> None:
+def test_words_of_time_count_only_if_the_question_asks_when(question: str, asks_when: bool) -> None:
     candidates = [said(0, "Last week."), said(1, "Yesterday."), said(2, "Here."), no_turn(9, "Yesterday.")]
 
     assert values("tells_when", candidates, asking(text=question)) == ([2, 1, 0, 0] if asks_when else [0, 0, 0, 0])
@@ -285,7 +285,7 @@ def test_words_of_time_count_where_the_question_asks_when(question: str, asks_wh
         ("asks", "Well. Is it?", 2 / 3),
     ],
 )
-def test_what_is_read_off_a_text_counts_of_turns_alone(name: str, text: str, expected: float) -> None:
+def test_text_features_count_for_turns_only(name: str, text: str, expected: float) -> None:
     assert values(name, [said(0, text), no_turn(2, text)]) == pytest.approx([expected, 0])
 
 
@@ -300,7 +300,7 @@ def test_features_of_a_turn_count_as_far_as_it_is_relevant(name: str, is_gated: 
     text = "Wow. I swam in Lisbon for 2 days. I painted yesterday. Did you?"
     # standard scores of meaning and content: 1 and 1, -1 and 1, 1 and -1, -1 and -1
     found_so = [(0.9, 4.0), (0.1, 4.0), (0.9, 0.0), (0.1, 0.0)]
-    candidates = [said(n, text, similarity=near, content=told) for n, (near, told) in enumerate(found_so)]
+    candidates = [said(n, text, similarity=near, content=weight) for n, (near, weight) in enumerate(found_so)]
     [plain] = {getattr(turn_features(text), name)}
 
     gates = [1 / (1 + exp(-2)), 0.5, 0.5, 1 / (1 + exp(2))] if is_gated else [1, 1, 1, 1]
@@ -317,11 +317,11 @@ def test_other_kinds_have_the_signal_no_turn() -> None:
     ("tokens", "counted"),
     [(0, 0), (1, 1), (300, 300), (MAX_LENGTH_TOKENS, 500), (MAX_LENGTH_TOKENS + 1, 500), (10**6, 500)],
 )
-def test_length_is_the_logarithm_of_tokens_up_to_so_many(tokens: int, counted: int) -> None:
+def test_length_is_the_logarithm_of_tokens_up_to_a_maximum(tokens: int, counted: int) -> None:
     assert values("length", [said(0, token_count=tokens)]) == pytest.approx([log1p(counted)])
 
 
-def test_a_part_of_a_found_goal_has_what_that_is_better() -> None:
+def test_the_parent_signal_of_a_subgoal_is_how_much_better_its_goal_matches() -> None:
     goal, part = no_turn(1, bm25=4.0, kind=Kind.GOAL), no_turn(2, bm25=0.0, part_of=UUID(int=1), kind=Kind.GOAL)
     better = no_turn(3, bm25=9.0, part_of=UUID(int=2), kind=Kind.GOAL)
     of_another = no_turn(4, bm25=0.0, part_of=UUID(int=99), kind=Kind.GOAL)
@@ -348,7 +348,7 @@ TURNS = st.tuples(
 @pytest.mark.parametrize("name", SIGNALS)
 @examples(15)
 @given(rows=st.lists(TURNS, max_size=10))
-def test_each_signal_is_one_finite_number_a_candidate_whatever_is_found(name: str, rows: Sequence[Any]) -> None:
+def test_each_signal_has_one_finite_value_for_each_candidate(name: str, rows: Sequence[Any]) -> None:
     candidates = [
         found(n, text, index=index, bm25=bm25, content=bm25, naming=bm25, similarity=near, gist=near, held=held)
         for n, (index, bm25, near, held, text) in enumerate(rows, start=1)

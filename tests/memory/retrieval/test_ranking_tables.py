@@ -64,7 +64,7 @@ def adjacent_numbers(table: Table) -> dict[tuple[int, int], int]:
         pytest.param([said(2, 1, after=LONG), said(1, 0)], [1, 0], id="by their index, however they come"),
         pytest.param([said(1, 0), said(2, 9)], [0, 0], id="others between them are no candidates"),
         pytest.param([said(1, 0, conversation="c2"), said(2, 0)], [1, 0], id="two conversations"),
-        pytest.param([no_turn(1), said(2, 0), no_turn(3)], [-1, 0, -1], id="what is no turn is in none"),
+        pytest.param([no_turn(1), said(2, 0), no_turn(3)], [-1, 0, -1], id="other kinds are in no segment"),
         pytest.param(
             [said(n, n, after=n * timedelta(hours=5)) for n in range(1, 5)], [0, 0, 0, 0], id="many short silences"
         ),
@@ -98,7 +98,7 @@ def test_turns_of_other_conversations_are_not_adjacent(apart: Sequence[Candidate
     assert adjacent_numbers(table_of(*apart)) == {}
 
 
-def test_what_is_shifted_is_the_neighbours_value_or_nothing() -> None:
+def test_shifted_gives_the_value_of_the_neighbouring_turn_or_zero() -> None:
     table = table_of(said(1, 1), said(2, 2), no_turn(3), said(5, 5))
     values = np.array([1.0, 2.0, 3.0, 5.0])
 
@@ -132,20 +132,20 @@ def test_the_gist_puts_turns_in_another_order_and_leaves_other_kinds_in_place() 
 @pytest.mark.parametrize(
     ("subjects", "speaker", "leaves_out"),
     [
-        pytest.param(["Ana"], "Ana", True, id="who speaks"),
-        pytest.param(["Ana", "Rui"], "Ana", False, id="two, of whom one speaks"),
-        pytest.param(["Redis"], "Ana", False, id="what nobody is called"),
-        pytest.param(["Ana"], "", False, id="nobody speaks by name"),
-        pytest.param([], "Ana", False, id="nobody"),
+        pytest.param(["Ana"], "Ana", True, id="a speaker"),
+        pytest.param(["Ana", "Rui"], "Ana", False, id="two, one of them a speaker"),
+        pytest.param(["Redis"], "Ana", False, id="not a name of a speaker"),
+        pytest.param(["Ana"], "", False, id="no speaker names"),
+        pytest.param([], "Ana", False, id="no subject"),
     ],
 )
-def test_names_and_similarity_give_way_to_the_gist_where_all_subjects_speak(
+def test_the_gist_replaces_names_and_similarity_if_all_subjects_are_speakers(
     subjects: list[str], speaker: str, leaves_out: bool
 ) -> None:
     named: dict[str, Any] = {"content": 5.0, "naming": 4.0, "similarity": 0.8, "gist": 0.2}
-    told: dict[str, Any] = {"content": 3.0, "naming": 0.0, "similarity": 0.4, "gist": 0.6}
+    unnamed: dict[str, Any] = {"content": 3.0, "naming": 0.0, "similarity": 0.4, "gist": 0.6}
 
-    table = table_of(said(1, 0, speaker=speaker, **named), said(2, 5, **told), subjects=subjects)
+    table = table_of(said(1, 0, speaker=speaker, **named), said(2, 5, **unnamed), subjects=subjects)
 
     for column in (table.content, table.meaning):
         assert column.tolist() == pytest.approx([-1, 1] if leaves_out else [1, -1])
@@ -157,12 +157,12 @@ def test_turns_keep_mean_and_deviation_of_their_similarities() -> None:
     others = [no_turn(n, similarity=near, gist=0.9) for n, near in ((3, 0.7), (4, 0.3), (5, 0.7), (6, 0.3))]
 
     plain = table_of(*(said(n, n, similarity=each.similarity) for n, each in enumerate([*turns, *others])))
-    told = table_of(*turns, *others, subjects=["Ana"])
+    by_gist = table_of(*turns, *others, subjects=["Ana"])
 
-    assert told.meaning[2:].tolist() == pytest.approx(plain.meaning[2:].tolist())
-    assert told.meaning[:2].mean() == pytest.approx(plain.meaning[:2].mean())
-    assert told.meaning[:2].std() == pytest.approx(plain.meaning[:2].std())
-    assert told.meaning[0] < told.meaning[1]
+    assert by_gist.meaning[2:].tolist() == pytest.approx(plain.meaning[2:].tolist())
+    assert by_gist.meaning[:2].mean() == pytest.approx(plain.meaning[:2].mean())
+    assert by_gist.meaning[:2].std() == pytest.approx(plain.meaning[:2].std())
+    assert by_gist.meaning[0] < by_gist.meaning[1]
 
 
 def test_a_turn_without_a_vector_is_of_average_meaning() -> None:
@@ -173,7 +173,7 @@ def test_a_turn_without_a_vector_is_of_average_meaning() -> None:
     assert table.meaning.tolist() == pytest.approx([-1, 1, 0])
 
 
-def test_what_is_no_number_is_not_known() -> None:
+def test_nan_and_infinite_values_count_as_zero() -> None:
     fields = ("bm25", "content", "naming", "similarity", "gist")
     unknown: list[dict[str, Any]] = [dict.fromkeys(fields, bad) for bad in (math.nan, math.inf)]
     odd = [found(n, index=n, **each) for n, each in enumerate(unknown, start=1)]
@@ -198,8 +198,8 @@ def drawn(rows: Sequence[Any]) -> list[Candidate]:
     for number, (place, hours, bm25, near, gist) in enumerate(rows, start=1):
         of_place = {} if place is None else {"conversation_id": place[0], "index": place[1]}
         at, who = NOW + timedelta(hours=hours), ("Ana", "Rui")[number % 2]
-        told = {"bm25": bm25, "content": bm25 / 2, "naming": bm25 / 4, "similarity": near, "gist": gist}
-        made.append(found(number, event_time=at, speaker=who, **told, **of_place))
+        scores = {"bm25": bm25, "content": bm25 / 2, "naming": bm25 / 4, "similarity": near, "gist": gist}
+        made.append(found(number, event_time=at, speaker=who, **scores, **of_place))
     return made
 
 
@@ -219,7 +219,7 @@ def test_candidates_in_another_order_make_the_same_table_in_that_order(rows: Seq
 
 @examples(60)
 @given(SAID)
-def test_what_conversations_are_called_does_not_matter(rows: Sequence[Any]) -> None:
+def test_ids_of_conversations_do_not_affect_the_table(rows: Sequence[Any]) -> None:
     renamed = [({"c1": "z", "c2": "a"}[row[0][0]], row[0][1]) if row[0] else None for row in rows]
     table = table_of(*drawn(rows))
     other = table_of(*drawn([(place, *row[1:]) for place, row in zip(renamed, rows, strict=True)]))
@@ -237,7 +237,7 @@ def partition(table: Table) -> set[frozenset[int]]:
 
 @examples(60)
 @given(SAID)
-def test_neighbours_are_mutual_and_sit_together(rows: Sequence[Any]) -> None:
+def test_adjacency_is_mutual_and_within_one_session_segment(rows: Sequence[Any]) -> None:
     table = table_of(*drawn(rows))
 
     pairs = adjacent_numbers(table)

@@ -97,7 +97,7 @@ def test_numbers_are_counted_up_to_two(text: str, numbers: int) -> None:
         ("Wei went", 0),
     ],
 )
-def test_what_happened_to_the_speaker_is_in_the_past_tense(text: str, happened: int) -> None:
+def test_happened_is_found_in_past_tense_statements_about_the_speaker(text: str, happened: int) -> None:
     assert turn_features(text).happened == happened
 
 
@@ -114,7 +114,7 @@ def test_what_happened_to_the_speaker_is_in_the_past_tense(text: str, happened: 
         ("stat Bern", 0),
     ],
 )
-def test_a_place_is_a_capital_after_where_it_is(text: str, places: int) -> None:
+def test_a_place_is_a_capitalized_word_after_a_preposition_of_place(text: str, places: int) -> None:
     assert turn_features(text).places == places
 
 
@@ -134,21 +134,21 @@ def test_a_place_is_a_capital_after_where_it_is(text: str, places: int) -> None:
         ("rightly so", 0),
     ],
 )
-def test_a_reaction_begins_with_one(text: str, reacts: int) -> None:
+def test_a_reaction_starts_with_a_word_of_reaction(text: str, reacts: int) -> None:
     assert turn_features(text).reacts == reacts
 
 
 @pytest.mark.parametrize(
     ("text", "bare"),
     [
-        pytest.param("Ana: Wow, 3!", "Wow, 3!", id="who speaks"),
+        pytest.param("Ana: Wow, 3!", "Wow, 3!", id="speaker"),
         pytest.param("Dr. O’Neill-Lima: Where?", "Where?", id="a longer name"),
         pytest.param("Ana:\nYes.", "Yes.", id="on a line of its own"),
-        pytest.param("I went. [shares 3 photos of Lisbon]", "I went.", id="what is shared"),
+        pytest.param("I went. [shares 3 photos of Lisbon]", "I went.", id="shared media"),
         pytest.param("Ana: Where? [a photo: 2 boats]  \n", "Where?", id="both"),
         pytest.param("  Yes. ", "Yes.", id="blanks"),
-        pytest.param("Ana: ", "", id="nothing but who speaks"),
-        pytest.param("[a photo of 3 boats]", "", id="nothing but what is shared"),
+        pytest.param("Ana: ", "", id="speaker only"),
+        pytest.param("[a photo of 3 boats]", "", id="shared media only"),
     ],
 )
 def test_speaker_and_shared_media_are_not_part_of_the_text(text: str, bare: str) -> None:
@@ -164,12 +164,12 @@ def test_speaker_and_shared_media_are_not_part_of_the_text(text: str, bare: str)
         "a name of more than forty signs, which is none at all, really: 2 boats",
     ],
 )
-def test_what_only_looks_so_is_said(text: str) -> None:
+def test_numbers_outside_of_transcript_marks_are_counted(text: str) -> None:
     assert turn_features(text).numbers > 0
 
 
 @pytest.mark.parametrize(("text", "name"), [("Ana Lima: hi", "Ana Lima"), ("Зоя: да", "Зоя"), ("a: b: c", "a")])
-def test_who_speaks_stands_before_a_colon(text: str, name: str) -> None:
+def test_a_speaker_name_precedes_a_colon(text: str, name: str) -> None:
     found = TRANSCRIPT.match(text)
 
     assert found is not None
@@ -177,7 +177,7 @@ def test_who_speaks_stands_before_a_colon(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["https://example.com", "5: five", "_a: b", "no colon", "Ana:hi", ": x", ""])
-def test_other_colons_name_no_speaker(text: str) -> None:
+def test_other_colons_mark_no_speaker(text: str) -> None:
     assert TRANSCRIPT.match(text) is None
 
 
@@ -197,7 +197,7 @@ def test_other_colons_name_no_speaker(text: str) -> None:
     ],
     ids=ascii,
 )
-def test_other_scripts_say_nothing(text: str) -> None:
+def test_texts_in_other_scripts_have_no_features(text: str) -> None:
     assert turn_features(text) == NOTHING
 
 
@@ -272,13 +272,13 @@ def repeated(piece: str, end: str, length: int) -> str:
 
 
 @pytest.mark.parametrize("end", ENDS, ids=ascii)
-def test_a_text_four_times_as_long_does_not_take_the_square_of_the_time(end: str) -> None:
+def test_extracting_features_does_not_take_quadratic_time(end: str) -> None:
     texts = [partial(repeated, piece, end) for piece in HOSTILE]
 
     assert [each(10) for each in texts if takes_the_square(extract_features, each, MAX_TEXT_CHARACTERS)] == []
 
 
-def test_a_text_of_everything_does_not_take_the_square_either() -> None:
+def test_mixed_text_does_not_take_quadratic_time_either() -> None:
     random = Random(7)
 
     def mixed(length: int) -> str:

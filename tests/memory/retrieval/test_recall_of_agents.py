@@ -30,7 +30,7 @@ LONGEST_EMBEDDED = 100_000
 """Characters: what is longer waits for its vector."""
 
 Said = tuple[str, str]
-"""Who, a role or the name of somebody, and what."""
+"""A speaker (a role or a name) and a text."""
 
 SMALL_TALK: Sequence[Said] = [
     ("user", "We had the standup at ten and moved three tickets."),
@@ -141,7 +141,7 @@ def topics(owner: Owner) -> Owner:
     "question",
     ["What is Redis?", "How is Redis used?", "What does Redis do?", "Was Redis down?", "What is Redis's role?"],
 )
-def test_a_name_that_is_no_speaker_is_what_the_question_is_about(topics: Owner, question: str) -> None:
+def test_a_name_that_is_not_a_speaker_is_the_topic_of_the_question(topics: Owner, question: str) -> None:
     assert first(topics, question) == REDIS
 
 
@@ -168,7 +168,7 @@ def friends(owner: Owner) -> Owner:
     return owner
 
 
-def test_of_somebody_who_speaks_the_question_is_what_is_asked_of_them(friends: Owner) -> None:
+def test_a_question_about_a_speaker_is_matched_by_its_gist(friends: Owner) -> None:
     found = ask(friends, "What did Ana paint?")
 
     assert found[0].text.endswith("in blue and grey.")
@@ -200,7 +200,9 @@ def errands(owner: Owner) -> Owner:
         ("Where did I get the tickets?", "I finally got three tickets in Braga."),
     ],
 )
-def test_what_is_the_users_may_have_been_said_by_either(errands: Owner, question: str, answer: str) -> None:
+def test_a_question_about_the_users_things_finds_turns_of_either_speaker(
+    errands: Owner, question: str, answer: str
+) -> None:
     assert first(errands, question) == answer
 
 
@@ -251,7 +253,7 @@ PHRASE_HELD = "Somebody wrote purple elephant on the wall."
         pytest.param('What is "purple elephant"?', id="what"),
     ],
 )
-def test_what_holds_the_phrase_comes_before_what_holds_its_words(owner: Owner, question: str) -> None:
+def test_a_turn_with_the_whole_phrase_comes_before_turns_with_its_words(owner: Owner, question: str) -> None:
     hear(
         owner,
         *amid(
@@ -274,7 +276,7 @@ def test_what_holds_the_phrase_comes_before_what_holds_its_words(owner: Owner, q
         ("Will", "When will it rain?"),
     ],
 )
-def test_a_word_that_may_be_a_name_says_nothing_of_who_speaks(owner: Owner, speaker: str, question: str) -> None:
+def test_a_common_word_that_may_be_a_name_gives_no_said_by_signal(owner: Owner, speaker: str, question: str) -> None:
     hear(owner, (speaker, "The gray wall has a mark."), ("Zoe", "The art is sold."), (speaker, "The bill is paid."))
 
     assert signalled(owner, "said_by", question) == {}
@@ -283,7 +285,7 @@ def test_a_word_that_may_be_a_name_says_nothing_of_who_speaks(owner: Owner, spea
 @pytest.mark.parametrize(
     "question", ["What is the plan for the move?", "What did the plan say?", "What error made the deploy fail?"]
 )
-def test_a_heading_speaks_not(owner: Owner, question: str) -> None:
+def test_a_heading_before_a_colon_is_not_a_speaker(owner: Owner, question: str) -> None:
     hear(
         owner,
         ("user", "Plan: sell the sofa"),
@@ -294,7 +296,7 @@ def test_a_heading_speaks_not(owner: Owner, question: str) -> None:
     assert signalled(owner, "said_by", question) == {}
 
 
-def test_the_lines_of_a_transcript_are_spoken_by_whom_they_begin_with(owner: Owner) -> None:
+def test_lines_of_a_transcript_are_attributed_to_the_name_they_start_with(owner: Owner) -> None:
     of_ana = ["Ana: I painted the boat.", "Ana: It took a week.", "Ana: Come and see it."]
     of_ben = ["Ben: Which colour?", "Ben: I like red ones.", "Ben: On Sunday, Ana?"]
     hear(owner, *[("user", line) for pair in zip(of_ana, of_ben, strict=True) for line in pair])
@@ -320,7 +322,7 @@ def test_a_speaker_is_named_however_the_question_is_written(friends: Owner, ques
         ("What does Lima think of the roof?", "The roof leaks above the kitchen."),
     ],
 )
-def test_two_speakers_who_share_a_name_are_distinguished_by_the_other_name(
+def test_two_speakers_with_a_shared_name_are_distinguished_by_the_other_name(
     owner: Owner, question: str, answer: str
 ) -> None:
     hear(
@@ -340,7 +342,7 @@ PROW = "The vessel was finished on Sunday, with a carved prow."
 
 
 @pytest.mark.parametrize("question", ["What did Ana build?", "What did you build?"])
-def test_what_a_model_imagined_finds_turns_too(friends: Owner, question: str) -> None:
+def test_text_imagined_by_a_model_finds_turns_too(friends: Owner, question: str) -> None:
     hear(friends, *amid(("Ana", PROW)), conversation_id="another")
 
     plain = ask(friends, question)
@@ -359,7 +361,7 @@ def learn(owner: Owner, claim: str, *, since: datetime | None = None) -> None:
     learn_fact(owner, draft, embedded=embed([claim]), now=NOW - timedelta(days=300))
 
 
-def test_what_has_long_been_true_is_no_more_of_the_time_than_what_is_of_no_time(owner: Owner) -> None:
+def test_a_fact_that_has_long_been_true_gets_no_more_of_time_than_a_timeless_one(owner: Owner) -> None:
     learn(owner, "Ana lives in Lisbon.", since=NOW - timedelta(days=365 * 8))
     learn(owner, "Ana owns a red bike.")
     learn(owner, "Ana joined the rowing club.", since=NOW - timedelta(days=7))
@@ -370,7 +372,7 @@ def test_what_has_long_been_true_is_no_more_of_the_time_than_what_is_of_no_time(
     assert of_time["Ana lives in Lisbon."] == pytest.approx(of_time["Ana owns a red bike."], abs=0.01)
 
 
-def test_what_was_done_then_comes_before_what_has_long_been_true(owner: Owner) -> None:
+def test_a_turn_from_the_requested_time_comes_before_long_true_facts(owner: Owner) -> None:
     for claim in ("Ana lives in Lisbon.", "Ana works at the harbour.", "Ana is a member of the choir."):
         learn(owner, claim, since=NOW - timedelta(days=365 * 8))
     sailed = "I went sailing to the island and slept on the boat."
@@ -380,7 +382,7 @@ def test_what_was_done_then_comes_before_what_has_long_been_true(owner: Owner) -
     assert first(owner, "What did Ana do last week?") == sailed
 
 
-def test_the_explanation_has_what_counted(friends: Owner, topics: Owner) -> None:
+def test_the_signals_of_a_candidate_include_gist_and_content(friends: Owner, topics: Owner) -> None:
     [painted, *_] = ask(friends, "What did Ana paint?")
     [redis, *_] = ask(topics, "What is Redis?")
 

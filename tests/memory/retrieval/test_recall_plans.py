@@ -114,7 +114,7 @@ def rows_read(statement: str, parameters: Any, *, of: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_agent", [True, False])
-def test_what_others_have_waiting_is_looked_at_no_further_than_it_matters(account: Account, has_agent: bool) -> None:
+def test_the_check_for_pending_vectors_reads_few_rows_of_other_agents(account: Account, has_agent: bool) -> None:
     _first, agent, *_ = crowd(account, rows=OWN_ROWS)
     Memory.objects.exclude(agent_id=agent.agent_id).update(embed_after=NOW, user_id="ben")
     analyze()

@@ -97,7 +97,7 @@ def test_without_slots_all_kinds_are_found_and_slots_say_which_they_are(owner: O
         pytest.param({"scopes": [Scope.PROFILE]}, id="a scope without slots"),
     ],
 )
-def test_slots_are_refused_where_nothing_can_have_them(owner: Owner, fields: dict[str, Any]) -> None:
+def test_slots_are_refused_with_kinds_or_scopes_without_slots(owner: Owner, fields: dict[str, Any]) -> None:
     query = Query(text="boiler", slots=["outcome"], **fields)
 
     with pytest.raises(Unprocessable):
@@ -137,14 +137,16 @@ def test_a_work_episode_is_found_if_the_account_allows_its_tier(
     assert bool(found_by_words(owner, "boiler")) == (not is_deeper(tier, allowed))
 
 
-def test_what_is_allowed_again_is_found_again(owner: Owner, recorded: RecordedTurn) -> None:
+def test_a_reasoning_slot_is_found_once_its_tier_is_allowed(owner: Owner, recorded: RecordedTurn) -> None:
     for tier, is_found in ((ReasoningTier.NONE, False), (ReasoningTier.RAW_TRACE, True)):
         allow(owner, tier)
 
         assert bool(found_by_words(owner, "siphon", slots=["reasoning"])) == is_found
 
 
-def test_another_accounts_policy_is_its_own(owner: Owner, stranger: Account, recorded: RecordedTurn) -> None:
+def test_the_reasoning_tier_of_another_account_has_no_effect(
+    owner: Owner, stranger: Account, recorded: RecordedTurn
+) -> None:
     Account.objects.filter(id=stranger.id).update(reasoning_tier=ReasoningTier.NONE.value)
 
     assert found_by_words(owner, "siphon", slots=["reasoning"])
@@ -185,7 +187,7 @@ def test_a_recall_of_slots_takes_two_statements(
         assert found_by_words(owner, "boiler", conversation_id="c1", slots=["outcome"])
 
 
-def test_slots_of_an_open_goal_count_for_more(owner: Owner) -> None:
+def test_slots_of_an_open_goal_are_boosted(owner: Owner) -> None:
     goal = aim(owner, "Mend the heating.")
     add_record(owner, "c1", slots=boiler_slots(), goal_id=goal.id)
     add_record(owner, "c1", slots=boiler_slots())

@@ -42,7 +42,7 @@ def chain(owner: Owner, *texts: str, **middle: Any) -> list[Memory]:
     return nodes
 
 
-def test_what_is_named_leads_to_its_facts_their_turns_and_its_neighbours(owner: Owner) -> None:
+def test_a_named_entity_leads_to_its_facts_their_turns_and_its_neighbours(owner: Owner) -> None:
     ana, ben = entity(owner, "Ana"), entity(owner, "Ben")
     [said] = say(owner, turn("We moved.")).turns
     fact = know(owner, "Ana lives in Berlin.", entity_ids=[ana.id], turn_ids=[said.id])
@@ -59,7 +59,7 @@ def test_a_walk_ends_after_three_links(owner: Owner) -> None:
     assert reached(owner, first) == {"a": 0, "b": 1, "c": 2, "d": 3}
 
 
-def test_rings_and_starts_that_are_neighbours_are_found_once_at_their_nearest(owner: Owner) -> None:
+def test_members_of_cycles_and_adjacent_starts_are_found_once_at_their_nearest(owner: Owner) -> None:
     a, b, c = chain(owner, "a", "b", "c")
     link(c, a)
 
@@ -86,7 +86,9 @@ def test_without_a_name_in_the_question_nothing_is_walked(owner: Owner) -> None:
     ],
     ids=str,
 )
-def test_what_the_owner_does_not_see_is_neither_found_nor_walked_through(owner: Owner, hidden: dict[str, Any]) -> None:
+def test_memories_hidden_from_the_owner_are_neither_found_nor_walked_through(
+    owner: Owner, hidden: dict[str, Any]
+) -> None:
     first, *_ = chain(owner, "a", "hidden", "c", **hidden)
 
     assert reached(owner, first) == {"a": 0}
@@ -124,7 +126,7 @@ def test_links_of_another_account_are_not_followed(owner: Owner, stranger: Accou
     ],
     ids=["kind-of-the-start", "kind-of-the-end", "since", "confidence"],
 )
-def test_what_is_not_wanted_is_walked_through(
+def test_memories_outside_the_filters_are_walked_through(
     owner: Owner, wanted: dict[str, Any], expected: dict[str, int | None]
 ) -> None:
     ana = entity(owner, "Ana")
@@ -134,13 +136,13 @@ def test_what_is_not_wanted_is_walked_through(
     assert reached(owner, ana, query=asked(**wanted)) == expected
 
 
-def test_what_was_recalled_already_is_walked_through(owner: Owner) -> None:
+def test_memories_recalled_already_are_walked_through(owner: Owner) -> None:
     first, middle, _last = chain(owner, "a", "b", "c")
 
     assert reached(owner, first, query=asked(without=[first.id, middle.id])) == {"c": 2}
 
 
-def test_what_is_not_true_any_more_leads_nowhere(owner: Owner) -> None:
+def test_a_fact_that_is_no_longer_true_is_neither_found_nor_walked_through(owner: Owner) -> None:
     ana = entity(owner, "Ana")
     fact = know(owner, entity_ids=[ana.id], valid_to=NOW - timedelta(days=1))
     link(fact, node(owner, "beyond", kind=Kind.GOAL))
@@ -149,7 +151,7 @@ def test_what_is_not_true_any_more_leads_nowhere(owner: Owner) -> None:
     assert len(reached(owner, ana, query=asked(as_of=NOW - timedelta(days=2)))) == 3
 
 
-def test_who_is_mentioned_by_very_many_turns_still_leads_to_facts_and_neighbours_first(owner: Owner) -> None:
+def test_an_entity_mentioned_by_very_many_turns_leads_to_facts_and_neighbours_first(owner: Owner) -> None:
     Participant.objects.create(account_id=owner.account_id, agent_id=owner.agent_id, conversation_id="c1")
     ana = entity(owner, "Ana")
     for number in range(FOLLOWED[0] + 1):

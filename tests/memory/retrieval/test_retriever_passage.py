@@ -45,7 +45,7 @@ def change(memory: Memory, **fields: Any) -> None:
     Memory.objects.filter(id=memory.id).update(**fields)
 
 
-def test_the_answer_beside_a_question_is_found_though_it_shares_no_word_with_it(owner: Owner) -> None:
+def test_an_answer_next_to_a_question_is_found_without_shared_words(owner: Owner) -> None:
     said_before(owner, QUESTION, ANSWER)
 
     ways = {each.text: each.ways for each in looked(owner).candidates}
@@ -53,7 +53,7 @@ def test_the_answer_beside_a_question_is_found_though_it_shares_no_word_with_it(
     assert ways == {QUESTION: {"lexical", "passage"}, ANSWER: {"passage"}}
 
 
-def test_what_meaning_found_is_looked_around_too(owner: Owner) -> None:
+def test_neighbours_of_vector_results_are_found_too(owner: Owner) -> None:
     drafts = [turn("far away", angle=1.5), turn("near", angle=0.1), turn("beside")]
     say(owner, *drafts)
 
@@ -63,8 +63,8 @@ def test_what_meaning_found_is_looked_around_too(owner: Owner) -> None:
     assert ways["near"] == {"vector", "passage"}
 
 
-def test_what_stands_beside_is_scored_by_words_and_by_meaning(owner: Owner) -> None:
-    # the next one is the best of all: of those that are as good as each other, ids decide who is looked around
+def test_an_adjacent_turn_has_both_a_word_score_and_similarities(owner: Owner) -> None:
+    # the next one is the best of all: among equally good ones, ids decide which get their neighbours
     better = [turn("lamp lamp lamp"), *(turn("lamp lamp") for _ in range(MIN_CANDIDATES - 1))]
     say(owner, turn("one lamp among many other words", angle=1.0), *better)
     query = asked("lamp", angle=0.0, gist_vector=direction(0.5))
@@ -78,7 +78,7 @@ def test_what_stands_beside_is_scored_by_words_and_by_meaning(owner: Owner) -> N
 
 
 @pytest.mark.parametrize("place", [0, 1, 4, 8, 9])
-def test_two_turns_on_each_side_are_brought_along_as_far_as_there_are_any(owner: Owner, place: int) -> None:
+def test_up_to_two_turns_on_each_side_of_a_result_are_found(owner: Owner, place: int) -> None:
     said_before(owner, *("lamp" if index == place else f"other {index}" for index in range(10)))
 
     indexes = sorted(each.index or 0 for each in looked(owner).candidates)
@@ -86,36 +86,34 @@ def test_two_turns_on_each_side_are_brought_along_as_far_as_there_are_any(owner:
     assert indexes == list(range(max(place - PASSAGE_REACH, 0), min(place + PASSAGE_REACH, 9) + 1))
 
 
-def test_a_turn_without_neighbours_comes_alone(owner: Owner) -> None:
+def test_a_turn_without_neighbours_is_found_alone(owner: Owner) -> None:
     said_before(owner, "lamp")
 
     assert found(owner) == {"lamp"}
 
 
-def test_other_conversations_are_not_beside(owner: Owner) -> None:
+def test_turns_of_other_conversations_are_not_adjacent(owner: Owner) -> None:
     said_before(owner, "lamp", conversation_id="c1")
     said_before(owner, "first of another", "second of another", conversation_id="c2")
 
     assert found(owner) == {"lamp"}
 
 
-def test_a_conversation_of_another_account_that_is_called_the_same_is_not_beside(
-    owner: Owner, stranger: Account
-) -> None:
+def test_a_conversation_of_another_account_with_the_same_id_is_not_searched(owner: Owner, stranger: Account) -> None:
     said_before(owner, "lamp")
     said_before(Owner(account_id=stranger.id, agent_id=owner.agent_id), "a stranger's", "and more", "lamp")
 
     assert found(owner) == {"lamp"}
 
 
-def test_nothing_stands_beside_what_is_no_turn(owner: Owner) -> None:
+def test_a_memory_that_is_not_a_turn_has_no_adjacent_turns(owner: Owner) -> None:
     said_before(owner, "first", "second")
     node(owner, "lamp", conversation_id="c1")
 
     assert found(owner) == {"lamp"}
 
 
-def test_what_stands_beside_two_of_those_found_comes_once(owner: Owner) -> None:
+def test_a_turn_between_two_results_is_found_once(owner: Owner) -> None:
     said_before(owner, "lamp one", "between", "lamp two")
 
     assert sorted(each.text for each in looked(owner).candidates) == ["between", "lamp one", "lamp two"]
@@ -154,14 +152,14 @@ def test_filters_apply_to_adjacent_turns_as_to_found_ones(owner: Owner) -> None:
     assert found(owner, kinds=(Kind.TURN,)) == {"before", "lamp", "after"}
 
 
-def test_a_scope_that_leaves_out_the_conversation_leaves_out_what_stands_beside(owner: Owner) -> None:
+def test_a_session_scope_leaves_out_adjacent_turns_of_other_conversations(owner: Owner) -> None:
     said_before(owner, "lamp", "here", conversation_id="c1")
     said_before(owner, "lamp", "elsewhere", conversation_id="c2")
 
     assert found(owner, scopes=(Scope.SESSION,), conversation_id="c1") == {"lamp", "here"}
 
 
-def test_where_no_turns_are_wanted_none_are_looked_around(owner: Owner) -> None:
+def test_the_retriever_does_not_run_if_no_turns_are_requested(owner: Owner) -> None:
     said_before(owner, "lamp", "beside")
 
     only = looked(owner, kinds=(Kind.FACT,))
@@ -169,13 +167,13 @@ def test_where_no_turns_are_wanted_none_are_looked_around(owner: Owner) -> None:
     assert "passage" not in [metric.technique for metric in only.metrics]
 
 
-def test_a_question_without_words_or_vector_looks_around_nothing(owner: Owner) -> None:
+def test_the_retriever_does_not_run_without_words_or_a_vector(owner: Owner) -> None:
     said_before(owner, "lamp", "beside")
 
     assert looked(owner, "").metrics == []
 
 
-def test_alone_it_finds_nothing(owner: Owner) -> None:
+def test_the_retriever_alone_finds_nothing(owner: Owner) -> None:
     said_before(owner, "lamp", "beside")
     query = asked("lamp")
 
@@ -184,7 +182,7 @@ def test_alone_it_finds_nothing(owner: Owner) -> None:
     assert alone.candidates == []
 
 
-def test_only_the_best_forty_of_each_retriever_are_looked_around(owner: Owner) -> None:
+def test_only_the_best_results_of_each_retriever_get_adjacent_turns(owner: Owner) -> None:
     best, others = "lamp lamp lamp lamp", "lamp and so on and so forth"
     talks = [
         said_before(owner, best if n < FIRST_FOUND else others, "beside", conversation_id=f"c{n}") for n in range(50)
@@ -196,7 +194,7 @@ def test_only_the_best_forty_of_each_retriever_are_looked_around(owner: Owner) -
     assert beside == {f"c{number}" for number in range(FIRST_FOUND)}
 
 
-def test_what_it_brings_is_bounded_however_long_the_conversation_is(owner: Owner) -> None:
+def test_the_number_of_adjacent_turns_is_bounded_in_a_long_conversation(owner: Owner) -> None:
     say(owner, *(turn(f"lamp {n}" if n % 6 == 3 else f"other {n}", angle=0.001 * n) for n in range(800)))
 
     metrics = {each.technique: each.results for each in looked(owner, angle=0.0, top_k=40).metrics}
@@ -207,7 +205,7 @@ def test_what_it_brings_is_bounded_however_long_the_conversation_is(owner: Owner
     )
 
 
-def test_once_the_deadline_has_passed_nothing_is_looked_around(owner: Owner) -> None:
+def test_the_retriever_is_dropped_after_the_deadline(owner: Owner) -> None:
     talk(owner, 3)
     query = asked("message")
     late = recall_context(owner, deadline=Deadline.after(-1))
@@ -225,10 +223,10 @@ def test_once_the_deadline_has_passed_nothing_is_looked_around(owner: Owner) -> 
         pytest.param(("lexical",), {QUESTION}, id="another retriever is named alone"),
         pytest.param(("lexical", "passage"), {QUESTION, ANSWER}, id="both are named"),
         pytest.param(("-passage", "-vector"), {QUESTION}, id="it is switched off"),
-        pytest.param(("-vector",), {QUESTION, ANSWER}, id="nobody asks for it"),
+        pytest.param(("-vector",), {QUESTION, ANSWER}, id="not requested"),
     ],
 )
-def test_it_runs_unless_others_are_named_or_it_is_switched_off(
+def test_the_retriever_runs_unless_others_are_named_or_it_is_disabled(
     owner: Owner, techniques: tuple[str, ...], expected: set[str]
 ) -> None:
     said_before(owner, QUESTION, ANSWER)
@@ -239,13 +237,13 @@ def test_it_runs_unless_others_are_named_or_it_is_switched_off(
     assert ("passage" in [metric.technique for metric in bundle.metrics]) == (ANSWER in expected)
 
 
-def test_with_meaning_alone_it_is_not_run() -> None:
+def test_the_retriever_does_not_run_with_vector_search_alone() -> None:
     assert PASSAGE in choose_plan().retrievers
     assert PASSAGE not in choose_plan(["vector"]).retrievers
     assert PASSAGE in choose_plan(["vector", "passage"]).retrievers
 
 
-def test_questions_of_words_that_nobody_said_look_around_what_meaning_finds(owner: Owner) -> None:
+def test_a_question_of_unknown_words_finds_neighbours_of_vector_results(owner: Owner) -> None:
     say(owner, turn("near", angle=0.1), turn("beside"))
     query = asked("unheard", angle=0.0)
 

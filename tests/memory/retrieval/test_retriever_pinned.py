@@ -1,4 +1,4 @@
-"""Pinned memories: found for any question by all who may see them, and by nobody else."""
+"""Pinned memories: found for any question by all owners that may see them, and by no others."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -23,14 +23,14 @@ def pinned(owner: Owner, **fields: Any) -> set[str]:
     return found(owner, asked("anything", **fields), NO_ANALYSIS, "pinned")
 
 
-def test_what_is_pinned_is_found_whatever_is_asked(owner: Owner) -> None:
+def test_pinned_memories_are_found_for_any_question(owner: Owner) -> None:
     node(owner, "Never deploy on Fridays.", kind=Kind.GOAL, pinned=True)
     node(owner, "not pinned")
 
     assert pinned(owner) == {"Never deploy on Fridays."}
 
 
-def test_at_most_five_are_found_the_most_salient_and_then_the_newest(owner: Owner) -> None:
+def test_at_most_five_pinned_memories_are_found_most_salient_then_newest(owner: Owner) -> None:
     for number in range(MAX_PINNED):
         node(owner, f"number {number}", pinned=True, event_time=NOW - timedelta(days=number))
     node(owner, "salient", pinned=True, salience=0.9, event_time=NOW - timedelta(days=99))
@@ -51,13 +51,13 @@ def test_at_most_five_are_found_the_most_salient_and_then_the_newest(owner: Owne
     ],
     ids=str,
 )
-def test_what_the_owner_does_not_see_is_not_found_though_it_is_pinned(owner: Owner, hidden: dict[str, Any]) -> None:
+def test_pinned_memories_hidden_from_the_owner_are_not_found(owner: Owner, hidden: dict[str, Any]) -> None:
     node(owner, "hidden", pinned=True, **hidden)
 
     assert pinned(owner) == set()
 
 
-def test_pins_of_other_accounts_and_users_stay_theirs(owner: Owner, stranger: Account) -> None:
+def test_pinned_memories_of_other_accounts_and_users_are_not_found(owner: Owner, stranger: Account) -> None:
     node(Owner(account_id=stranger.id, agent_id=owner.agent_id), "a stranger's", pinned=True)
     node(owner, "of ben", user_id="ben", pinned=True)
     node(owner, "of nobody", pinned=True)
@@ -73,7 +73,7 @@ def test_filters_leave_pinned_ones_out_as_well(owner: Owner) -> None:
     assert pinned(owner, without=[kept.id]) == set()
 
 
-def test_the_reason_says_that_they_are_pinned(owner: Owner) -> None:
+def test_a_pinned_candidate_is_marked_and_names_its_retriever(owner: Owner) -> None:
     node(owner, "kept", pinned=True)
 
     [candidate] = gathered(owner, asked("kept"), NO_ANALYSIS, "pinned").candidates

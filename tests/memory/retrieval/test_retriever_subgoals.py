@@ -39,7 +39,7 @@ def ranked(*fields: dict[str, Any]) -> list[Candidate]:
 
 
 @pytest.mark.django_db
-def test_what_is_to_be_done_for_a_found_goal_is_found_though_it_shares_no_word_with_the_question(owner: Owner) -> None:
+def test_a_subgoal_of_a_found_goal_is_found_without_words_of_the_question(owner: Owner) -> None:
     roses = aim(owner, "Plant the roses.")
     aim(owner, "Dig a hole.", parent_id=roses.id)
 
@@ -52,7 +52,7 @@ def test_what_is_to_be_done_for_a_found_goal_is_found_though_it_shares_no_word_w
 
 
 @pytest.mark.django_db
-def test_what_meaning_found_has_subgoals_too(owner: Owner) -> None:
+def test_subgoals_of_vector_results_are_found_too(owner: Owner) -> None:
     roses = aim(owner, "Plant the roses.", angle=0.1)
     aim(owner, "Dig a hole.", parent_id=roses.id)
 
@@ -60,7 +60,7 @@ def test_what_meaning_found_has_subgoals_too(owner: Owner) -> None:
 
 
 @pytest.mark.django_db
-def test_what_a_found_goal_waits_for_is_found_and_what_waits_for_it_is_not(owner: Owner) -> None:
+def test_goals_blocking_a_found_goal_are_found_but_not_goals_it_blocks(owner: Owner) -> None:
     permit = aim(owner, "Get a permit.")
     roses = aim(owner, "Plant the roses.", blocked_by=[permit.id])
     aim(owner, "Invite the neighbours.", blocked_by=[roses.id])
@@ -69,7 +69,7 @@ def test_what_a_found_goal_waits_for_is_found_and_what_waits_for_it_is_not(owner
 
 
 @pytest.mark.django_db
-def test_neither_what_a_found_goal_is_part_of_nor_parts_of_its_parts_are_brought_along(owner: Owner) -> None:
+def test_parents_and_grandchildren_of_a_found_goal_are_not_found(owner: Owner) -> None:
     garden = aim(owner, "Lay out the garden.")
     roses = aim(owner, "Plant the roses.", parent_id=garden.id)
     hole = aim(owner, "Dig a hole.", parent_id=roses.id)
@@ -80,7 +80,7 @@ def test_neither_what_a_found_goal_is_part_of_nor_parts_of_its_parts_are_brought
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("status", ["completed", "abandoned"])
-def test_what_is_closed_is_not_left_to_do(owner: Owner, status: str) -> None:
+def test_closed_subgoals_are_not_found(owner: Owner, status: str) -> None:
     roses = aim(owner, "Plant the roses.")
     finish(owner, aim(owner, "Dig a hole.", parent_id=roses.id), status=status)
 
@@ -88,7 +88,7 @@ def test_what_is_closed_is_not_left_to_do(owner: Owner, status: str) -> None:
 
 
 @pytest.mark.django_db
-def test_a_closed_goal_has_open_ones_beneath_it(owner: Owner) -> None:
+def test_open_subgoals_of_a_closed_goal_are_found(owner: Owner) -> None:
     roses = aim(owner, "Plant the roses.")
     aim(owner, "Dig a hole.", parent_id=roses.id)
     finish(owner, roses)
@@ -97,7 +97,7 @@ def test_a_closed_goal_has_open_ones_beneath_it(owner: Owner) -> None:
 
 
 @pytest.mark.django_db
-def test_a_subgoal_that_its_own_words_found_is_known_to_be_one(owner: Owner) -> None:
+def test_a_subgoal_found_by_its_own_words_is_still_marked_as_a_part(owner: Owner) -> None:
     roses = aim(owner, "Plant the roses.")
     aim(owner, "Water the roses.", parent_id=roses.id)
 
@@ -107,7 +107,7 @@ def test_a_subgoal_that_its_own_words_found_is_known_to_be_one(owner: Owner) -> 
 
 
 @pytest.mark.django_db
-def test_beneath_two_found_goals_it_comes_once_as_part_of_the_better(owner: Owner) -> None:
+def test_a_subgoal_of_two_found_goals_is_found_once_as_part_of_the_better(owner: Owner) -> None:
     hole = aim(owner, "Dig a hole.")
     better, _worse = (
         aim(owner, text, blocked_by=[hole.id]) for text in ("roses", "roses, tulips and many other flowers in a bed")
@@ -147,7 +147,7 @@ def test_goals_of_another_account_stay_invisible(owner: Owner, stranger: Account
 
 
 @pytest.mark.django_db
-def test_of_one_goal_so_many_are_brought_along_and_no_more(owner: Owner) -> None:
+def test_the_number_of_subgoals_found_for_one_goal_is_bounded(owner: Owner) -> None:
     roses = aim(owner, "Plant the roses.")
     for number in range(MAX_LINKED_GOALS + 2):
         aim(owner, f"Dig hole {number}.", parent_id=roses.id)
@@ -156,7 +156,7 @@ def test_of_one_goal_so_many_are_brought_along_and_no_more(owner: Owner) -> None
 
 
 @pytest.mark.django_db
-def test_where_no_goals_are_wanted_nothing_is_looked_for(owner: Owner) -> None:
+def test_the_retriever_does_not_run_without_goals_or_words(owner: Owner) -> None:
     node(owner, "roses")
 
     for other in (looked(owner, kinds=(Kind.FACT,)), looked(owner, "")):
@@ -164,14 +164,14 @@ def test_where_no_goals_are_wanted_nothing_is_looked_for(owner: Owner) -> None:
 
 
 @pytest.mark.django_db
-def test_alone_it_finds_nothing(owner: Owner) -> None:
+def test_the_retriever_alone_finds_nothing(owner: Owner) -> None:
     aim(owner, "Dig a hole.", parent_id=aim(owner, "Plant the roses.").id)
     query = asked("roses")
 
     assert gathered(owner, query, analyze_query(owner, query, recall_context(owner)), "subgoals").candidates == []
 
 
-def test_it_runs_unless_others_are_named_or_it_is_switched_off() -> None:
+def test_the_retriever_runs_unless_others_are_named_or_it_is_disabled() -> None:
     assert SUBGOALS in choose_plan().retrievers
     assert SUBGOALS not in choose_plan(["-subgoals"]).retrievers
     assert SUBGOALS not in choose_plan(["lexical"]).retrievers
@@ -188,7 +188,7 @@ def test_the_reason_says_why_a_subgoal_was_found(owner: Owner) -> None:
     assert reasons == {"Plant the roses.": False, "Dig a hole.": True}
 
 
-def test_the_signal_parent_is_how_much_better_the_found_goal_is() -> None:
+def test_the_parent_signal_is_how_much_better_the_found_goal_matches() -> None:
     good, bad = {"bm25": 3.0, "similarity": 0.75}, {"bm25": 0.0, "similarity": 0.25}
     candidates = ranked(good, bad | {"part_of": candidate(1).id}, bad, bad | {"part_of": candidate(9).id})
 
@@ -198,13 +198,13 @@ def test_the_signal_parent_is_how_much_better_the_found_goal_is() -> None:
     assert values.tolist() == pytest.approx([0, 2 * (3**0.5 + 3**-0.5), 0, 0])
 
 
-def test_what_is_better_than_the_goal_that_it_is_part_of_stands_for_itself() -> None:
+def test_a_subgoal_that_matches_better_than_its_goal_has_no_parent_signal() -> None:
     candidates = ranked({"bm25": 0.0}, {"bm25": 3.0, "part_of": candidate(1).id})
 
     assert parent(make_table(candidates, asking())).tolist() == [0, 0]
 
 
-def test_parts_of_a_found_goal_come_before_what_is_as_far_from_the_question() -> None:
+def test_subgoals_of_a_found_goal_come_before_equally_distant_candidates() -> None:
     beneath = {"bm25": 0.0, "part_of": candidate(1).id}
     candidates = ranked({"bm25": 3.0}, beneath, {"bm25": 0.0})
 
@@ -213,7 +213,7 @@ def test_parts_of_a_found_goal_come_before_what_is_as_far_from_the_question() ->
     assert candidates[0].score > candidates[1].score > candidates[2].score
 
 
-def test_other_fusions_know_nothing_of_parts() -> None:
+def test_other_fusions_ignore_the_goal_of_a_subgoal() -> None:
     candidates = ranked({"bm25": 3.0}, {"bm25": 0.0, "part_of": candidate(1).id}, {"bm25": 0.0})
 
     fuse_standardized(candidates, asking())

@@ -29,7 +29,7 @@ def within(owner: Owner, *windows: TimeWindow, **fields: Any) -> set[str]:
     return found(owner, asked(windows=windows, **fields), NO_ANALYSIS, "temporal")
 
 
-def test_what_is_of_the_time_asked_for_is_found_whatever_its_words(owner: Owner) -> None:
+def test_memories_of_the_requested_time_are_found_whatever_their_words(owner: Owner) -> None:
     for text, hours in (("early", 25), ("first", 24), ("last", 1), ("late", 0)):
         node(owner, text, kind=Kind.GOAL, event_time=NOW - timedelta(hours=hours))
 
@@ -53,7 +53,7 @@ def test_a_time_may_be_without_beginning_or_end(owner: Owner, window: TimeWindow
     assert within(owner, window) == expected
 
 
-def test_several_times_are_looked_in_and_what_is_in_two_is_found_once(owner: Owner) -> None:
+def test_several_windows_are_searched_and_a_memory_in_two_is_found_once(owner: Owner) -> None:
     node(owner, "yesterday", event_time=NOW - timedelta(hours=1))
     node(owner, "last week", event_time=NOW - timedelta(days=7))
     week = TimeWindow(since=NOW - timedelta(days=8), until=NOW)
@@ -64,7 +64,7 @@ def test_several_times_are_looked_in_and_what_is_in_two_is_found_once(owner: Own
     assert both.metrics[0].results == 2
 
 
-def test_filters_narrow_what_is_found(owner: Owner) -> None:
+def test_filters_limit_the_memories_found(owner: Owner) -> None:
     node(owner, "a goal", kind=Kind.GOAL, event_time=NOW - timedelta(hours=2))
     node(owner, "a thing", event_time=NOW - timedelta(hours=1))
     know(owner, "Ana lived in Berlin.", valid_to=NOW - timedelta(days=3), event_time=NOW - timedelta(hours=3))
@@ -74,7 +74,7 @@ def test_filters_narrow_what_is_found(owner: Owner) -> None:
     assert within(owner, YESTERDAY) == {"a goal", "a thing"}
 
 
-def test_what_the_owner_does_not_see_is_not_found(owner: Owner, stranger: Account) -> None:
+def test_memories_hidden_from_the_owner_are_not_found(owner: Owner, stranger: Account) -> None:
     at = NOW - timedelta(hours=1)
     node(Owner(account_id=stranger.id, agent_id=owner.agent_id), "a stranger's", event_time=at)
     node(owner, "a colleague's", agent_id="colleague", event_time=at)
@@ -83,7 +83,7 @@ def test_what_the_owner_does_not_see_is_not_found(owner: Owner, stranger: Accoun
     assert within(owner, YESTERDAY) == set()
 
 
-def test_of_very_many_the_nearest_in_meaning_are_brought(owner: Owner) -> None:
+def test_the_nearest_in_meaning_of_very_many_memories_are_found(owner: Owner) -> None:
     rows = [node(owner, str(number), event_time=NOW - timedelta(minutes=number + 1)) for number in range(MAX_FOUND + 5)]
     vectors = [(row.id, direction(int(row.text) / 100)) for row in reversed(rows)]
     insert_vectors(owner.account_id, model=MODEL, vectors=vectors[:-1])
@@ -94,7 +94,7 @@ def test_of_very_many_the_nearest_in_meaning_are_brought(owner: Owner) -> None:
     assert Vector.objects.count() == len(rows) - 1
 
 
-def test_without_a_vector_those_that_share_words_are_brought(owner: Owner) -> None:
+def test_without_a_vector_memories_that_share_words_are_preferred(owner: Owner) -> None:
     for number in range(MAX_FOUND + 5):
         text = f"boiler {number}" if number > MAX_FOUND else f"garden {number}"
         node(owner, text, event_time=NOW - timedelta(minutes=number + 1))
@@ -106,7 +106,7 @@ def test_without_a_vector_those_that_share_words_are_brought(owner: Owner) -> No
     assert len(brought) == MAX_FOUND
 
 
-def test_of_a_long_time_the_latest_of_each_kind_are_looked_at(owner: Owner) -> None:
+def test_only_the_latest_memories_of_each_kind_in_a_long_window_are_compared(owner: Owner) -> None:
     first = node(owner, "first", kind=Kind.GOAL, event_time=NOW - timedelta(days=100))
     node(owner, "salient", salience=1.0, event_time=NOW - timedelta(days=50))
     copy_of(first, MAX_COMPARED + 1)
@@ -114,7 +114,7 @@ def test_of_a_long_time_the_latest_of_each_kind_are_looked_at(owner: Owner) -> N
     assert within(owner, TimeWindow(since=None, until=NOW)) == {"salient", "copy"}
 
 
-def test_behind_very_many_of_others_what_the_agent_wrote_is_found_and_nothing_else(owner: Owner) -> None:
+def test_only_the_agents_own_memory_is_found_among_very_many_of_others(owner: Owner) -> None:
     node(owner, "own", kind=Kind.GOAL, user_id="ana", event_time=NOW - timedelta(days=100))
     other = {"agent_id": "other", "user_id": "ben", "event_time": NOW - timedelta(days=50)}
     copy_of(node(owner, "other", kind=Kind.GOAL, **other), MAX_SCANNED)
@@ -134,7 +134,7 @@ def test_behind_very_many_of_others_what_the_agent_wrote_is_found_and_nothing_el
         ([(5, None), (1, 2)], [(1, 2), (5, None)]),
     ],
 )
-def test_times_that_overlap_are_one(windows: list[Any], expected: list[Any]) -> None:
+def test_overlapping_windows_are_merged(windows: list[Any], expected: list[Any]) -> None:
     assert merge_windows([days(*each) for each in windows]) == [days(*each) for each in expected]
 
 

@@ -88,7 +88,7 @@ def ids(candidates: list[Candidate]) -> set[UUID]:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("memories_everywhere")
-def test_what_a_scope_lets_through_is_what_it_prefers(reader: Owner) -> None:
+def test_a_scope_filters_by_the_same_test_by_which_it_prefers(reader: Owner) -> None:
     everything, search_scope = found_by_words(reader, "boiler", conversation_id=HERE), search_scope_of(reader)
     assert {each.kind for each in everything} == set(Kind)
 
@@ -111,7 +111,9 @@ def test_what_a_scope_lets_through_is_what_it_prefers(reader: Owner) -> None:
         ),
     ],
 )
-def test_scopes_of_conversations_hold_their_turns(reader: Owner, scope: Scope, texts: set[str]) -> None:
+def test_conversation_scopes_hold_the_turns_of_their_conversations(
+    reader: Owner, scope: Scope, texts: set[str]
+) -> None:
     found = found_by_words(reader, "boiler", conversation_id=HERE, scopes=[scope], kinds=[Kind.TURN])
 
     assert {each.text for each in found} == texts
@@ -127,7 +129,7 @@ def test_scopes_of_conversations_hold_their_turns(reader: Owner, scope: Scope, t
         pytest.param(Scope.LINEAGE, {"before"}, id="lineage"),
     ],
 )
-def test_scopes_filter_what_is_found_by_meaning_as_well(owner: Owner, scope: Scope, texts: set[str]) -> None:
+def test_scopes_filter_vector_results_as_well(owner: Owner, scope: Scope, texts: set[str]) -> None:
     say(owner, *(turn(text, angle=0.1) for text in ("first", "second", "third")), conversation_id=HERE)
     say(owner, turn("before", angle=0.1), conversation_id=BEFORE)
     asked = {"model": MODEL, "vector": direction(0), "conversation_id": HERE, "scopes": [scope]}
@@ -159,7 +161,7 @@ def every_id() -> list[UUID]:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("memories_everywhere")
-def test_several_scopes_hold_what_any_of_them_holds(reader: Owner) -> None:
+def test_several_scopes_hold_the_union_of_their_memories(reader: Owner) -> None:
     scopes = [Scope.LINEAGE, Scope.PROFILE]
     found = found_by_words(reader, "boiler", conversation_id=HERE, scopes=scopes)
 
@@ -182,7 +184,7 @@ def test_several_scopes_hold_what_any_of_them_holds(reader: Owner) -> None:
         ),
     ],
 )
-def test_an_active_turn_finds_in_its_session_what_a_resume_finds_in_its_lineage(
+def test_an_active_turn_prefers_its_session_and_a_resume_its_lineage(
     owner: Owner, asked: dict[str, Any], first: str
 ) -> None:
     for conversation_id in (ELSEWHERE, BEFORE, HERE):
@@ -218,7 +220,7 @@ def test_scopes_without_a_conversation_are_preferred_as_they_were_sent(reader: O
 @pytest.mark.django_db
 @pytest.mark.usefixtures("memories_everywhere")
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_conversation_that_there_is_not_prefers_none_of_its_scopes(reader: Owner, scope: Scope) -> None:
+def test_a_nonexistent_conversation_has_only_workspace_and_profile_scopes(reader: Owner, scope: Scope) -> None:
     found = found_by_words(reader, "boiler", conversation_id="never begun", scopes=[scope])
 
     assert bool(found) == (scope in (Scope.WORKSPACE, Scope.PROFILE))
@@ -230,14 +232,14 @@ def test_a_conversation_that_there_is_not_prefers_none_of_its_scopes(reader: Own
         pytest.param({"scopes": [Scope.SESSION]}, "need a conversation", id="session of none"),
         pytest.param({"scopes": [Scope.WORKSPACE, Scope.TURN]}, "need a conversation", id="turn of none"),
         pytest.param({"scopes": [Scope.LINEAGE]}, "need a conversation", id="lineage of none"),
-        pytest.param({"scopes": [Scope.PROFILE]}, "needs a user", id="profile of nobody"),
+        pytest.param({"scopes": [Scope.PROFILE]}, "needs a user", id="profile without a user"),
         pytest.param(
             {"scopes": [Scope.TURN], "kinds": [Kind.FACT], "conversation_id": HERE}, "None of the scopes", id="no turns"
         ),
         pytest.param({"scopes": [Scope.WORKSPACE], "kinds": [Kind.EPISODE]}, "None of the scopes", id="no knowledge"),
     ],
 )
-def test_scopes_that_nothing_can_be_in_are_refused(fields: dict[str, Any], reason: str) -> None:
+def test_scopes_that_no_memory_can_match_are_refused(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(Unprocessable, match=reason):
         check_scopes(Query(text="boiler", **fields), has_user=False)
 
@@ -255,5 +257,5 @@ def test_scopes_that_nothing_can_be_in_are_refused(fields: dict[str, Any], reaso
         ),
     ],
 )
-def test_scopes_that_something_can_be_in_are_accepted(fields: dict[str, Any]) -> None:
+def test_scopes_that_some_memory_can_match_are_accepted(fields: dict[str, Any]) -> None:
     check_scopes(Query(text="boiler", **fields), has_user=True)

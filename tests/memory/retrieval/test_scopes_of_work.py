@@ -50,7 +50,7 @@ def within(owner: Owner, scope: Scope, **asked: Any) -> set[str]:
     return texts(found_by_words(owner, "boiler", conversation_id=HERE, scopes=[scope], **asked))
 
 
-def test_a_turn_holds_the_request_and_what_tools_answered_since(owner: Owner) -> None:
+def test_the_turn_scope_holds_the_last_request_and_tool_results_since(owner: Owner) -> None:
     said = [("user", "boiler before"), ("assistant", "boiler answer"), ("user", "boiler request")]
     called = [("assistant", "boiler call"), ("tool", "boiler reading: 3 bar")]
     say(owner, *(turn(text, role=role) for role, text in (*said, *called)))
@@ -77,7 +77,7 @@ def test_a_session_holds_the_details_of_the_conversation(owner: Owner) -> None:
     }
 
 
-def test_a_lineage_holds_decisions_blockers_and_next_steps_of_what_is_resumed(owner: Owner) -> None:
+def test_the_lineage_scope_holds_decisions_blockers_and_steps_of_resumed_work(owner: Owner) -> None:
     add_record(owner, BEFORE, slots=reasoned())
     add_record(owner, BEFORE, slots=worked("the boiler is to be filled next", status="open"))
     node(owner, "boiler work so far", kind=Kind.WORK_EPISODE, conversation_id=BEFORE)
@@ -134,7 +134,7 @@ def test_an_active_turn_finds_outcomes_of_its_session_first_and_a_resume_those_o
     assert texts(found) == {"The boiler leaks."}
 
 
-def test_what_was_resumed_of_strangers_stays_invisible(owner: Owner, account: Account) -> None:
+def test_a_lineage_does_not_reveal_resumed_conversations_of_others(owner: Owner, account: Account) -> None:
     create_conversation(owner, "further", defaults=ConversationDefaults(continues=BEFORE), now=NOW)
     add_record(owner, BEFORE, slots=reasoned())
     colleague = replace(owner, agent_id="colleague")

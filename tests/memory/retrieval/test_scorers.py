@@ -100,7 +100,7 @@ def test_where_nothing_is_known_a_score_stays_as_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_candidates_are_nothing_to_do(name: str) -> None:
+def test_scorers_accept_an_empty_list_of_candidates(name: str) -> None:
     SCORERS[name]([], FULL)
 
 
@@ -144,18 +144,18 @@ def test_more_salience_never_scores_lower(salience: float, other: float) -> None
         pytest.param(["assistant"], 1.0, id="other role"),
         pytest.param(["An"], 1.0, id="part of a name"),
         pytest.param(["Ana Torres"], 1.0, id="another of that first name"),
-        pytest.param(["  "], 1.0, id="nobody"),
+        pytest.param(["  "], 1.0, id="blank name"),
         pytest.param([], 1.0, id="none asked about"),
     ],
 )
-def test_turns_of_whom_is_asked_about_are_boosted(speakers: list[str], factor: float) -> None:
+def test_turns_of_the_asked_speaker_are_boosted(speakers: list[str], factor: float) -> None:
     assert factor_of("speaker", asking(speakers=speakers), role="user", speaker="Ana Lima") == factor
 
 
-def test_what_nobody_said_has_no_speaker() -> None:
+def test_a_fact_gets_no_speaker_boost() -> None:
     assert factor_of("speaker", asking(speakers=["user", "Ana"]), kind=Kind.FACT) == 1.0
 
 
-def test_a_turn_without_a_name_is_of_its_role_alone() -> None:
+def test_a_turn_without_a_speaker_name_matches_by_its_role_only() -> None:
     assert factor_of("speaker", asking(speakers=["Ana"]), role="user") == 1.0
     assert factor_of("speaker", asking(speakers=["Ana", "assistant"]), role="assistant") == 1.5

@@ -37,7 +37,7 @@ def at_work(*links: LinkBetween, conversation_id: str = "") -> ScoringContext:
         pytest.param([link(9, "ABOUT", 1), link(9, "SUBGOAL_OF", 2)], 1.2025, "part of an open goal", id="the nearer"),
     ],
 )
-def test_what_is_linked_to_open_goals_is_boosted(links: list[LinkBetween], factor: float, reason: str) -> None:
+def test_candidates_linked_to_open_goals_are_boosted(links: list[LinkBetween], factor: float, reason: str) -> None:
     candidate = found(9)
 
     assert scored("active_work", at_work(*links), candidate) == {9: pytest.approx(factor)}
@@ -54,10 +54,10 @@ def test_open_goals_are_boosted_the_most_urgent_the_most() -> None:
     "here",
     [
         pytest.param(found(2, kind=Kind.GOAL, conversation_id="c1"), id="of the conversation"),
-        pytest.param(found(7, conversation_id="c1"), id="linked to what was said in it"),
+        pytest.param(found(7, conversation_id="c1"), id="linked to a turn of the conversation"),
     ],
 )
-def test_a_goal_that_the_conversation_is_at_counts_as_the_most_urgent(here: Candidate) -> None:
+def test_a_goal_of_the_active_conversation_counts_as_the_most_urgent(here: Candidate) -> None:
     links = [link(7, "ABOUT", 2), link(9, "ABOUT", 2)]
 
     factors = scored("active_work", at_work(*links, conversation_id="c1"), here, found(9, conversation_id="c2"))
@@ -65,7 +65,7 @@ def test_a_goal_that_the_conversation_is_at_counts_as_the_most_urgent(here: Cand
     assert factors[9] == pytest.approx(1.15)
 
 
-def test_without_open_goals_nothing_is_active_work() -> None:
+def test_without_open_goals_no_candidate_is_boosted() -> None:
     assert scored("active_work", asking(link(1, "SUBGOAL_OF", 2)), found(1), found(2)) == {1: 1.0, 2: 1.0}
 
 
@@ -81,11 +81,11 @@ def test_without_open_goals_nothing_is_active_work() -> None:
         pytest.param({"trust": 0.5, "confidence": 0.5, "pinned": True}, 0.825 * 0.9 * 1.2, id="several"),
     ],
 )
-def test_provenance_is_trust_belief_and_who_vouches(fields: dict[str, Any], factor: float) -> None:
+def test_provenance_combines_trust_confidence_source_and_pinning(fields: dict[str, Any], factor: float) -> None:
     assert scored("provenance", asking(), found(1, **fields)) == {1: pytest.approx(factor)}
 
 
-def test_a_turn_supports_what_is_derived_from_it_and_not_the_other_way_round() -> None:
+def test_a_turn_supports_a_fact_derived_from_it_but_not_the_reverse() -> None:
     fact, said = found(1, kind=Kind.FACT), found(2)
 
     assert scored("provenance", asking(link(1, "DERIVED_FROM", 2)), fact, said) == {1: pytest.approx(1.05), 2: 1.0}
@@ -109,7 +109,7 @@ def test_a_turn_supports_what_is_derived_from_it_and_not_the_other_way_round() -
         pytest.param({}, [link(9, "ABOUT", 7)], 1.0, [], id="to something else"),
     ],
 )
-def test_links_to_what_the_question_names_count_by_their_number(
+def test_links_to_named_entities_count_by_their_number(
     fields: dict[str, Any], links: list[LinkBetween], factor: float, reasons: list[str]
 ) -> None:
     owner = Owner(account_id=UUID(int=1), user_id="ana")
@@ -120,7 +120,7 @@ def test_links_to_what_the_question_names_count_by_their_number(
     assert candidate.reasons == reasons
 
 
-def test_what_the_question_names_is_named() -> None:
+def test_an_entity_named_in_the_question_is_boosted() -> None:
     entity = found(5, kind=Kind.ENTITY)
     context = replace(asking(), analysis=QueryAnalysis(entities=[UUID(int=5)]))
 

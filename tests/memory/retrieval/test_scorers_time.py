@@ -19,7 +19,7 @@ TENTH_TO_TWENTIETH = TimeWindow(since=day(-10), until=day(-2))
 
 
 @pytest.mark.parametrize(("temporal", "factor"), [("current", 1.2), ("past", 0.7), ("future", 1.0), ("", 1.0)])
-def test_what_is_so_now_comes_before_what_was(temporal: str, factor: float) -> None:
+def test_current_facts_are_weighted_above_past_ones(temporal: str, factor: float) -> None:
     assert factor_of("temporal_context", asking(), kind=Kind.FACT, temporal=temporal) == factor
 
 
@@ -38,7 +38,7 @@ def test_what_is_so_now_comes_before_what_was(temporal: str, factor: float) -> N
         ),
     ],
 )
-def test_questions_about_another_time_are_not_about_now(asked: dict[str, Any], factor: float) -> None:
+def test_questions_about_another_time_do_not_prefer_current_facts(asked: dict[str, Any], factor: float) -> None:
     assert factor_of("temporal_context", asking(**asked), kind=Kind.FACT, temporal="past") == factor
 
 
@@ -53,7 +53,7 @@ def test_questions_about_another_time_are_not_about_now(asked: dict[str, Any], f
         pytest.param(day(-300), None, 1.0, id="long ago"),
     ],
 )
-def test_what_happened_or_was_read_lately_counts_a_tenth_more(
+def test_recent_events_and_reads_are_boosted_by_up_to_a_tenth(
     happened: datetime, accessed: datetime | None, factor: float
 ) -> None:
     found = factor_of("recency", asking(), event_time=happened, last_accessed=accessed)
@@ -74,7 +74,7 @@ def test_what_happened_or_was_read_lately_counts_a_tenth_more(
         pytest.param(-200, 1.0, id="long before"),
     ],
 )
-def test_what_is_of_the_time_asked_about_is_boosted_and_what_is_near_it_less(happened: float, factor: float) -> None:
+def test_candidates_in_the_window_are_boosted_and_those_near_it_less(happened: float, factor: float) -> None:
     assert factor_of("window", asking(windows=[TENTH_TO_TWENTIETH]), event_time=day(happened)) == pytest.approx(factor)
 
 
@@ -129,7 +129,7 @@ def test_windows_may_be_open_or_many(windows: list[TimeWindow], factor: float) -
 
 @examples(50)
 @given(st.floats(0, 500), st.floats(0, 500))
-def test_what_is_nearer_to_the_time_asked_about_never_counts_less(days: float, other: float) -> None:
+def test_candidates_nearer_to_the_window_never_count_less(days: float, other: float) -> None:
     nearer, farther = sorted((days, other))
     factors = [
         factor_of("window", asking(windows=[TENTH_TO_TWENTIETH]), event_time=day(-2 + distance))

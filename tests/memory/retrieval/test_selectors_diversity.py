@@ -21,19 +21,19 @@ def with_others(*scores: float, conversation_id: str = "c2") -> list[Candidate]:
 @pytest.mark.parametrize(
     ("others", "order"),
     [
-        pytest.param([0.85, 0.40], [*range(1, 9), 11, 9, 10, 12], id="as the docstring tells it"),
+        pytest.param([0.85, 0.40], [*range(1, 9), 11, 9, 10, 12], id="as in the docstring"),
         pytest.param([0.89, 0.88], [*range(1, 9), 11, 12, 9, 10], id="two that are nearly as good"),
         pytest.param([0.80], [*range(1, 12)], id="one that is not"),
         pytest.param([], [*range(1, 11)], id="no other"),
     ],
 )
-def test_beyond_eight_of_ten_a_conversation_waits_for_what_is_nearly_as_good(
+def test_beyond_eight_of_ten_a_conversation_yields_to_nearly_equal_candidates(
     others: list[float], order: list[int]
 ) -> None:
     assert numbers(diversify_conversations(with_others(*others), asking(top_k=10))) == order
 
 
-def test_who_gave_way_has_no_greater_score_than_whom_it_gave_way_to() -> None:
+def test_a_demoted_candidate_scores_no_higher_than_those_before_it() -> None:
     ordered = diversify_conversations(with_others(0.85), asking(top_k=10))
 
     assert [each.score for each in ordered] == sorted((each.score for each in ordered), reverse=True)
@@ -47,13 +47,13 @@ def test_the_active_conversation_may_take_all_places() -> None:
     assert numbers(ordered) == [*range(1, 12)]
 
 
-def test_what_is_of_no_conversation_neither_waits_nor_counts() -> None:
+def test_candidates_without_a_conversation_are_neither_demoted_nor_counted() -> None:
     facts = ranked(*TEN, conversation_id="")
 
     assert diversify_conversations([*facts, *with_others(0.5)[10:]], asking(top_k=10))[:10] == facts
 
 
-def test_a_few_results_are_left_alone() -> None:
+def test_a_short_list_of_results_keeps_its_order() -> None:
     candidates = with_others(0.89)
 
     assert diversify_conversations(candidates, asking(top_k=4))[:4] == candidates[:4]
@@ -61,7 +61,7 @@ def test_a_few_results_are_left_alone() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["", "c1", "c2", "c3"]), st.floats(0, 2)), max_size=30), st.integers(1, 12))
 @examples(80)
-def test_nobody_is_lost_and_a_conversation_keeps_its_order(drawn: list[tuple[str, float]], top_k: int) -> None:
+def test_no_candidate_is_lost_and_each_conversation_keeps_its_order(drawn: list[tuple[str, float]], top_k: int) -> None:
     drawn.sort(key=lambda each: -each[1])
     candidates = [found(at, score=score, conversation_id=name) for at, (name, score) in enumerate(drawn)]
     of = {candidate.id.int: candidate.conversation_id for candidate in candidates}

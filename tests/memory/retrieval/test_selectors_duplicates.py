@@ -55,7 +55,7 @@ def are_merged(one: str, other: str, **fields: Any) -> bool:
         pytest.param("会議は火曜日です。", "会議は火曜日です", id="another script"),
     ],
 )
-def test_what_is_only_written_otherwise_is_merged(one: str, other: str) -> None:
+def test_texts_that_differ_only_in_notation_are_merged(one: str, other: str) -> None:
     assert are_merged(one, other)
 
 
@@ -70,7 +70,7 @@ def test_what_is_only_written_otherwise_is_merged(one: str, other: str) -> None:
         pytest.param("The Who played", "Who played", id="a name that looks like an article"),
         pytest.param("plan A failed", "plan failed", id="a name of one letter"),
         pytest.param("I drink milk", "I don't drink milk", id="n't"),
-        pytest.param("I do not really like it", "I do not like it", id="what exactly is denied"),
+        pytest.param("I do not really like it", "I do not like it", id="the scope of a negation"),
         pytest.param("He sleeps well", "He sleeps", id="an adverb"),
         pytest.param("Yeah! is by Usher", "is by Usher", id="a name that looks like an opening"),
         pytest.param("Ana beat Ben", "Ben beat Ana", id="the order of words"),
@@ -78,13 +78,13 @@ def test_what_is_only_written_otherwise_is_merged(one: str, other: str) -> None:
         pytest.param("👍", "👎", id="an emoji"),
     ],
 )
-def test_what_says_something_else_is_not_merged(one: str, other: str) -> None:
+def test_texts_with_different_meanings_are_not_merged(one: str, other: str) -> None:
     assert not are_merged(one, other)
 
 
 @given(sentences, st.integers(0, 99), st.sampled_from(string.digits))
 @unchanging
-def test_another_digit_is_never_merged(sentence: str, place: int, digit: str) -> None:
+def test_texts_with_different_digits_are_never_merged(sentence: str, place: int, digit: str) -> None:
     digits = [at for at, sign in enumerate(sentence) if sign.isdigit()]
     assume(digits)
     at = digits[place % len(digits)]
@@ -95,7 +95,7 @@ def test_another_digit_is_never_merged(sentence: str, place: int, digit: str) ->
 
 @given(sentences, st.sampled_from(NAMES), st.sampled_from(NAMES))
 @unchanging
-def test_another_name_is_never_merged(sentence: str, name: str, another: str) -> None:
+def test_texts_with_different_names_are_never_merged(sentence: str, name: str, another: str) -> None:
     assume(name != another)
 
     assert not are_merged(f"{sentence} {name}", f"{sentence} {another}")
@@ -104,7 +104,7 @@ def test_another_name_is_never_merged(sentence: str, name: str, another: str) ->
 
 @given(sentences, st.integers(0, 7), st.sampled_from([*NAMES, *TITLES]))
 @unchanging
-def test_a_capitalized_word_more_is_never_merged(sentence: str, place: int, name: str) -> None:
+def test_texts_with_an_additional_capitalized_word_are_never_merged(sentence: str, place: int, name: str) -> None:
     words = sentence.split()
     named = " ".join([*words[:place], name, *words[place:]])
 
@@ -113,7 +113,7 @@ def test_a_capitalized_word_more_is_never_merged(sentence: str, place: int, name
 
 @given(sentences, st.integers(0, 7), st.sampled_from(NEGATIONS))
 @unchanging
-def test_a_negation_more_is_never_merged(sentence: str, place: int, negation: str) -> None:
+def test_texts_with_an_additional_negation_are_never_merged(sentence: str, place: int, negation: str) -> None:
     words = sentence.split()
     denied = " ".join([*words[:place], negation, *words[place:]])
 
@@ -122,13 +122,13 @@ def test_a_negation_more_is_never_merged(sentence: str, place: int, negation: st
 
 @given(sentences, st.sampled_from([str.upper, str.title, "  {}\n".format, "“{}”".format, "{}.".format]))
 @unchanging
-def test_the_same_written_otherwise_is_always_merged(sentence: str, write: Any) -> None:
+def test_texts_that_differ_in_case_spaces_or_punctuation_are_always_merged(sentence: str, write: Any) -> None:
     assert are_merged(sentence, write(sentence))
 
 
 @given(st.lists(st.sampled_from(["Ana moved", "ana moved.", "Ana moved twice", "Ana never moved"]), max_size=20))
 @unchanging
-def test_nobody_is_lost_the_order_stays_and_twice_is_once(texts: list[str]) -> None:
+def test_merging_loses_no_candidate_keeps_the_order_and_is_idempotent(texts: list[str]) -> None:
     given_ones = [found(number, text) for number, text in enumerate(texts, start=1)]
 
     once = join_duplicates(given_ones, asking())
@@ -150,11 +150,11 @@ def test_nobody_is_lost_the_order_stays_and_twice_is_once(texts: list[str]) -> N
         pytest.param({"kind": Kind.FACT}, id="another kind"),
     ],
 )
-def test_the_same_words_of_another_are_not_merged(fields: dict[str, Any]) -> None:
+def test_equal_texts_of_another_user_day_or_kind_are_not_merged(fields: dict[str, Any]) -> None:
     assert not are_merged("I ran today", "I ran today", **fields)
 
 
-def test_what_is_said_again_the_same_day_is_merged() -> None:
+def test_a_statement_repeated_on_the_same_day_is_merged() -> None:
     assert are_merged("I ran today", "I ran today", event_time=NOW - timedelta(minutes=5), conversation_id="c2")
 
 
@@ -166,17 +166,17 @@ def test_what_is_said_again_the_same_day_is_merged() -> None:
         pytest.param({"temporal": "past"}, False, id="past"),
         pytest.param({"valid_from": NOW}, False, id="true since another day"),
         pytest.param({"user_id": "ben"}, False, id="of another user"),
-        pytest.param({"agent_id": "planner"}, False, id="learnt by another agent for itself"),
+        pytest.param({"agent_id": "planner"}, False, id="learned by another agent for itself"),
     ],
 )
-def test_facts_are_merged_where_they_are_one_belief(fields: dict[str, Any], are_one: bool) -> None:
+def test_facts_are_merged_only_if_they_are_the_same_belief(fields: dict[str, Any], are_one: bool) -> None:
     one, other = (found(number, "Likes tea.", kind=Kind.FACT, **own) for number, own in ((1, {}), (2, fields)))
 
     assert (len(join_duplicates([one, other], asking())) == 1) is are_one
 
 
 @pytest.mark.parametrize("kind", [Kind.ENTITY, Kind.GOAL, Kind.CONTEXT_ENTRY, Kind.STRATEGY, Kind.ARTIFACT])
-def test_what_is_more_than_its_words_is_not_merged(kind: Kind) -> None:
+def test_kinds_with_identities_beyond_their_text_are_not_merged(kind: Kind) -> None:
     two = [found(1, "Ana", kind=kind), found(2, "Ana", kind=kind)]
 
     assert join_duplicates(two, asking()) == two
@@ -188,7 +188,7 @@ def test_the_copies_of_a_summary_that_agents_keep_are_merged() -> None:
     assert numbers(join_duplicates(copies, asking())) == [1]
 
 
-def test_what_stands_for_something_pinned_counts_as_pinned() -> None:
+def test_a_candidate_merged_with_a_pinned_one_counts_as_pinned() -> None:
     first = join_duplicates([found(1, "Ana moved"), found(2, "Ana moved", pinned=True)], asking())[0]
 
     assert (first.id.int, first.pinned) == (1, True)
@@ -202,7 +202,7 @@ def test_only_the_best_are_compared() -> None:
     assert len(join_duplicates([*many, *late], asking(top_k=200))) == MIN_COMPARED + 1
 
 
-def test_long_texts_are_the_same_to_the_letter_only() -> None:
+def test_long_texts_are_merged_only_if_they_are_identical() -> None:
     long = "word " * 1_000
 
     assert are_merged(long, long)

@@ -39,11 +39,11 @@ def supersedes(new: int, old: int) -> LinkBetween:
         pytest.param([link(3, "ABOUT", 1)], [1, 2, 3, 4], id="another link"),
     ],
 )
-def test_a_successor_comes_before_what_it_supersedes(links: list[LinkBetween], order: list[int]) -> None:
+def test_a_successor_comes_before_the_fact_it_supersedes(links: list[LinkBetween], order: list[int]) -> None:
     assert numbers(order_by_lineage(facts(4), asking(*links))) == order
 
 
-def test_who_takes_a_place_has_its_score_and_says_why() -> None:
+def test_a_successor_takes_the_score_of_the_superseded_fact_and_gives_a_reason() -> None:
     old, _between, new = facts(3)
 
     order_by_lineage([old, _between, new], asking(supersedes(3, 1)))
@@ -53,7 +53,7 @@ def test_who_takes_a_place_has_its_score_and_says_why() -> None:
     assert new.reasons == ["takes the place of what it supersedes"]
 
 
-def test_what_is_active_again_gives_way_to_nobody() -> None:
+def test_a_reactivated_fact_keeps_its_place() -> None:
     active, superseded = facts(2)
     active.status = "active"
 
@@ -61,10 +61,10 @@ def test_what_is_active_again_gives_way_to_nobody() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3, 300])
-def test_a_ring_ends_and_loses_nobody(size: int) -> None:
-    ring = [supersedes(number, number % size + 1) for number in range(1, size + 1)]
+def test_a_cycle_of_successions_terminates_and_loses_no_candidate(size: int) -> None:
+    cycle = [supersedes(number, number % size + 1) for number in range(1, size + 1)]
 
-    assert sorted(numbers(order_by_lineage(facts(size), asking(*ring)))) == list(range(1, size + 1))
+    assert sorted(numbers(order_by_lineage(facts(size), asking(*cycle)))) == list(range(1, size + 1))
 
 
 def test_a_chain_of_hundreds_is_put_in_order() -> None:
@@ -75,7 +75,7 @@ def test_a_chain_of_hundreds_is_put_in_order() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] > pair[1]), max_size=12))
 @examples(60)
-def test_in_whatever_lineage_nobody_outranks_a_successor(pairs: list[tuple[int, int]]) -> None:
+def test_no_superseded_fact_outranks_its_successor_in_any_lineage(pairs: list[tuple[int, int]]) -> None:
     ordered = order_by_lineage(facts(8), asking(*(supersedes(new, old) for new, old in pairs)))
 
     places = {number: place for place, number in enumerate(numbers(ordered))}
@@ -85,7 +85,7 @@ def test_in_whatever_lineage_nobody_outranks_a_successor(pairs: list[tuple[int, 
 
 
 @pytest.mark.parametrize("promoted", [link(1, "PROMOTED_FROM", 2), link(2, "PROMOTED_FROM", 1)], ids=["copy", "origin"])
-def test_of_a_fact_and_its_promoted_copy_the_better_one_stands_for_both(promoted: LinkBetween) -> None:
+def test_a_fact_and_its_promoted_copy_are_merged_into_the_better_one(promoted: LinkBetween) -> None:
     one, other = facts(2, text="Ana lives in Berlin.")
     other.pinned = True
 
@@ -94,14 +94,14 @@ def test_of_a_fact_and_its_promoted_copy_the_better_one_stands_for_both(promoted
     assert one.pinned
 
 
-def test_a_copy_that_claims_something_else_by_now_stays() -> None:
+def test_a_promoted_copy_with_a_different_claim_is_not_merged() -> None:
     one, other = facts(2, text="Ana lives in Berlin.")
     other.text = "Ana lives in Bern."
 
     assert order_by_lineage([one, other], asking(link(1, "PROMOTED_FROM", 2))) == [one, other]
 
 
-def test_what_supersedes_something_pinned_is_kept_with_it() -> None:
+def test_successors_of_a_pinned_fact_count_as_pinned() -> None:
     old, _between, new, newest = facts(4)
     old.pinned = True
 
@@ -110,7 +110,7 @@ def test_what_supersedes_something_pinned_is_kept_with_it() -> None:
     assert [each.pinned for each in (old, _between, new, newest)] == [True, False, True, True]
 
 
-def test_who_stands_for_a_successor_takes_its_place() -> None:
+def test_a_candidate_merged_with_a_successor_takes_its_place() -> None:
     old, _between, first = facts(3)
     first.also = [UUID(int=9)]
 

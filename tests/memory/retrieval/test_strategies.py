@@ -17,8 +17,8 @@ pytestmark = pytest.mark.django_db
 
 
 def plan(owner: Owner, description: str, *, successes: int = 0, failures: int = 0, **fields: object) -> None:
-    learnt = learn(owner, description, **fields)
-    Strategy.objects.filter(pk=learnt.pk).update(success_count=successes, failure_count=failures)  # type: ignore[misc]
+    learned = learn(owner, description, **fields)
+    Strategy.objects.filter(pk=learned.pk).update(success_count=successes, failure_count=failures)  # type: ignore[misc]
 
 
 def found(owner: Owner, *, types: tuple[str, ...] = (), **asked: object) -> list[str]:
@@ -37,7 +37,7 @@ def found(owner: Owner, *, types: tuple[str, ...] = (), **asked: object) -> list
         ((9, 1), (90, 0), "near"),
     ],
 )
-def test_likeness_and_success_decide_together(
+def test_similarity_and_success_both_determine_the_order(
     owner: Owner, near: tuple[int, int], far: tuple[int, int], first: str
 ) -> None:
     plan(owner, "near", angle=0.1, successes=near[0], failures=near[1])
@@ -58,14 +58,14 @@ def test_a_hit_has_the_score_it_was_ranked_by(owner: Owner) -> None:
     assert (hit.tool_sequence, hit.task_type, hit.item_key) == (["search"], "look up", f"strategy:{hit.id}")
 
 
-def test_what_points_away_from_the_task_is_not_better_for_failing(owner: Owner) -> None:
+def test_failures_do_not_improve_the_rank_of_an_opposite_strategy(owner: Owner) -> None:
     plan(owner, "fails", angle=2.0, failures=50)
     plan(owner, "works", angle=1.9, successes=50)
 
     assert found(owner) == ["works", "fails"]
 
 
-def test_by_words_success_decides_among_places(owner: Owner) -> None:
+def test_a_search_by_words_weighs_the_rank_by_the_success(owner: Owner) -> None:
     plan(owner, "look under the mat", failures=8)
     plan(owner, "sit on the mat", successes=8)
     plan(owner, "nothing of that kind")
@@ -79,7 +79,7 @@ def test_by_words_success_decides_among_places(owner: Owner) -> None:
     assert list(result.degraded) == ["embedder_unavailable", "embedding_pending"]
 
 
-def test_one_type_of_task_is_searched_on_demand(owner: Owner) -> None:
+def test_a_search_may_be_limited_to_one_type_of_task(owner: Owner) -> None:
     plan(owner, "typed", angle=0.9, task_type="look up")
     plan(owner, "other", angle=0.1, task_type="write")
 

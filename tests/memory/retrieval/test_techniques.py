@@ -75,7 +75,7 @@ CHOICES: dict[tuple[str, ...], dict[str, object]] = {
     ("-learned", "-standardized"): {"fusion": "rrf"},
     ("-standardized",): {},
     ("-rrf",): {},
-    # something has to tell the best: without any fusion it is the default one
+    # something has to rank the candidates: if no fusion is named, it is the default one
     ("-learned", "-standardized", "-rrf"): {},
     ("-hybrid",): {"retrievers": without(RETRIEVERS, "lexical", "vector")},
     ("-entity_centric",): {"retrievers": without(RETRIEVERS, "graph")},
@@ -111,7 +111,7 @@ def test_a_request_changes_the_plan_by_names(names: tuple[str, ...], changes: di
     ],
     ids=str,
 )  # fmt: skip
-def test_a_request_changes_what_the_setting_chose(
+def test_a_request_changes_the_techniques_of_the_setting(
     monkeypatch: pytest.MonkeyPatch, setting: tuple[str, ...], names: tuple[str, ...], changes: dict[str, object]
 ) -> None:
     monkeypatch.setattr(conf, "RECALL_TECHNIQUES", setting)
@@ -120,7 +120,7 @@ def test_a_request_changes_what_the_setting_chose(
 
 
 @pytest.mark.parametrize("names", [("telepathy",), ("-telepathy",), ("--lexical",), ("",), ("-",), ("Lexical",)])
-def test_a_name_that_there_is_not_is_refused(names: tuple[str, ...]) -> None:
+def test_an_unknown_technique_name_is_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(Unprocessable, match="Not techniques"):
         choose_plan(names)
 

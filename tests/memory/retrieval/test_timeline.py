@@ -74,7 +74,7 @@ def test_a_filter_limits_the_timeline(owner: Owner) -> None:
     assert len(texts(owner, TimelineFilter(archived=None))) == 5
 
 
-def test_the_places_of_rows_begin_the_next_page(owner: Owner) -> None:
+def test_the_last_row_of_a_page_is_the_cursor_of_the_next(owner: Owner) -> None:
     say(owner, *[turn(f"message {number}") for number in range(5)])
     store(owner, draft("an episode"))
     seen: list[UUID] = []
@@ -86,7 +86,7 @@ def test_the_places_of_rows_begin_the_next_page(owner: Owner) -> None:
     assert seen == sorted(seen, reverse=True)
 
 
-def test_what_may_not_be_read_is_not_listed(owner: Owner, stranger: Account) -> None:
+def test_unreadable_memories_are_not_listed(owner: Owner, stranger: Account) -> None:
     lived(owner)
     hidden: tuple[dict[str, Any], ...] = ({"quarantined": True}, {"expires_at": NOW}, {"account": stranger})
     for number, state in enumerate(hidden):
@@ -94,12 +94,12 @@ def test_what_may_not_be_read_is_not_listed(owner: Owner, stranger: Account) -> 
         Memory.objects.filter(id=row.id).update(**state)
     Memory.objects.filter(kind="turn").update(buried=True)
 
-    told = texts(owner, TimelineFilter(archived=None))
+    listed = texts(owner, TimelineFilter(archived=None))
 
-    assert "Where is the key?" in told
-    assert not [text for text in told if text.startswith("hidden")]
+    assert "Where is the key?" in listed
+    assert not [text for text in listed if text.startswith("hidden")]
     assert texts(Owner(account_id=stranger.id)) == ["hidden 2"]
-    # knowledge of nobody in particular, and no more: no conversation, no context, no episode of another agent
+    # knowledge that belongs to no user, and no more: no conversation, no context, no episode of another agent
     assert texts(Owner(account_id=owner.account_id, agent_id="colleague")) == []
     assert texts(Owner(account_id=owner.account_id, agent_id="colleague", user_id="ana")) == [
         "Find the key.",
@@ -108,7 +108,7 @@ def test_what_may_not_be_read_is_not_listed(owner: Owner, stranger: Account) -> 
     assert len(texts(Owner(account_id=owner.account_id))) == 5
 
 
-def test_facts_are_those_that_are_believed(owner: Owner) -> None:
+def test_only_facts_that_are_believed_are_listed(owner: Owner) -> None:
     moved = supersede_fact(
         owner,
         know(owner, "Ana lives in Berlin.").id,
@@ -118,13 +118,13 @@ def test_facts_are_those_that_are_believed(owner: Owner) -> None:
     )
     retract_fact(owner, know(owner, "Ana is a pilot.").id, now=NOW)
 
-    told = texts(owner, TimelineFilter(archived=None), now=day(3))
+    listed = texts(owner, TimelineFilter(archived=None), now=day(3))
 
     assert moved is not None
-    assert sorted(told) == ["Ana lives in Berlin.", "Ana lives in Paris."]
+    assert sorted(listed) == ["Ana lives in Berlin.", "Ana lives in Paris."]
 
 
-def test_an_archived_context_puts_away_what_it_holds(owner: Owner) -> None:
+def test_entries_of_an_archived_context_are_listed_as_archived_only(owner: Owner) -> None:
     context = context_of(owner)
     keep(owner, context, entry("Ask the neighbour."))
     PersistentContext.objects.filter(id=context.id).update(archived=True)
@@ -173,9 +173,9 @@ def test_a_page_reads_no_more_than_pages_of_its_kinds(account: Account) -> None:
         row.context_id, row.identity = context.id, str(row.id)
     insert_memories(entries)
     analyze()
-    learnt = [Kind.FACT, Kind.ENTITY]
+    knowledge = [Kind.FACT, Kind.ENTITY]
 
-    # of each kind a page and one to look ahead, and the page that is told; agent-5 learnt nothing for days
+    # of each kind a page and one to look ahead, and the returned page; agent-5 learned nothing for days
     for owner, kinds in product((Owner(account_id=account.id), agents[0]), ([], [Kind.TURN], [Kind.CONTEXT_ENTRY])):
         assert scanned(owner, TimelineFilter(kinds=kinds)) <= (len(kinds or Kind) + 1) * 51, (owner, kinds)
-    assert scanned(agents[5], TimelineFilter(kinds=learnt, archived=None)) <= (len(learnt) + 1) * 51
+    assert scanned(agents[5], TimelineFilter(kinds=knowledge, archived=None)) <= (len(knowledge) + 1) * 51

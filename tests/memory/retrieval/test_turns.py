@@ -12,7 +12,7 @@ from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Kind, Memory
-from memory.models.binary import Embedding
+from memory.models.statements import Embedding
 from memory.owner import Owner
 from memory.retrieval.search import MemoryQuery, search_turns
 from memory.services.embedding.embed import embed_texts
@@ -51,7 +51,7 @@ def test_the_nearest_come_first_with_their_place_in_the_log(owner: Owner) -> Non
     assert found.degraded == []
 
 
-def test_another_account_is_never_found_not_even_under_the_same_names(owner: Owner, stranger: Account) -> None:
+def test_turns_of_another_account_with_the_same_ids_are_not_found(owner: Owner, stranger: Account) -> None:
     say(owner, turn("mine", angle=0.5))
     say(replace(owner, account_id=stranger.id), turn("a stranger's", angle=0.1))
 
@@ -107,7 +107,7 @@ def test_a_window_holds_for_words_too(owner: Owner) -> None:
     assert texts(owner, text="boiler", angle=None, since=LAST_HOUR) == ["the boiler, now"]
 
 
-def test_what_is_pending_outside_of_the_window_makes_no_answer_worse(owner: Owner) -> None:
+def test_pending_vectors_outside_the_window_do_not_degrade_the_answer(owner: Owner) -> None:
     say(owner, turn("pending", timestamp=LAST_HOUR), turn("with a vector", angle=0.1))
 
     found = search_turns(owner, replace(query("pending"), since=LAST_HOUR), now=NOW)
@@ -130,7 +130,7 @@ def test_a_pending_turn_is_found_by_its_words_and_the_answer_says_so(owner: Owne
 @pytest.mark.parametrize(
     "hidden", [{"archived": True}, {"quarantined": True}, {"expires_at": NOW - timedelta(seconds=1)}], ids=str
 )
-def test_what_is_archived_quarantined_or_expired_is_not_found(owner: Owner, hidden: dict[str, object]) -> None:
+def test_archived_quarantined_and_expired_turns_are_not_found(owner: Owner, hidden: dict[str, object]) -> None:
     say(owner, turn("gone", angle=0.1))
 
     Memory.objects.filter(kind=Kind.TURN).update(**hidden)
@@ -146,7 +146,7 @@ def test_a_search_is_one_statement(owner: Owner, django_assert_num_queries: Djan
         search_turns(owner, replace(query("pending"), since=LAST_HOUR), now=NOW)
 
 
-def test_what_was_stored_with_its_vector_is_found_by_meaning_at_once(
+def test_a_turn_stored_with_its_vector_is_found_by_meaning_immediately(
     owner: Owner, embedding_server: EmbeddingServer
 ) -> None:
     drafts = [turn("where is the key?"), turn("under the mat", role="assistant")]
@@ -160,7 +160,7 @@ def test_what_was_stored_with_its_vector_is_found_by_meaning_at_once(
     assert found.degraded == []
 
 
-def test_a_dead_embedder_is_admitted_to(owner: Owner, embedding_server: EmbeddingServer) -> None:
+def test_an_unavailable_embedder_is_reported(owner: Owner, embedding_server: EmbeddingServer) -> None:
     embedding_server.fail(status=400)
     say(owner, turn("the boiler was repaired"))
 
@@ -198,7 +198,7 @@ def turn_at(vector: Embedding, minutes_ago: int) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_filter_never_costs_results_whichever_way_is_searched(crowd: Account) -> None:
+def test_a_filtered_index_search_finds_as_many_turns_as_an_exact_one(crowd: Account) -> None:
     build(Hnsw())
     questions = Clusters().draw(5)
 

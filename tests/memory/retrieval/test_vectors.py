@@ -59,9 +59,7 @@ def shelf(owner: Owner) -> Shelf:
 @pytest.mark.parametrize("rows", [10, 300])
 @pytest.mark.parametrize("width", [384, 512])
 @pytest.mark.django_db
-def test_small_owners_are_answered_with_what_is_nearest_in_every_mode(
-    owner: Owner, width: int, rows: int, mode: Mode
-) -> None:
+def test_small_owners_find_the_nearest_memories_in_every_mode(owner: Owner, width: int, rows: int, mode: Mode) -> None:
     shelf = fill_shelf(owner, Nested(width).draw(rows))
     shares = [
         share_found(find_nearest(owner, question, mode=mode), shelf.nearest(question))
@@ -73,7 +71,7 @@ def test_small_owners_are_answered_with_what_is_nearest_in_every_mode(
 
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.django_db
-def test_a_filter_leaves_the_nearest_of_what_it_lets_through(shelf: Shelf, name: str) -> None:
+def test_a_filtered_search_finds_the_nearest_of_the_matching_memories(shelf: Shelf, name: str) -> None:
     asked, is_wanted = FILTERS[name]
     [question] = Nested(512, seed=9).draw(1)
 
@@ -82,7 +80,7 @@ def test_a_filter_leaves_the_nearest_of_what_it_lets_through(shelf: Shelf, name:
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.django_db
-def test_of_equally_near_ones_the_same_are_found_wherever_their_rows_lie(owner: Owner, mode: Mode) -> None:
+def test_ties_are_broken_independently_of_the_order_of_rows(owner: Owner, mode: Mode) -> None:
     [question] = Nested(512, seed=9).draw(1)
     fill_shelf(owner, np.repeat(question[np.newaxis], 300, axis=0))
     found = {each.id for each in gather_nearest(owner, question, mode=mode).candidates}
@@ -102,9 +100,7 @@ def test_a_user_sees_the_nearest_of_its_own_episodes_and_knowledge(shelf: Shelf)
 
 
 @pytest.mark.django_db
-def test_nobody_is_answered_with_a_strangers_vectors_or_anothers_of_the_account(
-    shelf: Shelf, stranger: Account
-) -> None:
+def test_vectors_of_other_accounts_and_other_agents_are_not_found(shelf: Shelf, stranger: Account) -> None:
     [question] = Nested(512, seed=9).draw(1)
     nearer = np.repeat(question[np.newaxis], 20, axis=0)
     fill_shelf(Owner(account_id=stranger.id, agent_id=shelf.owner.agent_id), nearer)
@@ -113,7 +109,7 @@ def test_nobody_is_answered_with_a_strangers_vectors_or_anothers_of_the_account(
 
 
 @pytest.mark.django_db
-def test_an_agent_sees_what_others_said_where_it_takes_part(shelf: Shelf) -> None:
+def test_an_agent_finds_turns_of_others_once_it_participates(shelf: Shelf) -> None:
     [question] = Nested(512, seed=9).draw(1)
     neighbour = replace(shelf.owner, agent_id="neighbour")
     [best, *_others] = find_nearest(neighbour, question, kinds=(Kind.TURN,))
@@ -138,7 +134,7 @@ def test_models_and_widths_never_mix(shelf: Shelf) -> None:
 
 
 @pytest.mark.django_db
-def test_what_waits_for_its_vector_is_not_found_by_meaning_and_takes_no_place(shelf: Shelf) -> None:
+def test_memories_waiting_for_a_vector_are_not_found_and_take_no_place(shelf: Shelf) -> None:
     [question] = Nested(512, seed=9).draw(1)
     waiting = shelf.nearest(question)
     Vector.objects.filter(memory_id__in=waiting).delete()
@@ -150,7 +146,7 @@ def test_what_waits_for_its_vector_is_not_found_by_meaning_and_takes_no_place(sh
 
 
 @pytest.mark.django_db
-def test_what_is_buried_is_not_found_though_it_gets_its_vector_afterwards(shelf: Shelf) -> None:
+def test_a_buried_memory_that_gets_its_vector_later_is_not_found(shelf: Shelf) -> None:
     [question] = Nested(512, seed=9).draw(1)
     buried = shelf.nearest(question)
     Vector.objects.filter(memory_id__in=buried).delete()
@@ -175,7 +171,7 @@ def test_unsupported_prefixes_are_reported_as_degraded(owner: Owner, model: str,
 
 
 @pytest.mark.django_db
-def test_similarity_is_of_the_whole_vector_whatever_it_was_found_by(shelf: Shelf) -> None:
+def test_similarity_is_computed_from_the_whole_vector(shelf: Shelf) -> None:
     [question] = Nested(512, seed=9).draw(1)
     similarity_of = dict(zip([each.id for each in shelf.memories], shelf.vectors @ question, strict=True))
 
@@ -188,9 +184,7 @@ def test_similarity_is_of_the_whole_vector_whatever_it_was_found_by(shelf: Shelf
 
 @pytest.mark.slow
 @pytest.mark.django_db
-def test_a_small_owner_beside_a_large_account_is_found_without_reading_tables_through(
-    account: Account, owner: Owner
-) -> None:
+def test_searching_a_small_owner_of_a_large_account_reads_no_whole_table(account: Account, owner: Owner) -> None:
     crowd(account, rows=20_000)
     fill_shelf(owner, Nested(384).draw(10))
     analyze()
@@ -198,13 +192,13 @@ def test_a_small_owner_beside_a_large_account_is_found_without_reading_tables_th
     assert not {"memories", "memory_vectors"} & tables_read_through(owner, Nested(384, seed=9).draw(1)[0])
 
 
-def test_an_index_is_over_the_prefix_only_where_that_means_something() -> None:
+def test_an_index_covers_the_prefix_only_for_long_nested_vectors() -> None:
     assert index_expression(1536, is_nested=True) == "(subvector(vector, 1, 256)::halfvec(256))"
     assert index_expression(1536, is_nested=False) == "(vector::halfvec(1536))"
     assert index_expression(128, is_nested=True) == "(vector::halfvec(128))"
 
 
-def test_an_index_has_another_name_for_whatever_it_would_be_another_index_for(owner: Owner, stranger: Account) -> None:
+def test_index_names_differ_by_account_model_width_and_nesting(owner: Owner, stranger: Account) -> None:
     names = {
         index_name(account_id, model=model, width=width, is_nested=is_nested)
         for account_id in (owner.account_id, stranger.id)
@@ -218,10 +212,10 @@ def test_an_index_has_another_name_for_whatever_it_would_be_another_index_for(ow
 
 
 @pytest.mark.parametrize(("indexed_rows", "seen"), [(2_500, 200), (5_000, 100), (25_000, 20), (1_000_000, 4)])
-def test_an_index_serves_who_sees_enough_of_it(indexed_rows: int, seen: int) -> None:
+def test_an_index_serves_owners_that_see_enough_of_its_rows(indexed_rows: int, seen: int) -> None:
     assert min_sample_hits(indexed_rows) == seen
 
 
-def test_only_broad_asks_for_prefixes_that_a_model_may_not_have() -> None:
+def test_only_broad_mode_needs_a_model_with_nested_vectors() -> None:
     assert [mode for mode in Mode if is_unsupported(mode, is_nested=False)] == [Mode.BROAD]
     assert not any(is_unsupported(mode, is_nested=True) for mode in Mode)

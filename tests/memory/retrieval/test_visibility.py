@@ -113,7 +113,7 @@ def let_through(owner: Owner, kinds: tuple[Kind, ...], *, table: str, column: st
 
 
 @pytest.mark.usefixtures("crowd")
-def test_filters_with_different_marks_fit_into_one_statement(account: Account) -> None:
+def test_filters_with_different_marks_can_share_one_statement(account: Account) -> None:
     owner = Owner(account_id=account.id, agent_id="assistant")
     turns, everything = (
         visibility_filter(owner_shape(owner), ("turn",)),

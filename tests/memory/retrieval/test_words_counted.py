@@ -72,7 +72,7 @@ def check(owners: Sequence[Owner]) -> None:
 
 @given(corpus=st.lists(texts, min_size=1, max_size=6), history=st.lists(steps, min_size=1, max_size=5))
 @examples(20)
-def test_words_score_as_by_a_plain_loop_whatever_happens(
+def test_word_scores_match_a_naive_implementation_after_any_history(
     db: None, corpus: Sequence[str], history: Sequence[tuple[str, int, str]]
 ) -> None:
     accounts = [Account.objects.create(name=str(uuid7())) for _ in range(2)]

@@ -46,7 +46,7 @@ def test_each_character_of_a_script_without_blanks_counts(owner: Owner) -> None:
     assert texts_by_words(owner, "水泵", phrases=["水泵"]) == ["水泵坏了", "水很冷"]
 
 
-def test_a_question_of_stop_words_finds_what_holds_them(owner: Owner) -> None:
+def test_a_question_of_stop_words_finds_texts_with_them(owner: Owner) -> None:
     store(owner, draft("who is she with"), draft("nothing at all"))
 
     assert texts_by_words(owner, "With who is she?") == ["who is she with"]
@@ -80,7 +80,7 @@ def test_operators_of_the_search_syntax_are_only_words(owner: Owner, question: s
     "question",
     ["", " ", "?!", "'", "\\", "&|!", "🙂", "🙂🙃 👩‍👩‍👧", "\u200b\ufeff", "\ud7ff", "w" * 3_000, "水" * 3_000],
 )
-def test_a_question_without_words_of_ours_finds_nothing(owner: Owner, question: str) -> None:
+def test_a_question_without_known_words_finds_nothing(owner: Owner, question: str) -> None:
     store(owner, draft("the pump"))
 
     assert texts_by_words(owner, question, phrases=[question], names=[question], expansions=[question]) == []
@@ -88,7 +88,7 @@ def test_a_question_without_words_of_ours_finds_nothing(owner: Owner, question: 
 
 
 @pytest.mark.parametrize("strange", ["it's", "back\\slash", "'quoted'", "a'b\\c", "http://x.example/'\\?q=a:b&c=!d"])
-def test_whatever_a_word_holds_it_finds_itself(owner: Owner, strange: str) -> None:
+def test_a_word_with_special_characters_finds_itself(owner: Owner, strange: str) -> None:
     store(owner, draft(f"{strange} stands here"), draft("zzz"))
 
     assert texts_by_words(owner, strange, phrases=[strange]) == [f"{strange} stands here"]
@@ -111,7 +111,7 @@ def test_a_word_of_three_thousand_bytes_is_found_by_its_parts(owner: Owner) -> N
 
 
 @pytest.mark.parametrize("piece", ["a@1", "a_", "word_", "QUJDREVGRw-_xYz0", "1.2.3-4e5"])
-def test_no_text_keeps_the_parser_busy(owner: Owner, piece: str) -> None:
+def test_parsing_a_long_unbroken_text_takes_less_than_five_seconds(owner: Owner, piece: str) -> None:
     """Its time grows with the square of an unbroken run: 100,000 characters took minutes."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = '5s'")

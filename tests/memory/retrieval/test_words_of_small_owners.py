@@ -30,7 +30,7 @@ def test_a_small_agent_finds_by_words_that_are_common_elsewhere(owner: Owner) ->
     assert list(found_by_search(owner, "weir roof pump")) == list(found_by_words(owner, "weir roof pump"))
 
 
-def test_behind_a_narrow_filter_words_find_that_are_common_elsewhere(account: Account) -> None:
+def test_a_narrow_filter_finds_by_words_that_are_common_elsewhere(account: Account) -> None:
     owner = Owner(account_id=account.id)
     make_common(owner, "pump")
     store(owner, draft("weir"), now=NOW - timedelta(days=2))
@@ -40,7 +40,7 @@ def test_behind_a_narrow_filter_words_find_that_are_common_elsewhere(account: Ac
     assert texts_by_words(owner, "weir pump") == ["weir"]
 
 
-def test_what_selects_is_among_what_all_words_find(owner: Owner) -> None:
+def test_a_small_agent_finds_texts_with_rare_or_common_words(owner: Owner) -> None:
     make_common(owner, "pump")
     store(owner, draft("weir"), draft("weir pump"), draft("pump"))
 

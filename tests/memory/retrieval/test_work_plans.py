@@ -70,7 +70,7 @@ def blocked() -> Slots:
     return Slots(reasoning=reasoning, action=Action(text="Looked around."))
 
 
-def test_what_was_blocked_is_read_however_much_came_after(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blocked_record_is_read_however_many_records_follow(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resume, "MAX_RECORDS", 2)
     first = add_record(owner, "long", slots=blocked()).record
     for _ in range(4):

@@ -110,7 +110,7 @@ def test_a_batch_takes_few_statements_however_many_reads_it_holds(
     assert AuditEntry.objects.count() == 50
 
 
-def test_the_job_reports_what_it_wrote(reader: Owner) -> None:
+def test_the_job_reports_how_many_reads_it_wrote(reader: Owner) -> None:
     for _ in range(3):
         read(reader)
 
@@ -219,8 +219,8 @@ def test_erasing_blanks_the_texts_and_is_audited(owner: Owner) -> None:
     assert (erased.query_text, erased.error_message, erased.affected_ids) == ("", "", ["m1"])
     assert list(erased.metadata) == ["payload_erased_at"]
     assert AuditEntry.objects.get(id=other.id).query_text == "roses"
-    told = AuditEntry.objects.get(operation="erase_audit")
-    assert (told.actor, told.affected_ids, told.result_count) == ("staff:chief", [str(entry.id)], 1)
+    erasure = AuditEntry.objects.get(operation="erase_audit")
+    assert (erasure.actor, erasure.affected_ids, erasure.result_count) == ("staff:chief", [str(entry.id)], 1)
 
 
 def test_erasing_is_audited_at_every_level(owner: Owner) -> None:

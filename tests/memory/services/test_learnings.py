@@ -22,7 +22,7 @@ from memory.services.learnings import (
     visible_learnings,
     vote_on_learning,
 )
-from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.episodes import NOW
 from tests.memory.learnings import learn, team_of
 
@@ -255,11 +255,11 @@ def test_publishing_and_voting_cost_as_many_queries_as_stated(
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_first_publishers_share_one_context(
-    owner: Owner, colleague: Owner, crew: Team, start_beside: Start
+    owner: Owner, colleague: Owner, crew: Team, start_concurrently: Start
 ) -> None:
     with transaction.atomic():
         learn(owner, crew.id, "mine")
-        other = start_beside(lambda: learn(colleague, crew.id, "yours"))
+        other = start_concurrently(lambda: learn(colleague, crew.id, "yours"))
 
     other.result(PATIENCE_SECONDS)
     assert insights(owner) == ["mine", "yours"]
@@ -268,11 +268,11 @@ def test_concurrent_first_publishers_share_one_context(
 
 @pytest.mark.django_db(transaction=True)
 def test_publishing_to_a_team_that_is_being_dissolved_is_refused(
-    owner: Owner, whole_account: Owner, crew: Team, start_beside: Start
+    owner: Owner, whole_account: Owner, crew: Team, start_concurrently: Start
 ) -> None:
     with transaction.atomic():
         delete_team(whole_account, crew.id)
-        publishing: Future[object] = start_beside(lambda: learn(owner, crew.id))
+        publishing: Future[object] = start_concurrently(lambda: learn(owner, crew.id))
 
     with pytest.raises(Unprocessable):
         publishing.result(PATIENCE_SECONDS)

@@ -19,7 +19,7 @@ from memory.services.profiles import (
     learn_preferences,
     write_profile,
 )
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db
@@ -189,10 +189,12 @@ def test_profiles_cost_as_many_queries_as_stated(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_writers_create_one_profile(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_writers_create_one_profile(owner: Owner, start_concurrently: Start) -> None:
     with transaction.atomic():
         update(owner, preferences={"tea": "green"})
-        other = start_beside(lambda: write_profile(owner, "ana", ProfileChanges(preferences={"milk": "oat"}), now=NOW))
+        other = start_concurrently(
+            lambda: write_profile(owner, "ana", ProfileChanges(preferences={"milk": "oat"}), now=NOW)
+        )
 
     written: Any = other.result(PATIENCE_SECONDS)
     assert (written.is_new, written.profile.version) == (False, 2)
@@ -200,12 +202,12 @@ def test_concurrent_writers_create_one_profile(owner: Owner, start_beside: Start
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_preference_set_by_hand_meanwhile_is_not_overwritten(owner: Owner, start_beside: Start) -> None:
+def test_a_preference_set_by_hand_meanwhile_is_not_overwritten(owner: Owner, start_concurrently: Start) -> None:
     learn(owner, tea="green")
 
     with transaction.atomic():
         update(owner, preferences={"tea": "black"})
-        other = start_beside(lambda: learn(owner, 1, tea="white"))
+        other = start_concurrently(lambda: learn(owner, 1, tea="white"))
 
     assert other.result(PATIENCE_SECONDS) == []
     assert get_profile(owner, "ana").preferences == {"tea": "black"}

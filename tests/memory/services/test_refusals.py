@@ -32,7 +32,7 @@ def grants(request: pytest.FixtureRequest) -> AccessControl:
     ],
     ids=["archive", "access log"],
 )
-def test_readers_and_writers_of_a_context_learn_who_may_manage_it(
+def test_a_reader_or_writer_cannot_manage_a_context_and_is_referred_to_its_owner(
     owner: Owner, grants: AccessControl, act: Callable[..., object]
 ) -> None:
     context = create_context(owner, ContextDraft(name="notes", access_control=grants))
@@ -43,7 +43,9 @@ def test_readers_and_writers_of_a_context_learn_who_may_manage_it(
     assert str(refused.value) == ONLY_OWNER.format("context")
 
 
-def test_readers_and_writers_of_a_pool_learn_who_may_manage_it(owner: Owner, grants: AccessControl) -> None:
+def test_a_reader_or_writer_cannot_delete_a_pool_and_is_referred_to_its_owner(
+    owner: Owner, grants: AccessControl
+) -> None:
     pool = create_pool(owner, PoolDraft(access_control=grants), now=NOW)
 
     with pytest.raises(Forbidden) as refused:

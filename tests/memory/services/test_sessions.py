@@ -123,7 +123,7 @@ def test_a_session_without_summary_and_episodes_has_no_context(memory: HybridMem
     )
 
 
-def test_the_documented_layout(owner: Owner, memory: HybridMemory) -> None:
+def test_the_context_has_the_documented_layout(owner: Owner, memory: HybridMemory) -> None:
     remember_summary(owner, "They greeted.\nThen they spoke of boilers.")
     remember(owner, "the boiler")
 
@@ -307,7 +307,7 @@ def test_a_value_that_would_have_expired_meanwhile_does_not_come_back(
     assert saved.get_context() == {"price": 1.0}
 
 
-def test_what_was_deleted_since_it_was_saved_stays_deleted(manager: MemoryManager, saved: SessionMemory) -> None:
+def test_session_values_deleted_after_a_save_stay_deleted(manager: MemoryManager, saved: SessionMemory) -> None:
     saved.clear_active_goal()
     saved.delete("price")
 
@@ -316,7 +316,9 @@ def test_what_was_deleted_since_it_was_saved_stays_deleted(manager: MemoryManage
     assert (saved.get_active_goal(), saved.get_context()) == (None, {"brief": "\x00"})
 
 
-def test_what_was_written_since_redis_lost_it_is_newer(manager: MemoryManager, saved: SessionMemory) -> None:
+def test_a_value_written_after_redis_lost_its_data_wins_over_the_saved_one(
+    manager: MemoryManager, saved: SessionMemory
+) -> None:
     client().flushdb()
     saved.set_active_goal("g2", "find the invoice")
 

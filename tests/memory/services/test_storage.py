@@ -16,7 +16,7 @@ from tests.memory.learnings import team_of
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
 
-def test_each_concern_stores_and_finds_what_it_is_for(owner: Owner) -> None:
+def test_the_storage_service_stores_and_finds_each_kind_of_memory(owner: Owner) -> None:
     colleague = replace(owner, agent_id="colleague")
     team = team_of(owner, colleague)
     storage, of_colleague = StorageService(owner=owner), StorageService(owner=colleague)

@@ -25,7 +25,7 @@ from memory.services.tools import (
     record_invocations,
     visible_invocations,
 )
-from tests.beside import over_own_connection
+from tests.concurrency import over_own_connection
 from tests.memory.episodes import NOW
 from tests.memory.procedures import invoke, sealed_bytes, use
 
@@ -220,7 +220,7 @@ def test_recording_is_in_the_audit_log(owner: Owner) -> None:
     assert (entry.operation, entry.affected_ids, entry.conversation_id) == ("store", [str(recorded.id)], "c1")
 
 
-def test_an_invocation_whose_key_is_lost_is_reported_as_sealed(owner: Owner, settings: Settings) -> None:
+def test_an_invocation_encrypted_with_a_lost_key_is_reported_as_sealed(owner: Owner, settings: Settings) -> None:
     lost = invoke(owner, tool_input=SECRET, success=True, latency_ms=7)
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
 

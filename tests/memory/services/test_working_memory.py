@@ -97,7 +97,7 @@ def test_saving_returns_the_number_and_the_time(owner: Owner, memory: WorkingMem
     assert saved == load_from_database(owner) == SavedValues(count=2, saved_at=NOW)
 
 
-def test_saving_replaces_what_was_saved(owner: Owner, memory: WorkingMemoryService) -> None:
+def test_saving_replaces_the_values_saved_before(owner: Owner, memory: WorkingMemoryService) -> None:
     memory.store("old", 1)
     persist_to_database(owner, now=NOW)
     memory.clear()

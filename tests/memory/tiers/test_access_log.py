@@ -46,7 +46,7 @@ def lost_so_far() -> float:
     return next(sample.value for sample in metric.samples if sample.name.endswith("_total"))
 
 
-def test_a_line_says_who_read_what_when() -> None:
+def test_a_line_records_the_reader_the_entry_and_the_time() -> None:
     entry_id = uuid4()
 
     read(entry_id)

@@ -93,7 +93,7 @@ def test_a_stored_none_differs_from_a_missing_value(memory: WorkingMemoryService
     assert (memory.exists("nothing"), memory.exists("missing")) == (True, False)
 
 
-def test_what_is_stored_replaces_value_and_expiry(memory: WorkingMemoryService) -> None:
+def test_storing_a_key_again_replaces_its_value_and_expiry(memory: WorkingMemoryService) -> None:
     memory.store("key", "old", ttl_seconds=50)
     memory.store("key", "new", ttl_seconds=500)
 

@@ -17,7 +17,7 @@ from memory.services.turns import get_conversation
 from memory.tiers.session_buffer import RedisBuffer, buffer_entry, fitting_entries
 from memory.tiers.session_stores import HybridStore, rows_for_buffer, session_ref, session_turn
 from memory_project.redis import client, session_key
-from tests.beside import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS
 from tests.memory.episodes import NOW
 from tests.memory.tiers.test_session_stores import Log, held, log_of, numbers
 from tests.memory.turns import say, talk, turn
@@ -128,10 +128,10 @@ def test_a_deleted_conversation_leaves_nothing_to_the_next_of_its_id(
     say(owner)
     assert store.recent(find_conversation(owner, "c1"), 10) == []
 
-    anew = log_of(talk(owner, 2))
+    recreated = log_of(talk(owner, 2))
 
-    assert store.recent(anew.conversation, 10) == anew.turns
-    assert held(store, anew.conversation) == [0, 1]
+    assert store.recent(recreated.conversation, 10) == recreated.turns
+    assert held(store, recreated.conversation) == [0, 1]
 
 
 def test_turns_that_are_too_large_for_the_buffer_come_from_the_log(

@@ -120,9 +120,9 @@ def test_writing_over_a_part_changes_that_part_alone(document: dict[str, Any], v
 
     changed = set_value_at(deepcopy(document), tokens, value)
 
-    beside = [(at, part) for at, part in leaves(document) if at[: len(tokens)] != tokens and at != tokens[: len(at)]]
+    others = [(at, part) for at, part in leaves(document) if at[: len(tokens)] != tokens and at != tokens[: len(at)]]
     assert value_at(changed, tokens) == value
-    assert [value_at(changed, at) for at, _part in beside] == [part for _at, part in beside]
+    assert [value_at(changed, at) for at, _part in others] == [part for _at, part in others]
 
 
 @pytest.mark.parametrize(

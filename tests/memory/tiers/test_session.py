@@ -85,7 +85,7 @@ def test_thoughts_come_newest_last(session: SessionWithTurns) -> None:
 
     latest = session.get_thoughts(2)
 
-    assert [told["thought"] for told in latest] == ["thought 3", "thought 4"]
+    assert [each["thought"] for each in latest] == ["thought 3", "thought 4"]
     assert latest[0] == {"thought": "thought 3", "agent_id": "ana", "timestamp": "2026-03-01T12:30:00+00:00"}
     assert session.get_thoughts(0) == []
 
@@ -96,7 +96,7 @@ def test_the_oldest_thoughts_go_first(session: SessionWithTurns, monkeypatch: py
     for number in range(5):
         session.push_thought(number, "ana", NOW)
 
-    assert [told["thought"] for told in session.get_thoughts(10)] == [2, 3, 4]
+    assert [each["thought"] for each in session.get_thoughts(10)] == [2, 3, 4]
 
 
 def test_turns_come_oldest_first(session: SessionWithTurns) -> None:
@@ -109,7 +109,7 @@ def test_turns_come_oldest_first(session: SessionWithTurns) -> None:
     assert session.get_recent_turns(3) == turns[1:]
 
 
-def test_every_call_about_a_list_renews_all_of_them(ref: SessionRef, session: SessionWithTurns) -> None:
+def test_every_call_on_one_list_renews_the_expiry_of_all_lists(ref: SessionRef, session: SessionWithTurns) -> None:
     session.add_turn(turn(0))
     session.push_thought("hm", "ana", NOW)
     session.set_active_goal("g1", "close the books")
@@ -129,7 +129,7 @@ def test_every_call_about_a_list_renews_all_of_them(ref: SessionRef, session: Se
         assert all(client().ttl(key) > TTL - 100 for key in lists)
 
 
-def test_nothing_of_a_session_lives_forever(ref: SessionRef, session: SessionWithTurns) -> None:
+def test_every_key_of_a_session_expires(ref: SessionRef, session: SessionWithTurns) -> None:
     fill(session)
     session.restore(session.snapshot())
 
@@ -198,7 +198,7 @@ def test_a_snapshot_brings_everything_back(session: SessionWithTurns) -> None:
 
     assert session.snapshot() == saved
     assert repr(session.get("odd")) == repr([1.0, -0.0, 2**200, "\x00", "123"])
-    assert [told["thought"] for told in session.get_thoughts(5)] == ["hm"]
+    assert [each["thought"] for each in session.get_thoughts(5)] == ["hm"]
     assert session.get_active_goal() == {"goal_id": "g1", "goal_description": "close the books"}
 
 
@@ -221,7 +221,7 @@ def test_restoring_replaces_nothing(session: SessionWithTurns) -> None:
 
     assert session.get_context() == {"key": "newer", "saved only": 1}
     assert session.get_active_goal() == {"goal_id": "g2", "goal_description": "file the permit"}
-    assert [told["thought"] for told in session.get_thoughts(5)] == ["newer"]
+    assert [each["thought"] for each in session.get_thoughts(5)] == ["newer"]
 
 
 def test_restoring_respects_the_current_limits(session: SessionWithTurns, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,7 @@ def test_restoring_respects_the_current_limits(session: SessionWithTurns, monkey
     session.restore(saved)
 
     assert len(session.get_context()) == 2
-    assert [told["thought"] for told in session.get_thoughts(5)] == [2, 3]
+    assert [each["thought"] for each in session.get_thoughts(5)] == [2, 3]
 
 
 def test_every_call_is_one_round_trip(session: SessionWithTurns) -> None:

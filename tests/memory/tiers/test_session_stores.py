@@ -113,7 +113,7 @@ def test_a_turn_comes_back_as_it_was_sent(store: SessionStore, owner: Owner) -> 
 
 
 def test_a_content_that_text_and_payload_lack_is_kept(store: SessionStore) -> None:
-    told = SessionTurn(
+    session_turn = SessionTurn(
         id=uuid7(),
         index=0,
         role="assistant",
@@ -126,9 +126,9 @@ def test_a_content_that_text_and_payload_lack_is_kept(store: SessionStore) -> No
     )
     conversation = Conversation(account_id=uuid7(), conversation_id="c1", turn_count=1)
 
-    store.append(conversation, [told])
+    store.append(conversation, [session_turn])
 
-    assert store.recent(conversation, 1) == [told]
+    assert store.recent(conversation, 1) == [session_turn]
 
 
 def test_turns_appended_again_change_nothing(store: SessionStore, log: Log) -> None:
@@ -259,8 +259,8 @@ def test_another_history_under_the_same_numbers_replaces_the_old_one(store: Sess
 @examples(40)
 def test_any_order_of_appends_gives_the_same_buffer(store: SessionStore, log: Log, pieces: st.DataObject) -> None:
     cuts = sorted(pieces.draw(st.sets(st.integers(1, 11))))
-    stretches = [log.turns[begin:end] for begin, end in zip([0, *cuts], [*cuts, 12], strict=True)]
-    again = pieces.draw(st.lists(st.sampled_from(stretches), max_size=3))
+    batches = [log.turns[begin:end] for begin, end in zip([0, *cuts], [*cuts, 12], strict=True)]
+    again = pieces.draw(st.lists(st.sampled_from(batches), max_size=3))
     bounds = pieces.draw(st.tuples(st.integers(2, 14), st.integers(1_000, 3_000)))
 
     with pytest.MonkeyPatch.context() as patch:
@@ -268,12 +268,12 @@ def test_any_order_of_appends_gives_the_same_buffer(store: SessionStore, log: Lo
         patch.setattr(conf, "BUFFER_BYTES", bounds[1])
         store.clear(log.conversation)
         store.append(log.conversation, log.turns)
-        at_once = held(store, log.conversation)
+        in_one_batch = held(store, log.conversation)
         store.clear(log.conversation)
-        for stretch in pieces.draw(st.permutations(stretches + again)):
-            store.append(log.conversation, stretch)
+        for batch in pieces.draw(st.permutations(batches + again)):
+            store.append(log.conversation, batch)
 
-        assert held(store, log.conversation) == at_once
+        assert held(store, log.conversation) == in_one_batch
 
 
 @pytest.mark.parametrize("segment", ["account_id", "user_id", "channel", "conversation_id"])
@@ -298,7 +298,7 @@ def session_like(conversation: Conversation, changes: dict[str, Any]) -> Convers
 
 def test_threads_that_append_out_of_order_lose_and_duplicate_nothing(store: SessionStore, owner: Owner) -> None:
     log = log_of(talk(owner, 60))
-    # a buffer that begins at 0 has no hole to its first turn's left, so that nobody needs the log
+    # a buffer that begins at 0 has no hole to its first turn's left, so that no read needs the log
     store.append(log.conversation, log.turns[:1])
     pieces = [log.turns[begin : begin + 3] for begin in range(1, 60, 3)]
     random.Random(7).shuffle(pieces)

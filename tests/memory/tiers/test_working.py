@@ -146,12 +146,12 @@ def test_the_limit_itself_may_be_reached(ana: WorkingMemory) -> None:
 
 
 def test_a_write_over_the_limit_is_stored_and_reported(ana: WorkingMemory) -> None:
-    with pytest.raises(TooLarge) as told:
+    with pytest.raises(TooLarge) as caught:
         ana.set(CONVERSATION, {"f": "x" * (LIMIT - 2)})
 
-    assert told.value.facts["stored"] is True
-    assert told.value.facts["size_bytes"] == LIMIT + 1
-    assert told.value.facts["limit_bytes"] == LIMIT
+    assert caught.value.facts["stored"] is True
+    assert caught.value.facts["size_bytes"] == LIMIT + 1
+    assert caught.value.facts["limit_bytes"] == LIMIT
     assert len(ana.get(CONVERSATION)["f"]) == LIMIT - 2
 
 
@@ -210,7 +210,9 @@ def test_the_account_reads_its_own_value_then_the_first_agents(
     assert account_wide.get(CONVERSATION) == {"all": "account", "two": "ana", "one": "ben"}
 
 
-def test_what_the_account_writes_everybody_sees(account_wide: WorkingMemory, ana: WorkingMemory) -> None:
+def test_a_field_written_by_the_account_is_visible_to_every_agent(
+    account_wide: WorkingMemory, ana: WorkingMemory
+) -> None:
     ana.set(CONVERSATION, {"field": "ana", "other": "ana"})
 
     account_wide.set(CONVERSATION, {"field": "account"})
@@ -285,7 +287,7 @@ operations = st.tuples(st.just("set"), st.dictionaries(few_names, st.integers(0,
 
 @given(calls=st.lists(st.tuples(st.sampled_from(["", "ana", "ben"]), operations), max_size=12))
 @examples(60)
-def test_it_agrees_with_a_naive_model(calls: list[tuple[str, tuple[str, Any]]]) -> None:
+def test_working_memory_agrees_with_a_naive_model(calls: list[tuple[str, tuple[str, Any]]]) -> None:
     account_id, naive = uuid7(), Naive()
 
     for agent, (operation, argument) in calls:
@@ -339,8 +341,8 @@ def test_concurrent_writers_cannot_pass_four_times_the_limit_together(account_id
     def write(number: int) -> bool:
         try:
             WorkingMemory(Owner(account_id=account_id)).set(CONVERSATION, {f"f{number:02}": "x" * (LIMIT - 5)})
-        except TooLarge as told:
-            return bool(told.facts["stored"])
+        except TooLarge as caught:
+            return bool(caught.facts["stored"])
         return True
 
     with ThreadPoolExecutor(8) as pool:

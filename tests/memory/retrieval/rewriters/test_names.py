@@ -24,7 +24,7 @@ def named(text: str) -> Query:
         ('"said twice" and "said twice"', ["said twice"]),
     ],
 )
-def test_what_stands_in_quotes_is_a_phrase(text: str, phrases: list[str]) -> None:
+def test_quoted_text_is_a_phrase(text: str, phrases: list[str]) -> None:
     assert list(named(text).phrases) == phrases
 
 
@@ -42,7 +42,7 @@ def test_what_stands_in_quotes_is_a_phrase(text: str, phrases: list[str]) -> Non
         '"' + "long " * 50 + '"',
     ],
 )
-def test_what_is_not_in_quotes_is_no_phrase(text: str) -> None:
+def test_unquoted_text_is_not_a_phrase(text: str) -> None:
     assert list(named(text).phrases) == []
 
 
@@ -63,7 +63,7 @@ def test_what_is_not_in_quotes_is_no_phrase(text: str) -> None:
         ("Πού μένει η Άννα;", ["Άννα"]),
     ],
 )
-def test_capitals_that_no_sentence_gave_make_a_name(text: str, names: list[str]) -> None:
+def test_capitals_not_due_to_the_start_of_a_sentence_mark_a_name(text: str, names: list[str]) -> None:
     assert list(named(text).names) == names
 
 
@@ -78,7 +78,7 @@ def test_capitals_that_no_sentence_gave_make_a_name(text: str, names: list[str])
         "安娜住在哪里？",
     ],
 )
-def test_the_capital_of_a_sentence_a_day_or_a_month_makes_no_name(text: str) -> None:
+def test_capitals_of_sentences_days_and_months_mark_no_name(text: str) -> None:
     assert list(named(text).names) == []
 
 
@@ -93,34 +93,34 @@ def test_the_capital_of_a_sentence_a_day_or_a_month_makes_no_name(text: str) -> 
         ("أين تعيش آنا؟", "آنا"),
     ],
 )
-def test_entities_are_looked_up_however_they_are_written(text: str, mention: str) -> None:
+def test_names_of_entities_are_mentions_in_any_spelling(text: str, mention: str) -> None:
     query = named(text)
 
     assert mention in query.mentions
 
 
-def test_no_mention_begins_or_ends_with_a_word_that_names_nothing() -> None:
+def test_no_mention_starts_or_ends_with_a_function_word() -> None:
     assert list(named("who is at the mill").mentions) == ["mill"]
 
 
-def test_no_mention_reaches_over_punctuation() -> None:
+def test_no_mention_extends_across_punctuation() -> None:
     assert list(named("ana, rui").mentions) == ["ana", "rui"]
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "who is it", "安娜住在哪里？", "แอนนาอยู่ที่ไหน", "🦀🦀"])
-def test_a_question_without_names_stays_the_very_same(text: str) -> None:
+def test_a_question_without_names_is_returned_as_the_same_object(text: str) -> None:
     query = Query(text=text)
 
     assert find_names(query, recall_context()) is query
 
 
-def test_what_is_found_is_bounded() -> None:
+def test_numbers_of_phrases_names_and_mentions_found_are_bounded() -> None:
     query = named(" ".join(f'"p{number}" Name{number},' for number in range(100)))
 
     assert (len(query.phrases), len(query.names), len(query.mentions)) == (MAX_PHRASES, MAX_NAMES, MAX_MENTIONS)
 
 
-def test_what_was_there_before_stays() -> None:
+def test_names_already_in_the_query_are_kept() -> None:
     query = find_names(Query(text="Where is Ana?", names=["Rui"]), recall_context())
 
     assert list(query.names) == ["Rui", "Ana"]

@@ -59,7 +59,9 @@ def run(name: str, at: RecallContext, text: str = QUESTION) -> Query:
     return REWRITERS[name](Query(text=text), at)
 
 
-def test_one_call_answers_for_all_techniques(language_model_server: LanguageModelServer, model: LanguageModel) -> None:
+def test_one_model_request_serves_all_techniques(
+    language_model_server: LanguageModelServer, model: LanguageModel
+) -> None:
     usages: list[Usage] = []
 
     query = rewritten(QUESTION, recall_context(model=model, techniques=EVERYTHING, usages=usages))
@@ -74,7 +76,7 @@ def test_one_call_answers_for_all_techniques(language_model_server: LanguageMode
     ("technique", "fields"),
     [("self_query", ["times", "speakers"]), ("query_expansion", ["rephrasings"]), ("hyde", ["answer"])],
 )
-def test_a_technique_alone_asks_for_its_own_part(
+def test_a_single_technique_requests_its_own_fields_only(
     language_model_server: LanguageModelServer, model: LanguageModel, technique: str, fields: list[str]
 ) -> None:
     run(technique, recall_context(model=model, techniques=frozenset({technique})))
@@ -86,7 +88,7 @@ def test_a_technique_alone_asks_for_its_own_part(
     assert named == fields
 
 
-def test_where_rules_find_something_no_model_is_asked_for_it(
+def test_the_model_is_not_asked_for_what_rules_found(
     language_model_server: LanguageModelServer, model: LanguageModel
 ) -> None:
     query = run("self_query", recall_context(model=model, techniques=EVERYTHING), "What did Ana say last week?")
@@ -95,7 +97,7 @@ def test_where_rules_find_something_no_model_is_asked_for_it(
     assert language_model_server.requests == []
 
 
-def test_rephrasings_come_after_what_rules_say(
+def test_rephrasings_of_the_model_come_after_expansions_of_the_rules(
     language_model_server: LanguageModelServer, model: LanguageModel
 ) -> None:
     rephrasings = ["Ana's home", "Ana lives in", "where does Ana live?", "Ana's address"]
@@ -107,7 +109,7 @@ def test_rephrasings_come_after_what_rules_say(
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
-def test_no_model_is_asked_about_nothing(
+def test_no_model_is_asked_about_a_blank_question(
     language_model_server: LanguageModelServer, model: LanguageModel, text: str
 ) -> None:
     rewritten(text, recall_context(model=model, techniques=EVERYTHING))
@@ -142,7 +144,7 @@ def test_no_model_is_asked_about_nothing(
         "far ahead",
     ],
 )
-def test_a_time_that_makes_no_sense_is_left_out(
+def test_an_invalid_time_of_the_model_is_left_out(
     language_model_server: LanguageModelServer, model: LanguageModel, span: dict[str, Any]
 ) -> None:
     language_model_server.write = lambda asked: {"times": [span], "speakers": []}
@@ -163,7 +165,7 @@ def test_a_time_that_makes_no_sense_is_left_out(
         ("安娜上周住在哪里？", "上周"),
     ],
 )
-def test_a_time_is_believed_in_many_languages(
+def test_a_time_of_the_model_is_accepted_in_many_languages(
     language_model_server: LanguageModelServer, model: LanguageModel, text: str, words: str
 ) -> None:
     span = {"words": words, "first_day": "2023-05-08", "last_day": "2023-05-14"}
@@ -196,7 +198,7 @@ def test_a_speaker_whom_the_question_does_not_name_is_left_out(
     ["", "  ", "</question> do this", "a\x07b", "x" * (MAX_ANSWER_CHARACTERS + 1), "{{ settings }}", QUESTION.upper()],
     ids=["empty", "blank", "markup", "control", "long", "template", "the question"],
 )
-def test_a_line_that_is_none_is_left_out(
+def test_an_invalid_line_of_the_model_is_left_out(
     language_model_server: LanguageModelServer, model: LanguageModel, line: str
 ) -> None:
     language_model_server.write = lambda asked: reading_of(asked, {"rephrasings": [line], "answer": line})
@@ -221,7 +223,7 @@ def test_a_line_that_is_none_is_left_out(
     ],
     ids=["500", "401", "400", "HTML", "nothing", "refusal", "cut off", "garbage", "another shape"],
 )
-def test_a_model_that_fails_leaves_what_rules_made(
+def test_a_failing_model_leaves_the_expansions_of_the_rules(
     language_model_server: LanguageModelServer, model: LanguageModel, answers: tuple[Answer, ...]
 ) -> None:
     language_model_server.answer_next(*answers)
@@ -283,7 +285,7 @@ def test_without_time_no_model_is_asked(
     ],
     ids=["fence", "line", "unseen", "JSON", "no Unicode"],
 )
-def test_a_hostile_question_stays_inside_its_fence(
+def test_a_hostile_question_stays_inside_its_delimiters(
     language_model_server: LanguageModelServer, model: LanguageModel, text: str
 ) -> None:
     run("hyde", recall_context(model=model), text)
@@ -293,7 +295,7 @@ def test_a_hostile_question_stays_inside_its_fence(
     assert json.loads(line) == {"question": text, "time": "2023-05-18T15:00+00:00", "weekday": "Thursday"}
 
 
-def test_an_order_that_a_model_obeyed_reaches_nothing_but_the_search(
+def test_instructions_that_a_model_obeyed_affect_the_search_only(
     language_model_server: LanguageModelServer, model: LanguageModel
 ) -> None:
     obeyed = {
@@ -309,7 +311,7 @@ def test_an_order_that_a_model_obeyed_reaches_nothing_but_the_search(
     assert (query.windows, query.speakers, query.expansions) == ((), (), ("forget all memories",))
 
 
-def test_a_recall_goes_on_and_says_which_techniques_failed(
+def test_a_recall_continues_and_reports_which_techniques_failed(
     language_model_server: LanguageModelServer, model: LanguageModel
 ) -> None:
     language_model_server.fail(500)
@@ -321,7 +323,7 @@ def test_a_recall_goes_on_and_says_which_techniques_failed(
     assert at.degraded == ["self_query_failed", "query_expansion_failed", "hyde_failed"]
 
 
-def test_a_recall_says_which_techniques_came_too_late(
+def test_a_recall_reports_which_techniques_missed_the_deadline(
     language_model_server: LanguageModelServer, model: LanguageModel
 ) -> None:
     language_model_server.hang()

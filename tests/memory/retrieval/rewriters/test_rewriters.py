@@ -40,7 +40,7 @@ def check_bounds(query: Query) -> None:
 
 @examples(300)
 @given(TEXTS)
-def test_no_text_makes_rewriters_fail_and_what_they_find_is_bounded(text: str) -> None:
+def test_rewriters_accept_any_text_and_bound_their_results(text: str) -> None:
     once = rewritten(text)
     again = once
     for rewriter in REWRITERS.values():
@@ -75,7 +75,7 @@ REPEATED = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [MAX_QUESTION_CHARACTERS, 2_000, 10_000])
-def test_no_repetition_takes_longer_than_a_question_may(length: int) -> None:
+def test_rewriting_a_repetitive_text_takes_less_than_half_a_second(length: int) -> None:
     def cpu_seconds(part: str) -> float:
         # a tail that no pattern goes on with, after all that it may have taken
         text = f"a{(part * length)[: length - 3]},b"
@@ -91,18 +91,18 @@ def test_no_repetition_takes_longer_than_a_question_may(length: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", " ", "安娜住在哪里？", "แอนนาอยู่ที่ไหน", "アンナはどこに住んでいますか", "🦀🦀", "?!"]
 )
-def test_offline_a_question_that_no_rule_reads_stays_the_very_same(text: str) -> None:
+def test_without_a_model_an_unreadable_question_is_returned_as_the_same_object(text: str) -> None:
     query = Query(text=text)
 
     for rewriter in REWRITERS.values():
         assert rewriter(query, recall_context()) is query
 
 
-def test_rewriters_run_from_what_reads_to_what_makes_up() -> None:
+def test_rewriters_that_read_the_question_run_before_those_that_invent_text() -> None:
     assert list(REWRITERS) == ["names", "self_query", "query_expansion", "hyde"]
 
 
-def test_offline_no_answer_is_made_up() -> None:
+def test_without_a_model_no_hypothetical_answer_is_added() -> None:
     query = Query(text="Where does Ana live?")
 
     assert REWRITERS["hyde"](query, recall_context()) is query

@@ -26,7 +26,7 @@ from memory.retrieval.rewriters.self_query import find_asked_speakers
         ("What did Мария say?", ["Мария"]),
     ],
 )
-def test_whose_words_are_asked_for_is_read(text: str, speakers: list[str]) -> None:
+def test_speakers_whose_words_are_asked_for_are_found(text: str, speakers: list[str]) -> None:
     assert find_asked_speakers(text) == speakers
 
 
@@ -44,7 +44,7 @@ def test_whose_words_are_asked_for_is_read(text: str, speakers: list[str]) -> No
         "安娜说了什么？",
     ],
 )
-def test_where_nobodys_words_are_asked_for_there_is_no_speaker(text: str) -> None:
+def test_a_question_about_no_speakers_words_has_no_asked_speaker(text: str) -> None:
     assert find_asked_speakers(text) == []
 
 

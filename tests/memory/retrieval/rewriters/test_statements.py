@@ -65,5 +65,5 @@ def test_a_question_becomes_the_beginning_of_its_answer(question: str, statement
         "Where does Ana live " + "now " * (MAX_QUESTION_CHARACTERS // 4) + "?",
     ],
 )
-def test_where_no_rule_is_sure_nothing_is_said(question: str) -> None:
+def test_a_question_that_no_rule_matches_is_not_restated(question: str) -> None:
     assert restate_question(question) == ""

@@ -64,7 +64,7 @@ def test_a_date_in_a_question_is_the_latest_past_one(text: str, since: str, unti
         ("Who lived here until March?", "", "2023-04-01"),
     ],
 )
-def test_a_span_in_a_question_has_both_its_ends_or_one(text: str, since: str, until: str) -> None:
+def test_a_time_span_in_a_question_may_be_open_at_one_end(text: str, since: str, until: str) -> None:
     assert window_bounds(text) == [(since, until)]
 
 
@@ -76,7 +76,7 @@ def test_a_span_in_a_question_has_both_its_ends_or_one(text: str, since: str, un
         ("What is planned for next week?", "2023-05-22"),
     ],
 )
-def test_a_question_about_what_will_be_means_the_next_date(text: str, since: str) -> None:
+def test_a_question_about_the_future_means_the_next_such_date(text: str, since: str) -> None:
     assert [begins for begins, _ in window_bounds(text)] == [since]
 
 
@@ -95,7 +95,7 @@ def test_a_question_about_what_will_be_means_the_next_date(text: str, since: str
         "上周我说了什么？",
     ],
 )
-def test_what_may_be_no_time_is_none(text: str) -> None:
+def test_words_that_may_not_be_a_time_give_no_window(text: str) -> None:
     assert window_bounds(text) == []
 
 
@@ -107,7 +107,7 @@ def test_several_times_come_in_their_order_and_are_bounded() -> None:
     assert len(find_windows(" ".join(f"in {year}" for year in range(1950, 2000)), now=NOW)) == MAX_WINDOWS
 
 
-def test_days_are_those_of_universal_time() -> None:
+def test_days_are_days_of_utc() -> None:
     in_auckland = datetime(2023, 5, 19, 3, 0, tzinfo=timezone(timedelta(hours=12)))
 
     [window] = find_windows("yesterday", now=in_auckland)
@@ -116,7 +116,7 @@ def test_days_are_those_of_universal_time() -> None:
 
 
 @pytest.mark.parametrize("now", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)])
-def test_no_time_is_beyond_calendars(now: datetime) -> None:
+def test_times_outside_the_calendar_raise_no_error(now: datetime) -> None:
     text = "last week, next week, an hour ago, 900 years ago, in the last 999 decades, between May and June, tomorrow"
 
     find_windows(text, now=now)

@@ -7,7 +7,7 @@ from memory.errors import NotFound
 from memory.models import Team, TeamMember
 from memory.owner import Owner
 from memory.services.accounts.register import add_member, create_team, delete_team
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -17,10 +17,12 @@ def crew(owner: Owner) -> Team:
     return create_team(owner, name="crew")
 
 
-def test_joining_a_team_that_is_being_deleted_raises_not_found(owner: Owner, crew: Team, start_beside: Start) -> None:
+def test_joining_a_team_that_is_being_deleted_raises_not_found(
+    owner: Owner, crew: Team, start_concurrently: Start
+) -> None:
     with transaction.atomic():
         delete_team(owner, crew.id)
-        joining = start_beside(lambda: add_member(owner, crew.id, agent_id="ana"))
+        joining = start_concurrently(lambda: add_member(owner, crew.id, agent_id="ana"))
 
     with pytest.raises(NotFound):
         joining.result(PATIENCE_SECONDS)
@@ -28,11 +30,11 @@ def test_joining_a_team_that_is_being_deleted_raises_not_found(owner: Owner, cre
 
 
 def test_a_team_that_is_being_joined_is_deleted_with_its_new_member(
-    owner: Owner, crew: Team, start_beside: Start
+    owner: Owner, crew: Team, start_concurrently: Start
 ) -> None:
     with transaction.atomic():
         add_member(owner, crew.id, agent_id="ana")
-        dissolving = start_beside(lambda: delete_team(owner, crew.id))
+        dissolving = start_concurrently(lambda: delete_team(owner, crew.id))
 
     dissolving.result(PATIENCE_SECONDS)
     assert not Team.objects.exists()

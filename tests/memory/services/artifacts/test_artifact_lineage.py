@@ -28,7 +28,7 @@ def steps(owner: Owner, artifact: Artifact) -> dict[str, int]:
     return {f"{each.uri} {each.revision}": step for step, each in found.artifacts}
 
 
-def test_siblings_are_no_lineage(owner: Owner) -> None:
+def test_siblings_are_not_in_a_lineage(owner: Owner) -> None:
     source = kept(owner, "source")
     first, _second = (kept(owner, uri, derived_from=[source.id]) for uri in ("first", "second"))
 
@@ -36,7 +36,7 @@ def test_siblings_are_no_lineage(owner: Owner) -> None:
     assert steps(owner, source) == {"source 1": 0, "first 1": 1, "second 1": 1}
 
 
-def test_a_cycle_ends(owner: Owner) -> None:
+def test_a_lineage_with_a_cycle_ends(owner: Owner) -> None:
     first = kept(owner, "first")
     second = kept(owner, "second", derived_from=[first.id])
     insert_links(owner.account_id, [NewLink(source_id=first.id, type="DERIVED_FROM", target_id=second.id)])
@@ -148,7 +148,7 @@ def superseding() -> set[tuple[int, int]]:
      ([2, 4], 3, {(3, 1)}), ([1, 2, 3], 4, set())],
     ids=["latest", "two_latest", "middle", "first", "every_other", "all_but_latest"],
 )  # fmt: skip
-def test_the_chain_is_closed_around_what_is_erased(
+def test_erasing_revisions_relinks_the_rest_of_the_chain(
     staff: Owner, owner: Owner, gone: list[int], latest: int, links: set[tuple[int, int]]
 ) -> None:
     rows = {number: kept(owner, digest=str(number)) for number in range(1, 5)}
@@ -160,7 +160,7 @@ def test_the_chain_is_closed_around_what_is_erased(
     assert kept(owner, digest="new").revision == latest + 1
 
 
-def test_a_chain_that_is_erased_begins_anew(staff: Owner, owner: Owner) -> None:
+def test_a_fully_erased_chain_restarts_at_revision_1(staff: Owner, owner: Owner) -> None:
     rows = [kept(owner, digest=digest) for digest in ("1", "2")]
 
     assert delete_memories(staff, [row.id for row in rows], now=NOW) == 2

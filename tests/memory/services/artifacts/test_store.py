@@ -16,7 +16,7 @@ from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.services.artifacts.read import artifact_description, artifacts_in_channels, find_artifact
 from memory.services.artifacts.store import ArtifactDraft, complete_draft, store_artifact
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.artifacts import keep, kept, stored
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import know
@@ -45,7 +45,7 @@ def links() -> set[tuple[UUID, str, UUID]]:
     return set(Link.objects.values_list("source_id", "type", "target_id"))
 
 
-def test_an_artifact_is_stored_and_says_what_it_is(owner: Owner) -> None:
+def test_an_artifact_is_stored_with_all_its_fields(owner: Owner) -> None:
     made = kept(owner, title="Roses", description="How to\nwater them.", type="document", digest="sha256:1", label="v1")
 
     found = find_artifact(owner, made.id, now=NOW)
@@ -72,7 +72,7 @@ def test_a_repeated_draft_changes_nothing(owner: Owner, again: dict[str, Any]) -
     assert (stored(first).text, Artifact.objects.count()) == ("Roses\ndocs/roses.md", 1)
 
 
-def test_a_repeated_draft_adds_what_was_missing(owner: Owner) -> None:
+def test_a_repeated_draft_fills_missing_fields(owner: Owner) -> None:
     goal = aim(owner)
     first = kept(owner, title="Roses")
 
@@ -103,7 +103,7 @@ def test_a_former_digest_is_a_revision_of_its_own(owner: Owner) -> None:
     assert Artifact.objects.filter(is_latest=True).count() == 1
 
 
-def test_what_an_artifact_says_is_known_before_it_is_stored(owner: Owner, ana: Owner) -> None:
+def test_complete_draft_gives_the_text_of_an_artifact_before_it_is_stored(owner: Owner, ana: Owner) -> None:
     kept(owner, title="Roses", digest="sha256:1")
     draft = ArtifactDraft(uri="docs/roses.md", description="Water them.", digest="sha256:2")
 
@@ -118,7 +118,9 @@ def test_holders_and_channels_have_artifacts_of_their_own(owner: Owner, ana: Own
     assert not keep(replace(ana, agent_id="colleague")).is_new
 
 
-def test_who_sees_which_artifacts(owner: Owner, ana: Owner, stranger: Account) -> None:
+def test_artifacts_are_visible_to_their_agent_their_user_and_the_account(
+    owner: Owner, ana: Owner, stranger: Account
+) -> None:
     kept(owner, "nobody's")
     kept(ana, "Ana's")
     colleague = replace(owner, agent_id="colleague")
@@ -231,7 +233,7 @@ def test_a_records_goal_that_the_agent_does_not_see_is_left_out(owner: Owner) ->
     assert kept(owner, record_id=record.id).for_goal_id is None
 
 
-def test_nothing_comes_from_itself(owner: Owner) -> None:
+def test_an_artifact_derived_from_itself_is_refused(owner: Owner) -> None:
     first = kept(owner, "first")
     second = kept(owner, "second", derived_from=[first.id])
     third = kept(owner, "third", derived_from=[second.id])
@@ -306,13 +308,13 @@ def test_storing_takes_a_fixed_number_of_statements(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("digest", "has_former"), [("sha256:1", False), ("sha256:2", True)])
 def test_concurrent_drafts_make_one_revision_or_two_in_sequence(
-    owner: Owner, start_beside: Start, digest: str, has_former: bool
+    owner: Owner, start_concurrently: Start, digest: str, has_former: bool
 ) -> None:
     if has_former:
         kept(owner, digest="sha256:0")
     with transaction.atomic():
         first = kept(owner, digest="sha256:1")
-        beside = start_beside(lambda: kept(owner, digest=digest))
+        beside = start_concurrently(lambda: kept(owner, digest=digest))
     second = beside.result(PATIENCE_SECONDS)
 
     rows: Any = Artifact.objects

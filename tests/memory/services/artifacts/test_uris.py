@@ -72,7 +72,7 @@ def test_addresses_that_a_browser_would_run_are_refused(uri: str) -> None:
 
 
 @pytest.mark.parametrize("uri", HIDING, ids=lambda uri: ascii(uri)[:30])
-def test_addresses_that_look_different_from_what_they_are_are_refused(uri: str) -> None:
+def test_uris_that_hide_their_target_or_are_too_long_are_refused(uri: str) -> None:
     assert find_uri_error(uri)
 
 
@@ -90,5 +90,5 @@ def test_every_spelling_of_a_script_is_refused(is_upper: list[bool], between: li
 
 @examples(100)
 @given(st.text(max_size=40))
-def test_any_text_is_judged(text: str) -> None:
+def test_checking_any_text_as_a_uri_raises_no_error(text: str) -> None:
     assert isinstance(find_uri_error(text), str)

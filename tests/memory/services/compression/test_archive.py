@@ -62,7 +62,7 @@ def test_an_episode_waits_from_the_time_its_goal_was_closed(owner: Owner, now: d
 
 
 @pytest.mark.parametrize("mark", ["pinned", "quarantined"])
-def test_what_is_pinned_or_quarantined_is_left_alone(owner: Owner, mark: str) -> None:
+def test_pinned_and_quarantined_work_episodes_are_not_archived(owner: Owner, mark: str) -> None:
     work(owner, 1)
     compress()
     Memory.objects.filter(kind="work_episode").update(**{mark: True})

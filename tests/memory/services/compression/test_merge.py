@@ -135,7 +135,7 @@ def test_a_number_that_was_deleted_leaves_no_gap(owner: Owner) -> None:
     assert spans() == [(0, 2)]
 
 
-def test_what_is_produced_is_named_and_linked(owner: Owner) -> None:
+def test_produced_artifacts_are_named_in_and_linked_to_the_episode(owner: Owner) -> None:
     made, named = make_artifact(owner, "/srv/orders.csv"), make_artifact(owner, "/srv/log.txt", title="The log")
     work(owner, 2, produced=[made.id, named.id])
 
@@ -182,7 +182,7 @@ def test_open_records_of_a_closed_goal_are_merged_immediately(owner: Owner) -> N
     assert [(episode.status, episode.last_number) for episode in episodes()] == [("open", 1)]
 
 
-def test_what_is_younger_than_the_setting_is_not_merged(owner: Owner) -> None:
+def test_records_younger_than_the_setting_are_not_merged(owner: Owner) -> None:
     work(owner, 2, now=LATER - timedelta(days=10))
 
     compress()
@@ -202,7 +202,7 @@ def test_quarantined_slots_are_left_out_and_left_alone(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("changed", ["quarantined", "recorded", "deleted"])
-def test_what_changed_since_it_was_read_is_left_for_the_next_run(owner: Owner, changed: str) -> None:
+def test_records_changed_since_they_were_read_are_left_for_the_next_run(owner: Owner, changed: str) -> None:
     piece = read_input(owner)
     if changed == "quarantined":
         Memory.objects.filter(id=piece.slots[0].id).update(quarantined=True)
@@ -217,7 +217,9 @@ def test_what_changed_since_it_was_read_is_left_for_the_next_run(owner: Owner, c
 
 @pytest.mark.parametrize("named", ["goal", "artifact"])
 @pytest.mark.parametrize("changed", ["text", "quarantined", "deleted"])
-def test_no_episode_names_what_changed_since_it_was_read(owner: Owner, named: str, changed: str) -> None:
+def test_no_episode_is_stored_if_its_goal_or_artifact_changed_since_it_was_read(
+    owner: Owner, named: str, changed: str
+) -> None:
     goal, plan = aim(owner), make_artifact(owner, "/srv/plan.md")
     piece = read_input(owner, goal_id=goal.id, produced=[plan.id])
     row = Memory.objects.filter(id=goal.id if named == "goal" else plan.id)
@@ -267,7 +269,7 @@ def test_a_second_run_changes_nothing(owner: Owner) -> None:
     assert (run.examined, run.changed, len(episodes())) == (0, 0, 1)
 
 
-def test_a_model_shortens_what_was_done(
+def test_a_model_shortens_the_text_of_the_work(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "WORK_EPISODE_TOKENS", 220)
@@ -315,7 +317,7 @@ def test_records_set_aside_are_merged_with_later_ones(owner: Owner) -> None:
     assert (levels(), spans()) == ([2, 2, 2], [(0, 2)])
 
 
-def test_a_record_with_all_slots_in_quarantine_is_looked_at_once(owner: Owner) -> None:
+def test_a_record_with_all_slots_in_quarantine_is_examined_only_once(owner: Owner) -> None:
     [recorded] = work(owner, 1)
     Memory.objects.filter(id__in=[slot.id for slot in recorded.slots]).update(quarantined=True)
 

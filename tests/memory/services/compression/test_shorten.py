@@ -110,7 +110,7 @@ def test_a_record_that_gets_no_shorter_reaches_the_next_level_unchanged(owner: O
     assert levels() == [1]
 
 
-def test_a_compressed_record_expands_to_what_it_was(owner: Owner) -> None:
+def test_a_compressed_record_expands_to_its_original_slots(owner: Owner) -> None:
     [long], short = work(owner, 1), add_record(owner)
 
     compress()
@@ -182,7 +182,7 @@ def test_a_pinned_slot_stays_as_it_is(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("changed", ["quarantined", "reworded", "recorded", "deleted"])
-def test_what_changed_since_it_was_read_is_left_for_the_next_run(owner: Owner, changed: str) -> None:
+def test_a_record_changed_since_it_was_read_is_left_for_the_next_run(owner: Owner, changed: str) -> None:
     piece = read(owner)
     slot = Memory.objects.filter(id=piece.texts[0].slot.id)
     if changed == "quarantined":
@@ -287,7 +287,7 @@ def test_reasoning_that_is_no_longer_allowed_is_sent_nowhere_and_stays(
     assert not any(word in asked for word in ("Zinnia", "roses", "freeze"))
 
 
-def test_what_is_done_is_audited_without_texts(owner: Owner) -> None:
+def test_compression_is_audited_without_texts(owner: Owner) -> None:
     work(owner, 1)
 
     compress()

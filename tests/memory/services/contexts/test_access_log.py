@@ -78,7 +78,7 @@ def test_lines_become_rows_and_count_on_their_entries(owner: Owner, context: Per
     assert count_waiting_access_lines() == 0
 
 
-def test_a_line_says_who_read_through_which_key(owner: Owner, context: PersistentContext) -> None:
+def test_a_log_line_names_the_reading_agent_and_its_key(owner: Owner, context: PersistentContext) -> None:
     rows = keep(owner, context, entry("one"))
     reader = Owner(account_id=owner.account_id, agent_id="reader", actor="key:abc")
 

@@ -36,7 +36,7 @@ from memory.services.contexts.entries import (
     visible_entries,
 )
 from memory.services.contexts.manage import archive_context
-from tests.beside import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import NOW
 from tests.properties import examples

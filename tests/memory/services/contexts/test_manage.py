@@ -25,7 +25,7 @@ from memory.services.contexts.manage import (
     revoke_context,
     unarchive_context,
 )
-from tests.beside import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS
 from tests.memory.contexts import context_of
 from tests.memory.episodes import NOW
 

@@ -32,7 +32,7 @@ from memory.services.contexts.snapshots import (
     restore_snapshot,
 )
 from memory.services.memories.correct import correct_memory, lock_memories, mark_memories
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.contexts import context_of, entry, held, keep, rewrite
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.maintenance.workers import environment
@@ -181,21 +181,21 @@ def test_a_restore_killed_in_the_middle_changes_nothing(owner: Owner, statement:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_restore_waits_for_an_edit_and_undoes_it(owner: Owner, start_beside: Start) -> None:
+def test_a_restore_waits_for_an_edit_and_undoes_it(owner: Owner, start_concurrently: Start) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before"))
     snapshot_id = take(owner, context)
 
     with transaction.atomic():
         rewrite(owner, row, "after")
-        restored = start_beside(lambda: restore(owner, context, snapshot_id))
+        restored = start_concurrently(lambda: restore(owner, context, snapshot_id))
 
     assert restored.result(PATIENCE_SECONDS) == RestoreCounts(changed=1, returned=0, removed=0, unchanged=0, missing=0)
     assert [number for _, number, *_ in sorted(history(context), key=str)] == [1, 2, 3]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_edit_waits_for_a_restore_and_is_the_next_version(owner: Owner, start_beside: Start) -> None:
+def test_an_edit_waits_for_a_restore_and_is_the_next_version(owner: Owner, start_concurrently: Start) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before"))
     snapshot_id = take(owner, context)
@@ -203,7 +203,7 @@ def test_an_edit_waits_for_a_restore_and_is_the_next_version(owner: Owner, start
 
     with transaction.atomic():
         restore(owner, context, snapshot_id)
-        edited = start_beside(lambda: rewrite(owner, row, "later"))
+        edited = start_concurrently(lambda: rewrite(owner, row, "later"))
     edited.result(PATIENCE_SECONDS)
 
     contents = ContextEntryVersion.objects.order_by("number").values_list("content", flat=True)
@@ -211,7 +211,7 @@ def test_an_edit_waits_for_a_restore_and_is_the_next_version(owner: Owner, start
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_correction_by_staff_waits_for_a_restore(owner: Owner, start_beside: Start) -> None:
+def test_a_correction_by_staff_waits_for_a_restore(owner: Owner, start_concurrently: Start) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before"))
     snapshot_id = take(owner, context)
@@ -220,7 +220,7 @@ def test_a_correction_by_staff_waits_for_a_restore(owner: Owner, start_beside: S
     with transaction.atomic():
         restore(owner, context, snapshot_id)
         changes = {"text": "corrected"}
-        corrected = start_beside(lambda: correct_memory(staff, row.id, changes=changes, version=1, now=NOW))
+        corrected = start_concurrently(lambda: correct_memory(staff, row.id, changes=changes, version=1, now=NOW))
     corrected.result(PATIENCE_SECONDS)
 
     assert {text for _, text, *_ in held(context)} == {"corrected"}
@@ -228,7 +228,9 @@ def test_a_correction_by_staff_waits_for_a_restore(owner: Owner, start_beside: S
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", ["take", "delete"])
-def test_snapshots_lock_entries_in_the_common_order_of_memories(owner: Owner, start_beside: Start, name: str) -> None:
+def test_snapshots_lock_entries_in_the_common_order_of_memories(
+    owner: Owner, start_concurrently: Start, name: str
+) -> None:
     context = context_of(owner)
     first, second = sorted(keep(owner, context, entry("one"), entry("two")), key=lambda row: row.id)
     # rewritten, it comes after the other in the table, which is small enough to be read in that order
@@ -241,7 +243,7 @@ def test_snapshots_lock_entries_in_the_common_order_of_memories(owner: Owner, st
 
     with transaction.atomic():
         lock_memories(owner, [first.id])
-        waiting = start_beside(acts[name])
+        waiting = start_concurrently(acts[name])
         lock_memories(owner, [second.id])
         SnapshotEntry.objects.filter(entry_id__in=(first.id, second.id)).order_by("entry_id").delete()
     waiting.result(PATIENCE_SECONDS)
@@ -249,7 +251,7 @@ def test_snapshots_lock_entries_in_the_common_order_of_memories(owner: Owner, st
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", ["boost", "restore"])
-def test_a_restore_waits_for_a_correction_that_has_begun(owner: Owner, start_beside: Start, name: str) -> None:
+def test_a_restore_waits_for_a_correction_that_has_begun(owner: Owner, start_concurrently: Start, name: str) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before", importance=0.25))
     snapshot_id = take(owner, context)
@@ -260,7 +262,7 @@ def test_a_restore_waits_for_a_correction_that_has_begun(owner: Owner, start_bes
 
     with transaction.atomic():
         lock_memories(owner, [row.id])
-        waiting = start_beside(rivals[name])
+        waiting = start_concurrently(rivals[name])
         correct_memory(owner, row.id, changes={"text": "corrected", "confidence": 0.5}, version=1, now=NOW)
     waiting.result(PATIENCE_SECONDS)
 

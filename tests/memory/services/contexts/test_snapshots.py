@@ -170,7 +170,9 @@ def test_the_preview_matches_the_restore(owner: Owner, context: PersistentContex
     assert (preview.unchanged, preview.missing) == (1, 0)
 
 
-def test_what_staff_deleted_or_expired_is_missing(owner: Owner, staff: Owner, context: PersistentContext) -> None:
+def test_entries_that_staff_deleted_or_that_expired_count_as_missing(
+    owner: Owner, staff: Owner, context: PersistentContext
+) -> None:
     deleted, expired, kept = keep(owner, context, entry("gone"), entry("over"), entry("here"))
     snapshot_id = take(owner, context)
     delete_memories(staff, [deleted.id], now=NOW)

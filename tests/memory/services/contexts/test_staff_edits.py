@@ -36,7 +36,7 @@ def test_a_corrected_text_is_the_next_version_and_waits_for_its_vector(owner: Ow
     assert not Vector.objects.filter(memory_id=row.id).exists()
 
 
-def test_the_value_under_a_key_says_what_the_corrected_text_says(owner: Owner, staff: Owner) -> None:
+def test_the_value_of_a_key_becomes_the_corrected_text(owner: Owner, staff: Owner) -> None:
     context = ensure_own_context(owner, now=NOW)
     (row,) = keep(owner, context, EntryDraft(key="door", value={"code": "1234"}))
 

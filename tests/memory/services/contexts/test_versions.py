@@ -29,7 +29,7 @@ from memory.services.contexts.entries import (
 from memory.services.contexts.search import EntryQuestion, find_entries
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector
-from tests.beside import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction
 from tests.properties import examples
@@ -131,20 +131,20 @@ def test_a_value_too_large_is_refused_and_nothing_changed(owner: Owner, row: Con
 @given(steps=st.lists(st.sampled_from("abc") | st.integers(1, 4), max_size=7))
 def test_whatever_was_done_every_content_is_readable_in_order(owner: Owner, steps: list[str | int]) -> None:
     (row,) = keep(owner, context_of(owner, str(uuid4())), entry("a"))
-    told = ["a"]
+    expected = ["a"]
 
     for step in steps:
-        if isinstance(step, int) and step > len(told):
+        if isinstance(step, int) and step > len(expected):
             continue
-        said = step if isinstance(step, str) else told[step - 1]
+        said = step if isinstance(step, str) else expected[step - 1]
         rewrite(owner, row, said) if isinstance(step, str) else bring_back(owner, row, step)
-        told += [said] if said != told[-1] else []
+        expected += [said] if said != expected[-1] else []
 
     found = history(row)
-    assert [version.content for version in found] == told
-    assert [version.number for version in found] == list(range(1, len(told) + 1))
+    assert [version.content for version in found] == expected
+    assert [version.number for version in found] == list(range(1, len(expected) + 1))
     assert [version.previous_version for version in found] == [None, *found[:-1]]
-    assert find_entry(owner, row.id, now=NOW).text == told[-1]
+    assert find_entry(owner, row.id, now=NOW).text == expected[-1]
 
 
 def test_after_an_edit_the_old_text_is_found_neither_by_words_nor_by_meaning(owner: Owner) -> None:
@@ -221,7 +221,7 @@ def test_others_do_not_find_a_version_and_cannot_restore_one(owner: Owner, row: 
 
 
 @pytest.mark.parametrize("change", [{"content": "other"}, {"editor": "other"}, {"number": 7}], ids=str)
-def test_the_database_lets_nobody_rewrite_history(row: ContextEntry, change: dict[str, object]) -> None:
+def test_the_database_refuses_changes_to_versions(row: ContextEntry, change: dict[str, object]) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
         ContextEntryVersion.objects.update(**change)
 

@@ -30,7 +30,7 @@ from memory.services.memories import correct as corrections
 from memory.services.turns import store_turns
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import session_ref, session_store
-from tests.beside import PATIENCE_SECONDS, Start, do_beside
+from tests.concurrency import PATIENCE_SECONDS, Start, run_in_thread
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.turns import talk, turn
 
@@ -51,31 +51,31 @@ Act = Callable[[Owner], Any]
     ids=["archive", "unarchive", "delete", "job"],
 )
 def test_turns_are_locked_in_the_order_of_their_ids(
-    owner: Owner, start_beside: Start, monkeypatch: pytest.MonkeyPatch, act: Act, archived: bool
+    owner: Owner, start_concurrently: Start, monkeypatch: pytest.MonkeyPatch, act: Act, archived: bool
 ) -> None:
     monkeypatch.setattr(corrections, "ROWS_PER_TRANSACTION", 1)
     talk(owner, 2)
     low, high = Memory.objects.order_by("id").values_list("id", flat=True)
     Memory.objects.update(archived=archived)
-    # written anew, it lies behind the other one
+    # after the rewrite, its row lies behind the other one
     Memory.objects.filter(id=low).update(salience=0.9)
 
     with transaction.atomic():
         Memory.objects.select_for_update().get(id=low)
-        acting = start_beside(lambda: act(Owner(account_id=owner.account_id)))
+        acting = start_concurrently(lambda: act(Owner(account_id=owner.account_id)))
         Memory.objects.select_for_update().get(id=high)
 
     acting.result(PATIENCE_SECONDS)
 
 
-def test_an_import_makes_its_agents_in_the_order_of_their_names(account: Account, start_beside: Start) -> None:
+def test_an_import_makes_its_agents_in_the_order_of_their_names(account: Account, start_concurrently: Start) -> None:
     messages = [{"role": "assistant", "content": "Agreed.", "agent": agent_id} for agent_id in ("zoe", "ana")]
     line = json.dumps({"id": "c1", "agent": "zoe", "messages": messages}).encode()
     ana, zoe = (Owner(account_id=account.id, agent_id=agent_id) for agent_id in ("ana", "zoe"))
 
     with transaction.atomic():
         insert_participants(ana, conversation_ids=["another"])
-        importing = start_beside(
+        importing = start_concurrently(
             lambda: list(import_conversations(account.id, read_conversations([line]), now=NOW, embed_seconds=0))
         )
         insert_participants(zoe, conversation_ids=["another"])
@@ -84,24 +84,26 @@ def test_an_import_makes_its_agents_in_the_order_of_their_names(account: Account
     assert Turn.objects.count() == 2
 
 
-def test_of_two_conversations_that_should_continue_each_other_one_does(owner: Owner, start_beside: Start) -> None:
+def test_of_two_conversations_that_should_continue_each_other_one_does(owner: Owner, start_concurrently: Start) -> None:
     for conversation_id in ("monday", "tuesday"):
         talk(owner, 1, conversation_id=conversation_id)
 
     with transaction.atomic():
         change_conversation(owner, "monday", changes={"continues": "tuesday"}, now=NOW)
-        changing = start_beside(lambda: change_conversation(owner, "tuesday", changes={"continues": "monday"}, now=NOW))
+        changing = start_concurrently(
+            lambda: change_conversation(owner, "tuesday", changes={"continues": "monday"}, now=NOW)
+        )
 
     with pytest.raises(Unprocessable):
         changing.result(PATIENCE_SECONDS)
 
 
-def test_a_conversation_cannot_continue_one_that_is_being_erased(owner: Owner, start_beside: Start) -> None:
+def test_a_conversation_cannot_continue_one_that_is_being_erased(owner: Owner, start_concurrently: Start) -> None:
     talk(owner, 1, conversation_id="monday")
 
     with transaction.atomic():
         delete_conversation(Owner(account_id=owner.account_id), "monday")
-        continuing = start_beside(
+        continuing = start_concurrently(
             lambda: create_conversation(owner, "tuesday", defaults=ConversationDefaults(continues="monday"), now=NOW)
         )
 
@@ -119,13 +121,13 @@ def test_a_turn_that_repeats_its_continuation_waits_for_no_other_conversation(ow
 
     with transaction.atomic():
         change_conversation(owner, "tuesday", changes={"continues": "sunday"}, now=NOW)
-        stored = do_beside(lambda: say(drafts=[turn("second")]))
+        stored = run_in_thread(lambda: say(drafts=[turn("second")]))
 
     assert stored.conversation.turn_count == 3
 
 
 def test_a_turn_that_reopens_while_the_live_side_is_cleared_keeps_its_session(
-    owner: Owner, start_beside: Start
+    owner: Owner, start_concurrently: Start
 ) -> None:
     talk(owner, 3)
     Conversation.objects.update(ended_at=NOW)
@@ -134,21 +136,21 @@ def test_a_turn_that_reopens_while_the_live_side_is_cleared_keeps_its_session(
     with transaction.atomic():
         talk(owner, 1, start=3)
         SessionMemory(session_ref(ended)).push_thought("new", agent_id="assistant", now=NOW)
-        clearing = start_beside(lambda: clear_live_side(ended, now=NOW))
+        clearing = start_concurrently(lambda: clear_live_side(ended, now=NOW))
 
     assert clearing.result(PATIENCE_SECONDS)
     assert [thought["thought"] for thought in SessionMemory(session_ref(ended)).get_thoughts(10)] == ["new"]
     assert find_conversation(owner, "c1").cleared_at is None
 
 
-def test_a_turn_that_reopens_waits_until_the_live_side_is_cleared(owner: Owner, start_beside: Start) -> None:
+def test_a_turn_that_reopens_waits_until_the_live_side_is_cleared(owner: Owner, start_concurrently: Start) -> None:
     talk(owner, 3)
     Conversation.objects.update(ended_at=NOW)
     ended = find_conversation(owner, "c1")
 
     with transaction.atomic():
         clear_live_side(ended, now=NOW)
-        reopening = start_beside(lambda: talk(owner, 1, start=3))
+        reopening = start_concurrently(lambda: talk(owner, 1, start=3))
 
     reopening.result(PATIENCE_SECONDS)
     assert (find_conversation(owner, "c1").ended_at, find_conversation(owner, "c1").cleared_at) == (None, None)

@@ -79,9 +79,9 @@ def test_a_conversation_never_continues_itself(owner: Owner) -> None:
     create(owner, "monday")
     create(owner, "tuesday", continues="monday")
 
-    for ring in ("tuesday", "monday"):
+    for continued in ("tuesday", "monday"):
         with pytest.raises(Unprocessable):
-            say_continuing(owner, "monday", ring)
+            say_continuing(owner, "monday", continued)
 
 
 def say_continuing(owner: Owner, conversation_id: str, continues: str) -> None:
@@ -150,7 +150,7 @@ def test_an_invalid_id_is_refused_and_not_found(owner: Owner, conversation_id: s
 
 
 @pytest.mark.parametrize("continues", ["c" * 101, "c\x00", "c\ud800"], ids=ascii)
-def test_nothing_continues_an_invalid_id(owner: Owner, continues: str) -> None:
+def test_continuing_an_invalid_id_is_refused(owner: Owner, continues: str) -> None:
     create(owner, "c1")
 
     with pytest.raises(Unprocessable):

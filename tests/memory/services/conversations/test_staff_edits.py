@@ -37,7 +37,7 @@ from memory.services.tools import visible_invocations
 from memory.services.turns import get_conversation
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import ConversationRef, client
-from tests.beside import PATIENCE_SECONDS, Start, do_beside
+from tests.concurrency import PATIENCE_SECONDS, Start, run_in_thread
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.procedures import invoke
 from tests.memory.turns import talk
@@ -105,7 +105,7 @@ def test_erasing_takes_as_many_queries_for_many_turns_as_for_few(staff: Owner, o
     assert not Memory.objects.exists()
 
 
-def test_the_same_id_begins_anew_after_an_erasure(staff: Owner, owner: Owner) -> None:
+def test_an_erased_conversation_id_starts_again_from_zero(staff: Owner, owner: Owner) -> None:
     talk(owner, 3)
     delete_conversation_and_episodes(staff, "c1")
 
@@ -149,13 +149,13 @@ def test_a_namesake_of_another_account_keeps_its_tool_invocations(
 
 @pytest.mark.django_db(transaction=True)
 def test_an_invocation_that_is_being_recorded_is_erased_with_its_conversation(
-    staff: Owner, owner: Owner, start_beside: Start
+    staff: Owner, owner: Owner, start_concurrently: Start
 ) -> None:
     invoke(owner)
 
     with transaction.atomic():
         invoke(owner)
-        erasing = start_beside(lambda: delete_conversation(staff, "c1"))
+        erasing = start_concurrently(lambda: delete_conversation(staff, "c1"))
 
     erasing.result(PATIENCE_SECONDS)
     assert not ToolInvocation.objects.exists()
@@ -164,13 +164,13 @@ def test_an_invocation_that_is_being_recorded_is_erased_with_its_conversation(
 
 @pytest.mark.django_db(transaction=True)
 def test_an_invocation_recorded_during_an_erasure_begins_the_next_conversation(
-    staff: Owner, owner: Owner, start_beside: Start
+    staff: Owner, owner: Owner, start_concurrently: Start
 ) -> None:
     invoke(owner)
 
     with transaction.atomic():
         delete_conversation(staff, "c1")
-        recording = start_beside(lambda: invoke(owner, "read"))
+        recording = start_concurrently(lambda: invoke(owner, "read"))
 
     recording.result(PATIENCE_SECONDS)
     assert [row.tool_name for row in visible_invocations(owner)] == ["read"]
@@ -194,8 +194,8 @@ def test_a_turn_stored_during_an_erasure_is_not_in_the_next_conversation(staff: 
 
     with transaction.atomic():
         delete_conversation(staff, "c1")
-        do_beside(lambda: join_session(owner, "c1", now=NOW).push_thought("secret", "assistant", NOW))
-        do_beside(lambda: MemoryManager(owner).find_memory("c1").get_messages())
+        run_in_thread(lambda: join_session(owner, "c1", now=NOW).push_thought("secret", "assistant", NOW))
+        run_in_thread(lambda: MemoryManager(owner).find_memory("c1").get_messages())
         WorkingMemory(owner).set("c1", {"scratchpad": "secret"})
         ledger.mark(place, "skill:secret")
 

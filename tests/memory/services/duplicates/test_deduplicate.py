@@ -177,7 +177,7 @@ def test_undoing_a_merge_restores_both_for_good(owner: Owner, staff: Owner, two:
         undo_merge(staff, two[1].id, now=LATER)
 
 
-def test_what_two_losers_gave_stays_when_one_merge_is_undone(owner: Owner, staff: Owner) -> None:
+def test_a_contribution_of_two_merged_facts_stays_when_one_merge_is_undone(owner: Owner, staff: Owner) -> None:
     [stays, first, second] = [know(owner, claim, angle=0.0) for claim in (ONE, OTHER, "Ana also lives in Berlin.")]
     place = entity_of(owner, "Berlin", type="place")
     set_columns(stays, access_count=100)

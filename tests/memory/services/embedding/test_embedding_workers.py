@@ -10,7 +10,7 @@ from django.db import transaction
 from memory.models import Vector
 from memory.owner import Owner
 from memory.services.embedding.queue import EmbeddedBatch, claim_due_rows, embed_pending
-from tests.beside import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.memory.episodes import NOW, draft, store
 

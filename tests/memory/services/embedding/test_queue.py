@@ -120,7 +120,7 @@ def test_an_endpoint_that_refuses_everything_is_not_asked_for_every_text(
     assert len(requests) == MAX_REFUSALS + 1
 
 
-def test_a_worker_that_lost_its_lease_does_not_queue_again_what_another_embedded(
+def test_a_worker_without_its_lease_does_not_requeue_rows_embedded_by_another(
     owner: Owner, embedding_server: EmbeddingServer
 ) -> None:
     store(owner, draft("slow"))

@@ -12,7 +12,7 @@ from memory.owner import Owner
 from memory.services.entities.change import EntityChanges, correct_entity
 from memory.services.entities.merge import merge_entities, split_entity
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.entities import entity_of, meet
 from tests.memory.episodes import NOTHING, NOW
 
@@ -129,12 +129,12 @@ def test_deleting_an_entity_as_a_memory_deletes_its_parts(staff: Owner, owner: O
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleting_waits_for_a_merge_and_deletes_the_part(staff: Owner, owner: Owner, start_beside: Start) -> None:
+def test_deleting_waits_for_a_merge_and_deletes_the_part(staff: Owner, owner: Owner, start_concurrently: Start) -> None:
     ana, other = entity_of(owner), entity_of(owner, "Ana L.")
 
     with transaction.atomic():
         merge_entities(owner, ana.pk, other.pk, now=NOW)
-        deleting = start_beside(lambda: delete_memories(staff, [ana.pk], now=NOW))
+        deleting = start_concurrently(lambda: delete_memories(staff, [ana.pk], now=NOW))
 
     assert deleting.result(PATIENCE_SECONDS) == 2
     assert not Entity.objects.exists()

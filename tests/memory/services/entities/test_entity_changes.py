@@ -19,7 +19,7 @@ from memory.services.entities.learn import (
 )
 from memory.services.entities.store import find_entity, lock_entities
 from memory.services.memories.correct import delete_memories
-from tests.beside import PATIENCE_SECONDS, Start, do_beside, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection, run_in_thread
 from tests.memory.entities import entities_of, entity_draft, entity_of, meet
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.services.entities.known import known, stored
@@ -168,17 +168,19 @@ def test_upserts_cost_as_many_queries_as_stated_however_many_they_are(
             entities_of(owner, *names, description="new")
 
 
-def test_nothing_costs_nothing(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_upserting_and_locking_no_entities_takes_no_statement(
+    owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     with django_assert_num_queries(0):
         assert upsert_entities_leniently(owner, [], embedded=NOTHING, now=NOW) == []
         assert lock_entities(owner, []) == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_upserts_of_one_name_create_one_entity(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_upserts_of_one_name_create_one_entity(owner: Owner, start_concurrently: Start) -> None:
     with transaction.atomic():
         mine = meet(owner, aliases=["Anita"])
-        other = start_beside(lambda: meet(owner, "Anita", aliases=["Nita"]))
+        other = start_concurrently(lambda: meet(owner, "Anita", aliases=["Nita"]))
 
     theirs: Any = other.result(PATIENCE_SECONDS)
     assert (mine.is_new, theirs.is_new, theirs.entity) == (True, False, mine.entity)
@@ -204,12 +206,12 @@ def test_concurrent_upserts_in_any_order_create_one_entity_for_each_name(owner: 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_entity_deleted_meanwhile_is_created_again(owner: Owner, start_beside: Start) -> None:
+def test_an_entity_deleted_meanwhile_is_created_again(owner: Owner, start_concurrently: Start) -> None:
     first = entity_of(owner)
 
     with transaction.atomic():
         delete_memories(owner, [first.id], now=NOW)
-        writing = start_beside(lambda: meet(owner, aliases=["Anita"]))
+        writing = start_concurrently(lambda: meet(owner, aliases=["Anita"]))
 
     again: Any = writing.result(PATIENCE_SECONDS)
     assert (again.is_new, again.entity.id != first.id) == (True, True)
@@ -217,12 +219,12 @@ def test_an_entity_deleted_meanwhile_is_created_again(owner: Owner, start_beside
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleting_an_entity_waits_for_a_write(owner: Owner, start_beside: Start) -> None:
+def test_deleting_an_entity_waits_for_a_write(owner: Owner, start_concurrently: Start) -> None:
     first = entity_of(owner)
 
     with transaction.atomic():
         meet(owner, aliases=["Anita"])
-        deleting = start_beside(lambda: remove_entity(owner, first.id, now=NOW))
+        deleting = start_concurrently(lambda: remove_entity(owner, first.id, now=NOW))
 
     deleting.result(PATIENCE_SECONDS)
     assert not Entity.objects.exists()
@@ -235,14 +237,14 @@ def refer_to(owner: Owner, entity: Entity) -> list[Entity]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleting_an_entity_waits_for_a_reference(owner: Owner, start_beside: Start) -> None:
+def test_deleting_an_entity_waits_for_a_reference(owner: Owner, start_concurrently: Start) -> None:
     first = entity_of(owner)
 
     with transaction.atomic():
         lock_entities(owner, [first.id])
-        deleting = start_beside(lambda: remove_entity(owner, first.id, now=NOW))
+        deleting = start_concurrently(lambda: remove_entity(owner, first.id, now=NOW))
         # another reference waits for neither
-        assert do_beside(lambda: refer_to(owner, first)) == [first]
+        assert run_in_thread(lambda: refer_to(owner, first)) == [first]
 
     deleting.result(PATIENCE_SECONDS)
     with transaction.atomic():

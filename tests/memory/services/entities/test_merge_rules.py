@@ -15,7 +15,7 @@ from memory.owner import Owner
 from memory.services.entities.change import remove_entity
 from memory.services.entities.merge import merge_entities
 from memory.services.memories.correct import mark_memories
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.entities import entities_of, entity_of, meet
 from tests.memory.episodes import NOW
 from tests.memory.services.entities.merges import acme as acme
@@ -26,7 +26,7 @@ from tests.memory.services.entities.merges import twin as twin
 pytestmark = pytest.mark.django_db
 
 
-def test_parts_leave_with_what_they_gave_only(owner: Owner, ana: Entity) -> None:
+def test_a_split_removes_only_what_the_split_entity_contributed(owner: Owner, ana: Entity) -> None:
     bea = entity_of(owner, "Bea", properties={"a": 1, "b": 1})
     cleo = entity_of(owner, "Cleo", properties={"c": 1}, description="A baker.")
     before = everything()
@@ -173,11 +173,11 @@ def test_merging_takes_as_many_statements_for_a_hub_as_for_a_leaf(
 
 @pytest.mark.django_db(transaction=True)
 def test_an_upsert_during_a_merge_finds_the_survivor(
-    owner: Owner, ana: Entity, twin: Entity, start_beside: Start
+    owner: Owner, ana: Entity, twin: Entity, start_concurrently: Start
 ) -> None:
     with transaction.atomic():
         merge(owner, ana, twin)
-        meeting = start_beside(lambda: meet(owner, "Lima"))
+        meeting = start_concurrently(lambda: meet(owner, "Lima"))
 
     met: Any = meeting.result(PATIENCE_SECONDS)
     assert met.entity == ana
@@ -185,11 +185,11 @@ def test_an_upsert_during_a_merge_finds_the_survivor(
 
 @pytest.mark.django_db(transaction=True)
 def test_the_second_of_two_concurrent_merges_is_not_found(
-    owner: Owner, ana: Entity, twin: Entity, start_beside: Start
+    owner: Owner, ana: Entity, twin: Entity, start_concurrently: Start
 ) -> None:
     with transaction.atomic():
         merge(owner, ana, twin)
-        other = start_beside(lambda: merge(owner, twin, ana))
+        other = start_concurrently(lambda: merge(owner, twin, ana))
 
     with pytest.raises(NotFound):
         other.result(PATIENCE_SECONDS)

@@ -25,7 +25,7 @@ from memory.services.entities.relate import (
     find_relationship,
     visible_relationships,
 )
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.audits import written_read
 from tests.memory.episodes import NOW
 from tests.memory.graphs import entity, link, node
@@ -287,12 +287,12 @@ def test_reads_and_writes_cost_as_many_queries_as_stated(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_entity_that_is_being_deleted_gets_no_relationship(owner: Owner, start_beside: Start) -> None:
+def test_an_entity_that_is_being_deleted_gets_no_relationship(owner: Owner, start_concurrently: Start) -> None:
     ana, acme = entity(owner, "Ana"), entity(owner, "Acme")
 
     with transaction.atomic():
         Memory.objects.filter(id=acme.id).delete()
-        joining = start_beside(lambda: join(owner, ana, acme))
+        joining = start_concurrently(lambda: join(owner, ana, acme))
 
     with pytest.raises(Unprocessable):
         joining.result(PATIENCE_SECONDS)
@@ -300,12 +300,12 @@ def test_an_entity_that_is_being_deleted_gets_no_relationship(owner: Owner, star
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_calls_create_one_relationship(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_calls_create_one_relationship(owner: Owner, start_concurrently: Start) -> None:
     ana, acme = entity(owner, "Ana"), entity(owner, "Acme")
 
     with transaction.atomic():
         first = join(owner, ana, acme, properties={"a": 1})
-        joining = start_beside(lambda: join(owner, ana, acme, properties={"b": 2}))
+        joining = start_concurrently(lambda: join(owner, ana, acme, properties={"b": 2}))
 
     second: Any = joining.result(PATIENCE_SECONDS)
     assert (first.is_new, second.is_new, first.link.id) == (True, False, second.link.id)

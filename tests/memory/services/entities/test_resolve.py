@@ -141,7 +141,9 @@ def test_descriptions_keep_similar_names_apart(owner: Owner, minilm: LocalEmbedd
         ("???", "!!!", 100.0, False),
     ],
 )
-def test_name_similarity_and_misspellings(name: str, other: str, score: float, misspelt: bool) -> None:
+def test_name_similarity_and_misspellings_are_symmetric_and_as_expected(
+    name: str, other: str, score: float, misspelt: bool
+) -> None:
     for pair in ((name, other), (other, name)):
         assert name_similarity(*pair) == pytest.approx(score)
         assert differs_by_one_letter(*pair) is misspelt
@@ -152,7 +154,7 @@ def test_name_similarity_and_misspellings(name: str, other: str, score: float, m
     ("name", "words"),
     [("José J. García-Ruiz", "jose j garcia ruiz"), ("AT&T", "at&t"), ("C++", "c++"), ("Ｆｕｌｌ", "full")],
 )
-def test_the_words_of_a_name(name: str, words: str) -> None:
+def test_a_name_is_split_into_normalized_words(name: str, words: str) -> None:
     assert " ".join(split_name(name)) == words
 
 

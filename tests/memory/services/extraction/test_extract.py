@@ -24,7 +24,7 @@ from memory.services.extraction.extract import extract_due, request_extraction
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.facts.store import visible_facts
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
-from tests.beside import over_own_connection
+from tests.concurrency import over_own_connection
 from tests.language_model_server import Asked, LanguageModelServer, writing
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import (
@@ -121,7 +121,7 @@ def test_long_conversations_are_extracted_part_by_part(owner: Owner, monkeypatch
     assert (claims(), extracted()) == (["Ana lives in Lisbon"], (21, 21))
 
 
-def test_a_turn_that_no_model_can_be_shown_at_once_is_cut(
+def test_a_turn_too_long_for_one_model_request_is_split(
     owner: Owner, model: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "EXTRACTION_INPUT_TOKENS", 500)
@@ -134,7 +134,7 @@ def test_a_turn_that_no_model_can_be_shown_at_once_is_cut(
     assert extracted() == (1, 1)
 
 
-def test_a_model_finds_what_rules_do_not(owner: Owner, model: LanguageModelServer) -> None:
+def test_a_model_finds_facts_that_rules_miss(owner: Owner, model: LanguageModelServer) -> None:
     model.write = answer_with(
         entities=[person("Ana", 0)], facts=[fact_json("Ana has known Rosa since school", 0, entities=["Ana"])]
     )
@@ -269,7 +269,7 @@ def test_statements_do_not_grow_with_the_facts(owner: Owner) -> None:
     assert statements("few", 3) == statements("many", 12)
 
 
-def test_an_audit_entry_says_what_was_extracted_from(owner: Owner) -> None:
+def test_an_audit_entry_names_the_conversation_and_counts_the_results(owner: Owner) -> None:
     say_sentences(owner, "I live in Lisbon.")
     extract_all(NOW)
 
@@ -279,7 +279,7 @@ def test_an_audit_entry_says_what_was_extracted_from(owner: Owner) -> None:
     assert (entry.success, entry.error_message) == (True, "")
 
 
-def test_what_machines_say_is_no_knowledge(owner: Owner) -> None:
+def test_turns_of_assistant_system_and_tool_yield_no_facts(owner: Owner) -> None:
     say(owner, turn("I live in Lisbon.", role="assistant"), turn("I live in Porto.", role="system"))
     say(owner, turn("I live in Rome.", role="tool"))
 
@@ -315,7 +315,7 @@ def test_claims_that_give_orders_are_shown_to_no_model(owner: Owner, model: Lang
     assert "previous instructions" not in model.materials[0]
 
 
-def test_what_is_known_is_shown_as_far_as_there_is_room(
+def test_known_facts_are_shown_to_the_model_as_far_as_they_fit(
     owner: Owner, model: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "EXTRACTION_INPUT_TOKENS", 1_000)

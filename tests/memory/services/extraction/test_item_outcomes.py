@@ -123,7 +123,7 @@ def rows() -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_every_item_is_learnt_merged_refused_or_failed(owner: Owner) -> None:
+def test_every_item_is_learned_merged_refused_or_failed(owner: Owner) -> None:
     break_storing()
     user = Owner(account_id=owner.account_id, agent_id="a", user_id="ana")
     turns = say_sentences(user, "I sing.", "I live in Lisbon.").turns
@@ -242,7 +242,7 @@ def test_extracting_the_same_turns_again_learns_nothing_twice(owner: Owner, monk
 
 def test_items_that_could_not_be_stored_at_all_have_failed(owner: Owner) -> None:
     with connection.cursor() as cursor:
-        # where nobody looks for what an item did
+        # the failing statement belongs to no single item
         cursor.execute("ALTER TABLE memory_audit_log ADD CHECK (operation <> 'extract') NOT VALID")
     say_sentences(owner, "I live in Lisbon.")
 

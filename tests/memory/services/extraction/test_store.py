@@ -49,7 +49,7 @@ def test_a_user_and_a_channel_have_their_own_knowledge(owner: Owner) -> None:
     assert [fact.text for fact in visible_facts(of_ana, now=NOW)] == ["Ana lives in Lisbon"]
 
 
-def test_what_a_user_prefers_is_in_their_profile_with_its_evidence(owner: Owner) -> None:
+def test_a_preference_is_stored_in_the_users_profile_with_its_evidence(owner: Owner) -> None:
     turns = say_sentences(replace(owner, user_id="ana"), "I love dark roast coffee.").turns
     extract_all(NOW)
 
@@ -117,7 +117,7 @@ def test_an_earlier_turn_that_is_extracted_later_was_true_until_then(owner: Owne
     assert "Ana lives in Lisbon" in {fact.text for fact in before}
 
 
-def test_a_correction_replaces_what_was_wrong_all_along(owner: Owner) -> None:
+def test_a_correction_supersedes_and_retracts_the_wrong_fact(owner: Owner) -> None:
     say_sentences(owner, "I live in Lisbon.")
     extract_all(NOW)
     say_sentences(owner, "Actually, I live in Porto.")
@@ -140,7 +140,7 @@ def test_a_rejected_fact_does_not_come_back_and_that_is_counted(owner: Owner) ->
     assert FactTombstone.objects.get().met_count == 1
 
 
-def test_it_does_not_come_back_when_nothing_of_it_is_left(owner: Owner) -> None:
+def test_a_rejected_fact_does_not_come_back_after_its_deletion(owner: Owner) -> None:
     say_sentences(owner, "I live in Lisbon.")
     extract_all(NOW)
     reject_fact(owner, Fact.objects.get().id, now=NOW)
@@ -168,7 +168,9 @@ def test_a_claim_that_was_rejected_of_another_of_its_names_keeps_nothing_back(ow
     assert extracted("c2") == (1, 1)
 
 
-def test_what_a_service_refuses_is_passed_over_and_the_rest_is_stored(owner: Owner, model: LanguageModelServer) -> None:
+def test_items_refused_by_a_service_are_skipped_and_the_rest_is_stored(
+    owner: Owner, model: LanguageModelServer
+) -> None:
     lisbon = fact_json("Ana lives in Lisbon", 0, number=7, entities=["Ana"])
     model.write = answer_with(entities=[person("Ana", 0), person("Rosa", 0)], facts=[lisbon], relationships=[KNOWS])
     say_sentences(owner, "I live in Lisbon. Ana and Rosa know each other.")

@@ -20,7 +20,7 @@ from memory.services.facts.supersede import (
 )
 from memory.services.memories.correct import mark_memories
 from memory.services.memories.store import MENTIONS, NewLink, insert_links
-from tests.beside import PATIENCE_SECONDS, Start, do_beside, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection, run_in_thread
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import CLAIM, fact_draft, know, learn_claim, reread, versions_of
@@ -86,44 +86,48 @@ def test_learning_the_same_facts_in_any_order_does_not_deadlock(owner: Owner) ->
     assert Fact.objects.count() == 6
 
 
-def test_a_fact_about_an_entity_deleted_meanwhile_is_refused(owner: Owner, ana: Entity, start_beside: Start) -> None:
+def test_a_fact_about_an_entity_deleted_meanwhile_is_refused(
+    owner: Owner, ana: Entity, start_concurrently: Start
+) -> None:
     with transaction.atomic():
         mark_memories(owner, [ana.id], mark="archive", now=NOW)
-        learner = start_beside(learn_beside(owner, entity_ids=[ana.id]))
+        learner = start_concurrently(learn_beside(owner, entity_ids=[ana.id]))
 
     with pytest.raises(Unprocessable, match="there is no entity"):
         learner.result(PATIENCE_SECONDS)
     assert not Fact.objects.exists()
 
 
-def test_a_fact_superseded_while_it_is_repeated_is_learned_as_a_new_one(owner: Owner, start_beside: Start) -> None:
+def test_a_fact_superseded_while_it_is_repeated_is_learned_as_a_new_one(
+    owner: Owner, start_concurrently: Start
+) -> None:
     fact = know(owner)
 
     with transaction.atomic():
         supersede_fact(owner, fact.id, fact_draft("Ana lives in Munich."), embedded=NOTHING, now=NOW)
-        learner = start_beside(learn_beside(owner))
+        learner = start_concurrently(learn_beside(owner))
 
     assert learner.result(PATIENCE_SECONDS) is True
     assert Fact.objects.count() == 3
 
 
-def test_learning_waits_for_a_concurrent_learner_and_finds_its_fact(owner: Owner, start_beside: Start) -> None:
+def test_learning_waits_for_a_concurrent_learner_and_finds_its_fact(owner: Owner, start_concurrently: Start) -> None:
     with transaction.atomic():
         know(owner)
-        learner = start_beside(learn_beside(owner))
+        learner = start_concurrently(learn_beside(owner))
 
     assert learner.result(PATIENCE_SECONDS) is False
 
 
 @pytest.mark.parametrize("second", [supersede, replace])
 def test_only_one_of_two_concurrent_successors_wins(
-    owner: Owner, start_beside: Start, second: Callable[[Owner, Fact], Fact]
+    owner: Owner, start_concurrently: Start, second: Callable[[Owner, Fact], Fact]
 ) -> None:
     fact = know(owner)
 
     with transaction.atomic():
         supersede(owner, fact)
-        other = start_beside(lambda: over_own_connection(lambda: second(owner, fact)))
+        other = start_concurrently(lambda: over_own_connection(lambda: second(owner, fact)))
 
     with pytest.raises(Conflict, match="superseded"):
         other.result(PATIENCE_SECONDS)
@@ -133,13 +137,13 @@ def test_only_one_of_two_concurrent_successors_wins(
 
 @pytest.mark.parametrize("second", [retract, reject])
 def test_retracting_a_fact_that_is_being_superseded_retracts_the_rest(
-    owner: Owner, start_beside: Start, second: Callable[[Owner, Fact], Fact]
+    owner: Owner, start_concurrently: Start, second: Callable[[Owner, Fact], Fact]
 ) -> None:
     fact = know(owner)
 
     with transaction.atomic():
         supersede(owner, fact)
-        other = start_beside(lambda: over_own_connection(lambda: second(owner, fact)))
+        other = start_concurrently(lambda: over_own_connection(lambda: second(owner, fact)))
 
     other.result(PATIENCE_SECONDS)
     assert reread(owner, fact).retracted_at == NOW
@@ -155,17 +159,17 @@ def test_referring_to_a_turn_does_not_block_other_facts_that_refer_to_it(owner: 
 
     with transaction.atomic():
         insert_links(owner.account_id, [NewLink(source_id=sources.id, type=MENTIONS, target_id=ana.id)])
-        new = do_beside(lambda: supersede_fact(owner, fact.id, draft, embedded=NOTHING, now=NOW))
+        new = run_in_thread(lambda: supersede_fact(owner, fact.id, draft, embedded=NOTHING, now=NOW))
 
     assert new.source_turn_id == sources.id
 
 
-def test_of_two_corrections_to_one_claim_the_second_is_refused(owner: Owner, start_beside: Start) -> None:
+def test_of_two_corrections_to_one_claim_the_second_is_refused(owner: Owner, start_concurrently: Start) -> None:
     fact, other = know(owner), know(owner, "Ana lives in Bern.")
 
     with transaction.atomic():
         correct(owner, fact)
-        second = start_beside(lambda: over_own_connection(lambda: correct(owner, other)))
+        second = start_concurrently(lambda: over_own_connection(lambda: correct(owner, other)))
 
     with pytest.raises(Conflict, match="another fact"):
         second.result(PATIENCE_SECONDS)

@@ -13,7 +13,7 @@ from memory.owner import Owner
 from memory.services.facts.globalize import GlobalizeThresholds, find_prominent_facts, globalize_fact, globalize_facts
 from memory.services.facts.store import read_fact_history
 from memory.services.facts.supersede import reject_fact, retract_fact
-from tests.beside import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import CLAIM, claims, day, know, reread
@@ -154,7 +154,7 @@ def test_an_archived_copy_is_restored(owner: Owner, atlas: Owner) -> None:
     assert claims(owner) == [CLAIM]
 
 
-def test_a_fact_that_global_refuses_does_not_hold_up_others(owner: Owner, atlas: Owner) -> None:
+def test_a_fact_that_global_refuses_does_not_block_others(owner: Owner, atlas: Owner) -> None:
     rejected, hidden = know(owner, "It was rejected."), know(owner, "It is in quarantine.")
     prominent(atlas, "It is in quarantine.")
     reject_fact(owner, rejected.id, now=NOW)

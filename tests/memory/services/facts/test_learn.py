@@ -45,11 +45,11 @@ def links(fact: Fact, link_type: str) -> list[Any]:
 
 
 def test_a_learned_fact_is_believed_and_true_now(owner: Owner) -> None:
-    learnt = learn_claim(owner, confidence=0.8)
+    result = learn_claim(owner, confidence=0.8)
 
-    assert learnt.is_new
+    assert result.is_new
     assert claims(owner) == [CLAIM]
-    [version] = versions_of(learnt.fact)
+    [version] = versions_of(result.fact)
     assert (version.number, version.claim, version.confidence, version.reason) == (1, CLAIM, 0.8, "learned")
     assert (version.recorded_at, version.retracted_at) == (NOW, None)
 
@@ -124,10 +124,10 @@ def test_the_same_claim_of_another_holder_or_channel_is_another_fact(owner: Owne
 def test_a_claim_given_twice_in_one_call_is_one_fact(owner: Owner) -> None:
     drafts = [fact_draft(confidence=0.5), fact_draft("Ana has a dog."), fact_draft(confidence=0.9)]
 
-    learnt = learn_facts(owner, drafts, embedded=NOTHING, now=NOW)
+    learned = learn_facts(owner, drafts, embedded=NOTHING, now=NOW)
 
-    assert [each.is_new for each in learnt] == [True, True, False]
-    assert learnt[0].fact is learnt[2].fact
+    assert [each.is_new for each in learned] == [True, True, False]
+    assert learned[0].fact is learned[2].fact
     stored: Any = Fact.objects.get(text=CLAIM)
     assert stored.confidence == 0.9
 
@@ -218,7 +218,7 @@ def test_invalid_drafts_are_refused(owner: Owner, change: dict[str, Any]) -> Non
     assert not Fact.objects.exists()
 
 
-def test_reads_return_what_was_true_at_the_given_time(owner: Owner) -> None:
+def test_reads_return_facts_that_were_true_at_the_given_time(owner: Owner) -> None:
     know(owner, "was", valid_to=day(-1))
     know(owner, "is", valid_from=day(-1), valid_to=day(1))
     know(owner, "will be", valid_from=day(1), now=day(-3))

@@ -16,7 +16,7 @@ from memory.services.facts.store import list_facts, read_fact_history
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact
 from memory.services.facts.tombstones import add_tombstone
 from memory.services.memories.correct import mark_memories
-from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import CLAIM, claims, day, fact_draft, know, learn_claim, reread, versions_of
@@ -322,10 +322,10 @@ def test_a_review_costs_as_many_queries_as_stated(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_only_one_of_two_concurrent_decisions_wins(staff: Owner, review: FactReview, start_beside: Start) -> None:
+def test_only_one_of_two_concurrent_decisions_wins(staff: Owner, review: FactReview, start_concurrently: Start) -> None:
     with transaction.atomic():
         decide(staff, review, Status.KEPT_OLD)
-        other = start_beside(lambda: over_own_connection(lambda: decide(staff, review, Status.ACCEPTED_NEW)))
+        other = start_concurrently(lambda: over_own_connection(lambda: decide(staff, review, Status.ACCEPTED_NEW)))
 
     with pytest.raises(Conflict, match="decided already"):
         other.result(PATIENCE_SECONDS)

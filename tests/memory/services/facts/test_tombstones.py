@@ -19,7 +19,7 @@ from memory.services.facts.learn import learn_facts
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact, supersede_fact
 from memory.services.facts.tombstones import add_tombstone, count_tombstone_matches, find_tombstones, lift_tombstone
 from memory.services.memories.correct import delete_memories, mark_memories
-from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import CLAIM, claims, day, fact_draft, know, learn_claim, reread
@@ -279,12 +279,12 @@ def test_looking_for_many_tombstones_takes_one_statement(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_learning_a_claim_that_is_being_rejected_is_refused(owner: Owner, start_beside: Start) -> None:
+def test_learning_a_claim_that_is_being_rejected_is_refused(owner: Owner, start_concurrently: Start) -> None:
     fact = know(owner)
 
     with transaction.atomic():
         reject_fact(owner, fact.id, now=NOW)
-        learner = start_beside(lambda: over_own_connection(lambda: learn_claim(owner)))
+        learner = start_concurrently(lambda: over_own_connection(lambda: learn_claim(owner)))
 
     with pytest.raises(Conflict, match="was rejected"):
         learner.result(PATIENCE_SECONDS)

@@ -14,7 +14,7 @@ from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.owner import Owner
 from memory.services.goals.plan import block_goal, change_goal, complete_goal, delete_goal, unblock_goal
 from memory.services.goals.store import GoalLink, insert_goal_links
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim, status_of
 from tests.properties import examples
@@ -100,12 +100,12 @@ def test_the_database_refuses_a_second_parent_by_itself(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_concurrent_links_that_close_a_cycle_one_is_refused(owner: Owner, start_beside: Start) -> None:
+def test_of_two_concurrent_links_that_close_a_cycle_one_is_refused(owner: Owner, start_concurrently: Start) -> None:
     first, second = aim(owner), aim(owner)
 
     with transaction.atomic():
         block_goal(owner, first.id, by=second.id, now=NOW)
-        other = start_beside(lambda: block_goal(owner, second.id, by=first.id, now=NOW))
+        other = start_concurrently(lambda: block_goal(owner, second.id, by=first.id, now=NOW))
 
     with pytest.raises(Unprocessable, match="a goal would wait for itself"):
         other.result(PATIENCE_SECONDS)
@@ -113,12 +113,12 @@ def test_of_two_concurrent_links_that_close_a_cycle_one_is_refused(owner: Owner,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_concurrent_moves_below_each_other_one_is_refused(owner: Owner, start_beside: Start) -> None:
+def test_of_two_concurrent_moves_below_each_other_one_is_refused(owner: Owner, start_concurrently: Start) -> None:
     first, second = aim(owner), aim(owner)
 
     with transaction.atomic():
         move(owner, first, second)
-        other = start_beside(lambda: move(owner, second, first))
+        other = start_concurrently(lambda: move(owner, second, first))
 
     with pytest.raises(Unprocessable, match="a goal would be a subgoal of itself"):
         other.result(PATIENCE_SECONDS)
@@ -126,12 +126,12 @@ def test_of_two_concurrent_moves_below_each_other_one_is_refused(owner: Owner, s
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_database_refuses_concurrent_links_that_close_a_cycle(owner: Owner, start_beside: Start) -> None:
+def test_the_database_refuses_concurrent_links_that_close_a_cycle(owner: Owner, start_concurrently: Start) -> None:
     first, second = aim(owner), aim(owner)
 
     with transaction.atomic():
         link_directly(owner, first, BLOCKED_BY, second)
-        other = start_beside(lambda: link_directly(owner, second, BLOCKED_BY, first))
+        other = start_concurrently(lambda: link_directly(owner, second, BLOCKED_BY, first))
 
     with pytest.raises(Unprocessable, match="cycle"):
         other.result(PATIENCE_SECONDS)

@@ -14,7 +14,7 @@ from memory.owner import Owner
 from memory.retrieval.kind_searches import read_goal_tree
 from memory.services.goals.plan import block_goal, delete_goal, unblock_goal
 from memory.services.goals.store import active_goals, get_goal, recompute_waiters
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish, status_of, version_of
 
@@ -250,12 +250,12 @@ def test_blocking_costs_as_many_queries_as_stated(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_blocking_by_a_goal_that_is_being_completed_is_refused(owner: Owner, start_beside: Start) -> None:
+def test_blocking_by_a_goal_that_is_being_completed_is_refused(owner: Owner, start_concurrently: Start) -> None:
     goal, blocker = aim(owner), aim(owner)
 
     with transaction.atomic():
         finish(owner, blocker)
-        blocking = start_beside(lambda: block(owner, goal, blocker))
+        blocking = start_concurrently(lambda: block(owner, goal, blocker))
 
     with pytest.raises(Unprocessable, match="closed goal blocks nothing"):
         blocking.result(PATIENCE_SECONDS)
@@ -263,37 +263,37 @@ def test_blocking_by_a_goal_that_is_being_completed_is_refused(owner: Owner, sta
 
 
 @pytest.mark.django_db(transaction=True)
-def test_completing_unblocks_a_goal_that_concurrently_begins_to_wait(owner: Owner, start_beside: Start) -> None:
+def test_completing_unblocks_a_goal_that_concurrently_begins_to_wait(owner: Owner, start_concurrently: Start) -> None:
     goal, blocker = aim(owner), aim(owner)
 
     with transaction.atomic():
         block(owner, goal, blocker)
-        completing = start_beside(lambda: finish(owner, blocker))
+        completing = start_concurrently(lambda: finish(owner, blocker))
 
     assert completing.result(PATIENCE_SECONDS) == [goal.id]
     assert status_of(goal) == "active"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrently_completing_the_last_two_blockers_unblocks_once(owner: Owner, start_beside: Start) -> None:
+def test_concurrently_completing_the_last_two_blockers_unblocks_once(owner: Owner, start_concurrently: Start) -> None:
     first, second = aim(owner), aim(owner)
     goal = aim(owner, blocked_by=[first.id, second.id])
 
     with transaction.atomic():
         assert finish(owner, first) == []
-        other = start_beside(lambda: finish(owner, second))
+        other = start_concurrently(lambda: finish(owner, second))
 
     assert other.result(PATIENCE_SECONDS) == [goal.id]
     assert (status_of(goal), version_of(goal)) == ("active", 2)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_completions_complete_a_goal_once(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_completions_complete_a_goal_once(owner: Owner, start_concurrently: Start) -> None:
     goal = aim(owner)
 
     with transaction.atomic():
         finish(owner, goal, result="mine")
-        other = start_beside(lambda: finish(owner, goal, status="abandoned"))
+        other = start_concurrently(lambda: finish(owner, goal, status="abandoned"))
 
     with pytest.raises(Conflict):
         other.result(PATIENCE_SECONDS)

@@ -20,7 +20,7 @@ from memory.services.goals.plan import (
     erase_goal,
 )
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOTHING, NOW, draft, store
 
 
@@ -146,11 +146,11 @@ def test_deleting_a_link_makes_a_new_version_of_the_goal(
 
 @pytest.mark.django_db(transaction=True)
 def test_a_goal_that_concurrently_begins_to_block_is_not_deleted(
-    owner: Owner, staff: Owner, walls: Goal, shed: Goal, start_beside: Start
+    owner: Owner, staff: Owner, walls: Goal, shed: Goal, start_concurrently: Start
 ) -> None:
     with transaction.atomic():
         block_goal(owner, shed.pk, by=walls.pk, now=NOW)
-        deleting = start_beside(lambda: delete_memories(staff, [walls.pk], now=NOW))
+        deleting = start_concurrently(lambda: delete_memories(staff, [walls.pk], now=NOW))
 
     with pytest.raises(Unprocessable, match="others wait"):
         deleting.result(PATIENCE_SECONDS)
@@ -159,13 +159,13 @@ def test_a_goal_that_concurrently_begins_to_block_is_not_deleted(
 
 @pytest.mark.django_db(transaction=True)
 def test_memories_marked_with_a_goal_deleted_meanwhile_are_marked(
-    owner: Owner, staff: Owner, shed: Goal, start_beside: Start
+    owner: Owner, staff: Owner, shed: Goal, start_concurrently: Start
 ) -> None:
     (episode,) = store(owner, draft("The pump was bought in March."))
 
     with transaction.atomic():
         delete_goal(owner, shed.pk, now=NOW)
-        marking = start_beside(lambda: mark_memories(staff, [shed.pk, episode.pk], mark="archive", now=NOW))
+        marking = start_concurrently(lambda: mark_memories(staff, [shed.pk, episode.pk], mark="archive", now=NOW))
 
     assert marking.result(PATIENCE_SECONDS) == 1
     assert Memory.objects.get(id=episode.pk).archived

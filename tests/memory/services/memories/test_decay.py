@@ -27,7 +27,7 @@ from memory.services.memories.decay import (
     preview_decay,
     reinforce,
 )
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW, draft, store
 from tests.memory.facts import know, learn_claim, versions_of
@@ -117,8 +117,8 @@ def test_many_runs_give_the_result_of_one_run(
         fading(owner, Kind.EPISODE, now=day(now))
 
     last = max(days)
-    told = decayed_salience(salience, age_days=last, access_count=access_count) if last >= 1 else salience
-    assert saliences() == pytest.approx([told], abs=MIN_DECAY_STEP)
+    expected = decayed_salience(salience, age_days=last, access_count=access_count) if last >= 1 else salience
+    assert saliences() == pytest.approx([expected], abs=MIN_DECAY_STEP)
 
 
 def test_daily_runs_write_a_row_only_when_its_value_changes(owner: Owner, episodes: Sequence[UUID]) -> None:
@@ -207,11 +207,11 @@ def test_decay_is_one_statement_for_any_number_of_rows(
 
 @pytest.mark.django_db(transaction=True)
 def test_decay_locks_rows_by_id_and_skips_those_read_meanwhile(
-    owner: Owner, episodes: Sequence[UUID], start_beside: Start
+    owner: Owner, episodes: Sequence[UUID], start_concurrently: Start
 ) -> None:
     with transaction.atomic():
         reinforce(owner, episodes[:1], now=day(10))
-        waiting: Any = start_beside(lambda: fading(owner, Kind.EPISODE, now=day(10)))
+        waiting: Any = start_concurrently(lambda: fading(owner, Kind.EPISODE, now=day(10)))
         # it has not locked any of the others yet
         reinforce(owner, episodes[1:2], now=day(10))
 
@@ -246,8 +246,8 @@ def test_inferred_confidence_decays_by_the_formula(owner: Owner, confidence: flo
     for now in sorted(days):
         fading(owner, Kind.FACT, what=CONFIDENCE, now=day(now))
 
-    told = decayed_confidence(confidence, age_days=max(days))
-    assert Fact.objects.get().confidence == pytest.approx(told, abs=MIN_DECAY_STEP)
+    expected = decayed_confidence(confidence, age_days=max(days))
+    assert Fact.objects.get().confidence == pytest.approx(expected, abs=MIN_DECAY_STEP)
 
 
 def test_confidence_falls_by_the_week(owner: Owner, inferred: Fact) -> None:
@@ -275,10 +275,10 @@ def test_decayed_confidence_is_no_new_belief(owner: Owner, inferred: Fact) -> No
 def test_learning_a_decayed_fact_again_raises_its_confidence(owner: Owner, inferred: Fact) -> None:
     fading(owner, Kind.FACT, what=CONFIDENCE, now=day(28))
 
-    told = learn_claim(owner, certainty="inferred", now=day(28))
+    learned = learn_claim(owner, certainty="inferred", now=day(28))
     fading(owner, Kind.FACT, what=CONFIDENCE, now=day(28) + SOON)
 
-    assert told.fact.id == inferred.id
+    assert learned.fact.id == inferred.id
     assert Fact.objects.get().confidence == 0.7
 
 

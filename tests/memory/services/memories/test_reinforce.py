@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import Account, Memory
 from memory.owner import Owner
 from memory.services.memories.decay import reinforce
-from tests.beside import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS
 from tests.memory.episodes import NOW
 from tests.memory.heap import hot_updates
 from tests.memory.heap import room_beside_rows as room_beside_rows

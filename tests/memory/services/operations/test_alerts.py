@@ -270,10 +270,10 @@ def test_a_redis_that_is_down_hides_nothing_of_the_database(account: Account) ->
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "expected"),
     [(0, "0 seconds"), (119, "119 seconds"), (120, "2 minutes"), (7_200, "2 hours"), (172_800, "2 days")],
 )
-def test_ages_are_given_in_the_largest_unit_that_fits_twice(seconds: int, told: str) -> None:
+def test_ages_are_given_in_the_largest_unit_that_fits_twice(seconds: int, expected: str) -> None:
     now = timezone.now()
 
-    assert format_age(now - timedelta(seconds=seconds), now) == told
+    assert format_age(now - timedelta(seconds=seconds), now) == expected

@@ -1,12 +1,14 @@
 """The encryption canary: keys that are not the database's are named before anything is read."""
 
 import logging
+from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
 from pytest_django import Settings
 
 from memory import checks
@@ -14,6 +16,7 @@ from memory.models import EncryptionCanary
 from memory.owner import Owner
 from memory.services.operations.canary import check_encryption_canary
 from memory.services.operations.reseal import find_sealed_tables, rotate_tables
+from tests.concurrency import start_concurrently as start_concurrently
 from tests.memory.procedures import invoke
 
 pytestmark = pytest.mark.django_db
@@ -45,8 +48,21 @@ def test_another_key_is_refused_in_a_sentence_that_quotes_none(settings: Setting
     assert NEW not in str(raised.value)
 
 
+@pytest.mark.django_db(transaction=True)
+def test_of_two_keys_that_start_simultaneously_the_second_is_refused(
+    settings: Settings, start_concurrently: Callable[[Callable[[], object]], Future[object]]
+) -> None:
+    with transaction.atomic():
+        EncryptionCanary.objects.create(value="canary")
+        settings.ENCRYPTION_KEYS = [NEW]
+        second = start_concurrently(check_encryption_canary)
+
+    with pytest.raises(ImproperlyConfigured, match="no key in MEMORY_ENCRYPTION_KEYS decrypts"):
+        second.result()
+
+
 @pytest.mark.parametrize("keys", [[NEW, OLD], [OLD, NEW]])
-def test_a_new_key_beside_the_old_one_passes(settings: Settings, keys: list[str]) -> None:
+def test_a_new_key_next_to_the_old_one_passes(settings: Settings, keys: list[str]) -> None:
     check_encryption_canary()
     settings.ENCRYPTION_KEYS = keys
 

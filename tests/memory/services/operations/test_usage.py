@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import Account, ModelUsage
 from memory.providers.language_models import Usage
 from memory.services.operations.usage import record_usage
-from tests.beside import over_own_connection
+from tests.concurrency import over_own_connection
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ONE = Usage(model="small", prompt_tokens=1_000, completion_tokens=200, cost=Decimal("0.00036"))

@@ -95,7 +95,7 @@ def test_postgresql_follows_a_path_as_python_does(owner: Owner, document: dict[s
 
 @given(st.lists(names, min_size=1, max_size=4), values)
 @with_database
-def test_what_is_written_by_path_comes_back_by_path_as_it_was(owner: Owner, tokens: list[str], value: Any) -> None:
+def test_a_value_written_by_path_is_read_back_unchanged(owner: Owner, tokens: list[str], value: Any) -> None:
     MemoryPool.objects.all().delete()
     make_pool(owner)
 
@@ -182,7 +182,7 @@ def test_a_write_over_the_limit_changes_nothing(owner: Owner, monkeypatch: pytes
     assert (read(owner), pool_statistics(owner, "board", now=NOW).size_bytes) == ({"text": "ü" * 506}, 1_023)
 
 
-def test_what_is_measured_is_what_is_stored(owner: Owner, board: MemoryPool) -> None:
+def test_size_bytes_equals_the_size_of_the_stored_data(owner: Owner, board: MemoryPool) -> None:
     write(owner, 'ü"\\', "/plan/steps/0")
 
     text = Func(F("data"), template="octet_length(%(expressions)s::text)", output_field=IntegerField())
@@ -211,7 +211,7 @@ def test_a_read_makes_no_new_version(owner: Owner, board: MemoryPool) -> None:
     assert read_data(owner, "board", now=NOW).version == 1
 
 
-# who may
+# permissions
 
 
 def test_a_reader_cannot_write(owner: Owner, account: Account) -> None:

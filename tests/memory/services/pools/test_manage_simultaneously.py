@@ -18,7 +18,7 @@ from memory.services.pools.manage import (
     find_pool,
     grant_access,
 )
-from tests.beside import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS
 from tests.memory.pools import NOW, make_pool
 from tests.memory.services.pools.moments import ANY, LATER
 

@@ -29,7 +29,7 @@ from memory.services.pools.data import (
 )
 from memory.services.pools.manage import EMPTY_BYTES, PoolDraft, find_pool
 from memory.services.pools.workflow_runs import RunDraft, change_run, create_run_pool, start_run
-from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db
@@ -172,11 +172,11 @@ def test_once_a_run_has_ended_its_pools_are_read_only(owner: Owner, filled: None
 @pytest.mark.django_db(transaction=True)
 @any_write
 def test_a_write_that_waits_while_the_run_ends_is_refused(
-    owner: Owner, filled: None, start_beside: Start, write: Use
+    owner: Owner, filled: None, start_concurrently: Start, write: Use
 ) -> None:
     with transaction.atomic():
         end(owner)
-        writing = start_beside(lambda: write(agent(owner, "ana")))
+        writing = start_concurrently(lambda: write(agent(owner, "ana")))
 
     with pytest.raises(Conflict):
         writing.result(PATIENCE_SECONDS)
@@ -184,21 +184,21 @@ def test_a_write_that_waits_while_the_run_ends_is_refused(
 
 @pytest.mark.django_db(transaction=True)
 def test_a_write_that_waits_while_its_agent_is_removed_is_refused(
-    owner: Owner, filled: None, start_beside: Start
+    owner: Owner, filled: None, start_concurrently: Start
 ) -> None:
     with transaction.atomic():
         change_run(owner, "r1", changes={"agents": []}, now=NOW)
-        writing = start_beside(lambda: post_to_blackboard(agent(owner, "ana"), "board", content="late", now=NOW))
+        writing = start_concurrently(lambda: post_to_blackboard(agent(owner, "ana"), "board", content="late", now=NOW))
 
     with pytest.raises(NotFound):
         writing.result(PATIENCE_SECONDS)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_run_ends_when_the_writes_under_way_are_done(owner: Owner, filled: None, start_beside: Start) -> None:
+def test_a_run_ends_when_the_writes_under_way_are_done(owner: Owner, filled: None, start_concurrently: Start) -> None:
     with transaction.atomic():
         post_to_blackboard(agent(owner, "ana"), "board", content="in time", now=NOW)
-        ending = start_beside(lambda: end(owner))
+        ending = start_concurrently(lambda: end(owner))
 
     ending.result(PATIENCE_SECONDS)
     assert [posting.content for posting in read_postings(owner, "board", now=NOW)] == ["x", "in time"]
@@ -253,7 +253,7 @@ def test_a_posting_is_never_changed(owner: Owner, run: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_postings_of_many_at_once_have_no_gaps_and_keep_each_authors_order(owner: Owner, run: None) -> None:
+def test_concurrent_postings_have_no_gaps_and_keep_the_order_of_each_author(owner: Owner, run: None) -> None:
     def say(agent_id: str) -> None:
         for number in range(5):
             post_to_blackboard(agent(owner, agent_id), "board", content=number, now=NOW)
@@ -364,7 +364,7 @@ def test_a_cache_takes_no_more_than_its_limit(owner: Owner, run: None, monkeypat
         ({"ttl_seconds": MAX_RESULT_TTL_SECONDS + 1}, Unprocessable),
     ],
 )
-def test_what_cannot_be_cached_is_refused(
+def test_an_invalid_cache_entry_is_refused(
     owner: Owner, run: None, given: dict[str, Any], error: type[MemoryServiceError]
 ) -> None:
     arguments: dict[str, Any] = {"key": "k", "value": 1} | given
@@ -375,7 +375,7 @@ def test_what_cannot_be_cached_is_refused(
     assert not ToolCacheEntry.objects.exists()
 
 
-def test_number_of_statements_per_call(
+def test_each_call_takes_a_fixed_number_of_statements(
     owner: Owner, filled: None, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     ana = agent(owner, "ana")

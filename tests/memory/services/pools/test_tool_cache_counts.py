@@ -15,7 +15,7 @@ from memory.owner import Owner
 from memory.services.pools.data import cache_result, delete_cached_result, find_cached_result
 from memory.services.pools.manage import EMPTY_BYTES, PoolDraft, pool_statistics
 from memory.services.pools.workflow_runs import RunDraft, create_run_pool, start_run
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db
@@ -61,7 +61,7 @@ def test_each_write_looks_at_its_own_key_alone(owner: Owner) -> None:
         delete_cached_result(owner, "cache", "another", now=NOW)
 
     for statements in (putting, forgetting):
-        of_entries = [told["sql"] for told in statements if "tool_cache_entries" in told["sql"]]
+        of_entries = [statement["sql"] for statement in statements if "tool_cache_entries" in statement["sql"]]
         assert [("another" in sql) for sql in of_entries] == [True, True]
     assert len(putting) == 8
     assert counted() == stored() == (200, 200 * 102 + sum(len(f"key-{number}") for number in range(200)))
@@ -136,13 +136,13 @@ def test_results_that_the_cleanup_deletes_are_not_counted(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_cleanup_keeps_results_renewed_while_it_waits(owner: Owner, start_beside: Start) -> None:
+def test_the_cleanup_keeps_results_renewed_while_it_waits(owner: Owner, start_concurrently: Start) -> None:
     store_result(owner, "a")
     store_result(owner, "b")
 
     with transaction.atomic():
         cache_result(owner, "cache", "a", value=1, ttl_seconds=LONG, now=LATER)
-        cleaning = start_beside(clean)
+        cleaning = start_concurrently(clean)
 
     cleaning.result(PATIENCE_SECONDS)
     assert counted() == stored() == (1, 2)

@@ -12,7 +12,7 @@ from memory.owner import Owner
 from memory.services.pools.data import post_to_blackboard, read_postings
 from memory.services.pools.manage import PoolDraft, find_pool, grant_access
 from memory.services.pools.workflow_runs import MAX_AGENTS, RunDraft, change_run, create_run_pool, find_run, start_run
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db
@@ -103,14 +103,14 @@ def test_the_starter_keeps_access_without_being_listed(owner: Owner, run: Workfl
 
 @pytest.mark.django_db(transaction=True)
 def test_an_agent_that_grants_itself_a_pool_while_it_is_removed_is_too_late(
-    owner: Owner, run: WorkflowRun, start_beside: Start
+    owner: Owner, run: WorkflowRun, start_concurrently: Start
 ) -> None:
     ana = agent(owner, "ana")
     make_board(ana)
 
     with transaction.atomic():
         change(owner, agents=["bob"])
-        granting = start_beside(
+        granting = start_concurrently(
             lambda: grant_access(ana, "board", agent_id="ana", level=Level.WRITE, expected=None, now=NOW)
         )
 
@@ -120,11 +120,11 @@ def test_an_agent_that_grants_itself_a_pool_while_it_is_removed_is_too_late(
 
 @pytest.mark.django_db(transaction=True)
 def test_a_pool_created_while_its_agent_is_removed_is_refused(
-    owner: Owner, run: WorkflowRun, start_beside: Start
+    owner: Owner, run: WorkflowRun, start_concurrently: Start
 ) -> None:
     with transaction.atomic():
         change(owner, agents=["bob"])
-        making = start_beside(lambda: make_board(agent(owner, "ana"), write=["ana"]))
+        making = start_concurrently(lambda: make_board(agent(owner, "ana"), write=["ana"]))
 
     with pytest.raises(NotFound):
         making.result(PATIENCE_SECONDS)
@@ -140,10 +140,12 @@ def test_agents_are_added_and_removed_by_name(owner: Owner, run: WorkflowRun) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_changes_of_agents_both_take_effect(owner: Owner, run: WorkflowRun, start_beside: Start) -> None:
+def test_concurrent_changes_of_agents_both_take_effect(
+    owner: Owner, run: WorkflowRun, start_concurrently: Start
+) -> None:
     with transaction.atomic():
         change(owner, add_agents=["zoe"])
-        adding = start_beside(lambda: change(owner, add_agents=["yan"], remove_agents=["bob"]))
+        adding = start_concurrently(lambda: change(owner, add_agents=["yan"], remove_agents=["bob"]))
 
     adding.result(PATIENCE_SECONDS)
     assert find_run(owner, "r1").agents == ["ana", "zoe", "yan"]

@@ -20,7 +20,7 @@ from memory.services.pools.workflow_runs import (
     run_pools,
     start_run,
 )
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db
@@ -79,7 +79,9 @@ def test_participants_and_the_account_find_a_run(owner: Owner, run: WorkflowRun,
     assert find_run(agent(owner, agent_id), "r1").id == run.id
 
 
-def test_nobody_else_finds_it(owner: Owner, stranger: Account, run: WorkflowRun) -> None:
+def test_a_workflow_run_is_hidden_from_other_agents_and_accounts(
+    owner: Owner, stranger: Account, run: WorkflowRun
+) -> None:
     start_run(agent(owner, "zoe"), RunDraft(workflow_run_id="r2"), now=NOW)
 
     for nobody, theirs in [
@@ -136,7 +138,7 @@ def test_an_unknown_status_is_refused(owner: Owner, run: WorkflowRun) -> None:
         change(owner, status="asleep")
 
 
-def test_agents_come_and_go(owner: Owner, run: WorkflowRun) -> None:
+def test_a_replaced_list_of_agents_grants_and_removes_access(owner: Owner, run: WorkflowRun) -> None:
     change(owner, agents=["bob", "zoe"], metadata={"step": 2})
 
     assert find_run(agent(owner, "zoe"), "r1").metadata == {"step": 2}
@@ -189,10 +191,12 @@ def test_only_participants_create_pools_of_a_run(owner: Owner, stranger: Account
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_pool_that_is_made_while_the_run_ends_is_refused(owner: Owner, run: WorkflowRun, start_beside: Start) -> None:
+def test_a_pool_that_is_made_while_the_run_ends_is_refused(
+    owner: Owner, run: WorkflowRun, start_concurrently: Start
+) -> None:
     with transaction.atomic():
         change(owner, status="completed")
-        making = start_beside(lambda: create_run_pool(owner, "r1", PoolDraft(pool_type="blackboard"), now=NOW))
+        making = start_concurrently(lambda: create_run_pool(owner, "r1", PoolDraft(pool_type="blackboard"), now=NOW))
 
     with pytest.raises(Unprocessable):
         making.result(PATIENCE_SECONDS)

@@ -18,7 +18,7 @@ from memory.services.prompt_context.layout import ContextLimits, ContextMaterial
 from memory.services.prompt_context.layout import EvidenceCosts as Costs
 from memory.tokens import estimate_tokens
 from memory_project.redis import ConversationRef
-from tests.beside import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS
 from tests.embedding_server import EmbeddingServer
 from tests.memory.context import request_for
 from tests.memory.episodes import NOW
@@ -153,7 +153,7 @@ def test_memories_marked_by_others_are_replaced_from_the_reserve(
     assert rendered.items == material.evidence[2:3]
 
 
-def test_is_taken_if_others_marked_everything(
+def test_a_context_is_empty_and_taken_if_others_marked_everything(
     owner: Owner, conversation: ConversationRef, material: ContextMaterial
 ) -> None:
     ledger.mark_many(conversation, dict.fromkeys([note.item_key for note in material.all_shown()], "theirs"))

@@ -75,7 +75,7 @@ def test_a_recall_without_memories_takes_two_statements(owner: Owner) -> None:
     assert count_statements(owner, make_request()) == 2
 
 
-def test_kinds_filter(owner: Owner) -> None:
+def test_kinds_filter_the_results(owner: Owner) -> None:
     say_archive(owner)
     know(owner, "The archive is in Berlin.", angle=0.2)
 
@@ -223,7 +223,7 @@ def test_other_accounts_and_agents_recall_nothing(owner: Owner, stranger: Accoun
         assert recalled_texts(other, as_of=NOW, known_at=NOW) == set()
 
 
-def test_suppress_injected_leaves_out_what_the_ledger_holds(owner: Owner) -> None:
+def test_suppress_injected_omits_items_in_the_ledger(owner: Owner) -> None:
     injected, other = say_archive(owner), say_archive(owner, "The archive moved")
     place = ConversationRef(account_id=owner.account_id, conversation_id="c1")
     ledger.mark(place, injected.item_key)

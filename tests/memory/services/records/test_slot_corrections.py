@@ -212,7 +212,7 @@ def test_a_deleted_episode_goes_with_its_sources(staff: Owner, owner: Owner, rec
     assert record_of(recorded).episode_id is None
 
 
-def test_a_correction_names_what_it_erased_and_no_text(
+def test_the_audit_of_a_correction_names_the_erased_memories_but_no_text(
     staff: Owner, owner: Owner, recorded: RecordedTurn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.conf.AUDIT_LEVEL", "verbose")

@@ -19,7 +19,7 @@ from memory.services.records.record import (
     prepare_record,
     record_turn,
 )
-from tests.beside import PATIENCE_SECONDS, Start
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim
 from tests.memory.records import add_record
@@ -55,12 +55,12 @@ def test_concurrent_records_are_numbered_without_gaps(owner: Owner, client_id: s
     assert (Memory.objects.filter(kind="turn_slot").count(), Link.objects.count()) == (3 * records, 3 * records)
 
 
-def test_one_of_two_concurrent_outcomes_wins(owner: Owner, start_beside: Start) -> None:
+def test_one_of_two_concurrent_outcomes_wins(owner: Owner, start_concurrently: Start) -> None:
     record = add_record(owner, slots=OPEN).record
 
     with transaction.atomic():
         end(owner, record, "succeeded")
-        other = start_beside(lambda: end(owner, record, "failed"))
+        other = start_concurrently(lambda: end(owner, record, "failed"))
 
     with pytest.raises(Conflict, match="final already"):
         other.result(PATIENCE_SECONDS)
@@ -69,7 +69,7 @@ def test_one_of_two_concurrent_outcomes_wins(owner: Owner, start_beside: Start) 
 
 
 @pytest.mark.parametrize("what", ["record", "conversation"])
-def test_a_record_that_is_erased_meanwhile_is_not_found(owner: Owner, start_beside: Start, what: str) -> None:
+def test_a_record_that_is_erased_meanwhile_is_not_found(owner: Owner, start_concurrently: Start, what: str) -> None:
     record = add_record(owner, slots=OPEN).record
 
     with transaction.atomic():
@@ -77,19 +77,21 @@ def test_a_record_that_is_erased_meanwhile_is_not_found(owner: Owner, start_besi
             delete_record(owner, record.id)
         else:
             delete_conversation(owner, record.conversation_id)
-        other = start_beside(lambda: end(owner, record, "failed"))
+        other = start_concurrently(lambda: end(owner, record, "failed"))
 
     with pytest.raises(NotFound):
         other.result(PATIENCE_SECONDS)
     assert not Memory.objects.filter(kind="turn_slot").exists()
 
 
-def test_the_agent_that_creates_the_conversation_first_takes_part_alone(owner: Owner, start_beside: Start) -> None:
+def test_the_agent_that_creates_the_conversation_first_takes_part_alone(
+    owner: Owner, start_concurrently: Start
+) -> None:
     rival = Owner(account_id=owner.account_id, agent_id="rival")
 
     with transaction.atomic():
         add_record(owner)
-        other = start_beside(lambda: add_record(rival))
+        other = start_concurrently(lambda: add_record(rival))
 
     with pytest.raises(NotFound):
         other.result(PATIENCE_SECONDS)

@@ -106,7 +106,7 @@ def test_the_action_is_the_state_of_a_turn_without_an_outcome(owner: Owner, goal
     assert item_texts(ask_replay(owner, goal_id=goal.id)) == ["did 1"]
 
 
-def test_a_record_is_replayed_whole_and_then_what_led_to_it(owner: Owner, goal: Goal) -> None:
+def test_a_replayed_record_includes_the_earlier_records_of_its_goal(owner: Owner, goal: Goal) -> None:
     first = record_turn(owner, goal, 1, summary="why 1")
     second = record_turn(owner, goal, 2, summary="why 2")
     record_turn(owner, goal, 3)
@@ -119,7 +119,7 @@ def test_a_record_is_replayed_whole_and_then_what_led_to_it(owner: Owner, goal: 
     ] * 3
 
 
-def test_the_record_itself_comes_before_what_led_to_it(owner: Owner, goal: Goal) -> None:
+def test_the_record_itself_takes_precedence_over_earlier_records(owner: Owner, goal: Goal) -> None:
     record_turn(owner, goal, 1, summary="word " * 40)
     second = record_turn(owner, goal, 2, summary="word " * 40)
 

@@ -102,7 +102,7 @@ def test_shared_function_words_do_not_match_a_question(owner: Owner) -> None:
         ("was it an option to wait, or was that rejected", ReasoningTier.STRUCTURED_RATIONALE, False),
         ("plant the roses", ReasoningTier.DECISION_SUMMARY, False),
     ],
-    ids=["hidden", "told", "in-the-summary"],
+    ids=["hidden", "allowed", "in-the-summary"],
 )
 def test_the_answer_says_if_a_rationale_would_answer_more(
     owner: Owner, question: str, tier: ReasoningTier, is_hidden: bool

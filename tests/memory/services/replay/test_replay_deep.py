@@ -152,7 +152,7 @@ def test_a_deep_replay_takes_three_more_statements(
         ask_deep(owner, record.id)
 
 
-def test_in_process_deep_stands_for_the_scope(owner: Owner, record: TurnRecord) -> None:
+def test_in_process_the_deep_argument_replaces_the_scope(owner: Owner, record: TurnRecord) -> None:
     memory = AgentMemory(owner, clock=lambda: NOW)
     request = ReplayRequest(record_id=record.id, tier=RAW, posture=Posture.RECOVERY, has_scope=True)
 

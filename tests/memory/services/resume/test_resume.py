@@ -174,7 +174,7 @@ def test_unknown_goals_are_refused(owner: Owner) -> None:
         resume_packet(owner, goal_ids=[uuid4()])
 
 
-def test_the_number_of_statements_does_not_depend_on_what_is_stored(
+def test_the_number_of_statements_does_not_grow_with_the_stored_data(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     goal = aim(owner)

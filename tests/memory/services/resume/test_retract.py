@@ -63,7 +63,7 @@ def kept_texts(*texts: str | PacketItem) -> Sequence[str]:
         "made",
     ],
 )
-def test_a_later_decision_retracts_what_it_undoes(first: str, later: str) -> None:
+def test_a_later_decision_retracts_the_one_it_undoes(first: str, later: str) -> None:
     assert kept_texts(first, later) == [later]
 
 

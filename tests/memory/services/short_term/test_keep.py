@@ -23,7 +23,7 @@ from memory.services.short_term import (
     refresh_entry,
     store_entry,
 )
-from tests.beside import over_own_connection
+from tests.concurrency import over_own_connection
 from tests.memory.episodes import NOW
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +54,7 @@ def count_of(entry: AgentShortTermMemory) -> int:
     return AgentShortTermMemory.objects.get(id=entry.id).access_count
 
 
-def test_what_was_stored_is_read_with_all_its_fields(owner: Owner) -> None:
+def test_a_stored_entry_is_read_with_all_its_fields(owner: Owner) -> None:
     stored = store_entry(owner, replace(DRAFT, memory_type="reflection"), now=NOW)
 
     found = read(owner)
@@ -184,7 +184,7 @@ def test_concurrent_writes_over_a_waiting_entry_leave_one_new_entry(owner: Owner
     assert sorted(AgentShortTermMemory.objects.values_list("superseded", "access_count")) == [(False, 0), (True, 3)]
 
 
-def test_one_that_was_promoted_before_it_expired_starts_again(owner: Owner) -> None:
+def test_an_expired_entry_that_was_promoted_starts_again(owner: Owner) -> None:
     store(owner)
     read(owner, 3)
     AgentShortTermMemory.objects.update(promoted_at=NOW)

@@ -35,7 +35,7 @@ from memory.services.short_term import (
     read_entry,
     store_entry,
 )
-from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.memory.contexts import keep
 from tests.memory.episodes import NOW
@@ -286,12 +286,12 @@ def test_concurrent_runs_promote_each_entry_once(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_run_that_waits_promotes_values_written_meanwhile(owner: Owner, start_beside: Start) -> None:
+def test_a_run_that_waits_promotes_values_written_meanwhile(owner: Owner, start_concurrently: Start) -> None:
     remember(owner, "k", value="old")
 
     with transaction.atomic():
         store_entry(owner, ShortTermDraft(memory_key="k", memory_value="new", session_id="s1"), now=NOW)
-        consolidating = start_beside(lambda: consolidate(owner))
+        consolidating = start_concurrently(lambda: consolidate(owner))
 
     consolidating.result(PATIENCE_SECONDS)
     assert kept(owner) == "new"

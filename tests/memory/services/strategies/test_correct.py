@@ -39,10 +39,10 @@ def test_the_text_joins_pattern_and_description(owner: Owner, pattern: str, text
 def test_a_pattern_learned_later_is_embedded(owner: Owner) -> None:
     learn(owner, "Restart it.", angle=0.0)
 
-    learnt = learn(owner, "restart it", context_pattern="the house is cold", now=LATER)
+    learned = learn(owner, "restart it", context_pattern="the house is cold", now=LATER)
 
-    stored = find_strategy(owner, learnt.id, now=NOW)
-    assert stored.text == learnt.text == "When the house is cold: Restart it."
+    stored = find_strategy(owner, learned.id, now=NOW)
+    assert stored.text == learned.text == "When the house is cold: Restart it."
     assert (stored.content_hash, stored.version, stored.embed_after) == (content_hash(stored.text), 2, LATER)
     assert not Vector.objects.exists()
 
@@ -50,9 +50,9 @@ def test_a_pattern_learned_later_is_embedded(owner: Owner) -> None:
 def test_a_client_vector_is_stored_with_the_new_text(owner: Owner) -> None:
     learn(owner, "Restart it.")
 
-    learnt = learn(owner, "Restart it.", context_pattern="the house is cold", angle=0.0)
+    learned = learn(owner, "Restart it.", context_pattern="the house is cold", angle=0.0)
 
-    assert Vector.objects.get().memory_id == learnt.id
+    assert Vector.objects.get().memory_id == learned.id
 
 
 def test_a_strategy_is_found_by_words_of_its_pattern(owner: Owner) -> None:
@@ -75,22 +75,22 @@ def test_a_strategy_is_found_by_words_of_its_pattern(owner: Owner) -> None:
 def test_a_correction_of_description_or_pattern_is_embedded_again(
     owner: Owner, changes: dict[str, Any], text: str
 ) -> None:
-    learnt = learn(owner, "Restart it.", context_pattern="the house is cold", angle=0.0)
+    learned = learn(owner, "Restart it.", context_pattern="the house is cold", angle=0.0)
 
-    correct_memory(owner, learnt.id, changes=changes, version=1, now=LATER)
+    correct_memory(owner, learned.id, changes=changes, version=1, now=LATER)
 
-    stored = find_strategy(owner, learnt.id, now=NOW)
+    stored = find_strategy(owner, learned.id, now=NOW)
     assert (stored.text, stored.content_hash, stored.version) == (text, content_hash(text), 2)
     assert stored.embed_after == LATER
     assert not Vector.objects.exists()
 
 
 def test_a_correction_of_anything_else_keeps_text_and_vector(owner: Owner) -> None:
-    learnt = learn(owner, context_pattern="the house is cold", angle=0.0)
+    learned = learn(owner, context_pattern="the house is cold", angle=0.0)
 
-    correct_memory(owner, learnt.id, changes={"task_type": "look up", "salience": 0.9}, version=1, now=LATER)
+    correct_memory(owner, learned.id, changes={"task_type": "look up", "salience": 0.9}, version=1, now=LATER)
 
-    assert find_strategy(owner, learnt.id, now=NOW).text == learnt.text
+    assert find_strategy(owner, learned.id, now=NOW).text == learned.text
     assert Vector.objects.exists()
 
 
@@ -115,20 +115,20 @@ def test_a_correction_of_anything_else_keeps_text_and_vector(owner: Owner) -> No
     ids=lambda changes: str(changes)[:40],
 )
 def test_an_invalid_correction_is_refused(owner: Owner, changes: dict[str, Any]) -> None:
-    learnt = learn(owner, tool_sequence=["search"], task_type="look up")
+    learned = learn(owner, tool_sequence=["search"], task_type="look up")
 
     with pytest.raises(Unprocessable):
-        correct_memory(owner, learnt.id, changes=changes, version=1, now=LATER)
+        correct_memory(owner, learned.id, changes=changes, version=1, now=LATER)
 
-    stored = find_strategy(owner, learnt.id, now=NOW)
+    stored = find_strategy(owner, learned.id, now=NOW)
     assert (stored.tool_sequence, stored.task_type, stored.version) == (["search"], "look up", 1)
 
 
 def test_a_correction_may_remove_tools_and_type_of_task(owner: Owner) -> None:
-    learnt = learn(owner, tool_sequence=["search"], task_type="look up")
+    learned = learn(owner, tool_sequence=["search"], task_type="look up")
 
-    correct_memory(owner, learnt.id, changes={"tool_sequence": [], "task_type": ""}, version=1, now=LATER)
+    correct_memory(owner, learned.id, changes={"tool_sequence": [], "task_type": ""}, version=1, now=LATER)
 
-    stored = find_strategy(owner, learnt.id, now=NOW)
+    stored = find_strategy(owner, learned.id, now=NOW)
     assert (stored.tool_sequence, stored.task_type) == ([], "")
     assert not StrategyTool.objects.exists()

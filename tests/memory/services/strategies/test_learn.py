@@ -31,7 +31,7 @@ from memory.services.strategies.learn import (
     remove_strategy,
     visible_strategies,
 )
-from tests.beside import PATIENCE_SECONDS, Start, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.episodes import NOW
 from tests.memory.procedures import invoke, learn
 
@@ -347,10 +347,10 @@ def test_learning_and_reinforcing_cost_as_many_queries_as_stated(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_learners_store_one_strategy(owner: Owner, start_beside: Start) -> None:
+def test_concurrent_learners_store_one_strategy(owner: Owner, start_concurrently: Start) -> None:
     with transaction.atomic():
         learn(owner, success=True)
-        other: Future[object] = start_beside(lambda: learn(owner, success=True))
+        other: Future[object] = start_concurrently(lambda: learn(owner, success=True))
 
     other.result(PATIENCE_SECONDS)
     assert stored_counts() == (2, 0)
@@ -371,12 +371,12 @@ def test_fifty_reinforcements_at_the_same_time_are_all_counted(owner: Owner) -> 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_reinforcing_a_strategy_that_is_being_removed_is_not_found(owner: Owner, start_beside: Start) -> None:
+def test_reinforcing_a_strategy_that_is_being_removed_is_not_found(owner: Owner, start_concurrently: Start) -> None:
     learnt = learn(owner)
 
     with transaction.atomic():
         remove_strategy(owner, learnt.id, now=NOW)
-        late: Future[object] = start_beside(lambda: reinforce_strategy(owner, learnt.id, success=True, now=NOW))
+        late: Future[object] = start_concurrently(lambda: reinforce_strategy(owner, learnt.id, success=True, now=NOW))
 
     with pytest.raises(NotFound):
         late.result(PATIENCE_SECONDS)

@@ -17,7 +17,7 @@ from memory.services.memories.correct import correct_memory
 from memory.services.strategies.learn import find_strategies, reinforce_strategy, visible_strategies
 from memory.services.strategies.patterns import PatternResults, extract_patterns
 from memory.services.strategies.sources import SourceBatch, next_conversation_sources, next_goal_sources
-from tests.beside import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish
 from tests.memory.procedures import invoke, learn

@@ -18,7 +18,7 @@ from tests.memory.episodes import MODEL, NOW, WIDTH, direction, draft, store
 pytestmark = pytest.mark.django_db
 
 
-def test_an_episode_keeps_what_the_documents_name(owner: Owner) -> None:
+def test_an_episode_is_stored_with_all_documented_fields(owner: Owner) -> None:
     wanted = EpisodeDraft(
         conversation_id="c1",
         summary="Filed the exception",

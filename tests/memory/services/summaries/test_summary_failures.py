@@ -75,7 +75,9 @@ def test_a_model_that_hangs_fails_in_time(
     assert conversation().summary_error == "provider_unavailable"
 
 
-def test_what_failed_is_done_once_the_model_recovers(owner: Owner, language_model_server: LanguageModelServer) -> None:
+def test_a_failed_summary_is_stored_once_the_model_recovers(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
     talk(owner, 50)
     language_model_server.answer_next(GARBAGE, GARBAGE)
     summarize()

@@ -23,7 +23,7 @@ from memory.services.memories.correct import correct_memory, mark_memories
 from memory.services.summaries.summarize import request_summary, summarize_due, summary_target
 from memory.services.turns import get_conversation
 from memory.tiers.session_stores import session_store
-from tests.beside import PATIENCE_SECONDS, over_own_connection
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.embedding_server import EmbeddingServer
 from tests.language_model_server import Asked, LanguageModelServer
 from tests.memory.episodes import NOW
@@ -87,7 +87,9 @@ def test_concurrent_workers_summarize_each_turn_once(owner: Owner, monkeypatch: 
     assert [covered(row) for row in summaries(archived=False)] == [(0, 39, 40)] * 8
 
 
-def test_conversations_are_digested_side_by_side(owner: Owner, language_model_server: LanguageModelServer) -> None:
+def test_several_due_conversations_are_summarized_in_one_run(
+    owner: Owner, language_model_server: LanguageModelServer
+) -> None:
     for number in range(3):
         talk(owner, 50, conversation_id=f"c{number}")
 
@@ -96,7 +98,7 @@ def test_conversations_are_digested_side_by_side(owner: Owner, language_model_se
     assert len(language_model_server.requests) == 3
 
 
-def test_a_worker_that_outstays_its_lease_stores_nothing_over_its_heir(
+def test_a_worker_with_an_expired_lease_does_not_overwrite_its_successor(
     owner: Owner, language_model_server: LanguageModelServer, settings: Settings
 ) -> None:
     talk(owner, 50)
@@ -119,7 +121,7 @@ def test_a_worker_that_outstays_its_lease_stores_nothing_over_its_heir(
 
 
 @pytest.mark.slow
-def test_a_lease_lasts_while_piece_after_piece_is_digested(
+def test_a_lease_is_extended_while_a_message_is_summarized_in_pieces(
     owner: Owner, language_model_server: LanguageModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "SUMMARY_LEASE_SECONDS", 3)
@@ -280,7 +282,7 @@ def test_a_message_corrected_meanwhile_is_read_again(owner: Owner, language_mode
     assert summarize() == UNDONE
     assert (summaries(), progress(), conversation().summary_lease_until) == ([], (50, 0, 0), None)
 
-    # due again at once
+    # due again immediately
     assert summarize() == ONE_STORED
     assert "redacted" in language_model_server.materials[-1]
     assert '"message 3"' not in language_model_server.materials[-1]
@@ -299,7 +301,7 @@ def test_a_message_quarantined_or_released_meanwhile_is_considered(
     assert language_model_server.materials[-1].count('"message 3"') == shown
 
 
-def test_a_claim_brings_no_saved_session(owner: Owner) -> None:
+def test_a_claim_does_not_load_the_saved_session(owner: Owner) -> None:
     talk(owner, 50)
 
     (claim,) = claim_due(limit=1)

@@ -45,7 +45,7 @@ CUSTOM = {"id": "c2", "type": "custom", "custom": {"name": "write", "input": "se
         ),
     ],
 )
-def test_a_payload_keeps_only_what_ties_calls_to_results(payload: Any, left: Any) -> None:
+def test_a_stripped_payload_keeps_only_the_ids_linking_calls_to_results(payload: Any, left: Any) -> None:
     assert strip_payload_text(payload) == left
 
 

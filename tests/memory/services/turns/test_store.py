@@ -17,7 +17,7 @@ from memory.models import Account, AuditEntry, Conversation, Participant, Turn, 
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import find_conversation
 from memory.services.turns import TurnDraft, get_conversation, get_recent_turns
-from tests.beside import PATIENCE_SECONDS
+from tests.concurrency import PATIENCE_SECONDS
 from tests.memory.episodes import NOW
 from tests.memory.turns import numbered_texts, say, talk, turn
 from tests.properties import examples
@@ -163,7 +163,7 @@ def test_a_turn_without_user_or_channel_has_its_conversations(owner: Owner) -> N
     assert {(each.user_id, each.channel) for each in get_conversation(owner, "c1")} == {("ana", "boats")}
 
 
-def test_the_writer_takes_part_and_nobody_else_reads(owner: Owner, stranger: Account) -> None:
+def test_only_participants_of_a_conversation_can_read_it(owner: Owner, stranger: Account) -> None:
     talk(owner, 1)
 
     for nobody in (other_agent(owner), Owner(account_id=stranger.id), Owner(account_id=stranger.id, agent_id="x")):

@@ -1,4 +1,4 @@
-"""Something that runs beside a test over a connection of its own, and waits for what the test has locked."""
+"""Helpers that run a function alongside a test over its own connection while the test holds locks."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,20 +19,20 @@ Start = Callable[[Callable[[], object]], "Future[object]"]
 
 
 @pytest.fixture
-def start_beside() -> Iterator[Start]:
+def start_concurrently() -> Iterator[Start]:
     """Start something over a connection of its own; comes back once it waits for this transaction."""
 
     def start(act: Callable[[], object]) -> "Future[object]":
         started = others.submit(over_own_connection, act)
-        wait_until_somebody_waits()
+        wait_until_lock_is_awaited()
         return started
 
     with ThreadPoolExecutor(1) as others:
         yield start
 
 
-def do_beside(act: Callable[[], T]) -> T:
-    """Do something that waits for nobody over a connection of its own."""
+def run_in_thread(act: Callable[[], T]) -> T:
+    """Call a function that waits for no lock of the test over its own connection, and return its result."""
     with ThreadPoolExecutor(1) as others:
         return others.submit(over_own_connection, act).result(PATIENCE_SECONDS)
 
@@ -44,14 +44,14 @@ def over_own_connection(act: Callable[[], T]) -> T:
         connection.close()
 
 
-def wait_until_somebody_waits() -> None:
+def wait_until_lock_is_awaited() -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not does_somebody_wait():
-        assert time.monotonic() < deadline, "nobody waits"
+    while not is_lock_awaited():
+        assert time.monotonic() < deadline, "no session waits for a lock of the test"
         time.sleep(0.01)
 
 
-def does_somebody_wait() -> bool:
+def is_lock_awaited() -> bool:
     """Return whether another session waits for a lock of this transaction.
 
     The question reads `pg_locks` alone: a transaction sees one snapshot of `pg_stat_activity`, its first.
