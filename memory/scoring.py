@@ -51,8 +51,8 @@ DECAY_RECENCY_BOOST = 0.1
 WEEK_DAYS = 7.0
 MIN_DECAY_STEP = 0.01
 """Least change of a decaying salience that is written: 32 times at most from 0.5, 47 times from 1."""
-MAX_DECAY_DAYS = 700.0
-"""Upper bound of the age in SQL: 0.95 ^ 700 is 3e-16, and PostgreSQL refuses powers that are near zero."""
+MAX_DECAY_STEPS = 700.0
+"""Upper bound of the exponent in SQL: 0.95 ^ 700 is 3e-16, and PostgreSQL refuses powers that are near zero."""
 
 MIN_STALENESS_SCALE = 0.5
 SUPERSEDED_SCALE = 0.25

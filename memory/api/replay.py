@@ -111,6 +111,7 @@ class Replays(OwnerViewSet):
     bodies = {"replay": ReplayBody}
     answers = {"replay": ReplayAnswer}
     scopes = {"replay": "read"}
+    problems = {"replay": (404,)}
     rate_class = "retrieval"
 
     def replay(self, request: Request) -> Response:

@@ -186,6 +186,7 @@ class Resume(OwnerViewSet):
     bodies = {"resume": ResumeBody}
     answers = {"resume": ResumeAnswer}
     scopes = {"resume": "read"}
+    problems = {"resume": (404,)}
     rate_class = "retrieval"
 
     def resume(self, request: Request) -> Response:

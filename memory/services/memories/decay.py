@@ -65,9 +65,9 @@ SALIENCE = DecayedColumn(
     condition="true",
     # at least 1e-9, since PostgreSQL raises an error for products that are too small for a float
     faded=f"""CASE WHEN age_days < {scoring.DECAY_AFTER_DAYS} THEN base ELSE least(base, greatest(base, 1e-9)
-        * power({scoring.DAILY_DECAY}::float8, age_days)
+        * power({scoring.DAILY_DECAY}::float8, least(age_days, {scoring.MAX_DECAY_STEPS}))
         * (1 + {scoring.DECAY_FREQUENCY_BOOST} * ln(1 + memories.access_count::float8))
-        * (1 + {scoring.DECAY_RECENCY_BOOST} * exp(-age_days))) END""",
+        * (1 + {scoring.DECAY_RECENCY_BOOST} * exp(-least(age_days, {scoring.MAX_DECAY_STEPS})))) END""",
 )
 CONFIDENCE = DecayedColumn(
     table="facts",
@@ -76,8 +76,9 @@ CONFIDENCE = DecayedColumn(
     joined="JOIN facts ON facts.memory_ptr_id = memories.id",
     # inferred facts that are still believed
     condition="facts.certainty = 'inferred' AND facts.status = 'active'",
-    faded=f"""least(base, greatest(base, 1e-9)
-        * power({scoring.DAILY_DECAY}::float8, floor(age_days / {scoring.WEEK_DAYS})))""",
+    faded=f"""least(base, greatest(base, 1e-9) * power(
+        {scoring.DAILY_DECAY}::float8, least(floor(age_days / {scoring.WEEK_DAYS}), {scoring.MAX_DECAY_STEPS})
+    ))""",
 )
 
 
@@ -109,7 +110,7 @@ FROM memories {{joined}} CROSS JOIN LATERAL (
             ELSE {{table}}.{{column}} END AS base,
         greatest(memories.updated_at, memories.last_accessed) AS used_at
 ) AS own CROSS JOIN LATERAL (
-    SELECT least(greatest(date_part('epoch', %(now)s - used_at) / 86400, 0), {scoring.MAX_DECAY_DAYS}) AS age_days
+    SELECT greatest(date_part('epoch', %(now)s - used_at) / 86400, 0) AS age_days
 ) AS aged
 WHERE memories.account_id = %(account_id)s AND memories.kind = %(kind)s AND {{condition}}
     AND NOT (memories.pinned OR memories.archived OR memories.quarantined)

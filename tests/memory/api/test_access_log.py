@@ -68,7 +68,7 @@ def test_every_read_over_http_is_in_the_log(
     assert line["actor"].startswith("key:")
 
 
-def test_what_a_recall_finds_is_in_the_log_and_counted_once(
+def test_entries_found_by_a_recall_are_logged_and_counted_once(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str]
 ) -> None:
     found = api.post("/recall", {"agent_id": "assistant", "query": "word"}).json()["results"]
@@ -80,7 +80,9 @@ def test_what_a_recall_finds_is_in_the_log_and_counted_once(
     assert {row.access_count for row in Memory.objects.filter(id__in=[result["id"] for result in found])} == {1}
 
 
-def test_a_head_is_no_read(api: ServiceClient, context: PersistentContext, entry_ids: list[str]) -> None:
+def test_a_head_request_is_not_logged_as_a_read(
+    api: ServiceClient, context: PersistentContext, entry_ids: list[str]
+) -> None:
     for path in (f"/entries/{entry_ids[0]}", f"/entries/{entry_ids[0]}/versions", f"/contexts/{context.id}/entries"):
         assert api.head(path).status_code == 200
     write()
@@ -88,7 +90,7 @@ def test_a_head_is_no_read(api: ServiceClient, context: PersistentContext, entry
     assert log_of(api, context, "?action=read") == []
 
 
-def test_every_write_is_in_the_log_at_once(
+def test_every_write_is_logged_immediately(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str]
 ) -> None:
     first, *_others = entry_ids
@@ -103,7 +105,7 @@ def test_every_write_is_in_the_log_at_once(
     assert [line["action"] for line in lines] == ["archive", "restore", "reduce", "boost", "update", "create"]
 
 
-def test_reads_count_on_their_entry_after_the_job(api: ServiceClient, entry_ids: list[str]) -> None:
+def test_the_job_adds_logged_reads_to_the_access_count_of_an_entry(api: ServiceClient, entry_ids: list[str]) -> None:
     for _again in range(3):
         api.get(f"/entries/{entry_ids[0]}")
 
@@ -113,7 +115,7 @@ def test_reads_count_on_their_entry_after_the_job(api: ServiceClient, entry_ids:
     assert (row.access_count, row.version) == (3, 1)
 
 
-def test_a_read_costs_one_round_trip_however_many_entries_it_is_of(
+def test_a_read_costs_one_redis_round_trip_for_any_number_of_entries(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str]
 ) -> None:
     requests = (
@@ -128,7 +130,7 @@ def test_a_read_costs_one_round_trip_however_many_entries_it_is_of(
         assert len([command for command in commands if "access:log" in command]) == 1
 
 
-def test_reads_are_answered_without_redis_and_logged_later(
+def test_reads_succeed_without_redis_and_are_logged_as_lost(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str]
 ) -> None:
     with redis_away():
@@ -143,7 +145,7 @@ def test_reads_are_answered_without_redis_and_logged_later(
     assert Memory.objects.get(id=entry_ids[0]).access_count == 1
 
 
-def test_a_full_stream_is_reported(
+def test_reads_beyond_the_capacity_of_the_log_stream_are_logged_as_lost(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "ACCESS_LOG_LINES", 4)
@@ -155,7 +157,7 @@ def test_a_full_stream_is_reported(
     assert len(log_of(api, context, "?action=read")) == 4
 
 
-def test_metrics_count_waiting_and_lost_lines(
+def test_metrics_count_waiting_and_lost_log_lines(
     api: ServiceClient, entry_ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = figure("memory_access_log_lost_lines_total")
@@ -172,7 +174,7 @@ def figure(name: str) -> float:
     return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
 
-def test_lines_are_shown_newest_first_in_pages_and_by_time(
+def test_log_lines_are_listed_newest_first_in_pages_and_filtered_by_time(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str]
 ) -> None:
     api.patch(f"/entries/{entry_ids[0]}", {"content": "other"})
@@ -187,11 +189,15 @@ def test_lines_are_shown_newest_first_in_pages_and_by_time(
 
 
 @pytest.mark.parametrize("query", ["?entry_id=x", "?action=look", "?since=today", "?who=me", "?agent_id="])
-def test_a_filter_that_says_nothing_is_refused(api: ServiceClient, context: PersistentContext, query: str) -> None:
+def test_an_invalid_filter_of_the_access_log_is_refused(
+    api: ServiceClient, context: PersistentContext, query: str
+) -> None:
     assert api.get(f"/contexts/{context.id}/access-log{query}").status_code == 400
 
 
-def test_who_may_only_read_does_not_see_who_reads(account: Account, owner: Owner, bound_api: ServiceClient) -> None:
+def test_an_agent_with_read_access_cannot_see_the_access_log(
+    account: Account, owner: Owner, bound_api: ServiceClient
+) -> None:
     context = context_of(owner, scope="account")
     reader = ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE, agent_id="reader").secret)
 
@@ -200,7 +206,7 @@ def test_who_may_only_read_does_not_see_who_reads(account: Account, owner: Owner
     assert reader.get(f"/contexts/{context.id}/access-log").status_code == 403
 
 
-def test_the_agent_that_is_named_is_the_one_that_asks(api: ServiceClient, owner: Owner) -> None:
+def test_access_to_the_log_is_checked_for_the_agent_named_in_the_query(api: ServiceClient, owner: Owner) -> None:
     context = context_of(owner, scope="account")
 
     answers = [api.get(f"/contexts/{context.id}/access-log?agent_id={agent}") for agent in ("assistant", "reader")]
@@ -208,7 +214,7 @@ def test_the_agent_that_is_named_is_the_one_that_asks(api: ServiceClient, owner:
     assert [answer.status_code for answer in answers] == [200, 403]
 
 
-def test_to_strangers_there_is_no_log(
+def test_the_log_of_a_hidden_context_is_answered_like_that_of_an_unknown_one(
     account: Account, context: PersistentContext, stranger_api: ServiceClient
 ) -> None:
     other = ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE, agent_id="other").secret)
@@ -219,7 +225,9 @@ def test_to_strangers_there_is_no_log(
         assert (theirs.status_code, theirs.content) == (404, nobodys.content)
 
 
-def test_another_contexts_lines_are_not_shown(api: ServiceClient, owner: Owner, context: PersistentContext) -> None:
+def test_log_lines_of_another_context_are_not_shown(
+    api: ServiceClient, owner: Owner, context: PersistentContext
+) -> None:
     keep(owner, context_of(owner, "other"), entry("elsewhere"))
 
     assert log_of(api, context) == []

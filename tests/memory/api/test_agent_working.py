@@ -85,7 +85,7 @@ def test_a_deleted_value_is_gone_and_deleting_it_again_is_no_error(api: ServiceC
     assert (answers, api.get(f"{PATH}/key").status_code) == ([204, 204], 404)
 
 
-def test_clearing_takes_all_values(api: ServiceClient) -> None:
+def test_clearing_working_memory_deletes_all_values(api: ServiceClient) -> None:
     api.put(f"{PATH}/key", {"value": 1})
 
     cleared = api.delete(PATH)
@@ -93,7 +93,7 @@ def test_clearing_takes_all_values(api: ServiceClient) -> None:
     assert (cleared.status_code, api.get(PATH).json()) == (204, {"keys": []})
 
 
-def test_what_is_appended_is_added(api: ServiceClient) -> None:
+def test_an_appended_value_is_added_to_the_list(api: ServiceClient) -> None:
     begun = api.post(f"{PATH}/list/append", {"value": 1.0})
     added = api.post(f"{PATH}/list/append", {"value": "1"})
 
@@ -101,14 +101,14 @@ def test_what_is_appended_is_added(api: ServiceClient) -> None:
     assert repr(added.json()["value"]) == repr(api.get(f"{PATH}/list").json()["value"]) == "[1.0, '1']"
 
 
-def test_what_is_appended_under_an_idempotency_key_is_added_once(api: ServiceClient) -> None:
+def test_a_value_appended_twice_with_one_idempotency_key_is_added_once(api: ServiceClient) -> None:
     answers = [api.post(f"{PATH}/list/append", {"value": 1}, HTTP_IDEMPOTENCY_KEY="once") for _ in range(2)]
 
     assert answers[0].content == answers[1].content
     assert api.get(f"{PATH}/list").json()["value"] == [1]
 
 
-def test_to_another_value_nothing_is_appended(api: ServiceClient) -> None:
+def test_appending_to_an_object_is_refused(api: ServiceClient) -> None:
     api.put(f"{PATH}/key", {"value": {"a": 1}})
 
     refused = api.post(f"{PATH}/key/append", {"value": 1})
@@ -117,7 +117,7 @@ def test_to_another_value_nothing_is_appended(api: ServiceClient) -> None:
     assert api.get(f"{PATH}/key").json()["value"] == {"a": 1}
 
 
-def test_what_is_too_large_is_not_stored(api: ServiceClient) -> None:
+def test_a_value_that_is_too_large_is_not_stored(api: ServiceClient) -> None:
     large = "x" * conf.TIER_VALUE_BYTES
     api.put(f"{PATH}/text", {"value": large[:-2]})
 
@@ -140,7 +140,7 @@ def test_one_value_too_many_is_refused(api: ServiceClient, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "change", [{"ttl_seconds": 0}, {"ttl_seconds": 604_801}, {"ttl_seconds": "9"}, {"task_id": ""}]
 )
-def test_a_bad_shape_is_refused_by_name(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_field_of_a_value_is_refused_by_name(api: ServiceClient, change: dict[str, Any]) -> None:
     refused = api.put(f"{PATH}/key", {"value": 1} | change)
 
     assert (refused.status_code, set(refused.json()["errors"])) == (400, set(change))
@@ -153,11 +153,11 @@ def test_a_value_is_required(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("raw", HOSTILE_SEGMENTS)
-def test_a_segment_that_is_no_key_is_a_400(api: ServiceClient, raw: str) -> None:
+def test_an_invalid_key_in_the_path_is_a_400(api: ServiceClient, raw: str) -> None:
     assert api.put(f"{PATH}/{raw}", {"value": 1}).status_code == 400
 
 
-def test_a_parameter_that_nobody_knows_is_refused(api: ServiceClient) -> None:
+def test_an_unknown_query_parameter_is_refused(api: ServiceClient) -> None:
     assert [api.get(f"{path}?colour=red").status_code for path in (PATH, f"{PATH}/key")] == [400, 400]
 
 
@@ -186,7 +186,9 @@ def test_a_value_may_have_the_name_of_a_sub_path(api: ServiceClient, key: str) -
 
 
 @pytest.mark.parametrize("narrowing", NARROWINGS, ids=str)
-def test_all_paths_select_a_working_memory(api: ServiceClient, narrowing: dict[str, str]) -> None:
+def test_every_route_selects_the_working_memory_of_the_task_and_run(
+    api: ServiceClient, narrowing: dict[str, str]
+) -> None:
     api.put(f"{PATH}/key", {"value": ["secret"], **narrowing})
     api.post(f"{PATH}/key/append", {"value": 1, **narrowing})
     api.post(f"{PATH}/key/share", {"target_agent_id": "ben", **narrowing})
@@ -199,7 +201,9 @@ def test_all_paths_select_a_working_memory(api: ServiceClient, narrowing: dict[s
 
 
 @pytest.mark.parametrize("narrowing", NARROWINGS, ids=str)
-def test_deleting_selects_a_working_memory(api: ServiceClient, narrowing: dict[str, str]) -> None:
+def test_deleting_affects_only_the_working_memory_of_the_named_task_and_run(
+    api: ServiceClient, narrowing: dict[str, str]
+) -> None:
     for other in NARROWINGS:
         api.put(f"{PATH}/key", {"value": 1, **other})
         api.put(f"{PATH}/more", {"value": 1, **other})
@@ -213,7 +217,7 @@ def test_deleting_selects_a_working_memory(api: ServiceClient, narrowing: dict[s
     assert after_all == [0 if other == narrowing else 2 for other in NARROWINGS]
 
 
-def test_a_shared_value_is_read_as_it_was_by_its_target_alone(api: ServiceClient) -> None:
+def test_a_shared_value_is_a_copy_that_only_its_target_can_read(api: ServiceClient) -> None:
     api.put(f"{PATH}/key", {"value": [1.0], "ttl_seconds": 60})
     shared = api.post(f"{PATH}/key/share", {"target_agent_id": "ben"})
     api.put(f"{PATH}/key", {"value": "changed"})
@@ -227,7 +231,7 @@ def test_a_shared_value_is_read_as_it_was_by_its_target_alone(api: ServiceClient
     assert api.get("/agents/ana/shared-memory/ben/key").status_code == 404
 
 
-def test_a_shared_value_may_live_longer(api: ServiceClient) -> None:
+def test_a_shared_copy_may_live_longer_than_its_original(api: ServiceClient) -> None:
     api.put(f"{PATH}/key", {"value": 1, "ttl_seconds": 60})
 
     shared = api.post(f"{PATH}/key/share", {"target_agent_id": "ben", "ttl_seconds": 600})
@@ -236,7 +240,7 @@ def test_a_shared_value_may_live_longer(api: ServiceClient) -> None:
     assert time_left(api.get(f"{SHARED}/key").json(), of=600)
 
 
-def test_taken_back_it_is_not_read_any_more(api: ServiceClient) -> None:
+def test_a_revoked_share_cannot_be_read_any_more(api: ServiceClient) -> None:
     api.put(f"{PATH}/key", {"value": 1})
     api.post(f"{PATH}/key/share", {"target_agent_id": "ben"})
 
@@ -257,7 +261,7 @@ def test_revoking_a_share_requires_its_target(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("narrowing", NARROWINGS, ids=str)
-def test_what_was_saved_comes_back_after_redis_lost_it(api: ServiceClient, narrowing: dict[str, str]) -> None:
+def test_saved_values_can_be_loaded_after_redis_lost_them(api: ServiceClient, narrowing: dict[str, str]) -> None:
     api.put(f"{PATH}/key", {"value": 1.0, "ttl_seconds": 60, **narrowing})
     saved = api.post(f"{PATH}/persist", narrowing)
     redis.client().flushdb()
@@ -270,7 +274,7 @@ def test_what_was_saved_comes_back_after_redis_lost_it(api: ServiceClient, narro
     assert others == [404, 404, 404]
 
 
-def test_saving_needs_no_body(api: ServiceClient) -> None:
+def test_saving_working_memory_needs_no_body(api: ServiceClient) -> None:
     before = timezone.now()
 
     saved = api.post(f"{PATH}/persist")
@@ -290,7 +294,9 @@ def test_too_many_saved_values_are_not_loaded(api: ServiceClient, monkeypatch: p
     assert api.get(PATH).json() == {"keys": []}
 
 
-def test_other_agents_and_accounts_see_nothing(api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_other_agents_and_accounts_cannot_see_or_change_working_memory(
+    api: ServiceClient, stranger_api: ServiceClient
+) -> None:
     api.put(f"{PATH}/key", {"value": "secret"})
     api.post(f"{PATH}/key/share", {"target_agent_id": "ben"})
     api.post(f"{PATH}/persist")
@@ -304,7 +310,7 @@ def test_other_agents_and_accounts_see_nothing(api: ServiceClient, stranger_api:
     assert api.get(f"{PATH}/key").json()["value"] == api.get(f"{SHARED}/key").json()["value"] == "secret"
 
 
-def test_a_key_that_is_bound_to_another_agent_is_refused_everywhere(bound_api: ServiceClient) -> None:
+def test_an_api_key_bound_to_another_agent_is_refused_on_every_route(bound_api: ServiceClient) -> None:
     answers = [
         bound_api.get(PATH),
         bound_api.delete(PATH),
@@ -322,7 +328,7 @@ def test_a_key_that_is_bound_to_another_agent_is_refused_everywhere(bound_api: S
     assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(403, "wrong_agent")] * len(answers)
 
 
-def test_a_bound_key_reads_what_its_agent_was_given(api: ServiceClient, bound_api: ServiceClient) -> None:
+def test_a_bound_api_key_reads_values_shared_with_its_agent(api: ServiceClient, bound_api: ServiceClient) -> None:
     api.put(f"{PATH}/key", {"value": "given"})
     api.post(f"{PATH}/key/share", {"target_agent_id": "assistant"})
 
@@ -330,7 +336,7 @@ def test_a_bound_key_reads_what_its_agent_was_given(api: ServiceClient, bound_ap
     assert bound_api.put("/agents/assistant/working-memory/key", {"value": 1}).status_code == 200
 
 
-def test_a_key_that_may_only_read_cannot_write(account: Account, api: ServiceClient) -> None:
+def test_a_read_only_api_key_cannot_write_working_memory(account: Account, api: ServiceClient) -> None:
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
     api.put(f"{PATH}/key", {"value": 1})
 
@@ -347,7 +353,7 @@ def test_a_key_that_may_only_read_cannot_write(account: Account, api: ServiceCli
     assert (reader.get(f"{PATH}/key").json()["value"], reader.head(f"{PATH}/key").status_code) == (1, 200)
 
 
-def test_an_agent_comes_to_be_with_its_first_value(
+def test_an_agent_is_created_by_its_first_value_and_not_by_a_read(
     api: ServiceClient, account: Account, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     api.get(f"{PATH}/key")
@@ -359,14 +365,14 @@ def test_an_agent_comes_to_be_with_its_first_value(
     assert (before, Agent.objects.get(account=account).agent_id) == (0, "ana")
 
 
-def test_python_and_http_see_the_same_memory(api: ServiceClient, account: Account) -> None:
+def test_python_and_http_see_the_same_working_memory(api: ServiceClient, account: Account) -> None:
     memory = WorkingMemoryService(Owner(account_id=account.id, agent_id="ana"), task_id="t")
     memory.store_scratch_pad("Check the keel.")
 
     assert api.get(f"{PATH}/scratch_pad?task_id=t").json()["value"] == "Check the keel."
 
 
-def test_each_call_costs_the_key_and_a_round_trip(
+def test_each_call_costs_one_query_for_the_api_key_and_one_redis_round_trip(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     calls: list[Callable[[], object]] = [

@@ -4,7 +4,7 @@ from memory.models import AuditEntry
 from tests.api_client import ServiceClient, segment
 
 
-def test_an_agent_is_made_with_a_description_and_found_by_its_id(api: ServiceClient) -> None:
+def test_an_agent_is_created_with_a_description_and_found_by_its_id(api: ServiceClient) -> None:
     made = api.post("/agents", {"agent_id": "planner", "description": "Plans routes"})
 
     found = api.get("/agents/planner")
@@ -40,7 +40,7 @@ def test_an_agents_description_can_be_changed(api: ServiceClient) -> None:
     assert api.get("/agents/planner").json() == changed.json()
 
 
-def test_a_list_of_agents_holds_only_those_of_the_account(api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_a_list_of_agents_contains_only_those_of_the_account(api: ServiceClient, stranger_api: ServiceClient) -> None:
     stranger_api.post("/agents", {"agent_id": "spy"})
     api.post("/agents", {"agent_id": "planner"})
 
@@ -50,7 +50,7 @@ def test_a_list_of_agents_holds_only_those_of_the_account(api: ServiceClient, st
     assert (listed["next"], listed["previous"]) == (None, None)
 
 
-def test_a_key_bound_to_an_agent_cannot_describe_another(bound_api: ServiceClient) -> None:
+def test_an_api_key_bound_to_an_agent_cannot_describe_another_agent(bound_api: ServiceClient) -> None:
     refused = bound_api.patch("/agents/planner", {"description": "mine now"})
 
     assert (refused.status_code, refused.json()["code"]) == (403, "wrong_agent")

@@ -68,7 +68,7 @@ def test_an_artifact_is_stored_and_read(api: ServiceClient, owner: Owner) -> Non
     assert (read["record"]["id"], read["record"]["number"], read["goal"]) == (str(record.id), 0, None)
 
 
-def test_the_same_again_is_known_and_another_digest_the_next_revision(api: ServiceClient) -> None:
+def test_the_same_digest_returns_the_stored_artifact_and_another_digest_makes_a_revision(api: ServiceClient) -> None:
     first = post(api, digest="sha256:1")
 
     again = post(api, digest="sha256:1")
@@ -114,7 +114,7 @@ def test_the_same_again_is_known_and_another_digest_the_next_revision(api: Servi
     ],
     ids=lambda change: ascii(change)[:40],
 )
-def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_artifact_is_refused_and_not_stored(api: ServiceClient, change: dict[str, Any]) -> None:
     answer = post(api, **change)
 
     assert answer.status_code == 400
@@ -123,7 +123,7 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
 
 
 @pytest.mark.parametrize("name", ["record_id", "goal_id", "about", "derived_from"])
-def test_what_is_named_and_is_not_there_is_422(api: ServiceClient, name: str) -> None:
+def test_a_reference_to_an_unknown_row_is_a_422(api: ServiceClient, name: str) -> None:
     named: Any = str(NOBODY) if name.endswith("_id") else [str(NOBODY)]
 
     answer = post(api, **{name: named})
@@ -131,7 +131,7 @@ def test_what_is_named_and_is_not_there_is_422(api: ServiceClient, name: str) ->
     assert (answer.status_code, Artifact.objects.count()) == (422, 0)
 
 
-def test_it_is_read_with_goal_links_and_revisions(api: ServiceClient) -> None:
+def test_an_artifact_is_read_with_its_goal_links_and_revisions(api: ServiceClient) -> None:
     goal = str(api.post("/goals", {**ACTING, "description": "Save the roses."}).json()["id"])
     source = posted(api, "docs/source.md", title="Source")
     first = posted(api, digest="sha256:1")
@@ -153,7 +153,7 @@ def test_it_is_read_with_goal_links_and_revisions(api: ServiceClient) -> None:
     assert not read["truncated"]
 
 
-def test_what_a_turn_says_is_no_label(api: ServiceClient, owner: Owner) -> None:
+def test_a_link_to_a_turn_slot_does_not_show_the_text_of_the_turn(api: ServiceClient, owner: Owner) -> None:
     made = posted(api, record_id=str(add_record(owner).record.id))
 
     (link,) = api.get(f"/artifacts/{made}?agent_id=assistant").json()["links"]
@@ -161,7 +161,7 @@ def test_what_a_turn_says_is_no_label(api: ServiceClient, owner: Owner) -> None:
     assert (link["type"], link["direction"], link["kind"], link["label"]) == ("PRODUCED", "in", "turn_slot", "")
 
 
-def test_lists_are_filtered(api: ServiceClient, owner: Owner) -> None:
+def test_lists_of_artifacts_are_filtered(api: ServiceClient, owner: Owner) -> None:
     goal = str(api.post("/goals", {**ACTING, "description": "Save the roses."}).json()["id"])
     record = str(add_record(owner).record.id)
     post(api, "docs/a%b.md", type="page", goal_id=goal)
@@ -176,11 +176,11 @@ def test_lists_are_filtered(api: ServiceClient, owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("query", ["revisions=some", "record_id=x", "goal_id=x", "surprise=1", "uri=" + "x" * 2_001])
-def test_filters_that_cannot_be_are_refused(api: ServiceClient, query: str) -> None:
+def test_invalid_filters_of_artifacts_are_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/artifacts?{query}").status_code == 400
 
 
-def test_a_change_is_the_next_version_of_this_revision(api: ServiceClient) -> None:
+def test_changing_an_artifact_makes_the_next_version_of_the_same_revision(api: ServiceClient) -> None:
     made = posted(api, title="Roses", description="Water them.", digest="sha256:1")
 
     changed = patch(api, made, {"title": "Tulips", "type": "page", "metadata": {"a": 1}}, HTTP_IF_MATCH='"1"')
@@ -193,7 +193,7 @@ def test_a_change_is_the_next_version_of_this_revision(api: ServiceClient) -> No
     assert Vector.objects.count() == 1
 
 
-def test_another_goal_replaces_the_former(api: ServiceClient) -> None:
+def test_a_new_goal_replaces_the_former_goal_of_an_artifact(api: ServiceClient) -> None:
     goals = [str(api.post("/goals", {**ACTING, "description": "Save them."}).json()["id"]) for _ in range(2)]
     made = posted(api, goal_id=goals[0])
 
@@ -210,14 +210,14 @@ def test_another_goal_replaces_the_former(api: ServiceClient) -> None:
     [{"title": "a\nb"}, {"uri": "other"}, {"digest": "x"}, {"goal_id": "x"}, {"embedding": [0.0]}],
     ids=str,
 )
-def test_bad_changes_are_refused(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_invalid_changes_of_an_artifact_are_refused(api: ServiceClient, change: dict[str, Any]) -> None:
     made = posted(api)
 
     assert patch(api, made, change).status_code == 400
     assert Artifact.objects.get().version == 1
 
 
-def test_a_vector_of_ones_own_is_taken(api: ServiceClient) -> None:
+def test_an_artifact_may_be_stored_with_a_vector_of_the_client(api: ServiceClient) -> None:
     own = [float(number) for number in vector_of("something else")]
 
     made = post(api, embedding=own, embedding_model=MODEL)
@@ -227,7 +227,7 @@ def test_a_vector_of_ones_own_is_taken(api: ServiceClient) -> None:
     assert wrong.status_code == 422
 
 
-def test_who_only_reads_an_artifact_does_not_change_it(api: ServiceClient, owner: Owner) -> None:
+def test_an_agent_that_may_only_read_an_artifact_cannot_change_it(api: ServiceClient, owner: Owner) -> None:
     made = kept(owner)
     path, reader = f"/artifacts/{made.id}", {"agent_id": "colleague", "user_id": "ana"}
 
@@ -237,7 +237,9 @@ def test_who_only_reads_an_artifact_does_not_change_it(api: ServiceClient, owner
 
 
 @pytest.mark.parametrize("sub", ["", "/lineage"])
-def test_others_find_none(api: ServiceClient, stranger_api: ServiceClient, owner: Owner, sub: str) -> None:
+def test_other_agents_and_accounts_cannot_find_an_artifact(
+    api: ServiceClient, stranger_api: ServiceClient, owner: Owner, sub: str
+) -> None:
     path = f"/artifacts/{kept(owner).id}"
 
     assert api.get(f"{path}{sub}?agent_id=colleague").status_code == stranger_api.get(path + sub).status_code == 404
@@ -246,7 +248,7 @@ def test_others_find_none(api: ServiceClient, stranger_api: ServiceClient, owner
     assert stranger_api.get("/artifacts").json()["results"] == []
 
 
-def test_a_revision_is_deleted_and_the_one_before_is_the_latest(api: ServiceClient) -> None:
+def test_after_deleting_a_revision_the_one_before_is_the_latest(api: ServiceClient) -> None:
     first = posted(api, digest="sha256:1")
     second = posted(api, digest="sha256:2")
 
@@ -257,7 +259,7 @@ def test_a_revision_is_deleted_and_the_one_before_is_the_latest(api: ServiceClie
     assert post(api, digest="sha256:1").json()["id"] == first
 
 
-def test_the_lineage_of_an_artifact_has_both_directions(api: ServiceClient) -> None:
+def test_the_lineage_of_an_artifact_lists_sources_and_results(api: ServiceClient) -> None:
     source = posted(api, "source")
     first = posted(api, digest="sha256:1", derived_from=[source])
     second = posted(api, digest="sha256:2")
@@ -279,14 +281,14 @@ def test_the_lineage_of_an_artifact_has_both_directions(api: ServiceClient) -> N
     assert not told["truncated"]
 
 
-def test_an_idempotent_post_is_answered_alike(api: ServiceClient) -> None:
+def test_a_post_repeated_with_one_idempotency_key_gets_the_same_answer(api: ServiceClient) -> None:
     answers = [post(api, digest="sha256:1", HTTP_IDEMPOTENCY_KEY="one") for _ in range(2)]
 
     assert [answer.status_code for answer in answers] == [201, 201]
     assert answers[0].json() == answers[1].json()
 
 
-def test_a_list_takes_as_many_statements_however_long_it_is(
+def test_a_list_of_artifacts_takes_two_statements_at_any_length(
     api: ServiceClient, owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(12):

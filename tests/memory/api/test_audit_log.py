@@ -32,7 +32,7 @@ def hours_ago(hours: float) -> datetime:
     return timezone.now() - timedelta(hours=hours)
 
 
-def test_entries_come_newest_first_in_pages(api: ServiceClient, account: Account) -> None:
+def test_audit_entries_are_listed_newest_first_in_pages(api: ServiceClient, account: Account) -> None:
     for hours in (3, 1, 2):
         entered(account, hours_ago(hours), operation=f"op{hours}", memory_type="listed")
 
@@ -60,7 +60,9 @@ def test_entries_come_newest_first_in_pages(api: ServiceClient, account: Account
     ],
     ids=str,
 )
-def test_filters_narrow_them(api: ServiceClient, account: Account, query: dict[str, str], found: list[str]) -> None:
+def test_audit_entries_are_filtered(
+    api: ServiceClient, account: Account, query: dict[str, str], found: list[str]
+) -> None:
     entered(account, hours_ago(1), operation="promote", actor="promotion", user_id="ana", source_channel="atlas")
     entered(
         account, hours_ago(2), memory_type="turn", actor="turn", agent_id="planner", conversation_id="c1", success=False
@@ -70,7 +72,7 @@ def test_filters_narrow_them(api: ServiceClient, account: Account, query: dict[s
     assert sorted({entry["actor"] for entry in ask(api, **query)} - {"command"}) == found
 
 
-def test_an_entry_has_the_documented_columns_those_of_promotions_too(api: ServiceClient, account: Account) -> None:
+def test_an_audit_entry_of_a_promotion_has_the_documented_columns(api: ServiceClient, account: Account) -> None:
     columns = {
         "promoted_from_channel": "atlas",
         "promotion_confidence": 0.9,
@@ -86,9 +88,7 @@ def test_an_entry_has_the_documented_columns_those_of_promotions_too(api: Servic
     assert entry.items() >= columns.items()
 
 
-def test_a_read_over_http_is_there_after_the_job_where_the_account_keeps_reads(
-    api: ServiceClient, account: Account
-) -> None:
+def test_the_job_writes_http_reads_to_the_audit_log_at_level_reads(api: ServiceClient, account: Account) -> None:
     Account.objects.filter(id=account.id).update(audit_level="reads")
 
     api.post("/learnings/search", {"agent_id": "planner", "query": "tulips"})
@@ -112,7 +112,7 @@ def learn(api: ServiceClient, claim: str = "Tulips bloom in May.") -> str:
 
 
 @pytest.mark.parametrize(("path", "noun"), READS.items())
-def test_a_get_of_memories_is_there_with_the_ids_that_it_showed(
+def test_a_get_of_memories_is_audited_with_the_ids_it_returned(
     api: ServiceClient, account: Account, path: str, noun: str
 ) -> None:
     fact_id = learn(api)
@@ -125,7 +125,7 @@ def test_a_get_of_memories_is_there_with_the_ids_that_it_showed(
     assert (entry.actor.startswith("key:"), entry.metadata) == (True, {})
 
 
-def test_what_a_client_calls_an_id_is_none_and_verbose_has_the_query(api: ServiceClient, account: Account) -> None:
+def test_a_field_named_id_in_client_data_is_not_audited_as_an_affected_id(api: ServiceClient, account: Account) -> None:
     Account.objects.filter(id=account.id).update(audit_level="verbose")
     api.put("/working-memory/c1", {"agent_id": "planner", "data": {"id": "stolen", "results": 3}})
 
@@ -137,7 +137,7 @@ def test_what_a_client_calls_an_id_is_none_and_verbose_has_the_query(api: Servic
 
 
 @pytest.mark.parametrize("path", ["/audit-log", "/jobs", "/agents", "/teams", f"/facts/{UUID(int=7)}?agent_id=planner"])
-def test_reads_of_no_memory_and_those_refused_are_not_there(api: ServiceClient, account: Account, path: str) -> None:
+def test_reads_that_show_no_memory_are_not_audited(api: ServiceClient, account: Account, path: str) -> None:
     Account.objects.filter(id=account.id).update(audit_level="verbose")
 
     api.get(path)
@@ -145,7 +145,7 @@ def test_reads_of_no_memory_and_those_refused_are_not_there(api: ServiceClient, 
     assert written_reads() == []
 
 
-def test_what_a_service_records_is_there_once(api: ServiceClient, account: Account) -> None:
+def test_a_read_that_a_service_audits_itself_is_recorded_once(api: ServiceClient, account: Account) -> None:
     fact_id = learn(api)
     Account.objects.filter(id=account.id).update(audit_level="reads")
 
@@ -154,14 +154,14 @@ def test_what_a_service_records_is_there_once(api: ServiceClient, account: Accou
     assert [entry.memory_type for entry in written_reads()] == ["semantic"]
 
 
-def test_a_get_is_no_line_where_reads_are_not_kept(api: ServiceClient) -> None:
+def test_a_get_is_not_audited_at_the_default_level(api: ServiceClient) -> None:
     api.get("/facts?agent_id=planner")
 
     assert written_reads() == []
 
 
 @pytest.mark.parametrize(("level", "is_kept"), [("writes", False), ("reads", False), ("verbose", True)])
-def test_verbose_keeps_the_texts_that_were_sent_masked(
+def test_level_verbose_keeps_the_texts_that_were_sent_with_secrets_masked(
     api: ServiceClient, account: Account, level: str, is_kept: bool
 ) -> None:
     Account.objects.filter(id=account.id).update(audit_level=level)
@@ -174,13 +174,15 @@ def test_verbose_keeps_the_texts_that_were_sent_masked(
     assert corrected == ({"texts": ["The key is gone."]} if is_kept else {})
 
 
-def test_strangers_see_none_of_it(api: ServiceClient, stranger_api: ServiceClient, account: Account) -> None:
+def test_another_account_sees_no_audit_entries(
+    api: ServiceClient, stranger_api: ServiceClient, account: Account
+) -> None:
     entered(account, hours_ago(1), operation="promote")
 
     assert ask(stranger_api, operation="promote") == []
 
 
-def test_a_bound_key_sees_its_own_agents_entries_alone(bound_api: ServiceClient, account: Account) -> None:
+def test_a_bound_api_key_sees_only_the_audit_entries_of_its_agent(bound_api: ServiceClient, account: Account) -> None:
     for agent_id in ("assistant", "planner", ""):
         entered(account, hours_ago(1), agent_id=agent_id)
 
@@ -188,18 +190,20 @@ def test_a_bound_key_sees_its_own_agents_entries_alone(bound_api: ServiceClient,
     assert bound_api.get("/audit-log?agent_id=planner").status_code == 403
 
 
-def test_it_takes_the_scope_operate(account: Account, client_for: Callable[[str], ServiceClient]) -> None:
+def test_reading_the_audit_log_requires_the_scope_operate(
+    account: Account, client_for: Callable[[str], ServiceClient]
+) -> None:
     reader = client_for(issue_key(account, scopes=["read", "write"]).secret)
 
     assert reader.get("/audit-log").status_code == 403
 
 
 @pytest.mark.parametrize("query", ["success=maybe", "since=yesterday", "colour=red", "operation="])
-def test_what_it_does_not_know_is_refused(api: ServiceClient, query: str) -> None:
+def test_an_invalid_filter_of_the_audit_log_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/audit-log?{query}").status_code == 400
 
 
-def test_days_that_were_not_asked_for_are_not_looked_at(account: Account) -> None:
+def test_partitions_of_other_days_are_not_scanned(account: Account) -> None:
     for days in range(0, 40, 10):
         entered(account, hours_ago(24 * days))
     rows = filter_audit_entries(audit_entries(Owner(account_id=account.id)), {}).order_by("-timestamp", "-id")[:50]

@@ -111,7 +111,9 @@ def shut_out(client: ServiceClient, account: Account, agent_id: str, kept: Store
     assert not ContextAccessLog.objects.exclude(agent_id="keeper").exists()
 
 
-def test_an_agents_context_is_its_own(acting: As, keep: Callable[..., StoredEntry], account: Account) -> None:
+def test_a_context_of_an_agent_is_hidden_from_other_agents(
+    acting: As, keep: Callable[..., StoredEntry], account: Account
+) -> None:
     kept = keep()
 
     shut_out(acting("other"), account, "other", kept)
@@ -120,7 +122,7 @@ def test_an_agents_context_is_its_own(acting: As, keep: Callable[..., StoredEntr
     assert found(account, "keeper") == [SECRET]
 
 
-def test_another_accounts_agent_of_the_same_name_is_a_stranger(
+def test_an_agent_of_the_same_name_in_another_account_sees_nothing(
     keep: Callable[..., StoredEntry], stranger: Account
 ) -> None:
     kept = keep(scope="global", access_control={"read": ["keeper"], "write": ["keeper"], "public_read": True})
@@ -130,7 +132,9 @@ def test_another_accounts_agent_of_the_same_name_is_a_stranger(
         shut_out(theirs, stranger, agent_id, kept)
 
 
-def test_what_may_not_be_read_answers_as_what_there_is_not(acting: As, keep: Callable[..., StoredEntry]) -> None:
+def test_a_hidden_context_is_answered_like_one_that_does_not_exist(
+    acting: As, keep: Callable[..., StoredEntry]
+) -> None:
     kept, nothing = keep(), StoredEntry(context=str(uuid4()), entry=str(uuid4()))
     other = acting("other")
     # of all headers of its requests
@@ -144,7 +148,9 @@ def test_what_may_not_be_read_answers_as_what_there_is_not(acting: As, keep: Cal
     assert closed == none
 
 
-def test_the_account_itself_reads_writes_and_manages_all(acting: As, keep: Callable[..., StoredEntry]) -> None:
+def test_an_api_key_of_the_account_reads_writes_and_manages_every_context(
+    acting: As, keep: Callable[..., StoredEntry]
+) -> None:
     kept, account = keep(), acting("")
 
     assert statuses(reads(account, kept)) == statuses(manages(account, kept)) == {200}
@@ -161,7 +167,7 @@ def test_the_account_itself_reads_writes_and_manages_all(acting: As, keep: Calla
     ],
     ids=str,
 )
-def test_who_may_read_reads_and_no_more(
+def test_an_agent_with_read_access_can_read_but_not_write_or_manage(
     acting: As, keep: Callable[..., StoredEntry], account: Account, opened: dict[str, Any]
 ) -> None:
     kept, reader = keep(**opened), acting("reader")
@@ -173,7 +179,7 @@ def test_who_may_read_reads_and_no_more(
     assert state() == before
 
 
-def test_who_may_write_writes_and_manages_nothing(acting: As, keep: Callable[..., StoredEntry]) -> None:
+def test_an_agent_with_write_access_can_write_but_not_manage(acting: As, keep: Callable[..., StoredEntry]) -> None:
     kept, writer = keep(access_control={"write": ["writer"]}), acting("writer")
 
     assert statuses(reads(writer, kept)) == {200}
@@ -181,7 +187,9 @@ def test_who_may_write_writes_and_manages_nothing(acting: As, keep: Callable[...
     assert statuses(writes(writer, kept)) == {200, 201, 204}
 
 
-def test_a_grant_for_one_agent_is_for_no_other(acting: As, keep: Callable[..., StoredEntry], account: Account) -> None:
+def test_a_grant_to_one_agent_gives_no_access_to_another(
+    acting: As, keep: Callable[..., StoredEntry], account: Account
+) -> None:
     kept = keep(access_control={"write": ["writer"], "read": ["reader"]})
 
     for agent_id in ("other", "read", "writ", "writer2", "%", "public_read"):
@@ -189,7 +197,7 @@ def test_a_grant_for_one_agent_is_for_no_other(acting: As, keep: Callable[..., S
 
 
 @pytest.mark.parametrize("level", ["read", "write"])
-def test_after_revoking_all_is_as_before_the_grant(
+def test_revoking_a_grant_hides_the_context_again(
     acting: As, keep: Callable[..., StoredEntry], account: Account, level: str
 ) -> None:
     kept, keeper, friend = keep(), acting("keeper"), acting("friend")
@@ -201,7 +209,7 @@ def test_after_revoking_all_is_as_before_the_grant(
     shut_out(friend, account, "friend", kept)
 
 
-def test_revoking_the_write_leaves_the_read(acting: As, keep: Callable[..., StoredEntry]) -> None:
+def test_revoking_write_access_leaves_read_access(acting: As, keep: Callable[..., StoredEntry]) -> None:
     kept = keep(access_control={"read": ["friend"], "write": ["friend"]})
 
     acting("keeper").post(f"/contexts/{kept.context}/revoke", {"agent_id": "friend", "level": "write"})
@@ -220,7 +228,7 @@ def crews(acting: As) -> dict[str, str]:
     return teams
 
 
-def test_a_teams_context_is_written_by_its_members_and_managed_by_its_owner(
+def test_a_team_context_is_written_by_members_and_managed_by_its_owner(
     acting: As, keep: Callable[..., StoredEntry], account: Account, crews: dict[str, str]
 ) -> None:
     kept, mate = keep(scope="team", team=crews["ours"]), acting("mate")
@@ -233,7 +241,7 @@ def test_a_teams_context_is_written_by_its_members_and_managed_by_its_owner(
     assert statuses(writes(mate, kept)) == {200, 201, 204}
 
 
-def test_who_leaves_a_team_is_shut_out(
+def test_an_agent_that_leaves_a_team_loses_access_to_its_context(
     acting: As, keep: Callable[..., StoredEntry], account: Account, crews: dict[str, str]
 ) -> None:
     kept = keep(scope="team", team=crews["ours"])
@@ -244,7 +252,7 @@ def test_who_leaves_a_team_is_shut_out(
     shut_out(acting("mate"), account, "mate", kept)
 
 
-def test_a_team_that_is_dissolved_lets_nobody_in_any_more(
+def test_dissolving_a_team_ends_the_access_of_its_members(
     acting: As, keep: Callable[..., StoredEntry], account: Account, crews: dict[str, str]
 ) -> None:
     kept = keep(scope="team", team=crews["ours"])
@@ -255,7 +263,7 @@ def test_a_team_that_is_dissolved_lets_nobody_in_any_more(
     assert statuses(reads(acting("keeper"), kept)) == {200}
 
 
-def test_an_archived_context_is_read_and_neither_written_nor_found_until_it_is_back(
+def test_an_archived_context_can_be_read_but_not_written_or_searched_until_unarchived(
     acting: As, keep: Callable[..., StoredEntry], account: Account
 ) -> None:
     kept, keeper = keep(), acting("keeper")
@@ -274,14 +282,16 @@ def test_an_archived_context_is_read_and_neither_written_nor_found_until_it_is_b
     assert statuses(writes(keeper, kept)) == {200, 201, 204}
 
 
-def test_archiving_opens_a_context_to_nobody(acting: As, keep: Callable[..., StoredEntry], account: Account) -> None:
+def test_archiving_a_context_gives_no_other_agent_access(
+    acting: As, keep: Callable[..., StoredEntry], account: Account
+) -> None:
     kept = keep()
     acting("keeper").post(f"/contexts/{kept.context}/archive", {})
 
     shut_out(acting("other"), account, "other", kept)
 
 
-def test_in_an_archived_context_a_reader_is_refused_as_a_reader(acting: As, keep: Callable[..., StoredEntry]) -> None:
+def test_writing_to_an_archived_context_with_read_access_is_a_403(acting: As, keep: Callable[..., StoredEntry]) -> None:
     kept = keep(scope="account")
     acting("keeper").post(f"/contexts/{kept.context}/archive", {})
 

@@ -37,7 +37,7 @@ def names(answer: Any) -> list[str]:
     return [context["name"] for context in answer.json()["results"]]
 
 
-def test_a_context_is_made_and_found_as_it_was_sent(bound_api: ServiceClient) -> None:
+def test_a_context_is_created_and_read_as_it_was_sent(bound_api: ServiceClient) -> None:
     made = bound_api.post("/contexts", NEW)
     found = bound_api.get(f"/contexts/{made.json()['id']}")
 
@@ -47,7 +47,7 @@ def test_a_context_is_made_and_found_as_it_was_sent(bound_api: ServiceClient) ->
     assert (made.json()["agent_id"], made.json()["archived"], made.json()["team"]) == ("assistant", False, None)
 
 
-def test_a_name_is_all_that_is_needed(api: ServiceClient) -> None:
+def test_only_the_name_of_a_context_is_required(api: ServiceClient) -> None:
     made = api.post("/contexts", {"name": "notes"}).json()
 
     assert (made["scope"], made["context_type"], made["agent_id"], made["metadata"]) == (
@@ -79,7 +79,7 @@ def test_a_name_is_all_that_is_needed(api: ServiceClient) -> None:
     ],
     ids=lambda change: str(change)[:40],
 )
-def test_bad_shapes_are_refused_and_nothing_is_made(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_context_is_refused_and_not_created(api: ServiceClient, change: dict[str, Any]) -> None:
     refused = api.post("/contexts", {**NEW, **change})
 
     assert refused.status_code == 400
@@ -90,18 +90,18 @@ def test_bad_shapes_are_refused_and_nothing_is_made(api: ServiceClient, change: 
 @pytest.mark.parametrize(
     "change", [{"scope": "team"}, {"team": str(UUID(int=1))}, {"scope": "team", "team": str(UUID(int=1))}]
 )
-def test_a_scope_that_does_not_go_with_its_team_is_refused(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_a_scope_that_does_not_match_the_team_is_refused(api: ServiceClient, change: dict[str, Any]) -> None:
     assert api.post("/contexts", {**NEW, **change}).status_code == 422
 
 
-def test_a_name_that_the_agent_gave_already_is_a_conflict(bound_api: ServiceClient, made: dict[str, Any]) -> None:
+def test_a_second_context_of_the_same_name_is_a_conflict(bound_api: ServiceClient, made: dict[str, Any]) -> None:
     other = bound_api.post("/contexts", {"name": "other"}).json()
 
     assert bound_api.post("/contexts", NEW).status_code == 409
     assert bound_api.patch(f"/contexts/{other['id']}", {"name": NEW["name"]}).status_code == 409
 
 
-def test_the_same_key_sent_twice_makes_one(bound_api: ServiceClient) -> None:
+def test_a_request_repeated_with_one_idempotency_key_creates_one_context(bound_api: ServiceClient) -> None:
     answers = [bound_api.post("/contexts", NEW, HTTP_IDEMPOTENCY_KEY="k") for _again in range(2)]
 
     assert (answers[0].content, answers[0]["ETag"]) == (answers[1].content, answers[1]["ETag"])
@@ -130,7 +130,7 @@ def test_contexts_are_listed_newest_first_in_pages(bound_api: ServiceClient) -> 
         (f"team={UUID(int=1)}", []),
     ],
 )
-def test_lists_are_filtered(api: ServiceClient, query: str, found: list[str]) -> None:
+def test_lists_of_contexts_are_filtered(api: ServiceClient, query: str, found: list[str]) -> None:
     team = api.post("/teams", {"name": "crew"}).json()["id"]
     old = api.post("/contexts", {"name": "old"}).json()["id"]
     api.post(f"/contexts/{old}/archive", {})
@@ -141,14 +141,16 @@ def test_lists_are_filtered(api: ServiceClient, query: str, found: list[str]) ->
 
 
 @pytest.mark.parametrize("query", ["scope=pool", "archived=1", "team=crew", "context_type=", "color=red", "name=%00"])
-def test_filters_that_say_nothing_are_refused(api: ServiceClient, query: str) -> None:
+def test_invalid_filters_of_contexts_are_refused(api: ServiceClient, query: str) -> None:
     answer = api.get(f"/contexts?{query}")
 
     # an empty filter is none
     assert answer.status_code == (200 if query.endswith("=") else 400)
 
 
-def test_a_change_has_the_next_etag_and_leaves_the_rest(bound_api: ServiceClient, made: dict[str, Any]) -> None:
+def test_changing_a_context_increments_its_etag_and_leaves_other_fields(
+    bound_api: ServiceClient, made: dict[str, Any]
+) -> None:
     changes = {"description": "", "metadata": {}, "access_control": {"public_read": True}}
     changed = bound_api.patch(f"/contexts/{made['id']}", changes, HTTP_IF_MATCH='"1"')
 
@@ -158,14 +160,14 @@ def test_a_change_has_the_next_etag_and_leaves_the_rest(bound_api: ServiceClient
 
 
 @pytest.mark.parametrize("change", [{"name": ""}, {"scope": "team"}, {"access_control": {"read": [""]}}], ids=str)
-def test_a_change_of_a_bad_shape_is_refused(
+def test_an_invalid_change_of_a_context_is_refused(
     bound_api: ServiceClient, made: dict[str, Any], change: dict[str, Any]
 ) -> None:
     assert bound_api.patch(f"/contexts/{made['id']}", change).status_code == 400
     assert bound_api.get(f"/contexts/{made['id']}").json() == made
 
 
-def test_a_stale_etag_changes_nothing(bound_api: ServiceClient, made: dict[str, Any]) -> None:
+def test_a_request_with_a_stale_etag_changes_nothing(bound_api: ServiceClient, made: dict[str, Any]) -> None:
     path, grant = f"/contexts/{made['id']}", {"agent_id": "friend", "level": "read"}
     bound_api.patch(path, {"description": "newer"})
     before = bound_api.get(path).content
@@ -182,13 +184,13 @@ def test_a_stale_etag_changes_nothing(bound_api: ServiceClient, made: dict[str, 
     assert bound_api.get(path).content == before
 
 
-def test_who_has_it_already_is_not_sent_it_again(bound_api: ServiceClient, made: dict[str, Any]) -> None:
+def test_a_client_with_the_current_etag_gets_a_304(bound_api: ServiceClient, made: dict[str, Any]) -> None:
     answer = bound_api.get(f"/contexts/{made['id']}", HTTP_IF_NONE_MATCH='"1"')
 
     assert (answer.status_code, answer.content) == (304, b"")
 
 
-def test_archiving_and_back(bound_api: ServiceClient, made: dict[str, Any]) -> None:
+def test_a_context_is_archived_and_unarchived(bound_api: ServiceClient, made: dict[str, Any]) -> None:
     path = f"/contexts/{made['id']}"
 
     archived = bound_api.post(f"{path}/archive", {}).json()
@@ -197,7 +199,7 @@ def test_archiving_and_back(bound_api: ServiceClient, made: dict[str, Any]) -> N
     assert (archived["archived"], archived["version"], back["archived"], back["version"]) == (True, 2, False, 3)
 
 
-def test_granting_and_revoking(bound_api: ServiceClient, made: dict[str, Any]) -> None:
+def test_access_is_granted_and_revoked(bound_api: ServiceClient, made: dict[str, Any]) -> None:
     path = f"/contexts/{made['id']}"
 
     granted = bound_api.post(f"{path}/grant", {"agent_id": "friend", "level": "write"})
@@ -209,11 +211,13 @@ def test_granting_and_revoking(bound_api: ServiceClient, made: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("body", [{}, {"agent_id": "x"}, {"agent_id": "x", "level": "own"}, {"level": "read"}], ids=str)
-def test_a_grant_names_an_agent_and_a_level(bound_api: ServiceClient, made: dict[str, Any], body: Any) -> None:
+def test_a_grant_without_an_agent_or_a_valid_level_is_refused(
+    bound_api: ServiceClient, made: dict[str, Any], body: Any
+) -> None:
     assert bound_api.post(f"/contexts/{made['id']}/grant", body).status_code == 400
 
 
-def test_who_only_reads_changes_nothing(
+def test_an_agent_with_read_access_cannot_change_a_context(
     bound_api: ServiceClient, other_api: ServiceClient, made: dict[str, Any]
 ) -> None:
     path, grant = f"/contexts/{made['id']}", {"agent_id": "other", "level": "write"}
@@ -229,19 +233,19 @@ def test_who_only_reads_changes_nothing(
     assert bound_api.get(path).json() == made
 
 
-def test_a_key_of_one_agent_does_not_act_for_another(bound_api: ServiceClient, made: dict[str, Any]) -> None:
+def test_an_api_key_bound_to_an_agent_cannot_act_for_another(bound_api: ServiceClient, made: dict[str, Any]) -> None:
     assert bound_api.post("/contexts", {"name": "x", "agent_id": "other"}).status_code == 403
     assert bound_api.get(f"/contexts/{made['id']}?agent_id=other").status_code == 403
 
 
-def test_reading_takes_a_key_that_may_read(account: Account, made: dict[str, Any]) -> None:
+def test_a_read_only_api_key_can_read_but_not_change_a_context(account: Account, made: dict[str, Any]) -> None:
     reads = ServiceClient(issue_key(account, scopes=["read"], agent_id="assistant").secret)
 
     assert reads.get(f"/contexts/{made['id']}").status_code == 200
     assert reads.patch(f"/contexts/{made['id']}", {"name": "x"}).status_code == 403
 
 
-def test_a_context_costs_two_queries_and_so_does_a_list(
+def test_reading_a_context_or_a_list_takes_two_queries(
     bound_api: ServiceClient, made: dict[str, Any], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for path in (f"/contexts/{made['id']}", "/contexts"):

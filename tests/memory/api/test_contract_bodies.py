@@ -38,14 +38,14 @@ def test_every_route_reads_its_body_with_the_strict_parser(api: ServiceClient, b
 
 
 @pytest.mark.parametrize("agent_id", HOSTILE_IDS, ids=repr)
-def test_what_is_no_id_is_refused_by_name(api: ServiceClient, agent_id: object) -> None:
+def test_an_invalid_agent_id_is_refused(api: ServiceClient, agent_id: object) -> None:
     refused = api.post("/agents", json.dumps({"agent_id": agent_id}), content_type="application/json")
 
     assert refused.status_code == 400
     assert not Agent.objects.exists()
 
 
-def test_every_unknown_field_is_named_with_what_is_allowed(api: ServiceClient) -> None:
+def test_every_unknown_field_is_named_with_the_allowed_fields(api: ServiceClient) -> None:
     refused = api.post("/agents", {"agent_id": "planner", "colour": "red", "descripton": "Plans."})
 
     assert refused.json()["errors"] == {
@@ -57,7 +57,7 @@ def test_every_unknown_field_is_named_with_what_is_allowed(api: ServiceClient) -
 @pytest.mark.parametrize(
     "text", [r'{"x": "\\u0000"}', r'{"x": "\ud83d\ude00"}', '{"x": 1e300}', '{"x": [' + "[],[{}]," * 99 + "1]}"]
 )
-def test_what_only_looks_hostile_is_accepted(text: str) -> None:
+def test_unusual_but_valid_json_is_accepted(text: str) -> None:
     assert parse_json(text.encode()) == json.loads(text)
 
 
@@ -73,14 +73,14 @@ def test_a_body_over_the_limit_is_refused_unread(api: ServiceClient, settings: L
     assert refused.json()["limit_bytes"] == settings.BODY_LIMIT_BYTES
 
 
-def test_a_body_of_just_the_limit_is_read(api: ServiceClient, settings: LazySettings) -> None:
+def test_a_body_of_exactly_the_maximum_size_is_accepted(api: ServiceClient, settings: LazySettings) -> None:
     settings.BODY_LIMIT_BYTES = 1_000
     body = json.dumps({"agent_id": "planner", "description": ""})
 
     assert api.generic("POST", "/agents", body.ljust(1_000), "application/json").status_code == 201
 
 
-def test_whatever_a_client_says_it_accepts_it_gets_json(api: ServiceClient) -> None:
+def test_the_response_is_json_whatever_the_accept_header_says(api: ServiceClient) -> None:
     answer = api.get("/agents", headers={"accept": "text/html"})
 
     assert (answer.status_code, answer["Content-Type"]) == (200, "application/json")

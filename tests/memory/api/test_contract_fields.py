@@ -57,12 +57,12 @@ def test_the_content_of_a_turn_may_be_sent_as_text(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("given", ["3", "１", True, False, 2.5, 1e300, [], {}, None, 0, 201, 10**30])
-def test_what_is_no_whole_number_in_range_is_refused(given: object) -> None:
+def test_a_value_that_is_not_a_whole_number_in_range_is_refused(given: object) -> None:
     assert not Shape(data={"top_k": given}).is_valid()
 
 
 @pytest.mark.parametrize("given", [3, 3.0])
-def test_a_whole_number_may_have_a_point(given: object) -> None:
+def test_a_float_without_a_fraction_is_accepted_as_a_whole_number(given: object) -> None:
     shape = Shape(data={"top_k": given})
 
     assert shape.is_valid()
@@ -70,19 +70,19 @@ def test_a_whole_number_may_have_a_point(given: object) -> None:
 
 
 @pytest.mark.parametrize("given", ["yes", "true", 1, 0, 1.0, None, [], {}])
-def test_what_is_neither_true_nor_false_is_refused(given: object) -> None:
+def test_a_flag_that_is_not_a_boolean_is_refused(given: object) -> None:
     assert not Shape(data={"wanted": given}).is_valid()
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_true_and_false_are_taken_as_they_are(given: bool) -> None:
+def test_a_flag_accepts_true_and_false(given: bool) -> None:
     shape = Shape(data={"wanted": given})
 
     assert shape.is_valid()
     assert shape.validated_data["wanted"] is given
 
 
-def test_a_list_that_is_too_long_is_refused_unread() -> None:
+def test_a_list_that_is_too_long_is_refused_before_its_elements_are_checked() -> None:
     field = BoundedList(child=Counting(), max_length=3)
 
     with pytest.raises(serializers.ValidationError):
@@ -92,7 +92,7 @@ def test_a_list_that_is_too_long_is_refused_unread() -> None:
     assert field.child.asked == 0
 
 
-def test_a_list_names_only_the_first_of_its_mistakes() -> None:
+def test_an_invalid_list_names_only_its_first_errors() -> None:
     field = BoundedList(child=Text(), max_length=1_000)
 
     with pytest.raises(serializers.ValidationError) as refused:
@@ -104,20 +104,20 @@ def test_a_list_names_only_the_first_of_its_mistakes() -> None:
 
 
 @pytest.mark.parametrize("names", [[5] * 200_000, ["a"] * 1_001], ids=["numbers", "one too many"])
-def test_more_names_than_can_be_deleted_at_once_are_refused_briefly(api: ServiceClient, names: list[object]) -> None:
+def test_too_many_fields_to_delete_are_refused_with_a_short_error(api: ServiceClient, names: list[object]) -> None:
     refused = api.delete("/working-memory/c", {"fields": names})
 
     assert (refused.status_code, len(refused.content) < 1_000) == (400, True)
     assert "1000" in refused.json()["errors"]["fields"][0]
 
 
-def test_more_items_than_an_episode_has_are_refused_briefly(api: ServiceClient) -> None:
+def test_too_many_items_of_an_episode_are_refused_with_one_error(api: ServiceClient) -> None:
     refused = api.post("/episodic/store", EPISODE | {"key_decisions": [0] * 1_001})
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["key_decisions"])
 
 
-def test_the_lists_of_an_episode_have_a_limit_together(api: ServiceClient) -> None:
+def test_the_lists_of_an_episode_share_one_size_limit(api: ServiceClient) -> None:
     # 3 bytes a letter: bytes are counted, not characters
     half = {"key_decisions": ["愛" * 45_000], "tools_called": [{"name": "x" * 130_000}]}
 
@@ -132,14 +132,14 @@ def test_a_list_of_an_episode_may_be_long(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("top_k", ["3", "１", True, 2.5])
-def test_a_search_takes_no_other_top_k_than_a_number(api: ServiceClient, top_k: object) -> None:
+def test_a_top_k_that_is_not_a_whole_number_is_refused(api: ServiceClient, top_k: object) -> None:
     refused = api.post("/episodic/search", {"agent_id": "planner", "query": "plans", "top_k": top_k})
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["top_k"])
 
 
 @pytest.mark.parametrize("flag", ["yes", 1])
-def test_a_context_takes_no_other_flag_than_true_or_false(api: ServiceClient, flag: object) -> None:
+def test_a_context_request_refuses_a_flag_that_is_not_a_boolean(api: ServiceClient, flag: object) -> None:
     body = {"agent_id": "planner", "conversation_id": "c", "query": "plans", "mark_injected": flag}
 
     refused = api.post("/context", body)

@@ -49,5 +49,7 @@ document.app = keep_encoded_slashes(get_wsgi_application())
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_whatever_is_sent_is_answered_as_described(case: Any, api_key: str, empty_redis: None) -> None:
+def test_every_generated_request_gets_a_response_the_document_describes(
+    case: Any, api_key: str, empty_redis: None
+) -> None:
     case.call_and_validate(headers={"Authorization": f"Bearer {api_key}"}, checks=CHECKS)

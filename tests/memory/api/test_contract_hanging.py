@@ -63,7 +63,7 @@ def timed(ask: Callable[[], Answer]) -> tuple[Answer, float]:
 
 
 @pytest.mark.slow
-def test_a_redis_that_hangs_is_waited_for_once(web: WebServer, key: str, valkey: Valve) -> None:
+def test_a_hanging_redis_delays_only_the_first_request(web: WebServer, key: str, valkey: Valve) -> None:
     def ask() -> Answer:
         return web.request("GET", "/api/v1/working-memory/c", key=key)
 
@@ -81,7 +81,7 @@ def test_a_redis_that_hangs_is_waited_for_once(web: WebServer, key: str, valkey:
 
 
 @pytest.mark.slow
-def test_ready_does_not_wait_for_a_redis_that_hangs(web: WebServer, valkey: Valve) -> None:
+def test_the_readiness_check_does_not_wait_for_a_hanging_redis(web: WebServer, valkey: Valve) -> None:
     with valkey.closed():
         ready, seconds = timed(lambda: web.request("GET", "/health/ready"))
 
@@ -91,7 +91,7 @@ def test_ready_does_not_wait_for_a_redis_that_hangs(web: WebServer, valkey: Valv
 
 
 @pytest.mark.slow
-def test_ready_does_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgresql: Valve) -> None:
+def test_the_readiness_check_does_not_wait_for_a_hanging_postgresql(web: WebServer, postgresql: Valve) -> None:
     with postgresql.closed():
         # more often than there are threads: none of them may stay behind
         answers = [timed(lambda: web.request("GET", "/health/ready")) for _ in range(6)]
@@ -107,7 +107,7 @@ def test_ready_does_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgre
 
 
 @pytest.mark.slow
-def test_metrics_do_not_wait_for_a_postgresql_that_hangs(web: WebServer, postgresql: Valve) -> None:
+def test_metrics_do_not_wait_for_a_hanging_postgresql(web: WebServer, postgresql: Valve) -> None:
     with postgresql.closed():
         figures, seconds = timed(lambda: web.request("GET", "/metrics"))
 

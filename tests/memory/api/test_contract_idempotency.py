@@ -22,7 +22,7 @@ def post(api: ServiceClient, path: str, body: dict[str, Any], key: str) -> Any:
     return api.post(path, body, HTTP_IDEMPOTENCY_KEY=key)
 
 
-def test_the_same_request_again_gets_the_same_answer_and_writes_nothing(api: ServiceClient) -> None:
+def test_a_repeated_request_gets_the_recorded_response_and_writes_nothing(api: ServiceClient) -> None:
     first = post(api, "/agents", PLANNER, "a-1")
 
     again = post(api, "/agents", PLANNER, "a-1")
@@ -33,7 +33,7 @@ def test_the_same_request_again_gets_the_same_answer_and_writes_nothing(api: Ser
     assert Agent.objects.count() == 1
 
 
-def test_the_same_key_with_another_body_is_refused(api: ServiceClient) -> None:
+def test_an_idempotency_key_reused_with_another_body_is_refused(api: ServiceClient) -> None:
     post(api, "/agents", PLANNER, "a-1")
 
     refused = post(api, "/agents", {"agent_id": "driver"}, "a-1")
@@ -42,7 +42,7 @@ def test_the_same_key_with_another_body_is_refused(api: ServiceClient) -> None:
     assert Agent.objects.count() == 1
 
 
-def test_a_refusal_is_given_again_too(api: ServiceClient) -> None:
+def test_a_refusal_is_replayed_for_a_repeated_request(api: ServiceClient) -> None:
     first = post(api, "/agents", {"agent_id": ""}, "a-1")
 
     again = post(api, "/agents", {"agent_id": ""}, "a-1")
@@ -51,7 +51,7 @@ def test_a_refusal_is_given_again_too(api: ServiceClient) -> None:
     assert again["Content-Type"] == "application/problem+json"
 
 
-def test_a_key_counts_for_one_path_and_one_api_key(api: ServiceClient, bound_api: ServiceClient) -> None:
+def test_an_idempotency_key_is_scoped_to_one_path_and_one_api_key(api: ServiceClient, bound_api: ServiceClient) -> None:
     post(api, "/agents", PLANNER, "a-1")
 
     elsewhere = post(api, "/teams", {"name": "crew"}, "a-1")
@@ -61,7 +61,7 @@ def test_a_key_counts_for_one_path_and_one_api_key(api: ServiceClient, bound_api
     assert "Idempotency-Replayed" not in of_another
 
 
-def test_an_expired_answer_is_forgotten(api: ServiceClient) -> None:
+def test_an_expired_recorded_response_is_not_replayed(api: ServiceClient) -> None:
     post(api, "/agents", PLANNER, "a-1")
     IdempotentRequest.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
@@ -72,19 +72,19 @@ def test_an_expired_answer_is_forgotten(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "clé"])
-def test_a_malformed_key_is_refused(api: ServiceClient, key: str) -> None:
+def test_a_malformed_idempotency_key_is_refused(api: ServiceClient, key: str) -> None:
     refused = post(api, "/agents", PLANNER, key)
 
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_idempotency_key")
 
 
-def test_keys_on_reads_mean_nothing(api: ServiceClient) -> None:
+def test_idempotency_keys_on_reads_are_ignored(api: ServiceClient) -> None:
     api.get("/agents", HTTP_IDEMPOTENCY_KEY="a-1")
 
     assert not IdempotentRequest.objects.exists()
 
 
-def test_no_lock_outlives_its_request(api: ServiceClient) -> None:
+def test_advisory_locks_are_released_after_the_request(api: ServiceClient) -> None:
     post(api, "/agents", PLANNER, "a-1")
     post(api, "/agents", PLANNER, "a-1")
     post(api, "/agents", {"agent_id": "driver"}, "a-1")
@@ -140,7 +140,7 @@ def wait_for_lock_holder() -> None:
     raise AssertionError("the first request never took its lock")
 
 
-def test_a_write_that_did_not_commit_left_no_answer(account: Account) -> None:
+def test_a_response_is_not_recorded_when_its_write_is_rolled_back(account: Account) -> None:
     issued = issue_key(account, scopes=READ_WRITE_OPERATE)
     credential = Credential(
         key_id=issued.key.id, account_id=account.id, agent_id="", scopes=frozenset(), prefix="mem_x"

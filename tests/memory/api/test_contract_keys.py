@@ -22,7 +22,7 @@ HEADERS = [
 ]
 
 
-def test_without_a_key_nobody_is_let_in() -> None:
+def test_a_request_without_an_api_key_is_refused() -> None:
     refused = ServiceClient().get("/agents")
 
     assert (refused.status_code, refused["WWW-Authenticate"]) == (401, "Bearer")
@@ -31,14 +31,16 @@ def test_without_a_key_nobody_is_let_in() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("header", HEADERS)
-def test_a_malformed_key_is_not_let_in(header: str) -> None:
+def test_a_malformed_authorization_header_is_refused(header: str) -> None:
     refused = ServiceClient().get("/agents", HTTP_AUTHORIZATION=header)
 
     assert (refused.status_code, refused["WWW-Authenticate"]) == (401, "Bearer")
 
 
 @pytest.mark.parametrize("column", ["expires_at", "revoked_at"])
-def test_a_key_that_has_ended_is_as_good_as_none(api: ServiceClient, account: Account, column: str) -> None:
+def test_an_expired_or_revoked_api_key_is_answered_like_an_unknown_one(
+    api: ServiceClient, account: Account, column: str
+) -> None:
     unknown = ServiceClient("mem_unknown").get("/agents", HTTP_X_REQUEST_ID="same")
     ApiKey.objects.filter(account=account).update(**{column: timezone.now() - timedelta(seconds=1)})
 
@@ -48,7 +50,7 @@ def test_a_key_that_has_ended_is_as_good_as_none(api: ServiceClient, account: Ac
     assert refused.content == unknown.content
 
 
-def test_a_key_that_may_only_read_cannot_write(account: Account) -> None:
+def test_a_read_only_api_key_cannot_write(account: Account) -> None:
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
 
     refused = reader.post("/agents", {"agent_id": "planner"})
@@ -57,7 +59,7 @@ def test_a_key_that_may_only_read_cannot_write(account: Account) -> None:
     assert (refused.status_code, refused.json()["code"]) == (403, "missing_scope")
 
 
-def test_a_keys_use_is_noted_once_a_minute(api: ServiceClient, account: Account) -> None:
+def test_the_last_use_of_an_api_key_is_recorded_once_a_minute(api: ServiceClient, account: Account) -> None:
     api.get("/agents")
     first_use = ApiKey.objects.get(account=account).last_used_at
 
@@ -67,14 +69,14 @@ def test_a_keys_use_is_noted_once_a_minute(api: ServiceClient, account: Account)
     assert ApiKey.objects.get(account=account).last_used_at == first_use
 
 
-def test_letting_in_costs_one_query(api: ServiceClient, django_assert_num_queries: Any) -> None:
+def test_authentication_costs_one_query(api: ServiceClient, django_assert_num_queries: Any) -> None:
     api.get("/agents")
 
     with django_assert_num_queries(2):
         assert api.get("/agents").status_code == 200
 
 
-def test_a_key_is_kept_as_its_hash_only(account: Account) -> None:
+def test_only_the_hash_of_an_api_key_is_stored(account: Account) -> None:
     issued = issue_key(account, scopes=READ_WRITE_OPERATE)
 
     row = ApiKey.objects.values().get(id=issued.key.id)

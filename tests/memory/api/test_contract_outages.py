@@ -86,7 +86,9 @@ def key(transactional_db: None) -> str:
     return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
 
 
-def test_postgresql_down_is_a_503_and_back_is_back(web: WebServer, key: str, postgresql: Store) -> None:
+def test_requests_fail_with_503_while_postgresql_is_down_and_succeed_again_afterwards(
+    web: WebServer, key: str, postgresql: Store
+) -> None:
     assert until(lambda: web.request("GET", "/health/ready"), 200).status == 200
 
     with postgresql.down():
@@ -102,7 +104,7 @@ def test_postgresql_down_is_a_503_and_back_is_back(web: WebServer, key: str, pos
 
 
 @pytest.mark.slow
-def test_without_redis_messages_come_from_the_log_and_thoughts_are_a_503(
+def test_without_redis_messages_are_read_from_postgresql_and_thoughts_are_a_503(
     web: WebServer, key: str, valkey: Store
 ) -> None:
     talk(Owner(account_id=Account.objects.get().id), 3)
@@ -116,7 +118,7 @@ def test_without_redis_messages_come_from_the_log_and_thoughts_are_a_503(
     assert (thoughts.status, json.loads(thoughts.body)["code"]) == (503, "redis_unavailable")
 
 
-def test_redis_down_is_reported_until_it_is_back(web: WebServer, key: str, valkey: Store) -> None:
+def test_a_redis_outage_is_reported_until_redis_is_back(web: WebServer, key: str, valkey: Store) -> None:
     assert until(lambda: web.request("GET", "/health/ready"), 200).status == 200
 
     with valkey.down():

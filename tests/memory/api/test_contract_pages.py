@@ -27,7 +27,7 @@ def names(page: dict[str, Any]) -> list[str]:
     return [agent["agent_id"] for agent in page["results"]]
 
 
-def test_pages_have_every_row_once_in_order(api: ServiceClient, agents: list[str]) -> None:
+def test_pages_contain_every_row_once_in_order(api: ServiceClient, agents: list[str]) -> None:
     page = api.get("/agents?page_size=3").json()
     found = names(page)
 
@@ -38,7 +38,7 @@ def test_pages_have_every_row_once_in_order(api: ServiceClient, agents: list[str
     assert found == agents
 
 
-def test_pages_lead_back_to_the_first(api: ServiceClient, agents: list[str]) -> None:
+def test_previous_links_lead_back_to_the_first_page(api: ServiceClient, agents: list[str]) -> None:
     first = api.get("/agents?page_size=3").json()
     second = api.get(path_of(first["next"])).json()
 
@@ -72,13 +72,13 @@ def test_a_malformed_cursor_is_refused(api: ServiceClient, agents: list[str], cu
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["cursor"])
 
 
-def test_a_position_in_a_mixed_order_looks_along_every_column() -> None:
+def test_a_cursor_in_a_mixed_ordering_compares_each_column_in_its_direction() -> None:
     at = CursorPosition(values=(3, 7), backwards=False)
 
     assert rows_beyond(("-score", "id"), at) == Q(score__lt=3) | Q(score=3) & Q(id__gt=7)
 
 
-def test_a_position_reads_back_as_it_was(agents: list[str]) -> None:
+def test_a_cursor_position_survives_encoding_and_decoding(agents: list[str]) -> None:
     agent = Agent.objects.get(agent_id=agents[0])
     at = CursorPosition(values=(datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), agent.id), backwards=True)
 
@@ -88,7 +88,7 @@ def test_a_position_reads_back_as_it_was(agents: list[str]) -> None:
 SCORED = ScoreOrdering(name="relevance", score=lambda moment: Value(0.5))
 
 
-def test_a_position_in_an_order_of_scores_keeps_their_time(agents: list[str]) -> None:
+def test_a_cursor_of_a_score_ordering_keeps_the_time_of_scoring(agents: list[str]) -> None:
     agent, moment = Agent.objects.get(agent_id=agents[0]), datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     at = CursorPosition(values=(0.1 + 0.2, agent.id), backwards=False, scored_at=moment)
 

@@ -51,7 +51,7 @@ def key(transactional_db: None) -> str:
     return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
 
 
-def test_over_http_a_slash_in_an_id_is_never_the_slash_between_segments(web: WebServer, key: str) -> None:
+def test_over_http_an_encoded_slash_in_an_id_does_not_separate_segments(web: WebServer, key: str) -> None:
     for agent_id in STRANGE_IDS:
         body = json.dumps({"agent_id": agent_id}).encode()
         assert web.request("POST", "/api/v1/agents", key=key, body=body).status == 201
@@ -84,7 +84,7 @@ def test_over_http_a_body_in_chunks_is_read_up_to_the_limit(web: WebServer, key:
         b'Transfer-Encoding: chunked\r\n\r\n99\r\n{"agent_id": "planner"}',
     ],
 )
-def test_over_http_a_body_that_is_cut_short_is_refused(web: WebServer, key: str, framing_and_body: bytes) -> None:
+def test_over_http_a_truncated_body_is_refused(web: WebServer, key: str, framing_and_body: bytes) -> None:
     head = f"POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode()
 
     answer = web.send(head + b"Content-Type: application/json\r\n" + framing_and_body)
@@ -94,7 +94,7 @@ def test_over_http_a_body_that_is_cut_short_is_refused(web: WebServer, key: str,
     assert not Agent.objects.exists()
 
 
-def test_over_http_chunks_that_are_none_are_refused(web: WebServer, key: str) -> None:
+def test_over_http_malformed_chunks_are_refused(web: WebServer, key: str) -> None:
     head = f"POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode()
     body = b'Transfer-Encoding: chunked\r\n\r\n17\r\n{"agent_id": "planner"}0\r\n\r\n'
 
@@ -105,7 +105,7 @@ def test_over_http_chunks_that_are_none_are_refused(web: WebServer, key: str) ->
 
 
 @pytest.mark.parametrize("header", ["SCRIPT_NAME", "Script-Name", "PATH_INFO", "X-Forwarded-Proto"])
-def test_over_http_no_header_moves_the_service(web: WebServer, key: str, header: str) -> None:
+def test_over_http_a_header_cannot_change_the_path_of_a_request(web: WebServer, key: str, header: str) -> None:
     plain = web.request("GET", "/api/v1/agents", key=key)
 
     moved = web.request("GET", "/api/v1/agents", key=key, headers={header: "/x"})
@@ -114,7 +114,7 @@ def test_over_http_no_header_moves_the_service(web: WebServer, key: str, header:
 
 
 @pytest.mark.slow
-def test_over_http_a_large_body_costs_no_memory(own_web: WebServer, key: str) -> None:
+def test_over_http_a_body_over_the_limit_is_not_held_in_memory(own_web: WebServer, key: str) -> None:
     own_web.request("GET", "/api/v1/agents", key=key)
     [worker] = children_of(own_web.pid)
     before = peak_mebibytes(worker)
@@ -144,7 +144,7 @@ def peak_mebibytes(pid: int) -> int:
 
 
 @pytest.mark.slow
-def test_over_http_processes_count_together_by_route(own_web: WebServer, key: str) -> None:
+def test_over_http_request_metrics_are_labelled_by_route_and_not_by_id(own_web: WebServer, key: str) -> None:
     own_web.request("GET", "/api/v1/agents/nobody", key=key)
 
     figures = own_web.request("GET", "/metrics").body.decode()
@@ -154,7 +154,7 @@ def test_over_http_processes_count_together_by_route(own_web: WebServer, key: st
 
 
 @pytest.mark.parametrize("raw", HOSTILE_SEGMENTS)
-def test_a_segment_that_is_no_id_is_a_400(api: ServiceClient, raw: str) -> None:
+def test_an_invalid_id_in_the_path_is_a_400(api: ServiceClient, raw: str) -> None:
     refused = api.get(f"/agents/{raw}")
 
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_id")
@@ -181,7 +181,7 @@ KEYED = [
 
 
 @pytest.mark.parametrize("path", KEYED)
-def test_a_key_has_as_many_characters_in_a_path_as_in_a_tier(api: ServiceClient, path: str) -> None:
+def test_a_memory_key_in_a_path_may_be_as_long_as_in_a_tier(api: ServiceClient, path: str) -> None:
     found, refused = (
         api.get(path.format(key="k" * length)) for length in (MAX_NAME_CHARACTERS, MAX_NAME_CHARACTERS + 1)
     )
@@ -192,7 +192,7 @@ def test_a_key_has_as_many_characters_in_a_path_as_in_a_tier(api: ServiceClient,
     assert refused.json()["detail"].endswith(f"1 to {MAX_NAME_CHARACTERS} characters without control characters.")
 
 
-def test_the_document_knows_how_long_ids_and_keys_are() -> None:
+def test_the_openapi_document_has_the_maximum_lengths_of_ids_and_keys() -> None:
     parameters = read_document()["paths"]["/api/v1/agents/{agent_id}/working-memory/{key}"]["get"]["parameters"]
     longest = {given["name"]: given["schema"]["maxLength"] for given in parameters if given["in"] == "path"}
 
@@ -205,7 +205,7 @@ def test_one_trailing_slash_is_accepted_and_an_empty_id_is_not(api: ServiceClien
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/agents/a/b/c", "/teams/not-a-uuid"])
-def test_a_path_that_leads_nowhere_is_a_problem(api: ServiceClient, path: str) -> None:
+def test_an_unknown_path_is_answered_with_a_problem(api: ServiceClient, path: str) -> None:
     missing = api.get(path)
 
     assert (missing.status_code, missing["Content-Type"]) == (404, "application/problem+json")
@@ -222,12 +222,12 @@ def test_a_path_that_leads_nowhere_is_a_problem(api: ServiceClient, path: str) -
         ("/admin/x/", "/admin/x/"),
     ],
 )
-def test_a_raw_path_is_decoded_except_for_the_two_escapes(raw: str, expected: str) -> None:
+def test_a_raw_path_is_decoded_except_for_encoded_slashes_and_percent_signs(raw: str, expected: str) -> None:
     assert decode_path_info(raw) == expected
 
 
 @pytest.mark.parametrize("text", STRANGE_IDS)
-def test_a_path_written_for_a_url_reads_back(text: str) -> None:
+def test_an_id_survives_quoting_into_a_url_and_decoding(text: str) -> None:
     django_path = f"/api/v1/agents/{ExternalIdConverter().to_url(text)}"
 
     read_back = decode_path_info(quote_path(django_path)).encode("latin-1").decode()
@@ -244,5 +244,7 @@ def test_a_path_written_for_a_url_reads_back(text: str) -> None:
         ({"PATH_INFO": "/a%b"}, "/a%25b"),
     ],
 )
-def test_the_raw_path_is_the_servers_or_else_the_decoded_one(environ: dict[str, str], expected: str) -> None:
+def test_the_raw_path_is_taken_from_the_server_or_rebuilt_from_the_decoded_path(
+    environ: dict[str, str], expected: str
+) -> None:
     assert read_raw_path(environ) == expected

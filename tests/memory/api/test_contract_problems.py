@@ -18,21 +18,21 @@ from tests.api_client import ServiceClient
 from tests.openapi import operations
 
 
-def test_a_sane_request_id_comes_back_in_header_and_problem(api: ServiceClient) -> None:
+def test_a_valid_request_id_is_returned_in_the_header_and_the_problem(api: ServiceClient) -> None:
     answer = api.get("/agents/nobody", HTTP_X_REQUEST_ID="trace-7.a_b")
 
     assert (answer["X-Request-Id"], answer.json()["request_id"]) == ("trace-7.a_b", "trace-7.a_b")
 
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 101, "\0", "é"])
-def test_any_other_request_id_is_replaced(api: ServiceClient, given: str) -> None:
+def test_an_invalid_request_id_is_replaced(api: ServiceClient, given: str) -> None:
     answer = api.get("/agents", HTTP_X_REQUEST_ID=given)
 
     assert UUID(answer["X-Request-Id"]).version == 7
 
 
 @pytest.mark.parametrize("query", ["colour=red", "agent_id=planner", "page_size=5&page_size=6", "%00=1"])
-def test_a_parameter_that_is_not_taken_is_refused(api: ServiceClient, query: str) -> None:
+def test_an_unknown_or_repeated_query_parameter_is_refused(api: ServiceClient, query: str) -> None:
     refused = api.get(f"/agents?{query}")
 
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid")
@@ -45,17 +45,17 @@ def test_a_query_that_is_not_utf_8_is_refused(api: ServiceClient, query: str) ->
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_query")
 
 
-def test_a_parameter_that_is_not_taken_is_named(api: ServiceClient) -> None:
+def test_the_error_for_an_unknown_query_parameter_names_it_and_the_allowed_ones(api: ServiceClient) -> None:
     assert api.get("/agents?colour=red").json()["errors"] == {
         "colour": ['"colour" is not a query parameter here. Allowed: cursor, page_size.']
     }
 
 
-def test_a_parameter_on_a_post_is_refused_too(api: ServiceClient) -> None:
+def test_a_query_parameter_on_a_post_is_refused(api: ServiceClient) -> None:
     assert api.post("/agents?agent_id=x", {"agent_id": "planner"}).status_code == 400
 
 
-def test_a_condition_is_refused_where_nobody_looks_at_it(api: ServiceClient) -> None:
+def test_if_match_is_refused_on_routes_that_do_not_support_it(api: ServiceClient) -> None:
     unknown = {"number": 1, "name": "embed"}
     for operation in operations():
         if operation.method == "get":
@@ -68,12 +68,12 @@ def test_a_condition_is_refused_where_nobody_looks_at_it(api: ServiceClient) -> 
         assert is_refused is ("If-Match" not in operation.headers), (operation, answer.content)
 
 
-def test_a_condition_on_a_read_is_passed_over(api: ServiceClient) -> None:
+def test_if_match_on_a_read_is_ignored(api: ServiceClient) -> None:
     assert api.get("/agents", HTTP_IF_MATCH='"1"').status_code == 200
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "BREW"])
-def test_a_method_that_is_not_there_is_a_problem(api: ServiceClient, method: str) -> None:
+def test_an_unsupported_method_is_answered_with_a_problem(api: ServiceClient, method: str) -> None:
     refused = api.generic(method, "/agents")
 
     assert (refused.status_code, refused["Content-Type"]) == (405, CONTENT_TYPE)
@@ -81,7 +81,7 @@ def test_a_method_that_is_not_there_is_a_problem(api: ServiceClient, method: str
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "OPTIONS", "TRACE", "BREW"])
-def test_a_method_that_is_not_there_is_no_question_of_scopes(account: Account, method: str) -> None:
+def test_an_unsupported_method_is_a_405_whatever_the_scopes_of_the_api_key(account: Account, method: str) -> None:
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
 
     refused = reader.generic(method, "/agents/planner")
@@ -89,7 +89,7 @@ def test_a_method_that_is_not_there_is_no_question_of_scopes(account: Account, m
     assert (refused.status_code, refused["Allow"]) == (405, "GET, HEAD, PATCH")
 
 
-def test_every_error_of_the_service_has_a_status() -> None:
+def test_every_service_error_maps_to_a_status() -> None:
     named = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
 
     without = [kind for kind in named if not any(parent in STATUS_OF for parent in kind.__mro__)]
@@ -97,7 +97,7 @@ def test_every_error_of_the_service_has_a_status() -> None:
     assert without == [errors.MemoryServiceError]
 
 
-def test_what_is_too_large_says_its_facts() -> None:
+def test_a_too_large_problem_contains_the_size_and_the_limit() -> None:
     exc = errors.TooLarge("too much", stored=True, size_bytes=7, limit_bytes=5)
 
     answer = handle_api_exception(exc, {})
@@ -118,18 +118,18 @@ def test_what_is_too_large_says_its_facts() -> None:
         (OperationalError(), "postgresql_unavailable"),
     ],
 )
-def test_a_store_that_is_down_is_a_503_that_names_it(exc: Exception, code: str) -> None:
+def test_a_failing_store_is_a_503_that_names_the_store(exc: Exception, code: str) -> None:
     answer = handle_api_exception(exc, {})
 
     assert answer is not None
     assert (answer.status_code, json.loads(answer.content)["code"]) == (503, code)
 
 
-def test_a_bug_of_ours_has_no_problem_details() -> None:
+def test_an_unexpected_exception_is_not_turned_into_a_problem_by_the_handler() -> None:
     assert handle_api_exception(ZeroDivisionError(), {}) is None
 
 
-def test_pages_run_nothing_but_what_we_serve() -> None:
+def test_the_content_security_policy_allows_only_our_own_sources() -> None:
     policy = Client().get("/health/live")["Content-Security-Policy"]
 
     assert policy.startswith("default-src 'self'")
@@ -137,7 +137,7 @@ def test_pages_run_nothing_but_what_we_serve() -> None:
 
 
 @pytest.mark.urls("tests.broken_urls")
-def test_a_bug_of_ours_is_a_problem_without_details() -> None:
+def test_an_unexpected_exception_is_a_500_problem_without_details() -> None:
     answer = Client(raise_request_exception=False).get("/api/v1/broken")
 
     assert (answer.status_code, answer["Content-Type"]) == (500, CONTENT_TYPE)
@@ -149,7 +149,7 @@ def test_a_bug_of_ours_is_a_problem_without_details() -> None:
 @pytest.mark.parametrize(
     ("path", "content_type"), [("/api/v1/storeless", CONTENT_TYPE), ("/admin/storeless", "text/plain")]
 )
-def test_any_page_without_its_store_is_a_503(path: str, content_type: str) -> None:
+def test_a_page_whose_store_is_down_is_a_503(path: str, content_type: str) -> None:
     answer = Client().get(path)
 
     assert (answer.status_code, answer["Content-Type"]) == (503, content_type)
@@ -159,7 +159,7 @@ def test_any_page_without_its_store_is_a_503(path: str, content_type: str) -> No
 
 @pytest.mark.urls("tests.broken_urls")
 @pytest.mark.parametrize("path", ["/api/v1/storeless", "/admin/storeless", "/api/v1/broken"])
-def test_every_line_about_a_failure_carries_the_request_id(path: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_every_log_line_about_a_failure_has_the_request_id(path: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.handler.addFilter(IdFilter())
 
     Client(raise_request_exception=False).get(path, HTTP_X_REQUEST_ID="trace-9")
@@ -169,11 +169,11 @@ def test_every_line_about_a_failure_carries_the_request_id(path: str, caplog: py
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/v2/agents", "/api/v1"])
-def test_nothing_below_the_prefix_is_html(path: str) -> None:
+def test_unknown_paths_below_the_api_prefix_are_answered_with_problems(path: str) -> None:
     assert Client().get(path)["Content-Type"] == CONTENT_TYPE
 
 
-def test_a_host_that_is_not_ours_is_a_problem() -> None:
+def test_a_disallowed_host_is_answered_with_a_problem() -> None:
     answer = Client().get("/api/v1/agents", HTTP_HOST="evil.example")
 
     assert (answer.status_code, answer["Content-Type"]) == (400, CONTENT_TYPE)

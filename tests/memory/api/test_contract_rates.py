@@ -15,7 +15,7 @@ def _fresh_rates(empty_redis: None) -> None:
     KeyThrottle.retry_at = 0.0
 
 
-def test_every_answer_says_what_is_left(api: ServiceClient, settings: LazySettings) -> None:
+def test_every_response_reports_the_remaining_rate_limit(api: ServiceClient, settings: LazySettings) -> None:
     settings.RATE_LIMIT_PER_MINUTE = 10
 
     left = [api.get("/agents")["RateLimit-Remaining"] for _request in range(3)]
@@ -23,7 +23,7 @@ def test_every_answer_says_what_is_left(api: ServiceClient, settings: LazySettin
     assert left == ["9", "8", "7"]
 
 
-def test_a_key_over_its_limit_gets_the_time_to_retry(api: ServiceClient, settings: LazySettings) -> None:
+def test_an_api_key_over_its_rate_limit_gets_a_429_with_retry_after(api: ServiceClient, settings: LazySettings) -> None:
     settings.RATE_LIMIT_PER_MINUTE = 2
     statuses = [api.get("/agents").status_code for _request in range(2)]
 
@@ -35,7 +35,7 @@ def test_a_key_over_its_limit_gets_the_time_to_retry(api: ServiceClient, setting
     assert 1 <= int(refused["Retry-After"]) <= 30
 
 
-def test_a_refused_request_costs_nothing(api: ServiceClient, settings: LazySettings) -> None:
+def test_a_throttled_request_does_not_count_against_the_rate_limit(api: ServiceClient, settings: LazySettings) -> None:
     settings.RATE_LIMIT_PER_MINUTE = 1
     api.get("/agents")
 
@@ -44,7 +44,7 @@ def test_a_refused_request_costs_nothing(api: ServiceClient, settings: LazySetti
     assert max(waits) <= 60
 
 
-def test_one_key_does_not_use_up_anothers_rate(
+def test_each_api_key_has_its_own_rate_limit(
     api: ServiceClient, bound_api: ServiceClient, settings: LazySettings
 ) -> None:
     settings.RATE_LIMIT_PER_MINUTE = 1
@@ -53,7 +53,9 @@ def test_one_key_does_not_use_up_anothers_rate(
     assert bound_api.get("/agents").status_code == 200
 
 
-def test_a_request_over_the_rate_is_not_kept_as_an_answer(api: ServiceClient, settings: LazySettings) -> None:
+def test_a_throttled_response_is_not_recorded_for_its_idempotency_key(
+    api: ServiceClient, settings: LazySettings
+) -> None:
     settings.RATE_LIMIT_PER_MINUTE = 1
     api.get("/agents")
     api.post("/agents", {"agent_id": "planner"}, HTTP_IDEMPOTENCY_KEY="a-1")
@@ -75,7 +77,7 @@ def dead_redis(settings: LazySettings) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("dead_redis")
-def test_without_redis_what_needs_only_postgresql_goes_on(api: ServiceClient) -> None:
+def test_requests_that_need_only_postgresql_succeed_without_redis(api: ServiceClient) -> None:
     answers = [api.get("/agents") for _request in range(3)]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200]

@@ -14,12 +14,12 @@ from tests.openapi import operations, read_document
 IDS_IN_THE_QUERY = {"/api/v1/graph"}
 
 
-def test_the_document_is_valid_and_made_without_a_warning(tmp_path: Path) -> None:
+def test_the_openapi_document_is_valid_and_generated_without_warnings(tmp_path: Path) -> None:
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "schema.yaml"))
 
 
 @pytest.mark.slow
-def test_the_document_is_yaml_unless_json_is_asked_for() -> None:
+def test_the_openapi_document_is_yaml_unless_json_is_requested() -> None:
     as_yaml, as_json = Client().get("/api/schema"), Client().get("/api/schema?format=json")
 
     assert as_yaml.content.startswith(b"openapi: 3.1.0")
@@ -27,7 +27,7 @@ def test_the_document_is_yaml_unless_json_is_asked_for() -> None:
     assert Client().get("/api/schema?format=xml").status_code == 400
 
 
-def test_every_operation_needs_a_key_and_says_how_it_fails() -> None:
+def test_every_operation_declares_its_security_and_its_error_responses() -> None:
     document = read_document()
 
     for operation in operations():
@@ -38,7 +38,7 @@ def test_every_operation_needs_a_key_and_says_how_it_fails() -> None:
         assert ("404" in described["responses"]) is names_ids, operation
 
 
-def test_every_post_takes_an_idempotency_key() -> None:
+def test_every_post_and_nothing_else_declares_an_idempotency_key() -> None:
     document = read_document()
 
     for operation in operations():
@@ -46,12 +46,12 @@ def test_every_post_takes_an_idempotency_key() -> None:
         assert ("Idempotency-Key" in names) is (operation.method == "post"), operation
 
 
-def test_unknown_fields_are_ruled_out_by_the_document_too() -> None:
+def test_the_openapi_document_forbids_unknown_fields() -> None:
     assert read_document()["components"]["schemas"]["NewAgentRequest"]["additionalProperties"] is False
 
 
 @pytest.mark.django_db  # closing an answer closes old connections
-def test_the_page_needs_nothing_from_elsewhere_and_nothing_inline() -> None:
+def test_the_docs_page_loads_only_local_files_and_has_no_inline_code() -> None:
     html = Client().get("/api/docs").content.decode()
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)
 
@@ -68,7 +68,7 @@ def is_served(path: str) -> bool:
 
 
 @pytest.mark.parametrize("path", ["/api/docs", "/api/docs?script="])
-def test_the_page_may_load_only_what_we_serve(path: str) -> None:
+def test_the_content_security_policy_of_the_docs_page_allows_only_our_own_sources(path: str) -> None:
     answer = Client().get(path)
 
     assert answer["Content-Security-Policy"].startswith("default-src 'self'")

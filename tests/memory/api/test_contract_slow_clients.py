@@ -40,7 +40,7 @@ def connections(web: WebServer, count: int, data: bytes) -> Iterator[list[socket
 
 @pytest.mark.slow
 @pytest.mark.parametrize("data", [HALF_A_HEAD, HALF_A_BODY + b"\r\n{"], ids=["half a head", "half a body"])
-def test_forty_connections_that_say_half_of_it_are_waited_for_once(web: WebServer, data: bytes) -> None:
+def test_forty_unfinished_requests_delay_other_requests_by_one_timeout_only(web: WebServer, data: bytes) -> None:
     with connections(web, 40, data):
         begun = time.monotonic()
         live = web.request("GET", "/health/live")
@@ -50,7 +50,7 @@ def test_forty_connections_that_say_half_of_it_are_waited_for_once(web: WebServe
 
 
 @pytest.mark.slow
-def test_a_body_that_drips_is_refused_when_its_time_is_over(web: WebServer, key: str) -> None:
+def test_a_body_that_stalls_is_refused_after_the_timeout(web: WebServer, key: str) -> None:
     head = HALF_A_BODY + f"Authorization: Bearer {key}\r\n\r\n".encode()
 
     with connections(web, 1, head + b'{"agent_id": "planner"}') as [wire]:
@@ -62,7 +62,7 @@ def test_a_body_that_drips_is_refused_when_its_time_is_over(web: WebServer, key:
 
 
 @pytest.mark.slow
-def test_a_connection_that_is_kept_may_rest_longer_than_a_request_may_take(web: WebServer) -> None:
+def test_a_keep_alive_connection_may_idle_longer_than_the_request_timeout(web: WebServer) -> None:
     wire = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
     with closing(wire):
         assert ask_live(wire) == 200

@@ -57,7 +57,7 @@ def ids(bound_api: ServiceClient) -> Ids:
 
 
 @pytest.mark.parametrize(("path", "template"), UNFIT, ids=[path for path, _ in UNFIT])
-def test_a_read_that_fits_nothing_is_a_declared_422(
+def test_reading_from_a_pool_of_the_wrong_type_is_a_declared_422(
     bound_api: ServiceClient, ids: Ids, path: str, template: str
 ) -> None:
     answer = bound_api.get(path.format(**ids))
@@ -67,7 +67,7 @@ def test_a_read_that_fits_nothing_is_a_declared_422(
 
 
 @pytest.mark.parametrize(("path", "template"), READ_ONLY, ids=[path for path, _ in READ_ONLY])
-def test_deleting_of_what_is_read_only_is_a_declared_409(
+def test_deleting_from_an_archived_or_ended_container_is_a_declared_409(
     bound_api: ServiceClient, ids: Ids, path: str, template: str
 ) -> None:
     bound_api.post(f"/contexts/{ids['context']}/archive", {})
@@ -86,7 +86,7 @@ def test_deleting_of_what_is_read_only_is_a_declared_409(
         ("/pools/{pool}/cache/k", "/pools/{pool_id}/cache/{key}"),
     ],
 )
-def test_deleting_what_fits_nothing_is_a_declared_422(
+def test_deleting_from_a_pool_of_the_wrong_type_is_a_declared_422(
     bound_api: ServiceClient, ids: Ids, path: str, template: str
 ) -> None:
     answer = bound_api.delete(path.format(**ids))
@@ -96,7 +96,7 @@ def test_deleting_what_fits_nothing_is_a_declared_422(
 
 
 @pytest.mark.parametrize(("path", "template"), VERSIONED, ids=[path for path, _ in VERSIONED])
-def test_what_the_reader_has_already_is_a_declared_304(
+def test_reading_an_unchanged_resource_is_a_declared_304(
     bound_api: ServiceClient, ids: Ids, path: str, template: str
 ) -> None:
     tag = bound_api.get(path.format(**ids))["ETag"]
@@ -109,5 +109,5 @@ def test_what_the_reader_has_already_is_a_declared_304(
     assert "If-None-Match" in {given["name"] for given in described["parameters"]}
 
 
-def test_a_read_that_always_fits_declares_no_such_status() -> None:
+def test_a_read_that_cannot_conflict_declares_no_such_status() -> None:
     assert not {"304", "409", "412", "422"} & set(declared("/entries/{entry_id}", "get")["responses"])

@@ -22,7 +22,7 @@ ENOUGH = 30
 """Messages that make a session worth a summary."""
 
 
-def test_the_end_clears_the_live_side(api: ServiceClient, owner: Owner) -> None:
+def test_ending_a_conversation_clears_its_session_working_memory_and_ledger(api: ServiceClient, owner: Owner) -> None:
     place = ConversationRef(account_id=owner.account_id, conversation_id="c1")
     talk(owner, 2)
     api.post("/conversations/c1/thoughts", {"agent_id": "assistant", "thought": "hm"})
@@ -38,7 +38,7 @@ def test_the_end_clears_the_live_side(api: ServiceClient, owner: Owner) -> None:
     assert api.get("/conversations/c1").json()["ended_at"] == ended.json()["ended_at"]
 
 
-def test_ending_twice_is_ending_once_and_the_later_outcome_counts(api: ServiceClient) -> None:
+def test_ending_a_conversation_again_keeps_its_end_time_and_takes_the_later_outcome(api: ServiceClient) -> None:
     create(api, "c1")
 
     first = api.post("/conversations/c1/end", {"outcome": "failure"}).json()
@@ -49,7 +49,7 @@ def test_ending_twice_is_ending_once_and_the_later_outcome_counts(api: ServiceCl
     assert first["ended_at"] == bare["ended_at"] == later["ended_at"]
 
 
-def test_an_end_sent_again_with_its_idempotency_key_does_not_end_what_was_reopened(
+def test_repeating_an_end_with_its_idempotency_key_does_not_end_a_reopened_conversation(
     api: ServiceClient, owner: Owner
 ) -> None:
     talk(owner, 1)
@@ -62,7 +62,7 @@ def test_an_end_sent_again_with_its_idempotency_key_does_not_end_what_was_reopen
     assert api.get("/conversations/c1").json()["ended_at"] is None
 
 
-def test_the_end_of_a_long_session_queues_its_summary(api: ServiceClient, owner: Owner) -> None:
+def test_ending_a_long_conversation_queues_its_summary(api: ServiceClient, owner: Owner) -> None:
     talk(owner, ENOUGH)
 
     ended = api.post("/conversations/c1/end", {}).json()
@@ -72,7 +72,7 @@ def test_the_end_of_a_long_session_queues_its_summary(api: ServiceClient, owner:
     assert JobRun.objects.queued().filter(job="summarize").count() == 1
 
 
-def test_a_turn_reopens_what_ended(api: ServiceClient, owner: Owner) -> None:
+def test_a_new_turn_reopens_an_ended_conversation(api: ServiceClient, owner: Owner) -> None:
     talk(owner, 1)
     api.post("/conversations/c1/end", {"outcome": "failure"})
 
@@ -83,7 +83,7 @@ def test_a_turn_reopens_what_ended(api: ServiceClient, owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("body", [{"outcome": "draw"}, {"outcome": ""}, {"outcome": None}, {"reason": "tired"}])
-def test_an_end_of_another_shape_ends_nothing(api: ServiceClient, body: dict[str, Any]) -> None:
+def test_an_invalid_end_request_does_not_end_the_conversation(api: ServiceClient, body: dict[str, Any]) -> None:
     create(api, "c1")
 
     assert api.post("/conversations/c1/end", body).status_code == 400
@@ -91,7 +91,7 @@ def test_an_end_of_another_shape_ends_nothing(api: ServiceClient, body: dict[str
     assert api.get("/conversations/c1").json()["ended_at"] is None
 
 
-def test_a_summary_is_a_run_of_its_job_for_the_account(api: ServiceClient, owner: Owner) -> None:
+def test_requesting_a_summary_queues_a_run_of_the_summarize_job(api: ServiceClient, owner: Owner) -> None:
     talk(owner, 3)
 
     accepted = api.post("/conversations/c1/summarize", {})
@@ -103,7 +103,7 @@ def test_a_summary_is_a_run_of_its_job_for_the_account(api: ServiceClient, owner
     assert api.get(f"/jobs/{run.id}").json()["status"] == "queued"
 
 
-def test_a_summary_of_nothing_is_accepted_and_leaves_nothing_to_do(api: ServiceClient) -> None:
+def test_requesting_a_summary_of_an_empty_conversation_is_accepted_and_queues_nothing(api: ServiceClient) -> None:
     create(api, "c1")
 
     accepted = api.post("/conversations/c1/summarize")
@@ -112,7 +112,7 @@ def test_a_summary_of_nothing_is_accepted_and_leaves_nothing_to_do(api: ServiceC
     assert api.get("/conversations/c1").json()["summary"] == "none"
 
 
-def test_asked_twice_with_one_idempotency_key_a_summary_is_queued_once(api: ServiceClient, owner: Owner) -> None:
+def test_a_summary_requested_twice_with_one_idempotency_key_is_queued_once(api: ServiceClient, owner: Owner) -> None:
     talk(owner, 3)
 
     answers = [api.post("/conversations/c1/summarize", {}, HTTP_IDEMPOTENCY_KEY="k") for _ in range(2)]
@@ -121,7 +121,7 @@ def test_asked_twice_with_one_idempotency_key_a_summary_is_queued_once(api: Serv
     assert JobRun.objects.count() == 1
 
 
-def test_parked_work_is_shown_and_tried_again_on_request(api: ServiceClient, owner: Owner) -> None:
+def test_parked_work_of_a_conversation_is_shown_and_retried_on_request(api: ServiceClient, owner: Owner) -> None:
     talk(owner, 3)
     parked: dict[str, Any] = {"summary_error": "request_refused", "summary_parked_at": NOW}
     parked |= {"extract_error": "IntegrityError", "extract_parked_at": NOW}
@@ -136,7 +136,7 @@ def test_parked_work_is_shown_and_tried_again_on_request(api: ServiceClient, own
     assert (after["summary"], after["extraction"], after["extract_error"]) == ("queued", "queued", "")
 
 
-def test_a_failing_summary_is_shown(api: ServiceClient) -> None:
+def test_a_failing_summary_is_shown_with_its_error(api: ServiceClient) -> None:
     create(api, "c1")
     Conversation.objects.update(summary_error="provider_refused")
 
@@ -145,7 +145,7 @@ def test_a_failing_summary_is_shown(api: ServiceClient) -> None:
     assert (found["summary"], found["summary_error"]) == ("failing", "provider_refused")
 
 
-def test_a_saved_session_outlives_its_redis(api: ServiceClient, owner: Owner) -> None:
+def test_saving_a_session_stores_it_in_postgresql(api: ServiceClient, owner: Owner) -> None:
     talk(owner, 3)
     api.put("/conversations/c1/active-goal", {"goal_id": "g1", "description": "the keel"})
 
@@ -157,7 +157,7 @@ def test_a_saved_session_outlives_its_redis(api: ServiceClient, owner: Owner) ->
     assert kept.saved_session is not None
 
 
-def test_the_scopes_of_a_key_say_what_it_may_do(account: Account) -> None:
+def test_an_api_key_with_the_write_scope_alone_cannot_read_a_conversation(account: Account) -> None:
     writer = ServiceClient(issue_key(account, scopes=[ApiKey.Scope.WRITE]).secret)
 
     made = create(writer, "c1")

@@ -33,7 +33,7 @@ def lineage_of(
     return earlier, later
 
 
-def test_both_directions_are_listed(api: ServiceClient) -> None:
+def test_a_lineage_lists_earlier_and_later_conversations(api: ServiceClient) -> None:
     chain(api)
 
     assert lineage_of(api, "mon") == ([], [("tue", 1), ("wed", 2), ("thu", 2)])
@@ -41,7 +41,7 @@ def test_both_directions_are_listed(api: ServiceClient) -> None:
     assert lineage_of(api, "thu") == ([("tue", -1), ("mon", -2)], [])
 
 
-def test_each_has_its_title_and_outcome(api: ServiceClient, empty_redis: None) -> None:
+def test_each_conversation_of_a_lineage_has_its_title_and_outcome(api: ServiceClient, empty_redis: None) -> None:
     chain(api)
     api.patch("/conversations/mon", {"title": "Roses"})
     api.post("/conversations/mon/end", {"outcome": "success"})
@@ -54,7 +54,7 @@ def test_each_has_its_title_and_outcome(api: ServiceClient, empty_redis: None) -
     assert (answer["conversation"]["conversation_id"], answer["conversation"]["step"]) == ("tue", 0)
 
 
-def test_where_the_agent_takes_no_part_is_left_out(api: ServiceClient) -> None:
+def test_a_lineage_omits_conversations_in_which_the_agent_takes_no_part(api: ServiceClient) -> None:
     begin(api, "mon")
     begin(api, "tue", "mon")
     begin(api, "tue-too", "", "colleague")
@@ -67,7 +67,7 @@ def test_where_the_agent_takes_no_part_is_left_out(api: ServiceClient) -> None:
     assert api.get("/conversations/tue-too/lineage?agent_id=assistant").status_code == 404
 
 
-def test_a_ring_is_refused(api: ServiceClient) -> None:
+def test_a_conversation_cannot_continue_itself_or_a_later_one(api: ServiceClient) -> None:
     chain(api)
 
     for continues in ("mon", "tue", "wed"):
@@ -76,7 +76,7 @@ def test_a_ring_is_refused(api: ServiceClient) -> None:
     assert lineage_of(api, "mon")[0] == []
 
 
-def test_a_ring_that_should_not_be_ends(api: ServiceClient) -> None:
+def test_reading_a_lineage_terminates_even_if_the_stored_links_form_a_cycle(api: ServiceClient) -> None:
     chain(api)
     Conversation.objects.filter(conversation_id="mon").update(continues="wed")
 
@@ -85,7 +85,9 @@ def test_a_ring_that_should_not_be_ends(api: ServiceClient) -> None:
     assert {name for name, _ in (*earlier, *later)} == {"tue", "wed", "thu"}
 
 
-def test_a_lineage_is_cut_at_its_bound(api: ServiceClient, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lineage_is_truncated_at_the_maximum_length(
+    api: ServiceClient, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chain(api)
     monkeypatch.setattr(lifecycle, "MAX_LINEAGE", 2)
 
@@ -95,13 +97,13 @@ def test_a_lineage_is_cut_at_its_bound(api: ServiceClient, owner: Owner, monkeyp
     assert (len(back.earlier), back.truncated) == (2, False)
 
 
-def test_strangers_find_none(stranger_api: ServiceClient, api: ServiceClient) -> None:
+def test_another_account_cannot_read_a_lineage(stranger_api: ServiceClient, api: ServiceClient) -> None:
     chain(api)
 
     assert stranger_api.get("/conversations/mon/lineage").status_code == 404
 
 
-def test_a_lineage_takes_three_statements(
+def test_reading_a_lineage_takes_three_statements(
     api: ServiceClient, owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     chain(api)

@@ -25,7 +25,7 @@ def listed(api: ServiceClient, query: str = "") -> list[str]:
     return [row["conversation_id"] for row in api.get(f"/conversations{query}").json()["results"]]
 
 
-def test_a_conversation_is_made_and_found_again(api: ServiceClient) -> None:
+def test_a_conversation_is_created_and_read(api: ServiceClient) -> None:
     facts = {"user_id": "ana", "channel": "boats", "title": "The keel", "metadata": {"from": ["app", 1]}}
 
     made = create(api, "c1", **facts)
@@ -35,7 +35,7 @@ def test_a_conversation_is_made_and_found_again(api: ServiceClient) -> None:
     assert api.get("/conversations/c1").json() == made.json()
 
 
-def test_a_new_conversation_has_nothing_in_it_yet(api: ServiceClient) -> None:
+def test_a_new_conversation_has_no_turns_and_one_participant(api: ServiceClient) -> None:
     made = create(api, "c1").json()
 
     counts = {"turn_count": 0, "summarized_count": 0, "summary": "none", "summary_error": "", "outcome": ""}
@@ -43,14 +43,14 @@ def test_a_new_conversation_has_nothing_in_it_yet(api: ServiceClient) -> None:
     assert made | counts | times | {"channel": "_global", "participants": ["assistant"]} == made
 
 
-def test_an_id_is_made_where_none_is_named(api: ServiceClient) -> None:
+def test_a_conversation_without_an_id_gets_a_generated_one(api: ServiceClient) -> None:
     made = api.post("/conversations", {"agent_id": "assistant"}).json()
 
     assert str(UUID(made["conversation_id"])) == made["conversation_id"]
     assert api.get(f"/conversations/{made['conversation_id']}").status_code == 200
 
 
-def test_an_id_is_taken_once_in_an_account(api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_a_conversation_id_is_unique_within_an_account(api: ServiceClient, stranger_api: ServiceClient) -> None:
     create(api, "c1", title="first")
 
     again = create(api, "c1", title="second", agent_id="colleague")
@@ -61,7 +61,7 @@ def test_an_id_is_taken_once_in_an_account(api: ServiceClient, stranger_api: Ser
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_who_make_one_id_at_once_one_does(api: ServiceClient) -> None:
+def test_only_one_of_many_simultaneous_requests_creates_a_conversation_id(api: ServiceClient) -> None:
     def make(number: int) -> int:
         try:
             return int(create(api, "c1", agent_id=f"agent-{number}").status_code)
@@ -75,7 +75,7 @@ def test_of_many_who_make_one_id_at_once_one_does(api: ServiceClient) -> None:
     assert len(api.get("/conversations/c1").json()["participants"]) == 1
 
 
-def test_made_twice_with_one_idempotency_key_it_is_made_once(api: ServiceClient) -> None:
+def test_a_conversation_created_twice_with_one_idempotency_key_is_created_once(api: ServiceClient) -> None:
     answers = [api.post("/conversations", {"agent_id": "a"}, HTTP_IDEMPOTENCY_KEY="k") for _ in range(2)]
 
     assert [answer.status_code for answer in answers] == [201, 201]
@@ -101,19 +101,19 @@ def test_made_twice_with_one_idempotency_key_it_is_made_once(api: ServiceClient)
         {"outcome": "success"},
     ],
 )
-def test_another_shape_makes_nothing(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_conversation_is_refused_and_not_created(api: ServiceClient, change: dict[str, Any]) -> None:
     refused = api.post("/conversations", NEW | change)
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, list(change))
     assert not Conversation.objects.exists()
 
 
-def test_somebody_has_to_begin_it(api: ServiceClient, bound_api: ServiceClient) -> None:
+def test_creating_a_conversation_requires_an_agent(api: ServiceClient, bound_api: ServiceClient) -> None:
     assert api.post("/conversations", {"conversation_id": "c1"}).status_code == 400
     assert bound_api.post("/conversations", {"conversation_id": "c1"}).json()["agent_id"] == "assistant"
 
 
-def test_it_resumes_one_that_there_is(api: ServiceClient) -> None:
+def test_a_conversation_can_continue_only_an_existing_one(api: ServiceClient) -> None:
     create(api, "c1")
 
     resumed, refused = create(api, "c2", continues="c1"), create(api, "c3", continues="unknown")
@@ -138,7 +138,7 @@ def test_it_resumes_one_that_there_is(api: ServiceClient) -> None:
         ("?agent_id=nobody", []),
     ],
 )
-def test_the_list_is_newest_first_and_filtered(api: ServiceClient, query: str, found: list[str]) -> None:
+def test_conversations_are_listed_newest_first_and_filtered(api: ServiceClient, query: str, found: list[str]) -> None:
     create(api, "c1", user_id="ana")
     create(api, "c2", channel="boats")
     create(api, "c3", continues="c1")
@@ -150,11 +150,11 @@ def test_the_list_is_newest_first_and_filtered(api: ServiceClient, query: str, f
 
 
 @pytest.mark.parametrize("query", ["?ended=yes", "?archived=1", "?title=x", "?user_id=" + "u" * 101])
-def test_an_unclear_filter_is_refused(api: ServiceClient, query: str) -> None:
+def test_an_invalid_filter_of_conversations_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/conversations{query}").status_code == 400
 
 
-def test_pages_follow_each_other(api: ServiceClient) -> None:
+def test_conversations_are_listed_in_pages(api: ServiceClient) -> None:
     for number in range(3):
         create(api, f"c{number}")
 
@@ -164,7 +164,7 @@ def test_pages_follow_each_other(api: ServiceClient) -> None:
     assert [row["conversation_id"] for row in first["results"] + second["results"]] == ["c2", "c1", "c0"]
 
 
-def test_title_metadata_and_what_it_resumes_may_change(api: ServiceClient) -> None:
+def test_the_title_metadata_and_continues_of_a_conversation_can_be_changed(api: ServiceClient) -> None:
     create(api, "c0")
     made = create(api, "c1", title="old", metadata={"old": 1}).json()
 
@@ -178,7 +178,7 @@ def test_title_metadata_and_what_it_resumes_may_change(api: ServiceClient) -> No
 
 
 @pytest.mark.parametrize("change", [{"user_id": "ben"}, {"turn_count": 1}, {"title": 5}, {"metadata": "x"}])
-def test_nothing_else_may_change(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_other_fields_of_a_conversation_cannot_be_changed(api: ServiceClient, change: dict[str, Any]) -> None:
     made = create(api, "c1").json()
 
     assert api.patch("/conversations/c1", change).status_code == 400
@@ -186,7 +186,7 @@ def test_nothing_else_may_change(api: ServiceClient, change: dict[str, Any]) -> 
     assert api.get("/conversations/c1").json() == made
 
 
-def test_conversations_do_not_resume_each_other_in_a_ring(api: ServiceClient) -> None:
+def test_continuing_a_conversation_in_a_cycle_is_refused(api: ServiceClient) -> None:
     create(api, "c1")
     create(api, "c2", continues="c1")
 
@@ -195,7 +195,7 @@ def test_conversations_do_not_resume_each_other_in_a_ring(api: ServiceClient) ->
     assert [answer.status_code for answer in refused] == [422] * 3
 
 
-def test_who_takes_no_part_finds_nothing(
+def test_a_conversation_is_hidden_from_agents_that_take_no_part(
     api: ServiceClient, bound_api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     create(api, "c1", agent_id="colleague")
@@ -211,7 +211,9 @@ def test_who_takes_no_part_finds_nothing(
     assert Conversation.objects.get().ended_at is None
 
 
-def test_who_writes_into_it_takes_part(api: ServiceClient, bound_api: ServiceClient) -> None:
+def test_an_agent_that_writes_to_a_conversation_becomes_a_participant(
+    api: ServiceClient, bound_api: ServiceClient
+) -> None:
     create(api, "c1", agent_id="colleague")
 
     bound_api.post("/conversations/c1/thoughts", {"thought": "let me in"})
@@ -221,14 +223,14 @@ def test_who_writes_into_it_takes_part(api: ServiceClient, bound_api: ServiceCli
     assert listed(bound_api) == ["c1"]
 
 
-def test_a_bound_key_is_refused_another_agents_id(bound_api: ServiceClient) -> None:
+def test_a_bound_api_key_is_refused_the_id_of_another_agent(bound_api: ServiceClient) -> None:
     refused = [create(bound_api, "c1", agent_id="colleague"), bound_api.get("/conversations?agent_id=colleague")]
 
     assert [(answer.status_code, answer.json()["code"]) for answer in refused] == [(403, "wrong_agent")] * 2
 
 
 @pytest.mark.parametrize("conversation_id", ["turns", "a/b {c} ü", "%2F", ".."])
-def test_any_id_will_do(api: ServiceClient, conversation_id: str) -> None:
+def test_a_conversation_id_may_have_any_characters(api: ServiceClient, conversation_id: str) -> None:
     create(api, conversation_id)
     path = f"/conversations/{segment(conversation_id)}"
 
@@ -236,7 +238,7 @@ def test_any_id_will_do(api: ServiceClient, conversation_id: str) -> None:
     assert api.post(f"{path}/end", {}).json()["conversation_id"] == conversation_id
 
 
-def test_reading_takes_a_statement_besides_the_key_and_its_participants_one_more(
+def test_reading_a_list_takes_two_queries_and_a_conversation_three(
     api: ServiceClient, owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(3):
@@ -249,7 +251,7 @@ def test_reading_takes_a_statement_besides_the_key_and_its_participants_one_more
         api.get("/conversations/c1")
 
 
-def test_a_read_only_key_changes_nothing(account: Account, owner: Owner) -> None:
+def test_a_read_only_api_key_cannot_change_a_conversation(account: Account, owner: Owner) -> None:
     talk(owner, 1)
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
 

@@ -46,7 +46,7 @@ def act(api: ServiceClient, entity_id: str, action: str, **fields: Any) -> Any:
     return api.post(f"/entities/{entity_id}/{action}", {"agent_id": "assistant", **fields})
 
 
-def test_a_new_entity_is_answered_as_it_is_read(api: ServiceClient) -> None:
+def test_a_new_entity_is_returned_as_it_is_read(api: ServiceClient) -> None:
     said: dict[str, Any] = {"aliases": ["Anita"], "description": "A baker.", "properties": {"a": 4}, "salience": 0.7}
 
     made = upsert(api, type="Person", user_id="ana", channel="shop", **said)
@@ -61,7 +61,7 @@ def test_a_new_entity_is_answered_as_it_is_read(api: ServiceClient) -> None:
     assert api.get(f"/entities/{entity['id']}?agent_id=other&user_id=ana").json() == entity
 
 
-def test_a_known_one_is_answered_with_what_is_new(api: ServiceClient) -> None:
+def test_storing_a_known_entity_adds_new_aliases_and_a_description(api: ServiceClient) -> None:
     made = upsert(api, aliases=["Anita"])
 
     again = upsert(api, "ANITA", aliases=["Nita"], description="A baker.")
@@ -93,7 +93,7 @@ def test_a_known_one_is_answered_with_what_is_new(api: ServiceClient) -> None:
     ],
     ids=lambda change: str(change)[:40],
 )
-def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_entity_is_refused_and_not_stored(api: ServiceClient, change: dict[str, Any]) -> None:
     answer = api.post("/entities", {**PERSON, **change})
 
     assert answer.status_code == 400
@@ -101,14 +101,14 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
     assert not Entity.objects.exists()
 
 
-def test_an_alias_of_another_is_a_conflict(api: ServiceClient) -> None:
+def test_an_alias_that_belongs_to_another_entity_is_a_conflict(api: ServiceClient) -> None:
     upsert(api, "Bo")
 
     assert upsert(api, aliases=["bo"]).status_code == 409
     assert names(api.get("/entities")) == ["Bo"]
 
 
-def test_a_quarantined_ones_name_is_a_conflict(api: ServiceClient, owner: Owner) -> None:
+def test_the_name_of_a_quarantined_entity_is_a_conflict(api: ServiceClient, owner: Owner) -> None:
     entity_id = id_of(api)
     mark_memories(owner, [Entity.objects.get().id], mark="quarantine", now=NOW)
 
@@ -116,13 +116,15 @@ def test_a_quarantined_ones_name_is_a_conflict(api: ServiceClient, owner: Owner)
     assert api.get(f"/entities/{entity_id}").status_code == 404
 
 
-def test_the_same_request_sent_twice_is_answered_once(api: ServiceClient) -> None:
+def test_an_entity_stored_twice_with_one_idempotency_key_gets_the_same_response(api: ServiceClient) -> None:
     first, again = (api.post("/entities", PERSON, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2))
 
     assert (first.status_code, first.content) == (201, again.content)
 
 
-def test_a_vector_of_ones_own_is_stored(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_an_entity_may_be_stored_with_a_vector_of_the_client(
+    api: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
     vector = vector_of("anything").tolist()
 
     assert upsert(api, embedding=vector, embedding_model=MODEL).json()["embedding"] == "stored"
@@ -131,13 +133,15 @@ def test_a_vector_of_ones_own_is_stored(api: ServiceClient, embedding_server: Em
     assert upsert(api, embedding=[0.5] * (WIDTH + 1), embedding_model=MODEL).status_code == 422
 
 
-def test_a_dead_embedder_stores_it_pending(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_without_the_embedder_an_entity_is_stored_with_a_pending_vector(
+    api: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
     embedding_server.fail()
 
     assert upsert(api).json()["embedding"] == "pending"
 
 
-def test_lists_are_by_type_and_by_any_name(api: ServiceClient) -> None:
+def test_entities_are_filtered_by_type_and_by_any_of_their_names(api: ServiceClient) -> None:
     upsert(api, "Paris", type="place")
     upsert(api, "Paris", type="person", aliases=["The Paris"])
     upsert(api, "Bo", channel="shop")
@@ -152,7 +156,7 @@ def test_lists_are_by_type_and_by_any_name(api: ServiceClient) -> None:
         assert api.get(f"/entities?{refused}").status_code == 400
 
 
-def test_a_list_is_newest_first_or_by_salience_in_pages(api: ServiceClient) -> None:
+def test_entities_are_listed_newest_first_or_by_salience_in_pages(api: ServiceClient) -> None:
     for number in range(5):
         upsert(api, f"number {number}", salience=number % 3 / 10)
 
@@ -165,7 +169,7 @@ def test_a_list_is_newest_first_or_by_salience_in_pages(api: ServiceClient) -> N
     assert seen == [f"number {number}" for number in (2, 4, 1, 3, 0)]
 
 
-def test_a_list_may_be_of_what_a_conversation_mentions(api: ServiceClient, owner: Owner) -> None:
+def test_entities_are_filtered_by_the_conversation_that_mentions_them(api: ServiceClient, owner: Owner) -> None:
     mentioned = id_of(api, user_id="ana")
     upsert(api, "Bo", user_id="ana")
     said = say(owner, turn("Ana was here."), conversation_id="talk").turns[0]
@@ -178,7 +182,7 @@ def test_a_list_may_be_of_what_a_conversation_mentions(api: ServiceClient, owner
     assert names(api.get(f"{path}&agent_id=other")) == names(api.get("/entities?conversation_id=elsewhere")) == []
 
 
-def test_a_change_answers_the_entity_as_it_is_then(api: ServiceClient) -> None:
+def test_changing_an_entity_returns_the_changed_entity(api: ServiceClient) -> None:
     entity_id = id_of(api, aliases=["Anita"])
     changes = {"name": "Ana Souza", "description": "A baker.", "properties": {"a": 1}, "salience": 0.1}
 
@@ -204,7 +208,7 @@ def test_a_change_answers_the_entity_as_it_is_then(api: ServiceClient) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_change_that_cannot_be_is_refused(api: ServiceClient, changes: dict[str, Any], status: int) -> None:
+def test_an_invalid_change_of_an_entity_is_refused(api: ServiceClient, changes: dict[str, Any], status: int) -> None:
     entity_id = id_of(api)
     upsert(api, "Bo")
 
@@ -214,7 +218,7 @@ def test_a_change_that_cannot_be_is_refused(api: ServiceClient, changes: dict[st
     assert api.get(f"/entities/{entity_id}").json()["version"] == 1
 
 
-def test_two_are_merged_and_split_again(api: ServiceClient) -> None:
+def test_two_entities_are_merged_and_split_again(api: ServiceClient) -> None:
     survivor, loser = id_of(api), id_of(api, "Anita")
 
     merged = act(api, survivor, "merge", **{"from": loser})
@@ -227,7 +231,7 @@ def test_two_are_merged_and_split_again(api: ServiceClient) -> None:
     assert names(api.get("/entities")) == ["Anita", "Ana Lima"]
 
 
-def test_a_merge_sent_twice_is_answered_once(api: ServiceClient) -> None:
+def test_a_merge_repeated_with_one_idempotency_key_gets_the_same_response(api: ServiceClient) -> None:
     survivor, body = id_of(api), {"agent_id": "assistant", "from": id_of(api, "Anita")}
 
     first, again = (api.post(f"/entities/{survivor}/merge", body, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2))
@@ -253,7 +257,7 @@ def test_a_merge_sent_twice_is_answered_once(api: ServiceClient) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_cannot_be_merged_or_split_is_refused(
+def test_an_invalid_merge_or_split_is_refused(
     api: ServiceClient, action: str, fields: dict[str, Any], status: int
 ) -> None:
     entity_id = id_of(api, aliases=["Anita"])
@@ -262,7 +266,7 @@ def test_what_cannot_be_merged_or_split_is_refused(
     assert api.get(f"/entities/{entity_id}").json()["aliases"] == ["Anita"]
 
 
-def test_only_what_is_of_one_type_and_holder_is_merged(api: ServiceClient) -> None:
+def test_only_different_entities_of_one_type_and_owner_can_be_merged(api: ServiceClient) -> None:
     entity_id = id_of(api)
     others = [entity_id, id_of(api, "Acme", type="organization"), id_of(api, "Anita", user_id="ana")]
 
@@ -306,12 +310,12 @@ def test_an_entity_is_hidden_from_other_agents_users_and_accounts(
     assert upsert(stranger_api).status_code == 201
 
 
-def test_a_key_bound_to_an_agent_acts_as_no_other(bound_api: ServiceClient) -> None:
+def test_an_api_key_bound_to_an_agent_cannot_act_as_another(bound_api: ServiceClient) -> None:
     assert upsert(bound_api, agent_id="other").status_code == 403
     assert upsert(bound_api).json()["agent_id"] == "assistant"
 
 
-def test_a_key_for_reading_reads_and_no_more(
+def test_a_read_only_api_key_cannot_change_entities(
     account: Account, api: ServiceClient, client_for: Callable[[str], ServiceClient]
 ) -> None:
     entity_id = id_of(api)
@@ -322,7 +326,7 @@ def test_a_key_for_reading_reads_and_no_more(
         assert refused.status_code == 403
 
 
-def test_requests_cost_as_many_queries_as_stated(
+def test_entity_requests_take_a_fixed_number_of_queries(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     entity_id = id_of(api)

@@ -43,7 +43,7 @@ def path(api: ServiceClient, context: str) -> str:
     return f"/entries/{keep(api, context).json()['id']}"
 
 
-def test_an_entry_is_stored_and_found_as_it_was_sent(api: ServiceClient, context: str) -> None:
+def test_an_entry_is_stored_and_read_as_it_was_sent(api: ServiceClient, context: str) -> None:
     stored = api.post(f"/contexts/{context}/entries", ENTRY)
     found = api.get(f"/entries/{stored.json()['id']}")
 
@@ -54,21 +54,21 @@ def test_an_entry_is_stored_and_found_as_it_was_sent(api: ServiceClient, context
     assert found.json() | {"effective_relevance_score": 0} == stored.json() | {"effective_relevance_score": 0}
 
 
-def test_a_new_entry_is_as_relevant_as_its_weights_make_it(api: ServiceClient, context: str) -> None:
+def test_the_relevance_of_a_new_entry_follows_from_importance_and_confidence(api: ServiceClient, context: str) -> None:
     score = keep(api, context, importance=0.2, confidence=0.4).json()["effective_relevance_score"]
 
     assert score == pytest.approx(0.4 * 0.2 + 0.3 * 0.4 + 0.3, abs=1e-4)
 
 
 @pytest.mark.parametrize("value", ["text", 7, 1.0, None, False, [], {}], ids=repr)
-def test_a_value_alone_is_searched_as_what_it_says(api: ServiceClient, context: str, value: Any) -> None:
+def test_an_entry_with_a_value_alone_gets_searchable_content(api: ServiceClient, context: str, value: Any) -> None:
     stored = api.post(f"/contexts/{context}/entries", {"value": value}).json()
 
     assert (stored["value"], type(stored["value"])) == (value, type(value))
     assert stored["content"].strip()
 
 
-def test_many_are_stored_at_once_in_order(api: ServiceClient, context: str) -> None:
+def test_many_entries_are_stored_in_order_in_one_request(api: ServiceClient, context: str) -> None:
     entries = [{"content": f"number {number}"} for number in range(5)]
 
     answer = api.post(f"/contexts/{context}/entries", {"entries": entries})
@@ -110,12 +110,12 @@ def test_many_are_stored_at_once_in_order(api: ServiceClient, context: str) -> N
     ],
     ids=lambda body: str(body)[:50],
 )
-def test_bad_shapes_are_refused_and_nothing_is_stored(api: ServiceClient, context: str, body: dict[str, Any]) -> None:
+def test_an_invalid_entry_is_refused_and_not_stored(api: ServiceClient, context: str, body: dict[str, Any]) -> None:
     assert api.post(f"/contexts/{context}/entries", body).status_code == 400
     assert not ContextEntry.objects.exists()
 
 
-def test_a_value_too_large_says_how_large_and_stores_nothing(api: ServiceClient, context: str) -> None:
+def test_a_value_that_is_too_large_is_refused_with_the_limit_and_not_stored(api: ServiceClient, context: str) -> None:
     for body in ({"value": "x" * conf.TIER_VALUE_BYTES}, {"content": "x", "value": "x" * conf.TIER_VALUE_BYTES}):
         refused = api.post(f"/contexts/{context}/entries", body)
 
@@ -124,14 +124,14 @@ def test_a_value_too_large_says_how_large_and_stores_nothing(api: ServiceClient,
     assert not ContextEntry.objects.exists()
 
 
-def test_a_vector_of_a_wrong_width_stores_none_of_them(api: ServiceClient, context: str) -> None:
+def test_one_vector_of_a_wrong_width_stores_none_of_the_entries(api: ServiceClient, context: str) -> None:
     entries = [{"content": "one"}, {"content": "two", "embedding": [1.0] * (WIDTH + 1)}]
 
     assert api.post(f"/contexts/{context}/entries", {"entries": entries}).status_code == 422
     assert not ContextEntry.objects.exists()
 
 
-def test_a_key_that_is_named_twice_at_once_is_refused(api: ServiceClient, context: str) -> None:
+def test_one_key_used_twice_in_a_request_is_refused(api: ServiceClient, context: str) -> None:
     entries = [{"content": "one", "key": "k"}, {"content": "two", "key": "k"}]
 
     answer = api.post(f"/contexts/{context}/entries", {"entries": entries})
@@ -140,7 +140,7 @@ def test_a_key_that_is_named_twice_at_once_is_refused(api: ServiceClient, contex
     assert not ContextEntry.objects.exists()
 
 
-def test_the_same_key_sent_twice_stores_once(api: ServiceClient, context: str) -> None:
+def test_an_entry_stored_twice_with_one_idempotency_key_is_stored_once(api: ServiceClient, context: str) -> None:
     url, body = f"/contexts/{context}/entries", {"content": "once"}
     answers = [api.post(url, body, HTTP_IDEMPOTENCY_KEY="k") for _again in range(2)]
 
@@ -148,7 +148,7 @@ def test_the_same_key_sent_twice_stores_once(api: ServiceClient, context: str) -
     assert ContextEntry.objects.count() == 1
 
 
-def test_a_key_that_is_taken_is_the_next_version_of_its_entry(api: ServiceClient, context: str) -> None:
+def test_storing_under_an_existing_key_makes_the_next_version_of_its_entry(api: ServiceClient, context: str) -> None:
     first, second = (keep(api, context, content, key="k") for content in ("one", "two"))
 
     assert first.json()["id"] == second.json()["id"]
@@ -156,7 +156,9 @@ def test_a_key_that_is_taken_is_the_next_version_of_its_entry(api: ServiceClient
     assert listed(api, context, "?key=k") == ["two"]
 
 
-def test_a_key_that_is_taken_takes_what_was_sent_beside_its_content(api: ServiceClient, context: str) -> None:
+def test_storing_the_same_content_under_an_existing_key_updates_its_other_fields(
+    api: ServiceClient, context: str
+) -> None:
     keep(api, context, key="k", metadata={"a": 1}, entry_type="plan")
 
     answer = keep(api, context, key="k", metadata={"b": 2}, importance=0.9)
@@ -165,7 +167,7 @@ def test_a_key_that_is_taken_takes_what_was_sent_beside_its_content(api: Service
     assert (answer.json()["version"], answer["ETag"]) == (1, '"2"')
 
 
-def test_an_edit_is_a_version_with_its_author(api: ServiceClient, path: str) -> None:
+def test_an_edit_makes_a_version_with_its_editor(api: ServiceClient, path: str) -> None:
     edited = api.patch(path, {"content": "The roof is tight", "editor": "ana"}, HTTP_IF_MATCH='"1"')
     versions = api.get(f"{path}/versions").json()["results"]
 
@@ -176,7 +178,7 @@ def test_an_edit_is_a_version_with_its_author(api: ServiceClient, path: str) -> 
     ]
 
 
-def test_an_account_edits_under_its_keys_name(api_key: str, api: ServiceClient, path: str) -> None:
+def test_an_edit_without_an_agent_names_the_api_key_as_its_editor(api_key: str, api: ServiceClient, path: str) -> None:
     ServiceClient(api_key).patch(path, {"value": [1, 2]})
 
     version = ContextEntryVersion.objects.latest("number")
@@ -184,7 +186,7 @@ def test_an_account_edits_under_its_keys_name(api_key: str, api: ServiceClient, 
     assert (version.content, version.value) == ("[1,2]", [1, 2])
 
 
-def test_the_audit_log_has_the_actor_whoever_the_editor_is(api: ServiceClient, path: str) -> None:
+def test_the_audit_log_names_the_agent_and_not_the_given_editor(api: ServiceClient, path: str) -> None:
     api.patch(path, {"content": "other", "editor": "somebody else"})
 
     entry = AuditEntry.objects.get(operation="update")
@@ -203,13 +205,13 @@ def test_the_audit_log_has_the_actor_whoever_the_editor_is(api: ServiceClient, p
     ],
     ids=lambda body: str(body)[:40],
 )
-def test_an_edit_of_a_bad_shape_is_refused(api: ServiceClient, path: str, body: dict[str, Any]) -> None:
+def test_an_invalid_edit_of_an_entry_is_refused(api: ServiceClient, path: str, body: dict[str, Any]) -> None:
     assert api.patch(path, body).status_code == 400
     assert api.patch(path, {"value": "x" * conf.TIER_VALUE_BYTES}).status_code == 413
     assert api.get(path).json()["version"] == 1
 
 
-def test_restoring_brings_a_version_back_as_the_next(api: ServiceClient, path: str) -> None:
+def test_restoring_a_version_makes_it_the_next_version(api: ServiceClient, path: str) -> None:
     api.patch(path, {"content": "other"})
 
     restored = api.post(f"{path}/versions/1/restore", {})
@@ -221,7 +223,7 @@ def test_restoring_brings_a_version_back_as_the_next(api: ServiceClient, path: s
     assert api.post(f"{path}/versions/9/restore", {}).status_code == 404
 
 
-def test_importance_is_boosted_and_reduced(api: ServiceClient, path: str) -> None:
+def test_the_importance_of_an_entry_is_boosted_and_reduced(api: ServiceClient, path: str) -> None:
     boosted, more = api.post(f"{path}/boost", {}), api.post(f"{path}/boost", {"by": 1})
     reduced = api.post(f"{path}/reduce", {"by": 0.25})
 
@@ -230,12 +232,12 @@ def test_importance_is_boosted_and_reduced(api: ServiceClient, path: str) -> Non
 
 
 @pytest.mark.parametrize("by", [0, -0.1, 1.01, "0.1", True, None, 1e308])
-def test_importance_changes_by_more_than_zero_and_at_most_one(api: ServiceClient, path: str, by: Any) -> None:
+def test_a_change_of_importance_must_be_above_zero_and_at_most_one(api: ServiceClient, path: str, by: Any) -> None:
     assert api.post(f"{path}/boost", {"by": by}).status_code == 400
     assert api.post(f"{path}/reduce", {"by": by}).status_code == 400
 
 
-def test_a_stale_etag_changes_nothing(api: ServiceClient, path: str) -> None:
+def test_a_request_with_a_stale_etag_changes_nothing(api: ServiceClient, path: str) -> None:
     api.post(f"{path}/boost", {})
     before = Memory.objects.values().get()
 
@@ -252,7 +254,7 @@ def test_a_stale_etag_changes_nothing(api: ServiceClient, path: str) -> None:
     assert Memory.objects.values().get() == before
 
 
-def test_a_removed_entry_is_gone_but_for_its_history(api: ServiceClient, context: str, path: str) -> None:
+def test_a_removed_entry_is_gone_except_for_its_history(api: ServiceClient, context: str, path: str) -> None:
     removed = api.delete(path, HTTP_IF_MATCH='"1"')
 
     assert (removed.status_code, removed.content) == (204, b"")
@@ -260,7 +262,7 @@ def test_a_removed_entry_is_gone_but_for_its_history(api: ServiceClient, context
     assert ContextEntryVersion.objects.count() == 1
 
 
-def test_texts_are_never_in_the_audit_log(api: ServiceClient, path: str) -> None:
+def test_the_text_of_an_entry_is_not_in_the_audit_log(api: ServiceClient, path: str) -> None:
     api.patch(path, {"content": "The password is swordfish"})
 
     assert "swordfish" not in str(list(AuditEntry.objects.values()))

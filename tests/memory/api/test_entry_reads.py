@@ -45,14 +45,16 @@ def path(api: ServiceClient, context: str) -> str:
         ("?ordering=relevance&entry_type=fact", ["two"]),
     ],
 )
-def test_lists_are_filtered_and_ordered(api: ServiceClient, context: str, query: str, found: list[str]) -> None:
+def test_lists_of_entries_are_filtered_and_ordered(
+    api: ServiceClient, context: str, query: str, found: list[str]
+) -> None:
     keep(api, context, "one", key="k", source_type="user", importance=1)
     keep(api, context, "two", entry_type="fact", memory_type="working")
 
     assert listed(api, context, query) == found
 
 
-def test_a_key_is_looked_for_as_it_was_stored_and_by_the_index_of_identities(
+def test_a_key_filter_matches_exactly_and_uses_the_identity_index(
     api: ServiceClient, context: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for key in ("k", " k", "k "):
@@ -66,7 +68,7 @@ def test_a_key_is_looked_for_as_it_was_stored_and_by_the_index_of_identities(
 
 
 @pytest.mark.parametrize("query", ["entry_type=rumour", "ordering=oldest", "key=" + "k" * 201, "cursor=x", "color=red"])
-def test_lists_refuse_what_they_do_not_know(api: ServiceClient, context: str, query: str) -> None:
+def test_an_invalid_filter_of_entries_is_refused(api: ServiceClient, context: str, query: str) -> None:
     assert api.get(f"/contexts/{context}/entries?{query}").status_code == 400
 
 
@@ -74,7 +76,7 @@ def path_of(url: str) -> str:
     return url.removeprefix("http://testserver")
 
 
-def test_pages_by_relevance_have_every_entry_once_in_the_order_of_scores(api: ServiceClient, context: str) -> None:
+def test_pages_by_relevance_contain_every_entry_once_in_order_of_score(api: ServiceClient, context: str) -> None:
     for number in range(12):
         # some of one score, and one that overtakes others as time goes by
         keep(api, context, f"number {number}", importance=(number % 4) / 4, confidence=(number % 3) / 2)
@@ -95,7 +97,7 @@ def test_pages_by_relevance_have_every_entry_once_in_the_order_of_scores(api: Se
     ]
 
 
-def test_an_entry_is_sent_again_however_well_its_etag_is_known(api: ServiceClient, path: str) -> None:
+def test_an_entry_is_sent_in_full_even_if_the_client_has_its_etag(api: ServiceClient, path: str) -> None:
     # its score fades, and its vector may come, under the same ETag
     for known in ('"1"', "*"):
         answer = api.get(path, HTTP_IF_NONE_MATCH=known)
@@ -103,7 +105,7 @@ def test_an_entry_is_sent_again_however_well_its_etag_is_known(api: ServiceClien
         assert (answer.status_code, answer["ETag"]) == (200, '"1"')
 
 
-def test_history_comes_in_pages(api: ServiceClient, path: str) -> None:
+def test_the_versions_of_an_entry_are_listed_in_pages(api: ServiceClient, path: str) -> None:
     for number in range(4):
         api.patch(path, {"content": f"number {number}"})
 
@@ -114,7 +116,7 @@ def test_history_comes_in_pages(api: ServiceClient, path: str) -> None:
     assert rest["next"] is None
 
 
-def test_a_search_ranks_by_similarity(api: ServiceClient, context: str) -> None:
+def test_a_search_of_entries_ranks_by_similarity(api: ServiceClient, context: str) -> None:
     for content in ("The roof leaks", "Flour was ordered", "Ana called"):
         keep(api, context, content)
 
@@ -126,7 +128,7 @@ def test_a_search_ranks_by_similarity(api: ServiceClient, context: str) -> None:
     assert (best["item_key"], best["context_id"]) == (f"context_entry:{best['id']}", context)
 
 
-def test_what_waits_for_its_vector_is_found_by_its_words_and_the_answer_says_so(
+def test_an_entry_without_a_vector_is_found_by_words_and_reported_degraded(
     api: ServiceClient, context: str, embedding_server: EmbeddingServer
 ) -> None:
     embedding_server.fail()
@@ -140,7 +142,7 @@ def test_what_waits_for_its_vector_is_found_by_its_words_and_the_answer_says_so(
     assert answer["degraded"] == ["embedding_pending"]
 
 
-def test_after_an_edit_the_old_text_is_not_found(api: ServiceClient, context: str, path: str) -> None:
+def test_after_an_edit_the_old_text_of_an_entry_is_not_found(api: ServiceClient, context: str, path: str) -> None:
     api.patch(path, {"content": "Flour was ordered"})
 
     (hit,) = api.post(f"/contexts/{context}/search", {"query": "The roof leaks"}).json()["results"]
@@ -148,7 +150,7 @@ def test_after_an_edit_the_old_text_is_not_found(api: ServiceClient, context: st
     assert (hit["content"], hit["similarity"] < 0.99, hit["version"]) == ("Flour was ordered", True, 2)
 
 
-def test_clients_may_bring_their_own_vectors(
+def test_clients_may_send_their_own_vectors(
     api: ServiceClient, context: str, embedding_server: EmbeddingServer
 ) -> None:
     own = {"embedding": vector_of("anything").tolist(), "embedding_model": MODEL}
@@ -172,7 +174,7 @@ def test_a_search_out_of_bounds_is_refused(api: ServiceClient, context: str, cha
 
 
 @pytest.mark.parametrize(("method", "suffix", "queries"), [("get", "", 2), ("get", "/versions", 3)])
-def test_reading_an_entry_costs_few_queries_and_one_command_of_redis(
+def test_reading_an_entry_takes_few_queries_and_two_redis_scripts(
     api: ServiceClient,
     path: str,
     method: str,
@@ -190,14 +192,14 @@ def test_reading_an_entry_costs_few_queries_and_one_command_of_redis(
 
 
 @pytest.mark.parametrize("query", ["", "?ordering=relevance"])
-def test_a_list_costs_three_queries(
+def test_a_list_of_entries_takes_three_queries(
     api: ServiceClient, context: str, path: str, query: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(3):  # the key, the context behind the wall, the page
         listed(api, context, query)
 
 
-def test_a_search_goes_through_the_techniques_that_it_names(api: ServiceClient, context: str) -> None:
+def test_a_search_uses_the_named_techniques(api: ServiceClient, context: str) -> None:
     keep(api, context, "The keel broke.")
     asked = {"query": "keel", "techniques": ["lexical"]}
 
@@ -208,7 +210,7 @@ def test_a_search_goes_through_the_techniques_that_it_names(api: ServiceClient, 
     assert refused.status_code == 400
 
 
-def test_a_search_costs_five_queries(
+def test_a_search_of_entries_takes_five_queries(
     api: ServiceClient, context: str, path: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     # the key, the context behind the wall, the two statements of a recall, what is known of the entries
@@ -216,7 +218,7 @@ def test_a_search_costs_five_queries(
         api.post(f"/contexts/{context}/search", {"query": "roof"})
 
 
-def test_an_edit_costs_fourteen_queries(
+def test_an_edit_of_an_entry_takes_fourteen_queries(
     api: ServiceClient, path: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(14):

@@ -48,7 +48,7 @@ def test_an_episode_is_stored_with_its_embedding(client: ServiceClient) -> None:
     assert Vector.objects.values_list("model", "width").get() == (MODEL, WIDTH)
 
 
-def test_a_search_ranks_by_similarity(client: ServiceClient) -> None:
+def test_a_search_of_episodes_ranks_by_similarity(client: ServiceClient) -> None:
     for summary in ("Asked about the weather", EPISODE["summary"], "Ordered flour"):
         store(client, summary=summary)
 
@@ -59,7 +59,7 @@ def test_a_search_ranks_by_similarity(client: ServiceClient) -> None:
     assert (len(answer["results"]), answer["degraded"]) == (2, [])
 
 
-def test_only_the_agents_own_and_only_the_users_are_found(client: ServiceClient) -> None:
+def test_a_search_finds_only_episodes_of_the_agent_and_the_user(client: ServiceClient) -> None:
     store(client, summary="the user's")
     store(client, summary="another user's", user_id="ben")
     store(client, summary="another agent's", agent_id="colleague")
@@ -70,7 +70,7 @@ def test_only_the_agents_own_and_only_the_users_are_found(client: ServiceClient)
 
 
 @pytest.mark.slow
-def test_a_dead_embedder_stores_the_row_pending_and_words_find_it(
+def test_without_the_embedder_an_episode_is_stored_pending_and_found_by_words(
     client: ServiceClient, embedding_server: EmbeddingServer
 ) -> None:
     embedding_server.fail()
@@ -107,13 +107,13 @@ def test_clients_may_bring_their_own_vectors(client: ServiceClient, embedding_se
     ],
     ids=["empty", "text", "mixed", "booleans", "huge", "too long", "zeros", "too wide"],
 )
-def test_a_vector_that_is_none_is_refused_and_nothing_stored(client: ServiceClient, vector: Any, status: int) -> None:
+def test_an_invalid_vector_is_refused_and_nothing_is_stored(client: ServiceClient, vector: Any, status: int) -> None:
     assert store(client, embedding=vector, embedding_model=MODEL).status_code == status
     assert search(client, query_embedding=vector, embedding_model=MODEL).status_code == status
     assert Memory.objects.count() == 0
 
 
-def test_a_wrong_width_names_both_widths(client: ServiceClient) -> None:
+def test_the_error_for_a_wrong_vector_width_names_both_widths(client: ServiceClient) -> None:
     detail = store(client, embedding=[0.5] * 3).json()["detail"]
 
     assert "3 dimensions" in detail
@@ -134,7 +134,7 @@ def test_a_wrong_width_names_both_widths(client: ServiceClient) -> None:
     ],
     ids=str,
 )
-def test_bad_shapes_are_refused_and_nothing_stored(client: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_episode_is_refused_and_not_stored(client: ServiceClient, change: dict[str, Any]) -> None:
     answer = store(client, **change)
 
     assert answer.status_code == 400
@@ -151,7 +151,7 @@ def test_blank_summaries_are_refused(client: ServiceClient) -> None:
     assert store(client, summary=" \n\t ").status_code == 400
 
 
-def test_an_agent_must_be_named_unless_the_key_names_it(client: ServiceClient, account: Account) -> None:
+def test_an_agent_is_required_unless_the_api_key_is_bound_to_one(client: ServiceClient, account: Account) -> None:
     nameless = {name: value for name, value in EPISODE.items() if name != "agent_id"}
     bound = ServiceClient(issue_key(account, scopes=list(ApiKey.Scope), agent_id="bound-agent").secret)
 
@@ -159,7 +159,7 @@ def test_an_agent_must_be_named_unless_the_key_names_it(client: ServiceClient, a
     assert bound.post("/episodic/store", nameless).json()["agent_id"] == "bound-agent"
 
 
-def test_a_conversations_episodes_are_listed_in_pages(client: ServiceClient) -> None:
+def test_the_episodes_of_a_conversation_are_listed_in_pages(client: ServiceClient) -> None:
     for number in range(3):
         store(client, summary=f"number {number}")
     store(client, summary="elsewhere", conversation_id="c2")
@@ -176,7 +176,7 @@ def test_an_unknown_conversation_has_no_episodes(client: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("conversation_id", ["a/b", "ünïcode ✓", "a%2Fb", "x?y#z", "search "])
-def test_any_conversation_id_comes_back(client: ServiceClient, conversation_id: str) -> None:
+def test_a_conversation_id_may_have_any_characters(client: ServiceClient, conversation_id: str) -> None:
     store(client, conversation_id=conversation_id)
 
     rows = client.get(f"/episodic/{segment(conversation_id)}").json()["results"]
@@ -184,7 +184,7 @@ def test_any_conversation_id_comes_back(client: ServiceClient, conversation_id: 
     assert [row["conversation_id"] for row in rows] == [conversation_id]
 
 
-def test_a_stranger_finds_nothing(client: ServiceClient, stranger: Account) -> None:
+def test_another_account_finds_no_episodes(client: ServiceClient, stranger: Account) -> None:
     store(client)
     theirs = ServiceClient(issue_key(stranger, scopes=list(ApiKey.Scope)).secret)
 
@@ -192,14 +192,14 @@ def test_a_stranger_finds_nothing(client: ServiceClient, stranger: Account) -> N
     assert theirs.get("/episodic/c1").json()["results"] == []
 
 
-def test_the_same_key_sent_twice_stores_once(client: ServiceClient) -> None:
+def test_an_episode_stored_twice_with_one_idempotency_key_is_stored_once(client: ServiceClient) -> None:
     answers = [client.post("/episodic/store", EPISODE, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2)]
 
     assert answers[0].content == answers[1].content
     assert EpisodicMemory.objects.count() == 1
 
 
-def test_summaries_are_never_in_the_audit_log(client: ServiceClient) -> None:
+def test_the_summary_of_an_episode_is_not_in_the_audit_log(client: ServiceClient) -> None:
     store(client)
 
     entry = AuditEntry.objects.get(operation="store")
@@ -207,7 +207,9 @@ def test_summaries_are_never_in_the_audit_log(client: ServiceClient) -> None:
     assert EPISODE["summary"] not in str(entry.__dict__)
 
 
-def test_a_search_costs_two_queries(client: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_search_of_episodes_takes_two_queries(
+    client: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     store(client)
     vector = np.ones(WIDTH).tolist()
 
@@ -216,7 +218,9 @@ def test_a_search_costs_two_queries(client: ServiceClient, django_assert_num_que
 
 
 @pytest.mark.parametrize("conversation_id", ["store", "search"])
-def test_a_conversation_named_like_a_sub_path_is_listed(client: ServiceClient, conversation_id: str) -> None:
+def test_the_episodes_of_a_conversation_named_like_a_route_are_listed(
+    client: ServiceClient, conversation_id: str
+) -> None:
     body = {"agent_id": "planner", "conversation_id": conversation_id, "summary": "We chose the second plan."}
     stored = client.post("/episodic/store", body).json()
 

@@ -26,7 +26,7 @@ def learnt(api: ServiceClient) -> str:
     return str(learn(api).json()["id"])
 
 
-def test_lists_are_of_what_is_true_now_or_at_a_time(api: ServiceClient) -> None:
+def test_lists_hold_the_facts_that_are_true_now_or_at_a_given_time(api: ServiceClient) -> None:
     learn(api, "was", valid_to="2020-01-01T00:00:00Z")
     learn(api, "is", valid_from="2020-01-01T00:00:00Z")
     learn(api, "will be", valid_from="2099-01-01T00:00:00Z")
@@ -36,7 +36,7 @@ def test_lists_are_of_what_is_true_now_or_at_a_time(api: ServiceClient) -> None:
     assert listed(api, as_of="2099-01-01T00:00:00Z") == ["will be", "is"]
 
 
-def test_lists_are_of_what_was_believed_at_a_time(api: ServiceClient, learnt: str) -> None:
+def test_lists_hold_the_facts_that_were_believed_at_a_given_time(api: ServiceClient, learnt: str) -> None:
     recorded = read(api, learnt)["recorded_at"]
     correct(api, learnt, claim=MUNICH, confidence=0.4, temporal="past")
 
@@ -95,7 +95,7 @@ def test_other_statuses_are_listed_whatever_is_true_now(api: ServiceClient, lear
     ],
     ids=str,
 )
-def test_a_list_of_what_nobody_can_mean_is_refused(api: ServiceClient, asked: dict[str, str]) -> None:
+def test_a_list_with_invalid_filters_is_refused(api: ServiceClient, asked: dict[str, str]) -> None:
     answer = api.get("/facts", asked)
 
     assert (answer.status_code, set(answer.json()["errors"])) == (400, set(asked))

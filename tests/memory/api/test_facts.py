@@ -26,7 +26,7 @@ def learnt(api: ServiceClient) -> str:
     return str(learn(api).json()["id"])
 
 
-def test_a_fact_is_learnt_and_read(api: ServiceClient) -> None:
+def test_a_fact_is_learned_and_read(api: ServiceClient) -> None:
     ana, said = entity_of(api), said_by(api)
     sent: dict[str, Any] = {
         "certainty": "implied",
@@ -49,7 +49,7 @@ def test_a_fact_is_learnt_and_read(api: ServiceClient) -> None:
     assert [version["reason"] for version in detail["versions"]] == ["learned"]
 
 
-def test_what_is_known_is_answered_with_200(api: ServiceClient) -> None:
+def test_a_known_fact_is_answered_with_200(api: ServiceClient) -> None:
     first, again, surer = (learn(api, confidence=confidence) for confidence in (0.5, 0.5, 0.9))
 
     assert [answer.status_code for answer in (first, again, surer)] == [201, 200, 200]
@@ -94,7 +94,7 @@ def test_bad_shapes_are_refused_and_nothing_stored(
 
 
 @pytest.mark.parametrize("valid_to", ["2026-01-02T00:00:00Z", "2026-01-02T00:00:00+05:00"])
-def test_what_ends_before_it_begins_is_refused(api: ServiceClient, learnt: str, valid_to: str) -> None:
+def test_a_period_that_ends_before_it_begins_is_refused(api: ServiceClient, learnt: str, valid_to: str) -> None:
     span = {"valid_from": "2026-01-02T00:00:00Z", "valid_to": valid_to}
 
     for answer in (
@@ -107,7 +107,7 @@ def test_what_ends_before_it_begins_is_refused(api: ServiceClient, learnt: str, 
     assert read(api, learnt)["valid_to"] is None
 
 
-def test_entities_and_turns_of_others_are_refused_as_what_there_is_not(
+def test_entities_and_turns_of_others_are_refused_like_missing_ones(
     api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     entities = [entity_of(stranger_api), str(uuid4())]
@@ -141,7 +141,7 @@ def test_a_dead_embedder_stores_it_pending(api: ServiceClient, embedding_server:
     assert learn(api).json()["embedding"] == "pending"
 
 
-def test_a_correction_keeps_what_was_believed_before(api: ServiceClient, learnt: str) -> None:
+def test_a_correction_keeps_the_former_belief(api: ServiceClient, learnt: str) -> None:
     answer = correct(api, learnt, claim=MUNICH, confidence=0.4, valid_from="2026-01-02T00:00:00Z")
 
     assert answer.status_code == 200
@@ -184,7 +184,7 @@ def test_a_correction_against_what_is_stored_is_refused(api: ServiceClient) -> N
     assert correct(api, fact_id, claim=MUNICH).status_code == 409
 
 
-def test_who_has_seen_another_version_changes_nothing(api: ServiceClient, learnt: str) -> None:
+def test_a_stale_version_changes_nothing(api: ServiceClient, learnt: str) -> None:
     tag = api.get(f"/facts/{learnt}?{ME}").headers["ETag"]
     changed = correct(api, learnt, if_match=tag, claim=MUNICH)
 
@@ -270,7 +270,7 @@ def test_a_fact_is_hidden_from_other_agents_and_accounts(
     assert listed(api, agent_id="colleague") == listed(stranger_api) == []
 
 
-def test_who_may_only_read_a_fact_is_forbidden_to_change_it(api: ServiceClient, learnt: str) -> None:
+def test_an_agent_that_may_only_read_a_fact_is_forbidden_to_change_it(api: ServiceClient, learnt: str) -> None:
     me = {"agent_id": "colleague", "user_id": "ana"}
 
     assert api.get(f"/facts/{learnt}", me).status_code == 200

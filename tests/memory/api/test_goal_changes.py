@@ -48,7 +48,7 @@ def test_a_change_that_cannot_be_is_refused(api: ServiceClient, change: dict[str
     assert Goal.objects.get().version == 1
 
 
-def test_rings_are_refused_in_a_clear_sentence(api: ServiceClient) -> None:
+def test_cycles_are_refused_in_a_clear_sentence(api: ServiceClient) -> None:
     root = added(api)
     child = added(api, parent=root)
     waiter = added(api, blocked_by=[root])
@@ -66,7 +66,7 @@ def test_rings_are_refused_in_a_clear_sentence(api: ServiceClient) -> None:
     assert Link.objects.count() == 2
 
 
-def test_completing_lets_go_on_what_waited(api: ServiceClient) -> None:
+def test_completing_a_goal_unblocks_those_that_waited_for_it(api: ServiceClient) -> None:
     blocker = added(api)
     waiter = added(api, blocked_by=[blocker])
 

@@ -97,7 +97,7 @@ def test_queries_of_bad_shape_are_refused(api: ServiceClient, ana: Entity, query
     assert set(answer.json()["errors"]) == {wrong}
 
 
-def test_what_cannot_be_seen_is_answered_as_what_there_is_not(
+def test_an_invisible_memory_is_answered_like_a_missing_one(
     api: ServiceClient, stranger_api: ServiceClient, ana: Entity
 ) -> None:
     nobodys = walk(api, uuid4())
@@ -133,7 +133,7 @@ def test_a_walk_needs_a_key_that_reads(account: Account, ana: Entity) -> None:
     assert walk(ServiceClient(), ana).status_code == 401
 
 
-def test_a_walk_costs_one_query_beside_that_for_the_key(
+def test_a_walk_costs_one_query_besides_that_for_the_key(
     api: ServiceClient, ana: Entity, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     walk(api, ana)

@@ -39,7 +39,7 @@ def test_ready_names_every_store() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_warns_of_a_job_that_nobody_takes() -> None:
+def test_ready_warns_of_a_job_that_no_worker_takes() -> None:
     account = Account.objects.create(name="workshop")
     run = JobRun.objects.create(account=account, job="embed")
     JobRun.objects.filter(id=run.id).update(created_at=timezone.now() - timedelta(hours=1))

@@ -58,7 +58,7 @@ def test_what_is_forgotten_is_counted_in_the_audit_log(api: ServiceClient, owner
     assert (entry.operation, entry.result_count, entry.affected_ids) == ("delete", len(READS), [])
 
 
-def test_what_was_made_is_not_made_again(api: ServiceClient, owner: Owner) -> None:
+def test_a_repeated_request_makes_nothing_twice(api: ServiceClient, owner: Owner) -> None:
     first = post(api, "/goals", {"description": "Have a garden."})
 
     set_policy(owner, tier="none")

@@ -91,9 +91,7 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, crew: str
     assert not Learning.objects.exists()
 
 
-def test_another_team_is_refused_as_one_that_there_is_not(
-    api: ServiceClient, stranger_api: ServiceClient, crew: str
-) -> None:
+def test_another_team_is_refused_like_a_missing_one(api: ServiceClient, stranger_api: ServiceClient, crew: str) -> None:
     others, theirs = team_of(api, "others", "outsider"), team_of(stranger_api, "theirs", "assistant")
 
     answers = [publish(api, team) for team in (others, theirs, str(uuid4()))]
@@ -145,7 +143,7 @@ def test_votes_are_counted_and_may_be_changed(api: ServiceClient, learnt: str) -
     ],
     ids=str,
 )
-def test_a_vote_that_is_none_is_refused(api: ServiceClient, learnt: str, fields: dict[str, Any], status: int) -> None:
+def test_an_invalid_vote_is_refused(api: ServiceClient, learnt: str, fields: dict[str, Any], status: int) -> None:
     answer = api.post(f"/learnings/{learnt}/vote", {"agent_id": "colleague", "helpful": True, **fields})
 
     assert answer.status_code == status

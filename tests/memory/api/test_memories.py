@@ -250,7 +250,7 @@ def test_a_search_without_the_embedder_uses_words_and_says_so(
     assert found["degraded"] == ["embedder_unavailable"]
 
 
-def test_what_was_read_three_times_is_consolidated_once(api: ServiceClient) -> None:
+def test_an_entry_that_was_read_three_times_is_promoted_once(api: ServiceClient) -> None:
     store_value(api, "The keel broke.", session_id="s1")
     for _ in range(3):
         tier_of(api, "&session_id=s1")

@@ -58,7 +58,7 @@ def test_a_path_that_leads_nowhere_is_not_found(api: ServiceClient, board: None,
 
 
 @pytest.mark.parametrize("path", ["plan", "/~", "/~2", "/\0", "/a" * 65, "/" + "x" * 2_000])
-def test_what_is_no_path_is_refused(api: ServiceClient, board: None, path: str) -> None:
+def test_an_invalid_path_is_refused(api: ServiceClient, board: None, path: str) -> None:
     answers = [api.get(at(path)), api.put(at(path), {"data": 1}), api.patch(at(path), {"data": 1})]
 
     assert [(answer.status_code, list(answer.json()["errors"])) for answer in answers] == [(400, ["path"])] * 3
@@ -203,7 +203,7 @@ def statuses_of(count: int, send: Callable[[int], Answer]) -> list[int]:
         return list(clients.map(one, range(count)))
 
 
-def test_fifty_merges_of_fifty_names_at_once_all_survive(web: WebServer, key: str) -> None:
+def test_fifty_simultaneous_merges_of_fifty_names_all_survive(web: WebServer, key: str) -> None:
     web.request("POST", "/api/v1/pools", key=key, body=b'{"pool_id": "board"}')
 
     def merge(number: int) -> Answer:
@@ -234,7 +234,7 @@ def test_of_twenty_that_saw_one_version_exactly_one_writes(web: WebServer, key: 
     assert stored == {"pool_id": "board", "path": "", "data": {"by": statuses.index(200)}, "version": 2}
 
 
-def test_twenty_that_append_at_once_lose_nothing(web: WebServer, key: str) -> None:
+def test_twenty_simultaneous_appends_lose_nothing(web: WebServer, key: str) -> None:
     web.request("POST", "/api/v1/pools", key=key, body=b'{"pool_id": "board", "data": {"log": []}}')
 
     def append(number: int) -> Answer:

@@ -232,7 +232,7 @@ def test_a_task_is_worked_on_by_the_team_and_who_is_granted(as_agent: As, crew: 
     assert_may(as_agent("dan"), "nothing", "together")
 
 
-def test_nobody_shares_with_a_team_that_it_is_not_in(as_agent: As, crew: Team, stranger: Account) -> None:
+def test_an_agent_cannot_share_with_a_team_that_it_is_not_in(as_agent: As, crew: Team, stranger: Account) -> None:
     elsewhere = make_team(stranger, agents=["cyd"])
 
     answers = [
@@ -244,7 +244,9 @@ def test_nobody_shares_with_a_team_that_it_is_not_in(as_agent: As, crew: Team, s
     assert not MemoryPool.objects.exists()
 
 
-def test_who_leaves_a_team_is_shut_out_and_who_joins_let_in(as_agent: As, api: ServiceClient, crew: Team) -> None:
+def test_access_ends_with_leaving_a_team_and_begins_with_joining_it(
+    as_agent: As, api: ServiceClient, crew: Team
+) -> None:
     make(as_agent("ada"), scope="team", team=str(crew.id))
     assert_may(as_agent("bob"), "writes")
 
@@ -264,7 +266,7 @@ def test_an_agent_cannot_join_a_team_by_itself(as_agent: As, crew: Team) -> None
     assert_may(dan, "nothing")
 
 
-def test_a_team_that_is_dissolved_lets_nobody_in(as_agent: As, api: ServiceClient, crew: Team) -> None:
+def test_a_dissolved_team_gives_no_access(as_agent: As, api: ServiceClient, crew: Team) -> None:
     make(as_agent("ada"), scope="team", team=str(crew.id), access_control={"read": ["cyd"]})
 
     api.delete(f"/teams/{crew.id}")
@@ -274,7 +276,7 @@ def test_a_team_that_is_dissolved_lets_nobody_in(as_agent: As, api: ServiceClien
     assert_may(as_agent("ada"), "manages")
 
 
-def test_a_run_lets_in_its_agents_and_nobody_else(as_agent: As, account: Account) -> None:
+def test_only_the_agents_of_a_run_have_access(as_agent: As, account: Account) -> None:
     run = WorkflowRun.objects.create(
         account=account, workflow_run_id="run", agent_id="ada", agents=["bob"], started_at=NOW
     )

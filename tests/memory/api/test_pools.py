@@ -35,7 +35,7 @@ def ids(answer: Any) -> list[str]:
 # made
 
 
-def test_a_pool_is_made_and_shown_without_what_it_holds(bound_api: ServiceClient) -> None:
+def test_a_pool_is_created_and_shown_without_its_data(bound_api: ServiceClient) -> None:
     made = bound_api.post("/pools", {"pool_id": "board", "data": {"a": "ü"}})
 
     assert (made.status_code, made["ETag"]) == (201, pool_etag(1))
@@ -121,14 +121,14 @@ def test_a_bad_shape_is_refused_by_name(api: ServiceClient, fields: dict[str, An
 
 
 @pytest.mark.parametrize("pool_id", HOSTILE_IDS, ids=repr)
-def test_what_is_no_id_is_refused(api: ServiceClient, pool_id: object) -> None:
+def test_an_invalid_id_is_refused(api: ServiceClient, pool_id: object) -> None:
     refused = api.post("/pools", json.dumps({"pool_id": pool_id}), content_type="application/json")
 
     assert refused.status_code == 400
 
 
 @pytest.mark.parametrize("name", HOSTILE_SEGMENTS)
-def test_what_is_no_id_in_a_path_is_refused(api: ServiceClient, name: str) -> None:
+def test_an_invalid_id_in_a_path_is_refused(api: ServiceClient, name: str) -> None:
     assert {api.get(f"/pools/{name}{below}").status_code for below in ("", "/data", "/statistics")} == {400}
 
 
@@ -172,7 +172,7 @@ def test_a_list_is_filtered_by_type_scope_team_and_task(api: ServiceClient, acco
 
 
 @pytest.mark.parametrize("query", ["pool_type=x", "scope=x", "team=x", "pool=x", "version=1", "scope=team&scope=task"])
-def test_a_filter_that_there_is_not_is_refused(api: ServiceClient, query: str) -> None:
+def test_an_unknown_filter_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/pools?{query}").status_code == 400
 
 
@@ -278,7 +278,7 @@ def test_a_stale_if_match_changes_nothing_and_a_fresh_one_does(
     assert MemoryPool.objects.filter(version=1).count() == 0
 
 
-def test_who_has_the_version_already_gets_no_body(api: ServiceClient, board: str) -> None:
+def test_a_client_that_has_the_version_gets_no_body(api: ServiceClient, board: str) -> None:
     for path in ("/pools/board", "/pools/board/data"):
         known = api.get(path, HTTP_IF_NONE_MATCH=pool_etag(1))
         assert (known.status_code, known.content, known["ETag"]) == (304, b"", pool_etag(1))
@@ -302,7 +302,7 @@ def test_a_pool_of_the_same_id_is_another_one(api: ServiceClient) -> None:
 # deleted
 
 
-def test_a_deleted_pool_is_gone_with_what_it_held(api: ServiceClient, board: str) -> None:
+def test_a_deleted_pool_is_gone_with_its_data(api: ServiceClient, board: str) -> None:
     assert api.delete("/pools/board").status_code == 204
 
     assert {api.get(f"/pools/board{below}").status_code for below in ("", "/data", "/statistics")} == {404}

@@ -71,7 +71,7 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
 
 
 @pytest.mark.parametrize("user_id", HOSTILE_SEGMENTS)
-def test_what_is_no_id_has_no_profile(api: ServiceClient, user_id: str) -> None:
+def test_an_invalid_id_has_no_profile(api: ServiceClient, user_id: str) -> None:
     assert write(api, f"/profiles/{user_id}").status_code in (400, 404)
     assert not UserProfile.objects.exists()
 

@@ -186,7 +186,7 @@ def test_results_are_bounded_by_number_and_by_tokens(api: ServiceClient) -> None
     assert texts(api, max_tokens=1) == []
 
 
-def test_what_the_ledger_holds_is_left_out_when_asked(api: ServiceClient) -> None:
+def test_injected_memories_are_left_out_on_request(api: ServiceClient) -> None:
     learn(api, "The boiler is in the cellar.")
     learn(api, "The boiler is old.")
     first = ask(api, conversation_id="c1")["results"][0]

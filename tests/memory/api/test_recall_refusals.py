@@ -132,7 +132,7 @@ def test_words_alone_are_no_stranger(boiler: ServiceClient, asked: str) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_out_of_shape_is_refused_by_its_name(api: ServiceClient, case: str) -> None:
+def test_an_invalid_field_is_refused_by_its_name(api: ServiceClient, case: str) -> None:
     changes, field = REFUSED[case]
 
     answer = api.post("/recall", ASKED | changes)

@@ -158,7 +158,7 @@ def test_reads_are_counted_once_the_answer_is_sent(api: ServiceClient, record: T
         *("too few", "too many", "no number", "a goal's conversation", "unknown field"),
     ],
 )
-def test_a_body_that_is_none_is_refused(api: ServiceClient, asked: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused(api: ServiceClient, asked: dict[str, Any]) -> None:
     assert refused(api, asked)[0] == 400
 
 

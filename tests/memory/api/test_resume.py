@@ -105,7 +105,7 @@ def test_only_the_named_goals_are_shown(api: ServiceClient) -> None:
     ],
     ids=["conversation", "goal", "no goal", "few", "many", "blank"],
 )
-def test_what_cannot_be_is_refused(api: ServiceClient, asked: dict[str, Any], status: int) -> None:
+def test_an_invalid_request_is_refused(api: ServiceClient, asked: dict[str, Any], status: int) -> None:
     assert api.post("/resume", {"agent_id": "assistant"} | asked).status_code == status
 
 

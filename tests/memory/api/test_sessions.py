@@ -257,7 +257,7 @@ def test_a_value_of_another_shape_is_refused(api: ServiceClient, change: dict[st
     assert not Conversation.objects.exists()
 
 
-def test_what_is_too_large_is_refused_with_its_limit(api: ServiceClient) -> None:
+def test_too_large_values_are_refused_with_the_limit(api: ServiceClient) -> None:
     large = "x" * conf.SESSION_VALUE_BYTES
     api.put(f"{PATH}/values/k", {"value": 1})
 
@@ -297,7 +297,7 @@ def test_agents_share_the_session(api: ServiceClient) -> None:
     assert (found["participants"], found["user_id"], found["channel"]) == (["ana", "ben"], "zoe", "boats")
 
 
-def test_who_takes_no_part_sees_nothing(
+def test_an_agent_that_takes_no_part_sees_nothing(
     api: ServiceClient, bound_api: ServiceClient, stranger_api: ServiceClient, owner: Owner
 ) -> None:
     api.put(f"{PATH}/active-goal", GOAL | {"agent_id": "colleague"})

@@ -153,7 +153,7 @@ def test_a_result_lives_for_an_hour_unless_it_says(assistant: ServiceClient) -> 
         ({"value": "x" * conf.TIER_VALUE_BYTES}, 413),
     ],
 )
-def test_what_cannot_be_cached_is_refused(assistant: ServiceClient, body: dict[str, Any], status: int) -> None:
+def test_an_invalid_cache_entry_is_refused(assistant: ServiceClient, body: dict[str, Any], status: int) -> None:
     assert assistant.put(CACHED, body).status_code == status
     assert not ToolCacheEntry.objects.exists()
 

@@ -91,7 +91,7 @@ def test_a_snapshot_shows_what_a_restore_would_do(api: ServiceClient, entry_ids:
     assert (returned["entry_id"], removed["to_version"]) == (entry_ids[1], None)
 
 
-def test_a_restore_brings_back_what_there_was(api: ServiceClient, context: PersistentContext, edited: str) -> None:
+def test_a_restore_brings_back_the_former_entries(api: ServiceClient, context: PersistentContext, edited: str) -> None:
     answer = api.post(f"{edited}/restore", {"editor": "ana"})
 
     assert answer.status_code == 200
@@ -108,7 +108,7 @@ def test_a_restore_brings_back_what_there_was(api: ServiceClient, context: Persi
     assert ContextEntryVersion.objects.get(number=3).editor == "ana"
 
 
-def test_what_was_restored_is_found_by_meaning_at_once(
+def test_restored_entries_are_found_by_meaning_immediately(
     api: ServiceClient, context: PersistentContext, entry_ids: list[str], edited: str
 ) -> None:
     api.post(f"{edited}/restore", {"agent_id": "assistant"})
@@ -168,7 +168,7 @@ def test_a_restore_of_another_shape_is_refused(api: ServiceClient, url: str) -> 
     assert api.post(f"{url}/restore", {"editor": "x" * 151}).status_code == 400
 
 
-def test_a_snapshot_is_none_of_another_context(api: ServiceClient, owner: Owner, url: str) -> None:
+def test_a_snapshot_belongs_to_no_other_context(api: ServiceClient, owner: Owner, url: str) -> None:
     elsewhere = f"/contexts/{context_of(owner, 'other').id}/snapshots/{url.rsplit('/', 1)[1]}"
 
     requests = [

@@ -44,7 +44,7 @@ def descriptions(answer: Any) -> list[str]:
     return [strategy["description"] for strategy in answer.json()["results"]]
 
 
-def test_a_strategy_is_learnt_and_read_again(api: ServiceClient) -> None:
+def test_a_strategy_is_learned_and_read(api: ServiceClient) -> None:
     said: dict[str, Any] = {
         "context_pattern": "a question of fact",
         "tool_sequence": ["search", "read"],
@@ -63,14 +63,14 @@ def test_a_strategy_is_learnt_and_read_again(api: ServiceClient) -> None:
     assert read.json() == learnt.json()
 
 
-def test_a_quarantined_strategy_is_a_conflict_when_it_is_learnt_again(api: ServiceClient, learnt: str) -> None:
+def test_a_quarantined_strategy_is_a_conflict_when_it_is_learned_again(api: ServiceClient, learnt: str) -> None:
     Strategy.objects.update(quarantined=True)
 
     assert learn(api).status_code == 409
     assert api.get(f"/strategies/{learnt}?agent_id=assistant").status_code == 404
 
 
-def test_learnt_again_it_is_counted_under_its_id(api: ServiceClient, learnt: str) -> None:
+def test_a_strategy_that_is_learned_again_keeps_its_id(api: ServiceClient, learnt: str) -> None:
     again = learn(api, DESCRIPTION.upper(), success=False)
 
     assert (again.status_code, again.json()["id"], again.json()["failure_count"]) == (201, learnt, 1)
@@ -103,7 +103,7 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
     assert not Strategy.objects.exists()
 
 
-def test_a_conversation_that_there_is_not_is_no_source(api: ServiceClient, learnt: str) -> None:
+def test_a_missing_conversation_is_refused_as_a_source(api: ServiceClient, learnt: str) -> None:
     assert learn(api, "another", conversation_id="none").status_code == 422
     assert reinforce(api, learnt, conversation_id="none").status_code == 422
 
@@ -130,7 +130,7 @@ def test_parameters_that_mean_nothing_are_refused(api: ServiceClient, query: str
     assert api.get(f"/strategies{query}").status_code == 400
 
 
-def test_what_works_is_found_before_what_does_not(api: ServiceClient, learnt: str) -> None:
+def test_strategies_that_work_are_found_before_others(api: ServiceClient, learnt: str) -> None:
     fails = learn(api, "Guess.", embedding=vector_of(DESCRIPTION).tolist(), embedding_model=MODEL).json()["id"]
     for _ in range(3):
         reinforce(api, fails, success=False)
@@ -215,7 +215,7 @@ def test_the_same_request_sent_twice_counts_once(api: ServiceClient, learnt: str
     assert StrategyUse.objects.count() == 1
 
 
-def test_its_holder_removes_it_and_nobody_else(api: ServiceClient, bound_api: ServiceClient, learnt: str) -> None:
+def test_only_its_holder_removes_a_strategy(api: ServiceClient, bound_api: ServiceClient, learnt: str) -> None:
     assert api.delete(f"/strategies/{learnt}?agent_id=other&user_id=ana").status_code == 403
     assert bound_api.delete(f"/strategies/{learnt}").status_code == 204
     assert bound_api.delete(f"/strategies/{learnt}").status_code == 404

@@ -39,7 +39,7 @@ def test_an_agent_joins_once_and_leaves(api: ServiceClient, crew: str) -> None:
     assert api.get(f"/teams/{crew}/members").json()["results"] == []
 
 
-def test_who_is_not_in_a_team_cannot_leave_it(api: ServiceClient, crew: str) -> None:
+def test_an_agent_that_is_not_in_a_team_cannot_leave_it(api: ServiceClient, crew: str) -> None:
     assert api.delete(f"/teams/{crew}/members/nobody").status_code == 404
 
 

@@ -90,7 +90,7 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
 
 @pytest.mark.parametrize("wrong", HOSTILE_IDS, ids=repr)
 @pytest.mark.parametrize("field", ["conversation_id", "tool_name"])
-def test_what_is_no_id_is_refused(api: ServiceClient, field: str, wrong: object) -> None:
+def test_an_invalid_id_is_refused(api: ServiceClient, field: str, wrong: object) -> None:
     assert record(api, **{field: wrong}).status_code == 400
     assert not Tool.objects.exists()
 
@@ -105,7 +105,7 @@ def test_a_value_that_is_too_large_is_refused_with_its_size(api: ServiceClient, 
     assert not ToolInvocation.objects.exists()
 
 
-def test_many_calls_are_recorded_at_once(api: ServiceClient) -> None:
+def test_many_calls_are_recorded_in_one_request(api: ServiceClient) -> None:
     uses = [{"tool_name": name, "success": True} for name in ("search", "read", "search")]
     answer = api.post("/tool-invocations/bulk", {"agent_id": "assistant", "conversation_id": "c1", "invocations": uses})
 
@@ -150,7 +150,7 @@ def test_an_answer_that_is_kept_holds_nothing_that_is_sealed(
     assert SECRET.encode().hex() not in stored
 
 
-def test_lists_leave_out_what_is_sealed_and_do_not_read_it(api: ServiceClient) -> None:
+def test_lists_neither_show_nor_read_encrypted_columns(api: ServiceClient) -> None:
     recorded = record(api, **CALL_TIME).json()
 
     with CaptureQueriesContext(connection) as captured:

@@ -103,7 +103,7 @@ def test_a_reasoning_of_no_shape_is_refused(api: ServiceClient, reasoning: Any) 
     ],
     ids=["text", "trace", "data", "calls"],
 )
-def test_what_is_too_large_is_refused_and_nothing_stored(
+def test_too_large_records_are_refused_and_nothing_is_stored(
     api: ServiceClient, change: dict[str, Any], status: int
 ) -> None:
     assert post(api, **change).status_code == status
@@ -142,7 +142,7 @@ def test_evidence_of_strangers_is_evidence_of_nobody(api: ServiceClient, strange
 
 
 @pytest.mark.parametrize("wrong", HOSTILE_IDS, ids=repr)
-def test_what_is_no_id_is_refused(api: ServiceClient, wrong: object) -> None:
+def test_an_invalid_id_is_refused(api: ServiceClient, wrong: object) -> None:
     assert post(api, conversation_id=wrong, observation="x").status_code == 400
     assert not Conversation.objects.exists()
 

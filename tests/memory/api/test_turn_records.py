@@ -78,7 +78,7 @@ def test_a_turn_is_recorded_and_read_again(api: ServiceClient) -> None:
     assert told["tokens"] == told["raw_tokens"] == sum(slot["tokens"] for slot in told["slots"])
 
 
-def test_what_a_write_answers_holds_no_texts(api: ServiceClient) -> None:
+def test_the_answer_to_a_write_holds_no_texts(api: ServiceClient) -> None:
     posted = post(api)
 
     assert b"roses" not in posted.content

@@ -66,7 +66,7 @@ def test_an_error_is_named_by_its_position(client: ServiceClient, change: dict[s
 
 
 @pytest.mark.parametrize("client_id", HOSTILE_IDS, ids=repr)
-def test_what_is_no_id_is_no_client_id(client: ServiceClient, client_id: Any) -> None:
+def test_an_invalid_client_id_is_refused(client: ServiceClient, client_id: Any) -> None:
     assert say(client, turn(client_id=client_id)).status_code == 400
 
 
@@ -98,7 +98,7 @@ def test_a_thousand_and_one_turns_are_refused_with_the_limit_before_any_is_looke
 
 
 @pytest.mark.parametrize("turns", [[], None, "hello", {"role": "user"}], ids=repr)
-def test_what_is_no_list_of_turns_is_refused(client: ServiceClient, turns: Any) -> None:
+def test_an_invalid_list_of_turns_is_refused(client: ServiceClient, turns: Any) -> None:
     refused = client.post(TURNS, {"agent_id": "assistant", "turns": turns})
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["turns"])

@@ -119,7 +119,7 @@ def slowly(pieces: Iterable[bytes], *, pause_seconds: float) -> Iterator[bytes]:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_chunked", [True, False], ids=["chunked", "of a length"])
-def test_who_sends_slowly_but_steadily_is_heard_to_the_end(
+def test_a_slow_but_steady_stream_is_stored_to_its_end(
     shared_server: SharedServers, empty_redis: None, key: str, is_chunked: bool
 ) -> None:
     longest_pause = 2
@@ -158,7 +158,7 @@ FRAMINGS = pytest.mark.parametrize(
 
 @FRAMINGS
 @pytest.mark.django_db(transaction=True)
-def test_who_stalls_is_cut_off_and_nothing_stored(web: WebServer, key: str, framing: str, data: bytes) -> None:
+def test_a_stalled_stream_is_cut_off_and_nothing_is_stored(web: WebServer, key: str, framing: str, data: bytes) -> None:
     begun = time.monotonic()
 
     with begin(web, key, framing, data) as wire:
@@ -198,7 +198,7 @@ def is_answered(wire: socket.socket) -> bool:
 
 @FRAMINGS
 @pytest.mark.django_db(transaction=True)
-def test_who_vanishes_midway_stores_nothing(web: WebServer, key: str, framing: str, data: bytes) -> None:
+def test_a_stream_that_ends_midway_stores_nothing(web: WebServer, key: str, framing: str, data: bytes) -> None:
     begin(web, key, framing, data).close()
 
     # the server is done with it by then
@@ -210,7 +210,7 @@ def test_who_vanishes_midway_stores_nothing(web: WebServer, key: str, framing: s
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("chunk", [b"zz\r\n", b"5;=\r\nab", b"2\r\nabcd\r\n", b"-1\r\n"], ids=repr)
-def test_a_chunk_that_is_none_is_refused(web: WebServer, key: str, chunk: bytes) -> None:
+def test_an_invalid_chunk_is_refused(web: WebServer, key: str, chunk: bytes) -> None:
     with begin(web, key, "Transfer-Encoding: chunked", chunk) as wire:
         wire.shutdown(socket.SHUT_WR)
         answer = wire.recv(65_536)

@@ -159,7 +159,7 @@ def test_without_an_agent_nothing_is_read(client: ServiceClient) -> None:
     assert client.generic("POST", TURNS, b"", NDJSON, CONTENT_LENGTH="1000000000000").status_code == 400
 
 
-def test_who_has_no_key_is_not_read(client: ServiceClient) -> None:
+def test_a_stream_without_a_key_is_not_read(client: ServiceClient) -> None:
     nobody = ServiceClient("")
 
     assert nobody.generic("POST", FOR_AGENT, b"", NDJSON, CONTENT_LENGTH="1000000000000").status_code == 401

@@ -309,7 +309,7 @@ def append(web: WebServer, key: str, client: int, count: int) -> list[int]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ten_clients_at_once_lose_and_reorder_nothing(web: WebServer, key: str) -> None:
+def test_ten_simultaneous_clients_lose_and_reorder_nothing(web: WebServer, key: str) -> None:
     with ThreadPoolExecutor(10) as pool:
         indexes = list(pool.map(lambda client: append(web, key, client, 10), range(10)))
 

@@ -80,7 +80,7 @@ def test_filters_that_cannot_be_are_refused(api: ServiceClient, query: str) -> N
     assert api.get(f"/work-episodes?{query}").status_code == 400
 
 
-def test_a_level_that_is_none_of_slots_is_refused(api: ServiceClient, owner: Owner) -> None:
+def test_a_level_that_slots_do_not_have_is_refused(api: ServiceClient, owner: Owner) -> None:
     assert api.get(f"/work-episodes/{episode_of(owner).id}?expand=2").status_code == 400
 
 

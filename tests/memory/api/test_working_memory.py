@@ -221,7 +221,7 @@ def test_without_a_key_nothing_is_shown() -> None:
     assert ServiceClient().get(PATH).status_code == 401
 
 
-def test_an_agent_comes_to_be_with_its_first_write(
+def test_an_agent_is_created_by_its_first_write(
     api: ServiceClient,
     django_assert_num_queries: DjangoAssertNumQueries,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,

@@ -250,6 +250,16 @@ def test_inferred_confidence_decays_by_the_formula(owner: Owner, confidence: flo
     assert Fact.objects.get().confidence == pytest.approx(expected, abs=MIN_DECAY_STEP)
 
 
+def test_confidence_falls_for_longer_than_seven_hundred_days(owner: Owner) -> None:
+    know(owner, certainty="inferred", confidence=0.75)
+    age()
+
+    for now in (546, 728):
+        fading(owner, Kind.FACT, what=CONFIDENCE, now=day(now))
+
+    assert Fact.objects.get().confidence == pytest.approx(0.75 * 0.95**104)
+
+
 def test_confidence_falls_by_the_week(owner: Owner, inferred: Fact) -> None:
     changed = [fading(owner, Kind.FACT, what=CONFIDENCE, now=day(number)).changed for number in range(1, 22)]
 
