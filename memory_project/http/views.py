@@ -53,7 +53,8 @@ class ServiceViewSet(GenericViewSet[Any]):
     - `answers`: the shape of an answer other than `answer`; a mapping is an OpenAPI schema, for objects whose members
       the client chooses.
     - `statuses`: the status of success, if not the usual one (`DEFAULT_STATUSES`, else 200); several for an upsert.
-    - `problems`: which of 409 and 422 a GET or DELETE can answer, and 404 where the query, or the body of a read, holds ids.
+    - `problems`: which of 409 and 422 a GET or DELETE can answer, and 404 where the query or the body of a read has
+      ids.
     - `scopes`: the scope required, if it is not `read` for reads and `write` for writes.
     - `pages`: actions that answer `self.respond_page(rows)` and take `cursor` and `page_size`. `ordering` ends in a
       unique column; a score (`scored`) comes before it. `queryset` is for the OpenAPI document of the filters only.
