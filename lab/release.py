@@ -1,7 +1,8 @@
 """Make a release: `.venv/bin/python -m lab.release 0.3.0`.
 
 Runs the gate, moves the changelog's unreleased lines under the version, sets the version, commits, tags, and packs the
-tagged tree into `dist/`: the service is run from its source tree. Nothing is pushed.
+tagged tree into `dist/`: the service is run from its source tree. Nothing is pushed. The version may be the one that
+`pyproject.toml` has already, as long as that has no tag.
 """
 
 import argparse
@@ -14,6 +15,13 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 UNRELEASED = "## [Unreleased]"
+DRY_RUN = """\
+Nothing is changed. A release would:
+- run `make test`, and stop if it fails
+- move the unreleased lines of CHANGELOG.md under "{heading}"
+- set the version {version} in pyproject.toml
+- commit that as "Release {version}" and tag it v{version}
+- pack the tagged tree into dist/"""
 
 
 class ReleaseError(Exception):
@@ -23,7 +31,7 @@ class ReleaseError(Exception):
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m lab.release", description=__doc__)
     parser.add_argument("version", help="the new version, such as 0.3.0")
-    parser.add_argument("--dry-run", action="store_true", help="show the changelog's new heading and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="check all but the tests, and print what would be done")
     options = parser.parse_args()
     try:
         release(options.version, dry_run=options.dry_run)
@@ -33,16 +41,18 @@ def main() -> None:
 
 def release(version: str, *, dry_run: bool, project: Path = PROJECT) -> None:
     """Make the release `version`. Raises ReleaseError before anything is changed."""
-    changelog, settings = project / "CHANGELOG.md", project / "pyproject.toml"
+    changelog, settings, today = project / "CHANGELOG.md", project / "pyproject.toml", datetime.now(UTC).date()
     texts = {
-        changelog: headed_changelog(changelog.read_text(), version, datetime.now(UTC).date()),
+        changelog: headed_changelog(changelog.read_text(), version, today),
         settings: versioned_settings(settings.read_text(), version),
     }
-    if dry_run:
-        print(heading(version, datetime.now(UTC).date()))  # noqa: T201
-        return
+    if run("git", "tag", "--list", f"v{version}", project=project).strip():
+        raise ReleaseError(f"The tag v{version} exists: the version is released already.")
     if run("git", "status", "--porcelain", project=project).strip():
         raise ReleaseError("There are uncommitted changes: commit or remove them first.")
+    if dry_run:
+        print(DRY_RUN.format(version=version, heading=heading(version, today)))  # noqa: T201
+        return
     run("make", "test", project=project)
     for path, text in texts.items():
         path.write_text(text)

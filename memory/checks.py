@@ -24,7 +24,7 @@ from memory.models.accounts import LANGUAGES
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import MODEL_SETTINGS, language_model
 from memory.providers.rerankers import reranking_provider
-from memory.retrieval.ranking import learnt_weights
+from memory.retrieval.ranking import learned_weights
 from memory.retrieval.techniques import choose_plan
 from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_of_rows
 from memory.services.operations.canary import compare_encryption_keys
@@ -108,7 +108,7 @@ def check_recall(**_options: Any) -> list[CheckMessage]:
 @register()
 def check_weights(**_options: Any) -> list[CheckMessage]:
     hint = "Restore the file of this version, or what `manage.py learn_ranking` wrote, then start again."
-    return complain_of_refusal(learnt_weights, "Nothing can be ranked: {}.", hint=hint, code="memory.E013")
+    return complain_of_refusal(learned_weights, "Nothing can be ranked: {}.", hint=hint, code="memory.E013")
 
 
 @register()

@@ -1,6 +1,6 @@
 """Normal forms of names and claims, and the identity digests of entities and facts.
 
-Knowledge belongs to its holder: the user, or the agent that learnt it if there is no user. Two holders' knowledge of
+Knowledge belongs to its holder: the user, or the agent that learned it if there is no user. Two holders' knowledge of
 the same name stays separate, because nobody's knowledge may change another's. A holder's knowledge in two channels is
 separate too, until it is resolved (`services.entities`) across the channels that a read looks in.
 """

@@ -93,7 +93,7 @@ TEMPLATES = [
     },
 ]
 
-KEY_CHECK = "memory.services.operations.canary.check_encryption_canary"
+KEY_CHECK = "memory.services.operations.canary.check_keys"
 AT_WEB_START = ["memory.services.embedding.embed.load_local_model"]
 WEB_WORKERS = env.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
 """Processes of the web server."""

@@ -1,4 +1,4 @@
-"""Facts: one learnt about an entity, and what is true now of it. Vectors are given, so no text is embedded."""
+"""Facts: one learned about an entity, and what is true now of it. Vectors are given, so no text is embedded."""
 
 from datetime import datetime
 from typing import Any

@@ -55,22 +55,11 @@ def web_server() -> Iterator[Address]:
     """Run gunicorn with the workers and threads of `make up`, without rate limits, over the servers of this process."""
     address = Address(host="127.0.0.1", port=free_port())
     with tempfile.TemporaryDirectory(prefix="agent-memory-bench-") as folder, tempfile.TemporaryFile() as log:
-        # a folder of its own for its counters, or they would count among those of a running service
-        own = {
-            "MEMORY_SECRET_KEY": settings.SECRET_KEY,
-            # given, since the keys of a running service lie in its data folder, which is another one here
-            "MEMORY_ENCRYPTION_KEYS": ",".join(current_keys()),
-            "MEMORY_DATA_DIR": folder,
-            "MEMORY_RATE_LIMIT_PER_MINUTE": UNLIMITED,
-            "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE": UNLIMITED,
-            "MEMORY_LOG_LEVEL": "WARNING",
-        }
-        environ = os.environ | own
         [part] = [part for part in parts_at(address) if part.name == "web"]
         process = subprocess.Popen(  # noqa: S603  our own command line
             part.command,
             cwd=PROJECT,
-            env=environ,
+            env=os.environ | server_variables(folder),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -83,6 +72,22 @@ def web_server() -> Iterator[Address]:
             yield address
         finally:
             stop(process)
+
+
+def server_variables(folder: str) -> dict[str, str]:
+    """Return the variables of a server with a data folder of its own, or its counters would be a running service's.
+
+    It has the secrets of this process, all of them: those of a running service may lie in that one's folder.
+    """
+    return {
+        "MEMORY_SECRET_KEY": settings.SECRET_KEY,
+        "MEMORY_ENCRYPTION_KEYS": ",".join(current_keys()),
+        "MEMORY_TOMBSTONE_KEY": settings.TOMBSTONE_KEY,
+        "MEMORY_DATA_DIR": folder,
+        "MEMORY_RATE_LIMIT_PER_MINUTE": UNLIMITED,
+        "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE": UNLIMITED,
+        "MEMORY_LOG_LEVEL": "WARNING",
+    }
 
 
 def free_port() -> int:

@@ -27,7 +27,7 @@ CLOSE_ENOUGH = 1e-9
 class RankingChoice:
     """`signals` has one row a candidate, one column a weight; `wanted` are shares that add up to 1.
 
-    `offset` is what speaks for each candidate besides the signals, and is not learnt.
+    `offset` is what speaks for each candidate besides the signals, and is not learned.
     """
 
     signals: Numbers

@@ -1,4 +1,4 @@
-"""Weights of the ranker: learnt from recorded questions, and judged on others than they were learnt from."""
+"""Weights of the ranker: learned from recorded questions, and judged on others than they were learned from."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lab.evaluation.learning import Numbers, RankingChoice, cross_entropy, learn
 from lab.evaluation.recording import LEARNED, RecordedQuestion
 from memory.retrieval.plans import Plan
-from memory.retrieval.ranking import Weights, learnt_weights, rank_by_weights
+from memory.retrieval.ranking import Weights, learned_weights, rank_by_weights
 from memory.retrieval.ranking.signals import SIGNALS
 
 L2 = 0.3
@@ -57,7 +57,7 @@ def learn_weights(
     So that what turns are worth among themselves is not bent by what they were compared with. `kept` (the shipped ones)
     stay where nothing is taught.
     """
-    kept = kept or learnt_weights()
+    kept = kept or learned_weights()
     useful = [each for each in recorded if each.can_teach]
     columns = [name for name in SIGNALS if name in names]
     turns = learn_some([turns_of(each, columns) for each in useful if each.is_of_turns], columns, kept.turns, l2=l2)

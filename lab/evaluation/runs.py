@@ -49,7 +49,7 @@ class RequestedFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """`left_out` are answers by weights that were learnt on the other samples, `fitted` by such as were on all.
+    """`left_out` are answers by weights that were learned on the other samples, `fitted` by such as were on all.
 
     `untaught` of those left out are as `count_untaught` says.
     """

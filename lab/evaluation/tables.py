@@ -14,7 +14,7 @@ from memory.retrieval.ranking.signals import SIGNALS
 
 FOUND = "Answers found, %, with 95 % bootstrap intervals"
 UPDATES = "New answers and the old ones that they replaced, %"
-LEFT_OUT = "The same by weights that were learnt on the other samples"
+LEFT_OUT = "The same by weights that were learned on the other samples"
 FITTED = "The same by weights that were fitted on these very samples"
 
 
@@ -39,7 +39,7 @@ def render_report(report: EvaluationReport, title: str = FOUND) -> Iterator[Rend
 
 def render_ablation(ablation: Ablation) -> Iterator[RenderableType]:
     """Render the tables. Differences are to the first row of the first table, for techniques of the last one."""
-    held_out = f"recall@{PLACES} on questions that were not learnt from, before selectors"
+    held_out = f"recall@{PLACES} on questions that were not learned from, before selectors"
     everything = ablation.signals[0]
     yield render_rows(f"Signals: {held_out}", ablation.signals, everything)
     yield render_rows("Each signal alone", ablation.alone, everything)
@@ -51,7 +51,7 @@ def render_ablation(ablation: Ablation) -> Iterator[RenderableType]:
 def format_untaught(count: int) -> Iterator[Text]:
     if count:
         yield Text(
-            f"Questions that were not learnt from, with candidates whose weights nothing else taught: {count}. "
+            f"Questions that were not learned from, with candidates whose weights nothing else taught: {count}. "
             "These weights were zero there."
         )
 
@@ -86,13 +86,13 @@ def render_budgets(spent: Sequence[Spent]) -> Table:
     return table
 
 
-def render_weights(learnt: LearnedWeights) -> Table:
+def render_weights(learned: LearnedWeights) -> Table:
     table = open_table("Weights", "signal", "turns", "others")
     for name in SIGNALS:
-        table.add_row(name, *(cell_of_weight(lesson, name) for lesson in (learnt.turns, learnt.others)))
+        table.add_row(name, *(cell_of_weight(lesson, name) for lesson in (learned.turns, learned.others)))
     table.add_section()
-    table.add_row("questions", *(str(lesson.questions) for lesson in (learnt.turns, learnt.others)))
-    nlls = ("" if lesson.nll is None else f"{lesson.nll:.3f}" for lesson in (learnt.turns, learnt.others))
+    table.add_row("questions", *(str(lesson.questions) for lesson in (learned.turns, learned.others)))
+    nlls = ("" if lesson.nll is None else f"{lesson.nll:.3f}" for lesson in (learned.turns, learned.others))
     table.add_row("cross entropy, nats", *nlls)
     return table
 

@@ -58,7 +58,7 @@ def read_artifacts(
 ) -> dict[UUID, ArtifactCard]:
     """Return the named artifacts and those that the turns produced, up to MAX_ARTIFACTS, by id, oldest first."""
     wanted = Q(pk__in=list(artifact_ids)) | Q(record_id__in=list(record_ids))
-    objects: Any = Artifact.objects
+    objects = Artifact.objects
     rows = objects.filter(wanted, account_id=account_id).defer("text", "metadata", "uri")
     lean = rows.annotate(uri_beginning=Left("uri", MAX_URI_CHARACTERS + 1)).order_by("pk")
     return {row.pk: artifact_card(row) for row in lean[:MAX_ARTIFACTS]}

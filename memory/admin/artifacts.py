@@ -1,7 +1,5 @@
 """Artifacts: files and pages that agents produced, with their revisions and where they came from."""
 
-from typing import Any
-
 from django import forms
 from django.contrib import admin
 from django.utils.html import format_html, format_html_join
@@ -33,7 +31,7 @@ def render_uri(artifact: Artifact) -> SafeString | str:
 
 def render_revisions(artifact: Artifact) -> SafeString:
     """Render the revisions at the same place for the same holder, who is a user or else an agent."""
-    objects: Any = Artifact.objects
+    objects = Artifact.objects
     same = objects.filter(
         account_id=artifact.account_id, channel=artifact.channel, user_id=artifact.user_id, uri=artifact.uri
     )

@@ -117,7 +117,7 @@ def list_properties(conversation: Conversation, now: datetime) -> list[tuple[str
 
 def read_episodes(conversation: Conversation) -> list[SidebarEpisode]:
     """Return the episodes of a conversation, newest first, including archived ones."""
-    rows: Any = EpisodicMemory.objects.filter(
+    rows = EpisodicMemory.objects.filter(
         account_id=conversation.account_id, conversation_id=conversation.conversation_id
     ).order_by("-created_at", "-id")
     return [sidebar_episode(row) for row in rows[:MAX_EPISODES]]

@@ -103,7 +103,7 @@ def read_mentions(entity: Entity) -> list[TurnQuote]:
 
 def read_absorbed(entity: Entity) -> list[NamedLink]:
     """Return the entities that were merged into this one."""
-    rows: Any = Entity.objects.filter(account_id=entity.account_id, merged_into_id=entity.pk).order_by("-id")
+    rows = Entity.objects.filter(account_id=entity.account_id, merged_into_id=entity.pk).order_by("-id")
     return [entity_link(*row) for row in rows.values_list("id", "name", "type")[:MAX_ABSORBED]]
 
 

@@ -120,7 +120,7 @@ class FactReviewAdmin(ReadOnlyAdmin, ObjectActionAdmin):
         return self.render_page(request, "factreview/review.html", "Which of two facts is true?", **context)
 
     def describe_review(self, request: HttpRequest, review: FactReview) -> dict[str, Any]:
-        rows: Any = Fact.objects.filter(account_id=review.account_id, pk__in=[review.old_fact_id, review.new_fact_id])
+        rows = Fact.objects.filter(account_id=review.account_id, pk__in=[review.old_fact_id, review.new_fact_id])
         facts = {fact.pk: fact for fact in rows}
         old, new = facts[review.old_fact_id], facts[review.new_fact_id]
         may_read_facts, may_read_turns, may_see_entities = (

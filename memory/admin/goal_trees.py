@@ -152,7 +152,7 @@ def build_branch(
 
 def read_goals(account_id: UUID, goal_ids: Sequence[UUID]) -> dict[UUID, Any]:
     """Return goals by id, with excerpts of their texts."""
-    rows: Any = Goal.objects.filter(account_id=account_id, pk__in=goal_ids)
+    rows = Goal.objects.filter(account_id=account_id, pk__in=goal_ids)
     lean = rows.defer("text", "metadata", "result").annotate(text_excerpt=text_excerpt("text"))
     return {row.pk: row for row in lean}
 

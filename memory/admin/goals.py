@@ -19,12 +19,17 @@ from memory.admin.goal_trees import SHOWN_CONDITIONS, read_related_goals, read_t
 from memory.admin.memories import LONG_COLUMNS, MemoryKindAdmin, OwnedMemoryForm
 from memory.admin.object_actions import ChangeFormActionAdmin, ObjectAction
 from memory.admin.text import excerpt_of, mark_invisible
-from memory.models import Account, Goal
+from memory.kinds import spec_of
+from memory.models import Account, Goal, Kind
 from memory.owner import Owner
 from memory.services.goals.plan import MAX_PRIORITY, block_goal, complete_goal, erase_goal, unblock_goal
 from memory_project.admin_lists import AccountFilter, chosen_account
 
 MAX_ACCOUNTS = 50
+CORRECTABLE_COLUMNS = tuple(
+    column.name for column in Goal._meta.local_fields if column.name in spec_of(Kind.GOAL).correctable
+)
+"""Columns of its own that the declaration of the kind lets staff edit, in the order of the model."""
 
 
 class GoalForm(OwnedMemoryForm):
@@ -71,9 +76,7 @@ class GoalAdmin(ChangeFormActionAdmin, MemoryKindAdmin):
     )  # fmt: skip
     list_filter = (AccountFilter, "status", *MemoryKindAdmin.list_filter[1:])
     long_columns = (*LONG_COLUMNS, "result")
-    editable_fields = (
-        "text", "priority", "deadline", "result", "event_time", "salience", "trust", "source", "metadata",
-    )  # fmt: skip
+    editable_fields = ("text", *CORRECTABLE_COLUMNS, "event_time", "salience", "trust", "source", "metadata")
     detail_fields = ("status", "completed_at", "user_id", "channel", *MemoryKindAdmin.detail_fields)
     object_actions = {
         "complete": ObjectAction(run=partial(end_goal, Goal.Status.COMPLETED), form=EndGoalForm),

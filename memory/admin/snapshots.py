@@ -205,7 +205,7 @@ def preview_sections(snapshot: ContextSnapshot, preview: RestorePreview) -> list
 
 def read_current_sides(steps: Sequence[RestoreStep]) -> dict[UUID, EntrySide]:
     """Return the entries as they are now, by id."""
-    rows: Any = ContextEntry.objects.filter(pk__in=[step.entry_id for step in steps])
+    rows = ContextEntry.objects.filter(pk__in=[step.entry_id for step in steps])
     columns = ("id", compared_part("text"), compared_part("value"), "importance", "confidence")
     return entry_sides(rows.values_list(*columns, *map(compared_part, LABELS)))
 

@@ -101,7 +101,7 @@ def small_json(column: str, max_bytes: int) -> dict[str, Any]:
 
 def read_transcript(conversation: Conversation, window: TranscriptWindow) -> list[TranscriptTurn]:
     """Return the turns of a page in order. The database sends no more of a turn than the page shows."""
-    turns: Any = Turn.objects
+    turns = Turn.objects
     rows = (
         turns.filter(log=conversation, index__gte=window.start, index__lt=window.end)
         .defer("text", "metadata", "payload")

@@ -150,7 +150,7 @@ def read_related_rows(account_id: UUID, record_ids: Sequence[UUID], visible: Vis
 
 def read_slot_rows(record_ids: Sequence[UUID]) -> dict[UUID, list[Any]]:
     """Return the slots of turns, the most compressed last. The database sends no more of a slot than a card shows."""
-    slots: Any = TurnSlot.objects
+    slots = TurnSlot.objects
     rows = (
         slots.filter(record_id__in=record_ids)
         .defer("text", "metadata", "data")

@@ -68,7 +68,7 @@ class TurnRecordAdmin(BoundedAdmin):
         record_id = read_uuid(search_term)
         if record_id is not None:
             return queryset.filter(id=record_id), False
-        slots: Any = TurnSlot.objects
+        slots = TurnSlot.objects
         found = slots.filter(has_words_or_ids(search_term, account_id=chosen_account(request)))
         return queryset.filter(pk__in=found.values("record_id")), False
 

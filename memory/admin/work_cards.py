@@ -107,7 +107,7 @@ def read_source_ids(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[UUID,
 
 
 def read_episode_rows(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[Any, Any]:
-    objects: Any = WorkEpisode.objects
+    objects = WorkEpisode.objects
     rows = objects.filter(account_id=account_id, pk__in=episode_ids).select_related("log", "account")
     lean = rows.defer("text", "metadata", "data", "log__metadata", "log__saved_session")
     return {row.pk: row for row in lean.annotate(beginning=Left("text", CARD_CHARACTERS + 1))}

@@ -225,8 +225,8 @@ class Facts(VersionedViewSet):
         embedded = embed_texts([] if draft.own else [draft.claim])
 
         def write() -> Response:
-            learnt = learn_fact(owner, draft, embedded=embedded, now=timezone.now())
-            return self.respond_with_etag(learnt.fact, status=201 if learnt.is_new else 200)
+            learned = learn_fact(owner, draft, embedded=embedded, now=timezone.now())
+            return self.respond_with_etag(learned.fact, status=201 if learned.is_new else 200)
 
         return self.write_once(write)
 

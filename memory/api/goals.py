@@ -21,7 +21,6 @@ from memory.api.fields import (
     NonBlankText,
     OwnerFields,
     changed_fields,
-    draft_fields,
 )
 from memory.api.filters import RowFilter, boolean_filter
 from memory.api.vectors import VectorFields, read_vector
@@ -60,20 +59,34 @@ class Priority(WholeNumber):
         super().__init__(min_value=-MAX_PRIORITY, max_value=MAX_PRIORITY, **options)
 
 
-class EditableGoalFields(OwnerFields, VectorFields):
+class GoalColumns(serializers.Serializer[Any]):
+    """Columns of a goal that clients set when they add it, may change later, and read in answers.
+
+    Each is declared once: bodies take it as an optional field, answers always have it.
+    """
+
+    priority = Priority(help_text=f"{PRIORITY_HELP} Default for a new goal: 0.")
+    deadline = AwareDateTimeField(allow_null=True, help_text="Due time with a zone. Null: none.")
+
+
+class EditableGoalFields(OwnerFields, VectorFields, GoalColumns):
     """The fields of a goal that clients set when they add it and may change later."""
 
     description = NonBlankText(
         alias="text", required=False, max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work."
     )
-    priority = Priority(required=False, help_text=f"{PRIORITY_HELP} Default for a new goal: 0.")
-    deadline = AwareDateTimeField(required=False, allow_null=True, help_text="Due time with a zone. Null: none.")
     parent = serializers.UUIDField(  # type: ignore[assignment]  # DRF takes it out of the class
         required=False,
         allow_null=True,
         help_text="Goal that this one is a part of, of the same user (or agent). Null: none.",
     )
     metadata = Metadata(required=False, help_text="Facts of your own about the goal. A change replaces all of them.")
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        fields = super().get_fields()
+        for name in GoalColumns._declared_fields:
+            fields[name].required = False
+        return fields
 
 
 class NewGoal(EditableGoalFields):
@@ -114,11 +127,16 @@ class GoalsQuery(OwnerFields):
     )
 
 
-class StoredGoal(MemoryFields):
+class DescribedGoal(MemoryFields):
+    """The first members of a stored goal: answers have them before its columns."""
+
     description = serializers.CharField(source="text")
     status = serializers.ChoiceField(STATUSES, help_text="`blocked` as long as a goal that it waits for is open.")
-    priority = serializers.IntegerField(help_text=PRIORITY_HELP)
-    deadline = serializers.DateTimeField(allow_null=True)
+
+
+class StoredGoal(DescribedGoal, GoalColumns):
+    """A goal, as answers show it."""
+
     parent_id = serializers.UUIDField(allow_null=True, help_text="Goal that this one is a part of.")
     completed_at = serializers.DateTimeField(allow_null=True, help_text="Time of its completion or abandonment.")
     result = serializers.CharField(help_text="Outcome of the work on it. May be empty.")
@@ -198,7 +216,8 @@ class Goals(VersionedViewSet):
         422 for a parent or blocker that does not exist or belongs to another user (or agent), and for a closed blocker.
         """
         body, owner = self.body_and_owner()
-        draft = GoalDraft(**draft_fields(GoalDraft, body), parent_id=body.get("parent"), own=read_vector(owner, body))
+        values = changed_fields(body)
+        draft = GoalDraft(parent_id=values.pop("parent", None), own=read_vector(owner, body), **values)
         embedded = embed_texts([] if draft.own else [draft.description])
         return self.write_row(add_goal, owner, draft, embedded=embedded, now=timezone.now())
 

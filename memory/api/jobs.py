@@ -1,10 +1,12 @@
 """`/jobs`: runs of maintenance jobs, past and present, and requests for new ones."""
 
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django_filters import ChoiceFilter
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,12 +14,21 @@ from rest_framework.response import Response
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
-from memory.maintenance import find_job
+from memory.maintenance import CURRENT_NAMES, JOBS, find_job
 from memory.models import JobRun
 from memory.services.operations.jobs import request_run
 from memory.tasks import notify_job_worker
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import Flag, StrictSerializer
+
+MAX_JOB_NAME_CHARACTERS = 50
+JOB_NAMES: list[dict[str, Any]] = [
+    {"const": accepted, "description": JOBS[name].description}
+    if accepted == name
+    else {"const": accepted, "deprecated": True, "description": f"Former name of `{name}`."}
+    for accepted, name in CURRENT_NAMES.items()
+]
+"""Schemas of the names that are accepted for jobs, one each. Clients learn from them which names are deprecated."""
 
 
 class RunRequest(StrictSerializer):
@@ -52,8 +63,17 @@ class RunAnswer(RunAccepted):
         return "installation" if run.account_id is None else "account"
 
 
+@extend_schema_field({"anyOf": [*JOB_NAMES, {"type": "string", "maxLength": MAX_JOB_NAME_CHARACTERS}]})
+class JobFilter(TextFilter):
+    """Runs of a job, under its own name or a former one. Names of jobs that are gone may have runs as well."""
+
+    def filter(self, rows: QuerySet[JobRun], name: str) -> QuerySet[JobRun]:
+        found: QuerySet[JobRun] = super().filter(rows, CURRENT_NAMES.get(name, name))
+        return found
+
+
 class RunFilter(RowFilter):
-    job = TextFilter(max_length=50)
+    job = JobFilter(max_length=MAX_JOB_NAME_CHARACTERS)
     status = ChoiceFilter(choices=JobRun.Status.choices)
 
 
@@ -80,6 +100,7 @@ class Jobs(OwnerViewSet):
             raise NotFound("there is no such run")
         return self.respond(run)
 
+    @extend_schema(parameters=[OpenApiParameter("name", {"type": "string", "oneOf": JOB_NAMES}, OpenApiParameter.PATH)])
     def run(self, request: Request, name: str) -> Response:
         """Request a run of the job over this account's rows."""
         body, owner, job = self.body(), self.owner(), find_job(name)

@@ -1,6 +1,6 @@
 """Injected instructions: turns that address the software that reads them instead of a person.
 
-Nothing is learnt from such a turn, and no language model gets it. The check is a filter, not a guarantee: it knows the
+Nothing is learned from such a turn, and no language model gets it. The check is a filter, not a guarantee: it knows the
 usual forms (orders to drop instructions, chat templates, tags, answers in JSON, hidden text, the same in base64 or in
 letters that only look Latin), mostly in English. Turns that pass are still delimited in prompts, and what a model makes
 of them is checked (`knowledge.check_extraction`). A turn that merely asks to remember something is not of this kind.

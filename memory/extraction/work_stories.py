@@ -36,7 +36,7 @@ OPPOSITE_MATTER_SHARE = 0.8
 MIN_COMMON_WORDS = 2
 FOUND = frozenset({NoteKind.ERROR, NoteKind.RESULT})
 """Kinds of sentences of an observation that are findings. Other sentences are if they contain facts."""
-UNSETTLED = frozenset({NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN, NoteKind.ERROR})
+UNRESOLVING_KINDS = frozenset({NoteKind.BLOCKER, NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN, NoteKind.ERROR})
 """Kinds of sentences of an outcome that resolve nothing."""
 
 LABELS = {
@@ -116,10 +116,10 @@ class Step:
         return [text for text, kind in kinds.items() if kind in FOUND or (kind is None and facts_in(text))]
 
     @cached_property
-    def settled(self) -> Sequence[frozenset[str]]:
+    def resolutions(self) -> Sequence[frozenset[str]]:
         """The words of each sentence of a successful outcome that may resolve something open."""
         sentences = work_sentences(self.outcome)[:MAX_COMPARED_POINTS] if self.status == SUCCEEDED else []
-        return [words_of(text) for text in sentences if kind_of(text) not in UNSETTLED]
+        return [words_of(text) for text in sentences if kind_of(text) not in UNRESOLVING_KINDS]
 
     @property
     def essential_tokens(self) -> int:
@@ -215,13 +215,13 @@ def blockers_of(steps: Sequence[Step]) -> Iterator[str]:
     """Yield the blockers that no later step resolved, without those that their step's outcome repeats."""
     for place, step in enumerate(steps, start=1):
         said = [*format_points(step.points.blockers), *besides_outcome(step, NoteKind.BLOCKER)]
-        yield from (text for text in said if not is_settled(text, steps[place:]))
+        yield from (text for text in said if not is_resolved(text, steps[place:]))
 
 
 def open_ends_of(steps: Sequence[Step]) -> Iterator[str]:
     """Yield outcomes of open steps that no later step resolved, and next steps and questions of the last step."""
     for place, step in enumerate(steps[:-1], start=1):
-        if step.status == "open" and not is_settled(step.outcome, steps[place:]):
+        if step.status == "open" and not is_resolved(step.outcome, steps[place:]):
             yield one_line(step.outcome)
     yield from besides_outcome(steps[-1], NoteKind.NEXT_STEP, NoteKind.QUESTION_OPEN)
 
@@ -231,11 +231,11 @@ def besides_outcome(step: Step, *kinds: NoteKind) -> Iterator[str]:
     return (text for text in notes_of([step], *kinds) if text not in outcome)
 
 
-def is_settled(text: str, later: Iterable[Step]) -> bool:
+def is_resolved(text: str, later: Iterable[Step]) -> bool:
     """Return True if the outcome of a later step has most words of the open text."""
     about = words_of(text)
     least = max(MIN_COMMON_WORDS, SAME_MATTER_SHARE * len(about))
-    return any(len(about & settled) >= least for step in later for settled in step.settled)
+    return any(len(about & resolution) >= least for step in later for resolution in step.resolutions)
 
 
 def net_decisions(steps: Sequence[Step]) -> tuple[list[str], list[str]]:

@@ -14,7 +14,8 @@ To add a kind of memory:
 3. Add a service that stores it by `memory.services.memories.store.store_memories`.
 4. If other rows repeat its text or depend on its state, add a subclass of `services.memories.lifecycle.Lifecycle`
    to the package of that service and name it in `lifecycles`.
-5. If it has an admin page of its own, name the page's model as `admin_page`.
+5. If its memories belong in every channel once they are prominent, write the two functions that `globalizing` names.
+6. If it has an admin page of its own, name the page's model as `admin_page`.
 
 Embedding, recall, prompt contexts, the timeline, decay, corrections, marks, erasure, the audit log and metrics need
 nothing else. `tests/memory/test_kinds.py` adds a kind in this way.
@@ -24,6 +25,7 @@ from importlib import import_module
 
 from memory.kinds.base import (
     Audience,
+    Globalizing,
     Kind,
     KindSpec,
     Merging,

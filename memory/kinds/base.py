@@ -62,11 +62,23 @@ class Merging:
     """Counters that say, besides the memories it is derived from, how well founded a memory is."""
     only: Mapping[str, str] = field(default_factory=dict)
     """Values that columns must have for a memory to be merged."""
-    has_beliefs: bool = False
-    """True if there are versions of what is believed: a merge confirms the survivor, and open ones match whenever they
-    began."""
-    has_access_log: bool = False
-    """True if its context keeps a log of writes, merges included."""
+    moves: Mapping[str, str] = field(default_factory=dict)
+    """Dotted paths of functions that move rows which count for a memory, such as votes, from one memory to another, by
+    the name under which a merge notes the ids that moved (see services.duplicates.merge.move_rows)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Globalizing:
+    """Dotted paths of the functions by which prominent memories of a project's channel get a copy in `_global`.
+
+    The job `globalize_facts` calls them.
+    """
+
+    find: str
+    """`find(*, after, account_id, limit, now)` returns the next prominent memories, with ids above `after`."""
+    copy: str
+    """`copy(memories, *, now)` copies them and returns counts: `<plural>_promoted` and `<plural>_known` of those that
+    have a copy now, `failed`, and others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +109,26 @@ class KindSpec:
     repeat_key: tuple[str, ...] | None = None
     """Attributes of a recalled candidate that must be equal, besides its words, for one to stand for another in the
     results. None: each stands for itself."""
+    prompt_quote: Literal["note", "message", "summary"] = "note"
+    """Form in which a prompt context quotes it: as a note under the kind's label and its belief, as a message under its
+    conversation, or as a summary with its similarity in the section of similar episodes. Only the nearest summaries
+    are in that section; others are notes."""
     resume_quote: Literal["sentences", "whole", "omitted"] = "sentences"
     """Form in which a resume packet quotes a recalled memory: single sentences, the whole text, or nothing, because
     other sections of the packet show it."""
+    has_guarded_text: bool = False
+    """True if links and the audit log never quote its text, because it may be reasoning of a deeper tier than the
+    account's policy allows later."""
+    has_beliefs: bool = False
+    """True if its model keeps versions of what is believed: timelines show what is believed now, a merge confirms the
+    survivor, and open ones match whenever they began."""
+    has_access_log: bool = False
+    """True if its contexts log who reads and writes it, merges included. Reads are counted from the log."""
 
     merging: Merging | None = None
     """Rules for merging near-duplicates, or None for kinds that are not deduplicated."""
+    globalizing: Globalizing | None = None
+    """How prominent memories are copied to `_global`, or None for kinds that stay in their channel."""
     is_decayed: bool = True
     """True if the job `decay` lowers the salience of memories that nobody reads."""
     is_compressed: bool = False

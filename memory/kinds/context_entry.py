@@ -12,12 +12,12 @@ SPEC = KindSpec(
     recall_weight=FACT_WEIGHT,
     scopes=frozenset({"workspace"}),
     resume_quote="whole",
+    has_access_log=True,
     merging=Merging(
         key=("entry_type", "memory_type", "value"),
         maxima=("importance", "confidence"),
         # entries under two keys are two things, whatever they say
         only={"key": ""},
-        has_access_log=True,
     ),
     correctable=frozenset({"entry_type", "source_type", "memory_type", "importance", "confidence"}),
     lifecycles=("memory.services.contexts.versions.EntryLifecycle",),

@@ -14,6 +14,7 @@ SPEC = KindSpec(
     scopes=frozenset(),
     # whichever agent keeps it
     repeat_key=("conversation_id", "user_id"),
+    prompt_quote="summary",
     correctable=frozenset({"key_decisions", "entities_mentioned", "tools_called"}),
     admin_page="episodicmemory",
 )

@@ -1,6 +1,6 @@
 """Facts: claims with a confidence and the time in which they are true."""
 
-from memory.kinds.base import KindSpec, Merging
+from memory.kinds.base import Globalizing, KindSpec, Merging
 from memory.scoring import FACT_WEIGHT
 
 SPEC = KindSpec(
@@ -12,7 +12,12 @@ SPEC = KindSpec(
     has_links=True,
     repeat_key=("holder", "temporal", "valid_from", "valid_to"),
     resume_quote="whole",
-    merging=Merging(key=("temporal", "valid_from", "valid_to"), only={"status": "active"}, has_beliefs=True),
+    has_beliefs=True,
+    merging=Merging(key=("temporal", "valid_from", "valid_to"), only={"status": "active"}),
+    globalizing=Globalizing(
+        find="memory.services.facts.globalize.find_prominent_facts",
+        copy="memory.services.facts.globalize.globalize_facts",
+    ),
     # a corrected claim is another belief, and identity follows from holder, channel and claim
     not_correctable=frozenset({"text", "user_id", "channel"}),
     admin_page="fact",

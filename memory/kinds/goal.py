@@ -13,6 +13,7 @@ SPEC = KindSpec(
     scopes=frozenset({"workspace"}),
     has_links=True,
     resume_quote="omitted",
+    # the form in the admin has them too
     correctable=frozenset({"priority", "deadline", "result"}),
     # it blocks other goals until it is closed, so it does not expire
     not_correctable=frozenset({"user_id", "expires_at"}),

@@ -13,6 +13,8 @@ SPEC = KindSpec(
     scopes=frozenset({"workspace"}),
     repeat_key=("holder", "temporal", "valid_from", "valid_to"),
     resume_quote="whole",
-    merging=Merging(evidence=("helpful_count", "unhelpful_count")),
+    merging=Merging(
+        evidence=("helpful_count", "unhelpful_count"), moves={"votes": "memory.services.learnings.move_votes"}
+    ),
     admin_page="learning",
 )

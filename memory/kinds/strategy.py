@@ -18,6 +18,7 @@ SPEC = KindSpec(
         sums=("success_count", "failure_count"),
         evidence=("success_count", "failure_count"),
         maxima=("last_used",),
+        moves={"uses": "memory.services.strategies.learn.move_uses"},
     ),
     correctable=frozenset({"description", "context_pattern", "task_type", "tool_sequence"}),
     # the text follows from description and pattern

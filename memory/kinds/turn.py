@@ -14,6 +14,7 @@ SPEC = KindSpec(
     scopes=frozenset({"turn"}),
     # who says on another day to have run today, has run again
     repeat_key=("role", "speaker", "agent_id", "user_id", "day"),
+    prompt_quote="message",
     correctable=frozenset({"name"}),
     lifecycles=("memory.services.turns.TurnLifecycle",),
     admin_page="turn",

@@ -13,6 +13,7 @@ SPEC = KindSpec(
     recall_weight=EPISODIC_WEIGHT,
     scopes=frozenset({"turn"}),
     has_reasoning_tier=True,
+    has_guarded_text=True,
     is_compressed=True,
     not_correctable=frozenset({"user_id", "channel"}),
     lifecycles=("memory.services.work_episodes.propagate.WorkLifecycle",),

@@ -18,20 +18,21 @@ from importlib import import_module
 from memory import conf
 from memory.errors import NotFound
 from memory.maintenance.base import REGISTERED_JOBS, Batch, BatchReport, Clock, Job, Progress, RunBatch
-from memory.maintenance.schedule import rescheduled
+from memory.maintenance.schedule import current_names, rescheduled
 
-__all__ = ["JOBS", "Batch", "BatchReport", "Clock", "Job", "Progress", "RunBatch", "find_job"]
+__all__ = ["CURRENT_NAMES", "JOBS", "Batch", "BatchReport", "Clock", "Job", "Progress", "RunBatch", "find_job"]
 
 for _module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 JOBS = rescheduled([REGISTERED_JOBS[name] for name in sorted(REGISTERED_JOBS)], conf.JOB_TIMES)
 """The jobs by name, at the times that MEMORY_JOB_TIMES gives."""
+CURRENT_NAMES = current_names(JOBS.values())
+"""The names of the jobs by each name that is accepted for them: their own, and former ones."""
 
 
 def find_job(name: str) -> Job:
     """Return the job with this name or former name. Raises NotFound."""
-    for job in JOBS.values():
-        if name == job.name or name in job.aliases:
-            return job
-    raise NotFound(f"there is no job {name!r}; jobs: {', '.join(JOBS)}")
+    if name not in CURRENT_NAMES:
+        raise NotFound(f"there is no job {name!r}; jobs: {', '.join(JOBS)}")
+    return JOBS[CURRENT_NAMES[name]]

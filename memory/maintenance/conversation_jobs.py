@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime, time, timedelta
 from functools import partial
-from typing import Protocol
 from uuid import UUID
 
 from memory import conf
@@ -24,23 +23,18 @@ from memory.services.strategies.sources import (
 from memory.services.summaries.summarize import summarize_due
 
 
-class WorkDue(Protocol):
-    def __call__(
-        self, *, now: datetime, limit: int, account_id: UUID | None, renew: Callable[[], None]
-    ) -> BatchResult: ...
+def count_due(queue: ConversationQueue, *, now: datetime, batch: Batch) -> BatchReport:
+    """Report on a dry run how many rows are due."""
+    waiting = queue.due_rows(now, account_id=batch.account_id).count()
+    return BatchReport(examined=waiting, changed=waiting)
 
 
-def run_queue(queue: ConversationQueue, work_due: WorkDue, *, now: datetime, batch: Batch) -> BatchReport:
-    """Process one batch of due rows, and continue while any are due. Stops when the model is down.
+def report_claims(queue: ConversationQueue, done: BatchResult, *, now: datetime, batch: Batch) -> BatchReport:
+    """Report one batch of due rows, and continue while any are due. Stops when the model is down.
 
     The rows are their own queue, so the cursor only counts batches.
     """
-    due = queue.due_rows(now, account_id=batch.account_id)
-    if batch.dry_run:
-        waiting = due.count()
-        return BatchReport(examined=waiting, changed=waiting)
-    done = work_due(now=now, limit=batch.size, account_id=batch.account_id, renew=batch.renew)
-    more = done.claimed and not done.stopped and due.exists()
+    more = done.claimed and not done.stopped and queue.due_rows(now, account_id=batch.account_id).exists()
     cursor = str(int(batch.cursor or 0) + 1) if more else ""
     return BatchReport(
         examined=done.claimed, changed=done.stored, failed=done.failed, cursor=cursor, figures=done.figures
@@ -53,7 +47,10 @@ def summarize(*, now: datetime, batch: Batch) -> BatchReport:
 
     One batch of due conversations.
     """
-    return run_queue(SUMMARIES, summarize_due, now=now, batch=batch)
+    if batch.dry_run:
+        return count_due(SUMMARIES, now=now, batch=batch)
+    done = summarize_due(now=now, limit=batch.size, account_id=batch.account_id, renew=batch.renew)
+    return report_claims(SUMMARIES, done, now=now, batch=batch)
 
 
 @job(every=timedelta(minutes=15), batch_size=conf.EXTRACTION_BATCH, aliases=("consolidate",))
@@ -62,7 +59,10 @@ def extract_knowledge(*, now: datetime, batch: Batch) -> BatchReport:
 
     One batch of conversations with turns that nobody looked through yet: the documented consolidation.
     """
-    return run_queue(EXTRACTION, extract_due, now=now, batch=batch)
+    if batch.dry_run:
+        return count_due(EXTRACTION, now=now, batch=batch)
+    done = extract_due(now=now, limit=batch.size, account_id=batch.account_id, renew=batch.renew)
+    return report_claims(EXTRACTION, done, now=now, batch=batch)
 
 
 @job(every=timedelta(hours=1), batch_size=200)

@@ -1,22 +1,24 @@
 """Jobs of memories: what becomes of them in time. They fade, repeat one another, go stale, or are promoted."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
+from django.utils.module_loading import import_string
 
 from memory.errors import MemoryServiceError
-from memory.kinds import Kind, all_specs
+from memory.kinds import Kind, all_specs, spec_of
 from memory.maintenance.base import Batch, BatchReport, RunBatch, job
 from memory.maintenance.stages import run_stages
 from memory.models import AgentShortTermMemory, JobRun
 from memory.owner import Owner
 from memory.services.contexts.rot import EntryCursor, archive_stale_entries, find_stale_entries
 from memory.services.duplicates import deduplicate as duplicates
-from memory.services.facts import globalize
 from memory.services.memories.decay import (
     CONFIDENCE,
     FIRST_ID,
@@ -116,20 +118,22 @@ def looked_through_since(account_id: UUID | None) -> datetime | None:
 def globalize_facts(*, now: datetime, batch: Batch) -> BatchReport:
     """Copy prominent facts of projects to `_global`: believed, read and learned often enough.
 
-    The next of them by id (the documented promote_prominent_facts). A killed run leaves whole promotions behind, and
-    what was promoted is not found again.
+    The next of them by id (the documented promote_prominent_facts), and of other kinds that declare `globalizing`. A
+    killed run leaves whole promotions behind, and what was promoted is not found again.
     """
-    thresholds = globalize.GlobalizeThresholds()
     after = UUID(batch.cursor) if batch.cursor else None
-    found = globalize.find_prominent_facts(
-        after=after, account_id=batch.account_id, limit=batch.size, now=now, thresholds=thresholds
-    )
-    cursor = batch.cursor_after([fact.pk for fact in found])
+    asked = {"after": after, "account_id": batch.account_id, "limit": batch.size, "now": now}
+    specs = {spec.name: spec.globalizing for spec in all_specs() if spec.globalizing}
+    prominent: list[Any] = [row for each in specs.values() for row in import_string(each.find)(**asked)]
+    found = sorted(prominent, key=lambda row: row.pk)[: batch.size]
+    cursor = batch.cursor_after([row.pk for row in found])
     if batch.dry_run:
         return BatchReport(examined=len(found), changed=len(found), cursor=cursor)
-    figures = globalize.globalize_facts(found, now=now, thresholds=thresholds)
+    figures: Counter[str] = Counter()
+    for kind, globalizing in specs.items():
+        figures += import_string(globalizing.copy)([row for row in found if row.kind == kind], now=now)
     failed = figures.pop("failed", 0)
-    changed = figures["facts_promoted"] + figures["facts_known"]
+    changed = sum(figures[f"{spec_of(kind).plural}_{done}"] for kind in specs for done in ("promoted", "known"))
     return BatchReport(examined=len(found), changed=changed, failed=failed, cursor=cursor, figures=figures)
 
 

@@ -68,7 +68,24 @@ def execute(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None
         logger.debug("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
         try:
             with span("job", job=job.name) as traced:
-                run_batches(job, run, clock=clock, on_progress=on_progress)
+                cursor, more = run.cursor, True
+                while more:
+                    batch = Batch(
+                        size=job.batch_size,
+                        cursor=cursor,
+                        account_id=run.account_id,
+                        dry_run=run.dry_run,
+                        renew=partial(renew_lease, run),
+                    )
+                    report = job.run(now=run.at or clock(), batch=batch)
+                    if report.cursor and report.cursor == cursor:
+                        raise CursorStuck(f"{job.name} did not move its cursor")
+                    keep_progress(run, report)
+                    cursor, more = report.cursor, bool(report.cursor)
+                    if on_progress is not None:
+                        on_progress(report)
+                run.refresh_from_db()
+                report_end(run)
                 traced.note(examined=run.examined, changed=run.changed, failed=run.failed)
         except LeaseLost:
             logger.warning("job %s run %s stops: it lost its lease, another worker has taken it up", job.name, run.id)
@@ -76,27 +93,6 @@ def execute(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None
             fail(run, error)
         run.refresh_from_db()
     return run
-
-
-def run_batches(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None) -> None:
-    cursor, more = run.cursor, True
-    while more:
-        batch = Batch(
-            size=job.batch_size,
-            cursor=cursor,
-            account_id=run.account_id,
-            dry_run=run.dry_run,
-            renew=partial(renew_lease, run),
-        )
-        report = job.run(now=run.at or clock(), batch=batch)
-        if report.cursor and report.cursor == cursor:
-            raise CursorStuck(f"{job.name} did not move its cursor")
-        keep_progress(run, report)
-        cursor, more = report.cursor, bool(report.cursor)
-        if on_progress is not None:
-            on_progress(report)
-    run.refresh_from_db()
-    report_end(run)
 
 
 def report_end(run: JobRun) -> None:

@@ -20,7 +20,7 @@ OFF = "off"
 def rescheduled(jobs: Iterable[Job], times: Sequence[str]) -> dict[str, Job]:
     """Return the jobs by name, at these times. Raises SettingError for malformed times and for unknown jobs."""
     known = {job.name: job for job in jobs}
-    current = {alias: job.name for job in known.values() for alias in (job.name, *job.aliases)}
+    current = current_names(known.values())
     for entry in times:
         given, _, text = (part.strip() for part in entry.partition("="))
         if given not in current:
@@ -28,6 +28,11 @@ def rescheduled(jobs: Iterable[Job], times: Sequence[str]) -> dict[str, Job]:
         name = current[given]
         known[name] = replace(known[name], every=parse_job_time(name, text))
     return known
+
+
+def current_names(jobs: Iterable[Job]) -> dict[str, str]:
+    """Return the names of jobs by each name that is accepted for them: their own, and their aliases."""
+    return {accepted: job.name for job in jobs for accepted in (job.name, *job.aliases)}
 
 
 def parse_job_time(name: str, text: str) -> timedelta | time | None:

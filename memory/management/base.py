@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeE
 from memory.errors import NotFound
 from memory.models import Account
 from memory.services.accounts import register
-from memory.services.operations.canary import check_encryption_canary
+from memory.services.operations.canary import check_keys
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C."""
@@ -30,9 +30,9 @@ def find_account(name: str) -> Account:
 
 
 def require_database_keys() -> None:
-    """Raise CommandError unless the encryption keys are those of the database."""
+    """Raise CommandError unless the encryption keys are those of the database, and the key of tombstones is there."""
     try:
-        check_encryption_canary()
+        check_keys()
     except ImproperlyConfigured as err:
         raise CommandError(f"{err}.") from err
 

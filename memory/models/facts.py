@@ -35,7 +35,7 @@ class Fact(Memory):
     """A claim (the memory's `text`), ABOUT entities and DERIVED_FROM turns by links.
 
     The `identity` of an open fact follows from its claim, that of a closed one from its claim and times. A fact that is
-    no longer believed is only identical to itself, so that the same claim may be learnt again.
+    no longer believed is only identical to itself, so that the same claim may be learned again.
     """
 
     class Status(models.TextChoices):

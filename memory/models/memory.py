@@ -6,7 +6,7 @@ account never slow down the searches of another. Django does not know the column
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Self
+from typing import Self, TypeVar
 
 from django.apps import apps
 from django.contrib.postgres.indexes import BrinIndex
@@ -79,7 +79,10 @@ def model_of(kind: str) -> type["Memory"]:
     return model
 
 
-class MemoryQuerySet(models.QuerySet["Memory"]):
+M = TypeVar("M", bound="Memory")
+
+
+class MemoryQuerySet(models.QuerySet[M]):
     """Chainable filters. Every use starts at `visible_to`."""
 
     def visible_to(self, owner: Owner, *kinds: Kind) -> Self:

@@ -1,4 +1,4 @@
-"""Procedural memory: tools, their invocations, strategies learnt from what succeeded, and learnings of teams."""
+"""Procedural memory: tools, their invocations, strategies learned from what succeeded, and learnings of teams."""
 
 from datetime import datetime
 from typing import Self

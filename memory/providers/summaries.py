@@ -192,9 +192,9 @@ def _opening(sentence: KeySentence, max_tokens: int) -> Iterator[KeySentence]:
     yield from map(opened, cuts[max(fitting - 1, 0) : fitting])
 
 
-# What people say when they settle something, and when they take something on. English: other languages
+# What people say when they decide something, and when they promise something. English: other languages
 # are quoted in the summary, and give no decisions.
-_SETTLED = re.compile(
+_DECISION = re.compile(
     r"\b(?:decided|agreed|approved|signed off|settled (?:on|for)|opted (?:for|to)|committed to|chose|chosen"
     r"|(?:final|our|my|the) (?:decision|choice|plan) is|(?:go|going|went) with)\b",
     re.IGNORECASE,
@@ -215,8 +215,8 @@ def key_decisions(messages: Sequence[Message], *, limit: int = 10) -> list[str]:
     """Return the sentences that decide or promise something, verbatim with their speaker, in order.
 
     "decided", "agreed", "let's", "I will", "we're going to", "Marta will" and their kin. Questions,
-    conditions, doubts and sentences over 500 characters are left out. Of more than `limit`, those that
-    settle win over those that take on, then the later ones, since a later decision revises an earlier one.
+    conditions, doubts and sentences over 500 characters are left out. Of more than `limit`,
+    decisions win over promises, then the later ones, since a later decision revises an earlier one.
     """
     found: dict[str, tuple[int, int]] = {}
     for position, sentence in enumerate(quoted_sentences(messages)):
@@ -230,7 +230,7 @@ def _commitment(text: str) -> int:
     """Return 2 for a decision, 1 for a promise, 0 for neither or for "I will." alone."""
     if len(text.split()) <= 2 or is_question(text) or _OPEN.search(text) or _SMALL_TALK.search(text):
         return 0
-    if _SETTLED.search(text):
+    if _DECISION.search(text):
         return 2
     return int(bool(_UNDERTAKEN.search(text) or _NAMED_WILL.search(text)))
 

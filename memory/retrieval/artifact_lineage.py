@@ -74,6 +74,6 @@ def walk_artifact_lineage(owner: Owner, artifact_id: UUID, *, now: datetime) -> 
 
 @lru_cache(maxsize=16)
 def build_artifact_lineage_statement(shape: OwnerShape) -> Sql:
-    visible: Any = Memory.objects.visible_to(shape.owner, Kind.ARTIFACT).live(STAND_INS["now"])
+    visible = Memory.objects.visible_to(shape.owner, Kind.ARTIFACT).live(STAND_INS["now"])
     rows = where_sql(visible, prefix="m")
     return Sql(text=collapse_whitespace(WALK.format(rows=rows.text)), parameters=rows.parameters)

@@ -98,10 +98,10 @@ def adjacent_spots(turns: Sequence[Candidate]) -> list[tuple[str, int]]:
 
 
 def locate_entries(owner: Owner, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
-    """Return pairs of context id and entry id, as the access log takes them. At most one statement."""
+    """Return pairs of context id and memory id, as the access log takes them. At most one statement."""
     if not ids:
         return []
-    rows = Memory.objects.filter(account_id=owner.account_id, kind=Kind.CONTEXT_ENTRY, id__in=ids)
+    rows = Memory.objects.filter(account_id=owner.account_id, id__in=ids)
     return list(rows.values_list("context_id", "id"))
 
 

@@ -5,7 +5,6 @@ replay has room for only the length is read.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
 from uuid import UUID
 
 from django.db.models import BinaryField, Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
@@ -43,7 +42,7 @@ def visible_episodes(owner: Owner, *, max_tokens: int) -> QuerySet[WorkEpisode]:
 
     Texts of more than `max_tokens` are empty.
     """
-    rows: Any = WorkEpisode.objects
+    rows = WorkEpisode.objects
     short_text = Case(When(token_count__lte=max_tokens, then=F("text")), default=Value(""), output_field=TextField())
     seen = rows.visible_to(owner, Kind.WORK_EPISODE).filter(quarantined=False).order_by("-event_time", "-id")
     found: QuerySet[WorkEpisode] = seen.defer("text").annotate(short_text=short_text)
@@ -85,7 +84,7 @@ def read_slots_of_records(records: Sequence[TurnRecord], *, max_tokens: int) -> 
     A slot that is quarantined at any level is left out at all levels. Texts of more than `max_tokens` are empty.
     """
     merged = {record.id for record in records if record.level >= CompressionLevel.MERGED}
-    rows: Any = TurnSlot.objects
+    rows = TurnSlot.objects
     given = {"ids": [record.id for record in records], "longest": max_tokens, "longest_data": MAX_REASONING_TOKENS}
     # rows come by level: merged records keep the first row of a slot, others the last
     found: dict[UUID, dict[str, TurnSlot]] = {}
@@ -105,7 +104,7 @@ def read_slots_of_records(records: Sequence[TurnRecord], *, max_tokens: int) -> 
 
 def records_of_reasonings(memory_ids: Collection[UUID]) -> dict[UUID, UUID]:
     """Return the record of each visible memory that is a turn's reasoning, by memory."""
-    rows: Any = TurnSlot.objects
+    rows = TurnSlot.objects
     found = rows.filter(id__in=memory_ids, slot=TurnSlot.Slot.REASONING)
     return dict(found.values_list("id", "record_id"))
 
@@ -124,7 +123,7 @@ def readable_traces(record_ids: Collection[UUID]) -> QuerySet[ReasoningTrace]:
 
     A trace without a slot can only be hidden by erasing its record.
     """
-    slots: Any = TurnSlot.objects
+    slots = TurnSlot.objects
     hidden = slots.filter(record=OuterRef("record"), slot=TurnSlot.Slot.REASONING, quarantined=True)
     return ReasoningTrace.objects.filter(~Exists(hidden), record_id__in=record_ids)
 

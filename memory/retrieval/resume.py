@@ -232,10 +232,10 @@ def read_resumed_lineage(owner: Owner, conversation_id: str, *, now: datetime) -
 
 def read_resumed_turns(owner: Owner, lineage: ResumedLineage, *, now: datetime) -> list[ResumedTurn]:
     """Return the last turns of the lineage, in the order in which they were said."""
-    rows: Any = Turn.objects.visible_to(owner, Kind.TURN).filter(conversation_id__in=lineage.conversations)
+    rows = Turn.objects.visible_to(owner, Kind.TURN).filter(conversation_id__in=lineage.conversations)
     latest = rows.order_by("-event_time", "-index", "id")
-    rows = read_bounded_rows(latest, owner, "index", "role", "name", limit=MAX_TURNS, now=now)
-    found = [ResumedTurn(**row) for row in rows]
+    bounded = read_bounded_rows(latest, owner, "index", "role", "name", limit=MAX_TURNS, now=now)
+    found = [ResumedTurn(**row) for row in bounded]
     depth = {conversation: place for place, conversation in enumerate(lineage.conversations)}
     return sorted(found, key=lambda turn: (-depth[turn.conversation_id], turn.index))
 
@@ -273,7 +273,7 @@ def read_resumed_slots(
 def build_slots_statement(shape: OwnerShape) -> NumberedStatement:
     of_user = Q(user_id__in=("", shape.owner.user_id)) if shape.has_user else Q()
     records = where_sql(TurnRecord.objects.visible_to(shape.owner).filter(of_user), prefix="r")
-    visible: Any = Memory.objects.visible_to(shape.owner, Kind.TURN_SLOT)
+    visible = Memory.objects.visible_to(shape.owner, Kind.TURN_SLOT)
     slots = where_sql(recallable_rows(visible, shape.owner, now=STAND_INS["now"]), prefix="s")
     parameters = {**records.parameters, **slots.parameters, "merged": CompressionLevel.MERGED.value}
     return Sql(text=SLOTS.format(records=records.text, slots=slots.text), parameters=parameters).numbered()
@@ -286,7 +286,7 @@ def read_resumed_episodes(
 
     Reasoning of a deeper tier than the account allows is dropped from the data, and then the text as well.
     """
-    rows: Any = WorkEpisode.objects.visible_to(owner, Kind.WORK_EPISODE)
+    rows = WorkEpisode.objects.visible_to(owner, Kind.WORK_EPISODE)
     # two queries, since no index serves one condition on both
     of_line = rows.filter(conversation_id__in=lineage.conversations).order_by().values("id")
     of_goals = rows.filter(for_goal_id__in=goal_ids).order_by().values("id")
@@ -311,7 +311,7 @@ def read_resumed_goals(
 
     Open goals of the trees that were worked on come first, then the owner's own. Each has its parent and blockers.
     """
-    rows: Any = Goal.objects.visible_to(owner, Kind.GOAL).in_channels(owner)
+    rows = Goal.objects.visible_to(owner, Kind.GOAL).in_channels(owner)
     urgent = recallable_rows(rows, owner, now=now).order_by(*urgency_order(owner, goal_ids, worked_on))
     chosen, values = urgent.values("id")[:MAX_GOALS].query.sql_with_params()
     bounds = (owner.account_id, SUBGOAL_OF, 2 * MAX_GOALS)
@@ -356,7 +356,7 @@ def read_resumed_artifacts(
 ) -> list[ResumedArtifact]:
     """Return the latest revisions of the artifacts of these goals and records, newest first."""
     of_work = Q(for_goal_id__in=goal_ids) | Q(record_id__in=record_ids)
-    artifacts: Any = Artifact.objects.visible_to(owner, Kind.ARTIFACT)
+    artifacts = Artifact.objects.visible_to(owner, Kind.ARTIFACT)
     rows = artifacts.filter(of_work, is_latest=True)
     columns = ("uri", "artifact_type", "title", "digest", "revision", "label")
     newest = rows.order_by("-event_time", "-id")
@@ -368,7 +368,7 @@ def read_user_facts(owner: Owner, *, now: datetime) -> list[ResumedMemory]:
     """Return the facts about the owner's user that are true and believed now, most certain first."""
     if not owner.user_id:
         return []
-    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).filter(user_id=owner.user_id)
+    rows = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).filter(user_id=owner.user_id)
     believed = rows.filter(
         Q(valid_from=None) | Q(valid_from__lte=now),
         Q(valid_to=None) | Q(valid_to__gt=now),

@@ -55,17 +55,24 @@ def quoted_list(kinds: Collection[Kind]) -> str:
     return ", ".join(repr(kind.value) for kind in sorted(kinds))
 
 
+OWN_CONDITIONS: Mapping[Scope, Mapping[Kind, str]] = {
+    Scope.TURN: {
+        Kind.TURN: "(SELECT index FROM turns WHERE memory_ptr_id = {memory_id}) >= %(first_of_turn)s::int",
+        Kind.TURN_SLOT: """(
+            SELECT record_id FROM turn_slots WHERE memory_ptr_id = {memory_id}) = ANY(%(records_of_turn)s::uuid[])""",
+    },
+    Scope.WORKSPACE: {
+        Kind.TURN_SLOT: f"(SELECT slot FROM turn_slots WHERE memory_ptr_id = {{memory_id}}) = '{DECISION_SLOT}'",
+    },
+}
+"""Templates of conditions on memories of kinds that only some of are in a scope, by scope and kind."""
+
 CONDITIONS: Mapping[Scope, str] = {
-    Scope.TURN: """conversation_id = %(conversation_id)s AND (
-        kind = 'turn' AND (SELECT index FROM turns WHERE memory_ptr_id = {memory_id}) >= %(first_of_turn)s::int
-        OR kind = 'turn_slot' AND (
-            SELECT record_id FROM turn_slots WHERE memory_ptr_id = {memory_id}) = ANY(%(records_of_turn)s::uuid[]))""",
+    Scope.TURN: "conversation_id = %(conversation_id)s AND ({own})",
     Scope.SESSION: "conversation_id = %(conversation_id)s",
     Scope.LINEAGE: "conversation_id = ANY(%(lineage)s::text[])",
     Scope.WORKSPACE: f"""(kind IN ({{of_scope}})
-        OR channel <> '{GLOBAL_CHANNEL}' AND (kind IN ({{knowledge}})
-            OR kind = 'turn_slot' AND (
-                SELECT slot FROM turn_slots WHERE memory_ptr_id = {{memory_id}}) = '{DECISION_SLOT}'))""",
+        OR channel <> '{GLOBAL_CHANNEL}' AND (kind IN ({{knowledge}}) OR {{own}}))""",
     Scope.PROFILE: "user_id = %(user_id)s AND kind IN ({of_scope})",
 }
 """Templates of `scope_condition`, by scope."""
@@ -73,8 +80,9 @@ CONDITIONS: Mapping[Scope, str] = {
 
 def scope_condition(scope: Scope, *, memory_id: str) -> str:
     """Return the SQL condition on what is in a scope, for a table with the owner's columns and this column of ids."""
+    own = OWN_CONDITIONS.get(scope, {})
     return CONDITIONS[scope].format(
-        memory_id=memory_id,
+        own=" OR ".join(f"kind = '{kind}' AND {text.format(memory_id=memory_id)}" for kind, text in own.items()),
         of_scope=quoted_list(kinds_in(scope)),
         knowledge=quoted_list(kinds_seen_by(Audience.KNOWLEDGE)),
     )
@@ -106,7 +114,7 @@ class SearchScope:
 def is_in_turn(candidate: Candidate, asked: SearchScope) -> bool:
     if not is_in_session(candidate, asked):
         return False
-    if candidate.kind == Kind.TURN_SLOT:
+    if candidate.record_id is not None:
         return candidate.record_id in asked.records_of_turn
     return candidate.index is not None and asked.first_of_turn is not None and candidate.index >= asked.first_of_turn
 
@@ -157,8 +165,8 @@ def may_contain_kinds(scope: Scope, kinds: Collection[Kind]) -> bool:
     """Return True if a memory of one of these kinds can be in the scope."""
     if scope in (Scope.SESSION, Scope.LINEAGE):
         return True
-    further = kinds_seen_by(Audience.KNOWLEDGE) | {Kind.TURN_SLOT} if scope is Scope.WORKSPACE else frozenset()
-    return not set(kinds).isdisjoint(kinds_in(scope) | further)
+    further = kinds_seen_by(Audience.KNOWLEDGE) if scope is Scope.WORKSPACE else frozenset()
+    return not set(kinds).isdisjoint(kinds_in(scope) | OWN_CONDITIONS.get(scope, {}).keys() | further)
 
 
 def scope_order(query: Query) -> Sequence[Scope]:

@@ -17,8 +17,9 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from memory.kinds import Kind, all_kinds
+from memory.kinds import Kind, all_kinds, spec_of
 from memory.models import Memory, PersistentContext
+from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.retrieval.statements import STAND_INS, NumberedStatement, OwnerShape, Sql, owner_shape, where_sql
 from memory.retrieval.visibility import (
@@ -34,7 +35,7 @@ SUMMARY_CHARACTERS = 500
 MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
 MAX_TIME = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 
-BELIEVED = """(SELECT own.recorded_at IS NOT NULL AND own.retracted_at IS NULL FROM facts AS own
+BELIEVED = """(SELECT own.recorded_at IS NOT NULL AND own.retracted_at IS NULL FROM {table} AS own
     WHERE own.memory_ptr_id = memories.id)"""
 
 ARCHIVED_CONTEXTS = ", array_agg(id) FILTER (WHERE archived) AS shut"
@@ -201,7 +202,7 @@ def filter_conditions(shape: TimelineShape, kind: Kind, *, in_context: bool) -> 
         yield IN_READABLE_CONTEXT
     if shape.archived is not None:
         yield f"{'' if shape.archived else 'NOT '}{archived_sql(in_context=in_context)}"
-    if kind == Kind.FACT:
-        yield BELIEVED
+    if spec_of(kind).has_beliefs:
+        yield BELIEVED.format(table=model_of(kind)._meta.db_table)
     if kind in reasoning_kinds():
         yield reasoning_is_allowed(table="memories", memory_id="memories.id")

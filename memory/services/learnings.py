@@ -1,8 +1,8 @@
 """Learnings (P10): insights that agents publish to their teams, and the votes on them.
 
-`publish_learning`, `vote_on_learning`, `remove_learning` and, for staff, `delete_vote` write; `visible_learnings`,
-`find_learning` and `find_learnings` read. Every write locks the team's context first, then the learning
-(`lock_learning`), as writes of entries do, so that votes are counted (`count_votes`) one after the other.
+`publish_learning`, `vote_on_learning`, `remove_learning` and, for staff, `delete_vote` write, and `move_votes` in a
+merge; `visible_learnings`, `find_learning` and `find_learnings` read. Every write locks the team's context first, then
+the learning (`lock_learning`), as writes of entries do, so that votes are counted (`count_votes`) one after the other.
 """
 
 from collections.abc import Sequence
@@ -50,9 +50,7 @@ def publish_learning(owner: Owner, draft: LearningDraft, *, embedded: EmbeddedTe
 
 def visible_learnings(owner: Owner, *, now: datetime) -> QuerySet[Learning]:
     """Return the learnings of the acting agent's teams, with their contexts."""
-    rows = Learning.objects.visible_to(owner, Kind.LEARNING).live(now)
-    found: QuerySet[Learning] = rows.select_related("context")  # type: ignore[assignment]
-    return found
+    return Learning.objects.visible_to(owner, Kind.LEARNING).live(now).select_related("context")
 
 
 def find_learning(owner: Owner, learning_id: UUID, *, now: datetime) -> Learning:
@@ -111,8 +109,24 @@ def count_votes(learning: Learning) -> None:
     learning.helpful_count = counted["helpful"]
     learning.unhelpful_count = counted["total"] - counted["helpful"]
     learning.score = wilson_lower_bound(counted["helpful"], counted["total"])
-    rows: Any = Learning.objects.filter(pk=learning.id)
+    rows = Learning.objects.filter(pk=learning.id)
     rows.update(helpful_count=learning.helpful_count, unhelpful_count=learning.unhelpful_count, score=learning.score)
+
+
+def move_votes(giver: Learning, taker: Learning, ids: Sequence[str] | None) -> list[UUID]:
+    """Move the votes on a locked learning to another: all, or those with these ids. Returns the ids of moved votes.
+
+    A vote stays if its agent has voted on the other learning as well, or published that one.
+    """
+    votes = LearningVote.objects.filter(account_id=giver.account_id)
+    given = votes.filter(learning_id=giver.pk) if ids is None else votes.filter(learning_id=giver.pk, id__in=ids)
+    voters = votes.filter(learning_id=taker.pk).values("agent_id")
+    movable = given.exclude(agent_id__in=voters).exclude(agent_id=taker.agent_id)
+    found = list(movable.order_by("id").values_list("id", flat=True))
+    LearningVote.objects.filter(id__in=found).update(learning_id=taker.pk)
+    for learning in (giver, taker):
+        count_votes(learning)
+    return found
 
 
 def remove_learning(owner: Owner, learning_id: UUID, *, now: datetime) -> None:
@@ -151,7 +165,7 @@ def delete_vote(owner: Owner, vote_id: UUID) -> None:
     """Delete a vote, for staff, also on a removed learning. Raises NotFound."""
     with transaction.atomic():
         votes = LearningVote.objects.filter(account_id=owner.account_id, id=vote_id)
-        rows: Any = Learning.objects.filter(account_id=owner.account_id, pk__in=votes.values("learning_id"))
+        rows = Learning.objects.filter(account_id=owner.account_id, pk__in=votes.values("learning_id"))
         # locked as for voting, since votes are counted one after the other
         learning = rows.select_for_update(of=("self", "memory_ptr")).first()
         if learning is None or not votes.delete()[0]:

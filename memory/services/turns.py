@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
@@ -40,7 +40,7 @@ from memory.services.memories.store import ClientVector, store_memories
 from memory.tiers.session_stores import session_store, session_turn
 from memory_project.ids import uuid7
 
-turn_rows: Any = Turn._default_manager
+turn_rows = Turn._default_manager
 
 SOURCE = "agent"
 MAX_TEXT_CHARACTERS = 2_097_152
@@ -298,8 +298,7 @@ def append_to_session(conversation: Conversation, new: Sequence[Turn]) -> None:
 def turns_of_conversation(owner: Owner, conversation_id: str) -> QuerySet[Turn]:
     """Return all turns of a conversation, in any state. Raises NotFound."""
     # seeing the conversation implies seeing its turns: one check, and the index on numbers gives the order
-    rows = turn_rows.filter(log=find_conversation(owner, conversation_id))
-    return cast("QuerySet[Turn]", rows)
+    return turn_rows.filter(log=find_conversation(owner, conversation_id))
 
 
 def get_conversation(owner: Owner, conversation_id: str) -> list[Turn]:
@@ -317,8 +316,7 @@ def get_recent_turns(owner: Owner, *, hours: float, limit: int, now: datetime) -
 
 
 def visible_turns(owner: Owner) -> QuerySet[Turn]:
-    rows: Any = Turn.objects.visible_to(owner, Kind.TURN)
-    return cast("QuerySet[Turn]", rows)
+    return Turn.objects.visible_to(owner, Kind.TURN)
 
 
 class TurnLifecycle(Lifecycle):

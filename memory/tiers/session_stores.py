@@ -20,7 +20,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Protocol
 from uuid import UUID
 
 from django.db import transaction
@@ -216,8 +216,8 @@ def latest_turns(conversation: Conversation, limit: int) -> list[SessionTurn]:
 def log_rows(conversation: Conversation, limit: int) -> QuerySet[Turn]:
     # a lower bound as well: with outdated statistics PostgreSQL may sort all of a long log
     first = max(conversation.buffer_from, conversation.turn_count - limit)
-    rows: Any = Turn.objects.filter(account_id=conversation.account_id, log=conversation, index__gte=first)
-    return cast("QuerySet[Turn]", rows.only(*TURN_COLUMNS))
+    rows = Turn.objects.filter(account_id=conversation.account_id, log=conversation, index__gte=first)
+    return rows.only(*TURN_COLUMNS)
 
 
 def rows_for_buffer(conversation: Conversation) -> Sequence[Turn]:
@@ -254,7 +254,7 @@ def is_buffer_outdated(conversation: Conversation, rows: Sequence[Turn]) -> bool
     """Return True if the log now has other turns or versions than these rows, or the conversation has ended."""
     if not rows:
         return False
-    kept: Any = Turn.objects.filter(account_id=conversation.account_id, log=conversation, log__ended_at=None)
+    kept = Turn.objects.filter(account_id=conversation.account_id, log=conversation, log__ended_at=None)
     current = kept.filter(index__gte=rows[0].index).values_list("index", "id", "version")
     return not {(row.index, row.id, row.version) for row in rows} <= set(current)
 

@@ -48,7 +48,7 @@ def compare(options: argparse.Namespace, servers: Servers) -> dict[str, Any]:
         "strikes": dict(sorted(storm.met.items())),
         "storm_seconds": round(time.monotonic() - began),
         "differences": len(different),
-        "told": different[:MAX_DIFFERENCES],
+        "first_differences": different[:MAX_DIFFERENCES],
     }
 
 

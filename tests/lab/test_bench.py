@@ -1,19 +1,24 @@
 """`manage.py bench`: every way gets its turn, figures are what they say, and nothing is left behind."""
 
 import time
+from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from lab.benchmarks.cases import FIELDS
 from lab.benchmarks.measure import WARM_UP_ROUNDS, BenchmarkVariant, Case, measure
 from lab.benchmarks.scratch import CONVERSATION, Scratch, fill_episodes, scratch_account
-from lab.benchmarks.web import KeepAliveClient, web_server
+from lab.benchmarks.web import KeepAliveClient, server_variables, web_server
 from ledger import store as ledger
 from ledger.models import Injection
 from memory.models import Account, Agent, ApiKey, Memory, Participant, Vector
 from memory.tiers.working import WorkingMemory
 from memory_project import redis
+from memory_project.embedded.environment import SECRETS
 from tests.memory.episodes import NOW
 
 
@@ -75,6 +80,20 @@ def test_an_interrupted_scratch_account_leaves_nothing_behind(empty_redis: None)
 
     assert not Account.objects.exists()
     assert redis.client().xlen("ledger:journal") == 0
+
+
+@pytest.mark.django_db
+def test_a_database_that_is_not_migrated_is_refused_in_a_sentence() -> None:
+    MigrationRecorder(connection).record_unapplied("ledger", "0001_initial")
+
+    with pytest.raises(CommandError, match=r"^The database is not migrated"):
+        call_command("bench")
+
+
+def test_the_benchmark_web_server_has_all_secrets_of_the_process(tmp_path: Path) -> None:
+    variables = server_variables(str(tmp_path))
+
+    assert all(variables[secret.variable] for secret in SECRETS)
 
 
 @pytest.mark.slow

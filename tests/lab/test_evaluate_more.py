@@ -42,7 +42,7 @@ def test_leave_one_out_asks_each_sample_with_weights_learned_on_the_others(path:
 def test_tables_state_which_weights_they_are_based_on(path: Path) -> None:
     report = run("evaluate_recall", path, "--leave-one-out")
 
-    assert "learnt on the other samples" in report
+    assert "learned on the other samples" in report
     assert "fitted on these very samples" in report
 
 

@@ -12,7 +12,7 @@ from werkzeug import Response
 
 from lab.evaluation.ranker import L2, OF_OTHERS
 from lab.management.commands import learn_ranking
-from memory.retrieval.ranking import WEIGHTS_FILE, learnt_weights
+from memory.retrieval.ranking import WEIGHTS_FILE, learned_weights
 from memory.retrieval.ranking.signals import SIGNALS
 from tests.embedding_server import EmbeddingServer
 from tests.lab.commands import nothing_is_left, run, run_json
@@ -29,7 +29,7 @@ def test_turn_weights_are_learned_from_a_conversation(tmp_path: Path) -> None:
 
     assert set(report["turns"]) <= set(SIGNALS)
     assert report["turns"]["words"] > 0
-    assert report["others"] == {name: weight for name, weight in learnt_weights().others.items() if weight}
+    assert report["others"] == {name: weight for name, weight in learned_weights().others.items() if weight}
     assert report["learnt"]["questions"] == {"turns": 2, "others": 0}
     assert report["learnt"]["recall@10"]["fitted"] == 1.0
     assert nothing_is_left()
@@ -101,7 +101,7 @@ def test_weights_that_no_question_teaches_are_kept_and_listed(tmp_path: Path) ->
     assert set(kept["others"]) == set(OF_OTHERS)
     assert {"no_turn", "quoted"} <= set(kept["turns"])
     assert "words" not in kept["turns"]
-    shipped = learnt_weights().turns
+    shipped = learned_weights().turns
     assert {name: report["turns"].get(name, 0.0) for name in kept["turns"]} == {
         name: shipped.get(name, 0.0) for name in kept["turns"]
     }

@@ -20,7 +20,7 @@ from lab.evaluation.ranker import (
     with_weights,
 )
 from lab.evaluation.recording import RecordedQuestion
-from memory.retrieval.ranking import Weights, learnt_weights
+from memory.retrieval.ranking import Weights, learned_weights
 from memory.retrieval.techniques import choose_plan
 
 CANDIDATES = 30
@@ -72,7 +72,7 @@ def test_memories_that_no_question_asks_about_keep_their_weights() -> None:
 
     assert weighing(learned.others.weights) == {"meaning": 2.0}
     assert (learned.others.questions, learned.others.nll) == (0, None)
-    assert weighing(learn_weights([]).weights.turns) == weighing(learnt_weights().turns)
+    assert weighing(learn_weights([]).weights.turns) == weighing(learned_weights().turns)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5])
@@ -92,7 +92,7 @@ def test_a_signal_with_one_value_for_all_candidates_keeps_its_weight(value: floa
 def test_kept_weights_do_not_influence_learned_weights() -> None:
     questions = [*many(20, by="covers"), *many(20, by="meaning", turns=15)]
 
-    learned, again = (learn_weights(questions, kept=kept).others for kept in (NOTHING, learnt_weights()))
+    learned, again = (learn_weights(questions, kept=kept).others for kept in (NOTHING, learned_weights()))
 
     assert weighing(learned.weights) == weighing(again.weights)
 
@@ -185,7 +185,7 @@ def test_a_held_out_question_is_not_judged_by_the_shipped_weights(turns: int) ->
 
     [(_, share)] = found_when_held_out([question])
 
-    assert found_by(learnt_weights(), question) == 1.0
+    assert found_by(learned_weights(), question) == 1.0
     assert share == 0.0
     assert untaught_when_held_out([question]) == 1
 

@@ -15,7 +15,7 @@ from lab.evaluation.loading import Loaded, load_samples
 from lab.evaluation.ranker import ALL, found_by, vector_of
 from lab.evaluation.recording import RecordedQuestion, record, record_all
 from memory.models import Conversation
-from memory.retrieval.ranking import learnt_weights
+from memory.retrieval.ranking import learned_weights
 from memory.retrieval.techniques import choose_plan
 from tests.lab.sets import asked, native, write
 
@@ -54,7 +54,7 @@ def test_no_conversation_is_due_for_workers_while_samples_are_loaded(tmp_path: P
 
 def ranks_of(recorded: RecordedQuestion) -> list[int]:
     """Return the ranks of the answers by the shipped weights and the recorded signals."""
-    weights = learnt_weights()
+    weights = learned_weights()
     turns, others = (recorded.signals @ vector_of(each, ALL) for each in (weights.turns, weights.others))
     sums = np.where(recorded.is_turn, turns, others) + recorded.offset
     [ranks] = np.nonzero(recorded.is_answer[np.argsort(-sums, kind="stable")])
@@ -87,4 +87,4 @@ def test_a_question_that_finds_nothing_is_recorded_without_rows(loaded: Loaded) 
 
     assert recorded.signals.shape == (0, len(ALL))
     assert (recorded.offset.size, recorded.can_teach) == (0, False)
-    assert found_by(learnt_weights(), recorded) == 0.0
+    assert found_by(learned_weights(), recorded) == 0.0

@@ -1,15 +1,34 @@
 """The release command: what it makes of the changelog and the version, and what it refuses."""
 
+import re
+import subprocess
 from datetime import date
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
-from lab.release import ReleaseError, headed_changelog, release, versioned_settings
+from lab.release import PROJECT, ReleaseError, headed_changelog, release, versioned_settings
 
 CHANGELOG = (
     "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n\n## [0.2.0] - 2026-01-01\n\n- An older thing.\n"
 )
+
+
+def git(project: Path, *command: str) -> str:
+    author = ("-c", "user.name=Ana", "-c", "user.email=ana@example.org")
+    return subprocess.run(["git", *author, *command], cwd=project, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a repository with unreleased lines and no tag."""
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    (tmp_path / "pyproject.toml").write_text('version = "0.3.0"\n')
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "Add a thing")
+    return tmp_path
 
 
 def test_unreleased_lines_move_under_the_new_version() -> None:
@@ -39,11 +58,35 @@ def test_only_the_projects_own_version_is_set() -> None:
     assert versioned_settings(text, "0.3.0") == '[project]\nversion = "0.3.0"\n\n[tool.other]\nversion = "1.0.0"\n'
 
 
-def test_a_dry_run_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
-    (tmp_path / "pyproject.toml").write_text('version = "0.2.0"\n')
+def test_the_projects_present_version_is_released_or_can_be() -> None:
+    changelog = (PROJECT / "CHANGELOG.md").read_text()
+    latest = re.search(r"^## \[([0-9.]+)\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$", changelog, flags=re.MULTILINE)
 
-    release("0.3.0", dry_run=True, project=tmp_path)
+    assert latest
+    assert latest[1] == settings.VERSION or headed_changelog(changelog, settings.VERSION, date(2026, 2, 3))
 
-    assert "## [0.3.0] - " in capsys.readouterr().out
-    assert (tmp_path / "CHANGELOG.md").read_text() == CHANGELOG
+
+def test_a_dry_run_says_what_it_would_do_and_changes_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    release("0.3.0", dry_run=True, project=project)
+
+    printed = capsys.readouterr().out
+    assert "## [0.3.0] - " in printed
+    assert "tag it v0.3.0" in printed
+    assert git(project, "status", "--porcelain") == git(project, "tag") == ""
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_version_with_a_tag_is_refused_before_anything_is_changed(project: Path, dry_run: bool) -> None:
+    git(project, "tag", "v0.3.0")
+
+    with pytest.raises(ReleaseError, match=r"tag v0\.3\.0 exists"):
+        release("0.3.0", dry_run=dry_run, project=project)
+    assert git(project, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_uncommitted_changes_are_refused(project: Path, dry_run: bool) -> None:
+    (project / "thing.py").write_text("")
+
+    with pytest.raises(ReleaseError, match="uncommitted changes"):
+        release("0.3.0", dry_run=dry_run, project=project)

@@ -55,12 +55,12 @@ def levels(conversation_id: str = "chat-1") -> list[int]:
 
 
 def slots_of(record_id: UUID, **conditions: Any) -> list[TurnSlot]:
-    rows: Any = TurnSlot.objects.filter(record_id=record_id, **conditions)
+    rows = TurnSlot.objects.filter(record_id=record_id, **conditions)
     return list(rows.order_by("level", "id"))
 
 
 def episodes(**conditions: Any) -> list[WorkEpisode]:
-    rows: Any = WorkEpisode.objects.filter(**conditions)
+    rows = WorkEpisode.objects.filter(**conditions)
     return list(rows.order_by("first_number", "level"))
 
 

@@ -2,15 +2,19 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from memory.models import ContextEntry, PersistentContext
 from memory.owner import Owner
 from memory.services.contexts.entries import EntryDraft, EntryEdit, store_entries, update_entry_content
 from memory.services.contexts.manage import ContextDraft, create_context
+from memory.services.contexts.snapshots import RestoreCounts, create_snapshot, delete_snapshot, restore_snapshot
 from memory.services.memories.store import ClientVector
 from tests.memory.episodes import MODEL, NOTHING, NOW, direction
+
+LATER = NOW + timedelta(hours=1)
 
 
 def context_of(owner: Owner, name: str = "notes", **fields: Any) -> PersistentContext:
@@ -33,9 +37,21 @@ def rewrite(owner: Owner, row: ContextEntry, content: str, *, now: datetime = NO
     return update_entry_content(owner, row.id, edit=edit, embedded=NOTHING, now=now)
 
 
+def take_snapshot(owner: Owner, context: PersistentContext) -> UUID:
+    return create_snapshot(owner, context.id, name="", now=NOW).id
+
+
+def restore_entries(owner: Owner, context: PersistentContext, snapshot_id: UUID, **options: Any) -> RestoreCounts:
+    return restore_snapshot(owner, context.id, snapshot_id, now=LATER, **options)
+
+
+def drop_snapshot(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> None:
+    delete_snapshot(owner, context.id, snapshot_id)
+
+
 def held(context: PersistentContext) -> set[tuple[Any, ...]]:
     """Return the entries of a context as restoring a snapshot has to bring them back."""
-    rows: Any = ContextEntry.objects.filter(context_id=context.id, archived=False, quarantined=False)
+    rows = ContextEntry.objects.filter(context_id=context.id, archived=False, quarantined=False)
     return {
         (row.id, row.text, json.dumps(row.value), row.importance, row.confidence, attributes_of(row)) for row in rows
     }

@@ -43,12 +43,12 @@ def extract_all(now: datetime) -> BatchResult:
 
 def claims(**filters: Any) -> list[str]:
     """Return the claims of all facts, in any state."""
-    rows: Any = Fact.objects.filter(**filters).order_by("text")
+    rows = Fact.objects.filter(**filters).order_by("text")
     return [fact.text for fact in rows]
 
 
 def entities(**filters: Any) -> dict[str, str]:
-    rows: Any = Entity.objects.filter(**filters)
+    rows = Entity.objects.filter(**filters)
     return {entity.name: entity.type for entity in rows}
 
 

@@ -55,7 +55,7 @@ def merge(owner: Owner, goal: Goal, record_ids: Sequence[UUID]) -> WorkEpisode:
     It has the deepest reasoning tier of the turns.
     """
     records = list(TurnRecord.objects.filter(id__in=record_ids).order_by("number"))
-    slots: Any = TurnSlot.objects
+    slots = TurnSlot.objects
     tiers = slots.filter(record__in=records, slot="reasoning").values_list("tier", flat=True)
     tier = max(map(ReasoningTier, tiers), key=lambda each: DEPTHS[each], default=ReasoningTier.NONE)
     decisions = ["plant the roses"] if tier != ReasoningTier.NONE else []

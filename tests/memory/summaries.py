@@ -39,7 +39,7 @@ def progress(conversation_id: str = "c1") -> tuple[int, int, int]:
 
 def summaries(**filters: Any) -> list[EpisodicMemory]:
     """Return all summaries ever stored, oldest first."""
-    rows: Any = EpisodicMemory.objects.filter(source="summary", **filters).order_by("created_at", "id")
+    rows = EpisodicMemory.objects.filter(source="summary", **filters).order_by("created_at", "id")
     return list(rows)
 
 

@@ -45,9 +45,9 @@ def evicting_redis() -> Iterator[None]:
 def weights_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Point the ranking at a file of weights that does not exist yet."""
     monkeypatch.setattr(ranking, "WEIGHTS_FILE", tmp_path / "weights.json")
-    ranking.learnt_weights.cache_clear()
+    ranking.learned_weights.cache_clear()
     yield tmp_path / "weights.json"
-    ranking.learnt_weights.cache_clear()
+    ranking.learned_weights.cache_clear()
 
 
 def ids_of(messages: list[CheckMessage]) -> list[str]:

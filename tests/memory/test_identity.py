@@ -85,6 +85,6 @@ def test_a_normalized_claim_is_its_own_normal_form(claim: str) -> None:
 def test_every_character_has_one_normal_form() -> None:
     characters = (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
 
-    unsettled = [one for one in characters if normalize_claim(once := normalize_claim(f"a{one}b")) != once]
+    unstable = [one for one in characters if normalize_claim(once := normalize_claim(f"a{one}b")) != once]
 
-    assert not unsettled
+    assert not unstable

@@ -35,7 +35,7 @@ def merged(owner: Owner, records: Sequence[TurnRecord], **fields: Any) -> WorkEp
     )
     store_memories(owner, [episode], embedded=NOTHING, own={}, now=NOW)
     ids = [record.id for record in records]
-    slots: Any = TurnSlot.objects
+    slots = TurnSlot.objects
     slots.filter(record_id__in=ids).update(archived=True)
     TurnRecord.objects.filter(id__in=ids).update(level=CompressionLevel.MERGED, episode=episode)
     return episode

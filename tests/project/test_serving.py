@@ -1,4 +1,4 @@
-"""The start of web server, worker and beat: which encryption keys they refuse, in a sentence."""
+"""The start of web server, worker and beat: which keys they refuse, in a sentence."""
 
 import os
 import subprocess
@@ -32,6 +32,15 @@ def test_no_part_of_the_service_starts_without_usable_encryption_keys(
 
     assert ended.returncode != 0
     assert f"{subject} does not start: {reason}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(("name", "subject"), [("web", "The web server"), ("worker", "Celery"), ("beat", "Celery")])
+def test_no_part_of_the_service_starts_without_a_key_for_tombstones(tmp_path: Path, name: str, subject: str) -> None:
+    ended = start(name, {"MEMORY_TOMBSTONE_KEY": "", "MEMORY_DATA_DIR": str(tmp_path), "MEMORY_WEB_WORKERS": "1"})
+
+    assert ended.returncode != 0
+    assert f"{subject} does not start: MEMORY_TOMBSTONE_KEY is empty" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

@@ -9,8 +9,9 @@ from io import StringIO
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 from rich.console import Console
 from rich.table import Table
@@ -57,6 +58,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)
+        require_migrations()
         require_database_keys()
         if options["jobs"] is not None:
             self.print_growth_of_jobs(options["jobs"] or FILLINGS, as_json=options["json"])
@@ -79,6 +81,13 @@ class Command(BaseCommand):
         """Print the figures as they come: some jobs take minutes."""
         for growth in measure_growth(jobs, GROWN):
             self.stdout.write(json.dumps(asdict(growth)) if as_json else print_growth(growth))
+
+
+def require_migrations() -> None:
+    """Raise CommandError unless all migrations are applied."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise CommandError("The database is not migrated. Add --migrate, or run `manage.py migrate` first.")
 
 
 def print_growth(growth: Growth) -> str:

@@ -65,7 +65,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--leave-one-out",
             action="store_true",
-            help="ask each sample by weights learnt on the others, too; and all by weights learnt on all",
+            help="ask each sample by weights learned on the others, too; and all by weights learned on all",
         )
         parser.add_argument(
             "--ablate", action="store_true", help="say what each signal brings, and each technique (asks many times)"

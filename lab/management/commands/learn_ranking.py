@@ -32,7 +32,7 @@ from lab.evaluation.ranker import (
 from lab.evaluation.recording import RecordedQuestion
 from lab.evaluation.runs import record_each
 from lab.evaluation.tables import format_untaught, render_columns, render_weights
-from memory.retrieval.ranking import WEIGHTS_FILE, Weights, learnt_weights
+from memory.retrieval.ranking import WEIGHTS_FILE, Weights, learned_weights
 
 INTERRUPTED = 130
 PURPOSE = "learning"
@@ -43,7 +43,7 @@ RESTART = "The weights are written: restart web servers and workers that run, wh
 
 EPILOG = """
 Every file is loaded into a scratch account and asked once, through the pipeline behind /recall, as evaluate_recall does
-it; nothing of it stays. `turns` are learnt from questions for which turns are all that there is to choose from,
+it; nothing of it stays. `turns` are learned from questions for which turns are all that there is to choose from,
 `others` from all the rest, with the weights of turns as they are then. Where no question teaches anything about a
 weight, it stays what it was; what is held out is judged without it.
 
@@ -61,7 +61,7 @@ class Lessons:
     `untaught` counts held-out questions as `count_untaught` does.
     """
 
-    learnt: LearnedWeights
+    learned: LearnedWeights
     samples: int
     untaught: int
     rows: Sequence[AblationRow]
@@ -81,7 +81,7 @@ class Command(BaseCommand):
             "--write", dest="place", action="store_const", const=WEIGHTS_FILE, help="write them where recall reads them"
         )
         place.add_argument("--write-to", dest="place", type=Path, metavar="FILE", help="write them elsewhere")
-        parser.add_argument("--date", type=date.fromisoformat, help="when they were learnt (default: today)")
+        parser.add_argument("--date", type=date.fromisoformat, help="when they were learned (default: today)")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -124,15 +124,15 @@ def learn_from(recorded: Sequence[RecordedQuestion], *, l2: float) -> Lessons:
     """Learn the weights. Raises CommandError if no answer is among the candidates."""
     if not any(each.can_teach for each in recorded):
         raise CommandError("No answer was among the candidates of any question: there is nothing to learn from.")
-    learnt = learn_weights(recorded, l2=l2)
+    learned = learn_weights(recorded, l2=l2)
     judged = {
-        "as shipped": judge(recorded, learnt_weights()),
-        "fitted": judge(recorded, learnt.weights),
+        "as shipped": judge(recorded, learned_weights()),
+        "fitted": judge(recorded, learned.weights),
         "held out": found_when_held_out(recorded, l2=l2),
     }
     rows = [ablation_row(name, [(each.question.type, found) for each, found in some]) for name, some in judged.items()]
     samples = len({each.sample for each in recorded})
-    return Lessons(learnt=learnt, samples=samples, untaught=untaught_when_held_out(recorded), rows=rows)
+    return Lessons(learned=learned, samples=samples, untaught=untaught_when_held_out(recorded), rows=rows)
 
 
 def judge(recorded: Sequence[RecordedQuestion], weights: Weights) -> list[tuple[RecordedQuestion, float]]:
@@ -141,20 +141,20 @@ def judge(recorded: Sequence[RecordedQuestion], weights: Weights) -> list[tuple[
 
 def document_of(lessons: Lessons, *, l2: float, day: date) -> dict[str, Any]:
     """Return the content of `weights.json`; weights that round to zero are left out, and no sample is named."""
-    learnt = lessons.learnt
+    learned = lessons.learned
     return {
-        "turns": rounded_weight(learnt.turns),
-        "others": rounded_weight(learnt.others),
+        "turns": rounded_weight(learned.turns),
+        "others": rounded_weight(learned.others),
         "learnt": {
             "date": day.isoformat(),
             "samples": lessons.samples,
             "l2": l2,
-            "questions": {"turns": learnt.turns.questions, "others": learnt.others.questions},
-            "kept": {"turns": list(learnt.turns.kept), "others": list(learnt.others.kept)},
+            "questions": {"turns": learned.turns.questions, "others": learned.others.questions},
+            "kept": {"turns": list(learned.turns.kept), "others": list(learned.others.kept)},
             "untaught": lessons.untaught,
             "nll": {
                 name: None if lesson.nll is None else round(lesson.nll, DIGITS)
-                for name, lesson in (("turns", learnt.turns), ("others", learnt.others))
+                for name, lesson in (("turns", learned.turns), ("others", learned.others))
             },
             f"recall@{PLACES}": {row.name: round(row.all, DIGITS) for row in lessons.rows},
         },
@@ -171,10 +171,10 @@ def write_weights(path: Path, document: dict[str, Any]) -> None:
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     except OSError as err:
         raise CommandError(f"{path} cannot be written: {err.strerror}") from err
-    learnt_weights.cache_clear()
+    learned_weights.cache_clear()
 
 
 def show(lessons: Lessons) -> str:
     title = f"recall@{PLACES}, as far as weights and scorers decide"
-    tables = [render_weights(lessons.learnt), render_columns(title, lessons.rows)]
+    tables = [render_weights(lessons.learned), render_columns(title, lessons.rows)]
     return render([*tables, *format_untaught(lessons.untaught)])

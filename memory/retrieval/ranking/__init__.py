@@ -85,7 +85,7 @@ def is_weight(value: object) -> bool:
 
 
 @lru_cache(maxsize=1)
-def learnt_weights() -> Weights:
+def learned_weights() -> Weights:
     """Return the shipped weights, read once per process. Raises ValueError, as `read_weights` does."""
     return read_weights(WEIGHTS_FILE)
 
@@ -109,7 +109,7 @@ def weights_part(content: Any, name: str) -> dict[str, float]:
 
 
 def fuse_learned(candidates: Sequence[Candidate], context: ScoringContext) -> None:
-    rank_by_weights(learnt_weights(), candidates, context)
+    rank_by_weights(learned_weights(), candidates, context)
 
 
 def rank_by_weights(weights: Weights, candidates: Sequence[Candidate], context: ScoringContext) -> None:

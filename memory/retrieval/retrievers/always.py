@@ -3,14 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from memory.kinds import Kind
+from memory.kinds import kinds_where
 from memory.retrieval.plans import QueryAnalysis, Retriever, VisibleRows
 from memory.retrieval.queries import Query
 from memory.retrieval.retrievers.lexical import LEXICAL
 from memory.retrieval.retrievers.vector import VECTOR
 
 MAX_PINNED = 5
-IS_EPISODE = f" AND kind = '{Kind.EPISODE.value}'"
 HAS_NO_VECTOR = " AND embed_after IS NOT NULL"
 
 
@@ -29,10 +28,10 @@ class PinnedRetriever(Retriever):
 
 
 class EpisodeRetriever(Retriever):
-    """Finds the episodes nearest to the question, for clients that ask for some in any case.
+    """Finds the summaries nearest to the question, for clients that ask for some in any case.
 
     By meaning, and by words those without a vector, or all if the question has no vector: the same way as `vector` and
-    `lexical`, but among episodes alone.
+    `lexical`, but among episodes, or other kinds quoted like them, alone.
     """
 
     name = "episodes"
@@ -42,7 +41,9 @@ class EpisodeRetriever(Retriever):
         return query.nearest_episodes > 0 and can_search
 
     def to_sql(self, visible: VisibleRows) -> str:
-        episodes = replace(visible, rows=f"{visible.rows}{IS_EPISODE}", vectors=f"{visible.vectors}{IS_EPISODE}")
+        kinds = ", ".join(repr(kind.value) for kind in sorted(kinds_where(lambda spec: spec.prompt_quote == "summary")))
+        is_summary = f" AND kind IN ({kinds})"
+        episodes = replace(visible, rows=f"{visible.rows}{is_summary}", vectors=f"{visible.vectors}{is_summary}")
         if not visible.shape.width:
             return nearest_of(LEXICAL.to_sql(episodes))
         pending = replace(episodes, rows=f"{episodes.rows}{HAS_NO_VECTOR}")

@@ -17,6 +17,7 @@ from django.db.models.functions import Left
 
 from memory.errors import require_found
 from memory.identity import digest_parts, holder_key
+from memory.kinds import spec_of
 from memory.models import Artifact, Goal, Kind, Link, Memory, TurnRecord
 from memory.owner import Owner
 from memory.retrieval.artifact_lineage import LINEAGE_TYPES, walk_artifact_lineage
@@ -78,7 +79,7 @@ def view_artifact(owner: Owner, artifact_id: UUID, *, now: datetime) -> Artifact
     around = Link.objects.filter(Q(source_id=artifact.id) | Q(target_id=artifact.id), account_id=owner.account_id)
     links = list(around.order_by("-id")[: MAX_LINKS + 1])
     revisions = read_revisions(owner, artifact, now=now)
-    goals: Any = Goal.objects
+    goals = Goal.objects
     record_id, goal_id = artifact.record_id, artifact.for_goal_id
     return ArtifactView(
         artifact=artifact,
@@ -103,7 +104,8 @@ def read_linked_memories(
         row = known.get(link.target_id if is_out else link.source_id)
         if row is not None:
             # reasoning may be deeper than the account's policy allows now
-            label = "" if row.kind == Kind.TURN_SLOT else row.beginning  # type: ignore[attr-defined]  # annotated
+            is_guarded = spec_of(row.kind).has_guarded_text
+            label = "" if is_guarded else row.beginning
             linked.append(ArtifactLink(type=link.type, is_out=is_out, memory=row, label=label))
     return linked
 
@@ -153,7 +155,7 @@ def artifacts_by_identity(owner: Owner, *identities: str) -> Any:
 
 def visible_artifacts(owner: Owner, *, now: datetime) -> QuerySet[Artifact]:
     """Return the artifacts that the owner sees, in any channel and of any revision."""
-    rows: Any = Artifact.objects
+    rows = Artifact.objects
     found: QuerySet[Artifact] = rows.visible_to(owner, Kind.ARTIFACT).live(now)
     return found
 

@@ -344,7 +344,7 @@ def save_artifact(artifact: Artifact, *, now: datetime, **columns: Any) -> None:
     for name, value in columns.items():
         setattr(artifact, name, value)
     artifact.version, artifact.updated_at = artifact.version + 1, now
-    rows: Any = Artifact.objects.filter(pk=artifact.pk)
+    rows = Artifact.objects.filter(pk=artifact.pk)
     # Django splits the columns by table: one statement each
     rows.update(**columns, version=artifact.version, updated_at=now)
 

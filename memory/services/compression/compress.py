@@ -297,7 +297,7 @@ def read_slot_inputs(task: Task) -> Sequence[SlotsInput]:
     record = TurnRecord.objects.filter(id__in=task, level=RAW).first()
     if record is None:
         return []
-    slots: Any = TurnSlot.objects
+    slots = TurnSlot.objects
     rows = slots.filter(record=record, level=RAW, archived=False, quarantined=False)
     allowed = read_policy(record.account_id).tier
     texts = [split_slot_text(slot, allowed) for slot in rows.order_by("id")]
@@ -346,7 +346,7 @@ def store_shortened_slots(inputs: SlotsInput, proses: Sequence[str], *, now: dat
         link_compressed(record.account_id, {slot.id: row.id for slot, row in made.items()})
         archive_sources(owner, shorter, conversation_id=record.conversation_id, now=now)
         # the others are of the next level unchanged
-        unchanged: Any = TurnSlot.objects.filter(pk__in=[slot.pk for slot in slots if slot not in made])
+        unchanged = TurnSlot.objects.filter(pk__in=[slot.pk for slot in slots if slot not in made])
         unchanged.update(level=SUMMARIZED)
         tokens = sum(made.get(slot, slot).token_count for slot in slots)
         TurnRecord.objects.filter(id=record.id).update(level=SUMMARIZED, tokens=tokens, **completed_columns(now))

@@ -23,7 +23,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subqu
 from memory import conf
 from memory.extraction.model_compressor import work_compressor
 from memory.extraction.turn_slots import Rationale
-from memory.extraction.work_retellings import format_product
+from memory.extraction.work_renames import format_product
 from memory.extraction.work_stories import (
     MAX_EPISODE_STEPS,
     Step,
@@ -173,16 +173,16 @@ def read_merge_inputs(task: Task) -> Sequence[MergeInput]:
 
 def read_merge_sources(records: Sequence[TurnRecord]) -> MergeSources:
     ids, first = [record.id for record in records], records[0]
-    slots: Any = TurnSlot.objects
+    slots = TurnSlot.objects
     found = list(slots.filter(record_id__in=ids, archived=False, quarantined=False).order_by("id"))
-    goals: Any = Goal.objects
+    goals = Goal.objects
     goal = goals.filter(pk=first.goal_id, quarantined=False).first() if first.goal_id else None
     invocations = ToolInvocation.objects.filter(account_id=first.account_id, record_id__in=ids).order_by("timestamp")
     # artifacts that slots link to, or that name one of the records
     record_by_slot = {slot.id: slot.record_id for slot in found}
     links = Link.objects.filter(account_id=first.account_id, source__in=record_by_slot, type=PRODUCED)
     makers = {target: record_by_slot[source] for source, target in links.values_list("source_id", "target_id")}
-    artifacts: Any = Artifact.objects.filter(Q(pk__in=makers) | Q(record_id__in=ids), account_id=first.account_id)
+    artifacts = Artifact.objects.filter(Q(pk__in=makers) | Q(record_id__in=ids), account_id=first.account_id)
     produced = artifacts.filter(quarantined=False).order_by("event_time", "id")
     return MergeSources(
         goal=goal,
@@ -338,7 +338,7 @@ def due_episodes(batch: CompressionBatch) -> QuerySet[WorkEpisode]:
     """Return unpinned episodes whose goal was closed long ago or, without one, whose last record is so old."""
     oldest = batch.now - timedelta(days=conf.ARCHIVE_WORK_AFTER_DAYS)
     closed = has_closed_goal("for_goal_id")
-    rows: Any = WorkEpisode.objects.filter(
+    rows = WorkEpisode.objects.filter(
         Q(has_closed_goal("for_goal_id", completed_at__lte=oldest)) | (~Q(closed) & Q(event_time__lte=oldest)),
         level=MERGED,
         archived=False,

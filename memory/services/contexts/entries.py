@@ -116,7 +116,7 @@ def value_or_content(content: str, value: Any, *, key: str) -> Any:
 
 def visible_entries(owner: Owner, *, now: datetime) -> QuerySet[ContextEntry]:
     """Return the live entries that the owner may read, those of archived contexts included."""
-    rows: Any = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).live(now)
+    rows = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).live(now)
     found: QuerySet[ContextEntry] = rows
     return found
 

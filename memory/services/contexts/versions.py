@@ -57,7 +57,7 @@ def update_entry_metadata(entries: Sequence[ContextEntry], *, now: datetime) -> 
 
 def update_entry_row(entry: ContextEntry, **columns: Any) -> None:
     """Store some of the columns that entries have beyond those of all memories."""
-    rows: Any = ContextEntry.objects.filter(pk=entry.id)
+    rows = ContextEntry.objects.filter(pk=entry.id)
     rows.update(**columns)
 
 
@@ -99,7 +99,7 @@ def store_corrected_version(owner: Owner, entry_id: UUID, *, now: datetime) -> N
 
     The value under a key becomes that text too, so that it does not keep saying what was corrected.
     """
-    rows: Any = ContextEntry.objects
+    rows = ContextEntry.objects
     entry: ContextEntry = rows.get(pk=entry_id)
     entry.content_version += 1
     entry.value = entry.text if entry.key else None
@@ -114,7 +114,7 @@ def delete_old_versions(owner: Owner, entry_id: UUID) -> int:
     Snapshots that refer to one of those versions lose the entry. Raises NotFound.
     """
     with transaction.atomic():
-        rows: Any = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).filter(id=entry_id)
+        rows = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).filter(id=entry_id)
         entry = require_found(rows.select_for_update(of=("memory_ptr", "self")).first(), "entry")
         old = {"account_id": entry.account_id, "entry_id": entry.id, "number__lt": entry.content_version}
         SnapshotEntry.objects.filter(**old).delete()

@@ -119,10 +119,10 @@ def iterate_pages(conversations: QuerySet[Conversation]) -> Iterator[dict[UUID, 
 
 def iterate_turns(account_id: UUID, conversations: Iterable[UUID]) -> Generator[Turn, None, None]:
     """Yield the turns of conversations, in the order of both, through a server-side cursor."""
-    rows: Any = Turn.objects.visible_to(Owner(account_id=account_id), Kind.TURN)
-    turns = cast("QuerySet[Turn]", rows).filter(log__in=list(conversations)).order_by("log_id", "index")
-    with closing(cast("Generator[Turn, None, None]", turns.iterator(TURN_BATCH))) as rows:
-        yield from rows
+    rows = Turn.objects.visible_to(Owner(account_id=account_id), Kind.TURN)
+    turns = rows.filter(log__in=list(conversations)).order_by("log_id", "index")
+    with closing(cast("Generator[Turn, None, None]", turns.iterator(TURN_BATCH))) as stored:
+        yield from stored
 
 
 def write_conversation(conversation: Conversation, turns: Iterable[Turn], *, write: Write) -> ExportCounts:

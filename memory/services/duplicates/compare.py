@@ -74,7 +74,7 @@ def merge_key(candidate: MergeCandidate) -> Hashable:
     """Return what two memories must have in common besides their texts: holder, place, sort, trust."""
     row = candidate.row
     merging = merging_of(row.kind)
-    is_open = merging.has_beliefs and row.temporal == Temporal.CURRENT and row.valid_to is None
+    is_open = spec_of(row.kind).has_beliefs and row.temporal == Temporal.CURRENT and row.valid_to is None
     own = [getattr(row, name) for name in (("temporal",) if is_open else merging.key)]
     shared = (row.account_id, row.kind, holder_of_row(row), row.channel, row.context_id, row.trust, candidate.about)
     # as JSON, since 1 equals True in Python

@@ -15,11 +15,12 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Q, Value
 from django.db.models.functions import Greatest, Least
+from django.utils.module_loading import import_string
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound
-from memory.kinds import spec_of
-from memory.models import Fact, FactVersion, Kind, LearningVote, Link, Memory, StrategyUse
+from memory.kinds import all_kinds, spec_of
+from memory.models import Fact, FactVersion, Link, Memory
 from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
@@ -27,7 +28,6 @@ from memory.services.contexts.manage import lock_context
 from memory.services.duplicates.compare import filter_duplicate_pairs, merging_of, rank_pair, read_merge_candidates
 from memory.services.facts.learn import confirm_facts
 from memory.services.facts.store import lock_for_change, revise_beliefs
-from memory.services.learnings import count_votes
 from memory.services.memories.store import DUPLICATE_OF, NOT_DUPLICATE_OF, NewLink, insert_links
 from memory_project.ids import uuid7
 
@@ -105,17 +105,16 @@ def merge_rows(owner: Owner, survivor: Any, loser: Any, *, similarity: float, no
     # a loser that was restored without `undo_merge` may still have such a link
     stale = Link.objects.filter(account_id=owner.account_id, source_id=loser.pk, type=DUPLICATE_OF).delete()[0]
     copies = copy_links(survivor, loser)
-    merging = merging_of(survivor.kind)
-    versions = survivor.belief_number if merging.has_beliefs else 0
-    moved = {name: getattr(loser, name) for name in ("access_count", *merging.sums)}
+    spec = spec_of(survivor.kind)
+    versions = survivor.belief_number if spec.has_beliefs else 0
+    moved = {name: getattr(loser, name) for name in ("access_count", *merging_of(survivor.kind).sums)}
     move_counts(loser, survivor, moved)
     properties = {
         "similarity": round(similarity, 6),
         "merged_at": now.isoformat(),
         "links": [str(link.id) for link in copies],
         "moved": moved,
-        "uses": [str(use) for use in move_uses(loser, survivor)],
-        "votes": [str(vote) for vote in move_votes(loser, survivor)],
+        **move_rows(loser, survivor),
         "raised": raise_columns(owner, survivor, loser, now=now),
     }
     merged = NewLink(
@@ -130,17 +129,17 @@ def merge_rows(owner: Owner, survivor: Any, loser: Any, *, similarity: float, no
         loser_id=loser.pk,
         kind=survivor.kind,
         links=len(copies) + 1 - stale,
-        versions=survivor.belief_number - versions if merging.has_beliefs else 0,
-        lines=int(merging.has_access_log),
+        versions=survivor.belief_number - versions if spec.has_beliefs else 0,
+        lines=int(spec.has_access_log),
     )
 
 
 def record_merge(owner: Owner, operation: str, survivor: Any, loser: Any, *, action: Action, now: datetime) -> None:
     """Record a merge or its undoing in the audit log, and that of an entry in its context's access log as well."""
-    if merging_of(loser.kind).has_access_log:
+    spec = spec_of(survivor.kind)
+    if spec.has_access_log:
         log_writes(owner, [(loser.context_id, loser.pk)], action=action, now=now)
-    memory_type = spec_of(survivor.kind).memory_type
-    record_audit(owner, operation=operation, memory_type=memory_type, affected_ids=[survivor.pk, loser.pk])
+    record_audit(owner, operation=operation, memory_type=spec.memory_type, affected_ids=[survivor.pk, loser.pk])
 
 
 def copy_links(survivor: Any, loser: Any) -> list[Link]:
@@ -183,32 +182,17 @@ def move_counts(giver: Any, taker: Any, counts: Mapping[str, int]) -> None:
         rows.filter(pk=taker.pk).update(**taken)
 
 
-def move_uses(giver: Any, taker: Any, ids: Sequence[str] | None = None) -> list[UUID]:
-    """Move the uses of a strategy: all, or those with these ids. Returns their ids."""
-    if giver.kind != Kind.STRATEGY:
-        return []
-    uses = StrategyUse.objects.filter(account_id=giver.account_id, strategy_id=giver.pk)
-    found = list((uses if ids is None else uses.filter(id__in=ids)).order_by("id").values_list("id", flat=True))
-    StrategyUse.objects.filter(id__in=found).update(strategy_id=taker.pk)
-    return found
+def move_rows(giver: Any, taker: Any, noted: Mapping[str, Any] | None = None) -> dict[str, list[str]]:
+    """Move the rows that count for a memory, as its kind declares: all, or those that a merge noted.
 
-
-def move_votes(giver: Any, taker: Any, ids: Sequence[str] | None = None) -> list[UUID]:
-    """Move the votes on a learning: all, or those with these ids. Returns the ids of those that moved.
-
-    A vote stays if its agent has voted on the other learning as well, or published that one.
+    Returns the ids of those that moved by name, with no ids for the names of other kinds.
     """
-    if giver.kind != Kind.LEARNING:
-        return []
-    votes = LearningVote.objects.filter(account_id=giver.account_id)
-    given = votes.filter(learning_id=giver.pk) if ids is None else votes.filter(learning_id=giver.pk, id__in=ids)
-    voters = votes.filter(learning_id=taker.pk).values("agent_id")
-    movable = given.exclude(agent_id__in=voters).exclude(agent_id=taker.agent_id)
-    found = list(movable.order_by("id").values_list("id", flat=True))
-    LearningVote.objects.filter(id__in=found).update(learning_id=taker.pk)
-    for learning in (giver, taker):
-        count_votes(learning)
-    return found
+    moved: dict[str, list[str]] = {}
+    for kind in all_kinds():
+        for name, path in merging_of(kind).moves.items():
+            ids = None if noted is None else noted.get(name, ())
+            moved[name] = [str(each) for each in import_string(path)(giver, taker, ids)] if kind == giver.kind else []
+    return moved
 
 
 def raise_columns(owner: Owner, survivor: Any, loser: Any, *, now: datetime) -> dict[str, list[Any]]:
@@ -229,7 +213,7 @@ def raise_columns(owner: Owner, survivor: Any, loser: Any, *, now: datetime) -> 
         raised[SALIENCE] = [survivor.unfaded_salience, loser.unfaded_salience]
         faded = {name: getattr(loser, name) for name in (SALIENCE, "base_salience", "faded_salience")}
         Memory.objects.filter(pk=survivor.pk).update(**faded)
-    has_beliefs = merging_of(survivor.kind).has_beliefs
+    has_beliefs = spec_of(survivor.kind).has_beliefs
     return raised | (confirm_survivor(owner, survivor, loser, now=now) if has_beliefs else {})
 
 
@@ -325,7 +309,7 @@ def restore_columns(owner: Owner, survivor: Any, link: Link, others: Sequence[Li
     for name, (was, made) in link.properties.get("raised", {}).items():
         notes = (each.properties.get("raised", {}).get(name) for each in others)
         later = next((note for note in notes if note is not None and note[0] == made), None)
-        is_fading = name == SALIENCE or (name == CONFIDENCE and merging_of(survivor.kind).has_beliefs)
+        is_fading = name == SALIENCE or (name == CONFIDENCE and spec_of(survivor.kind).has_beliefs)
         value = getattr(survivor, f"unfaded_{name}" if is_fading else name)
         if later is not None:
             later[0] = was
@@ -336,7 +320,7 @@ def restore_columns(owner: Owner, survivor: Any, link: Link, others: Sequence[Li
 
 def store_restored_columns(owner: Owner, survivor: Any, restored: Mapping[str, Any], *, now: datetime) -> None:
     # a retracted fact gets no new version
-    is_believed = merging_of(survivor.kind).has_beliefs and survivor.retracted_at is None
+    is_believed = spec_of(survivor.kind).has_beliefs and survivor.retracted_at is None
     of_belief = {CONFIDENCE, VALID_FROM} if is_believed else set()
     if beliefs := {name: value for name, value in restored.items() if name in of_belief}:
         survivor.confidence = survivor.unfaded_confidence
@@ -357,5 +341,4 @@ def move_usage_back(survivor: Any, loser: Any, properties: Mapping[str, Any]) ->
     counts = {name: min(count, getattr(survivor, name)) for name, count in properties.get("moved", {}).items()}
     if counts:
         move_counts(survivor, loser, counts)
-    move_uses(survivor, loser, properties.get("uses", ()))
-    move_votes(survivor, loser, properties.get("votes", ()))
+    move_rows(survivor, loser, properties)

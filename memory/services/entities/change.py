@@ -184,7 +184,7 @@ def correct_entity(
 
 def retype_entity(owner: Owner, entity: Entity, type: str, *, now: datetime) -> None:  # noqa: A002
     """Give a locked entity, and those that were merged into it, another type. Raises Conflict."""
-    absorbed: Any = Entity.objects.filter(
+    absorbed = Entity.objects.filter(
         account_id=entity.account_id, id__in=merged_entity_ids(entity.account_id, [entity.id])
     )
     entities: list[Entity] = [entity, *absorbed.order_by("id").select_for_update(of=("memory_ptr", "self"))]
@@ -198,7 +198,7 @@ def retype_entity(owner: Owner, entity: Entity, type: str, *, now: datetime) -> 
     for each in entities:
         identity = renewed.get(each.identity, each.identity)
         Memory.objects.filter(id=each.id).update(identity=identity, version=F("version") + 1, updated_at=now)
-    rows: Any = Entity.objects.filter(pk__in=[each.id for each in entities])
+    rows = Entity.objects.filter(pk__in=[each.id for each in entities])
     rows.update(type=type)
     record_entities(owner, "update", entities)
 
@@ -227,7 +227,7 @@ class EntityLifecycle(Lifecycle):
         """Return the entities that were merged into erased ones, and lock their holders against merges."""
         if not self.operation.is_erasure:
             return ()
-        rows: Any = Entity.objects.visible_to(self.owner, Kind.ENTITY).filter(pk__in=self.memory_ids)
+        rows = Entity.objects.visible_to(self.owner, Kind.ENTITY).filter(pk__in=self.memory_ids)
         found = {row.id: owner_of_row(row) for row in rows}
         holders = {holder_key(each): each for each in found.values()}
         for name in sorted(holders):
@@ -241,7 +241,7 @@ class EntityLifecycle(Lifecycle):
         """
         if not rows or self.operation.name != "unarchive":
             return ()
-        restored: Any = Entity.objects.filter(pk__in=[row.id for row in rows])
+        restored = Entity.objects.filter(pk__in=[row.id for row in rows])
         merged = set(restored.filter(merged_into__isnull=False).values_list("pk", flat=True))
         if restored.filter(known_names__isnull=True).exclude(pk__in=merged).exists():
             raise Unprocessable("one of these entities has no name left to be found by: create it again instead")

@@ -137,7 +137,7 @@ def entity_texts_to_embed(owner: Owner, drafts: Sequence[EntityDraft]) -> list[s
     claims = entity_ids_by_identity(
         owner.account_id, {identity for identities in names.values() for identity in identities}
     )
-    rows: Any = Entity.objects.filter(account_id=owner.account_id, id__in=set(claims.values()))
+    rows = Entity.objects.filter(account_id=owner.account_id, id__in=set(claims.values()))
     known: dict[UUID | None, Entity] = {row.id: row for row in rows} if claims else {}
     texts = []
     for draft in checked:

@@ -166,7 +166,7 @@ def relationships_between(owner: Owner, entities: "QuerySet[Entity]") -> QuerySe
 
 def find_relationship(owner: Owner, relationship_id: UUID, *, now: datetime) -> Link:
     """Return a relationship of any channel. Raises NotFound."""
-    entities: Any = Entity.objects.visible_to(owner, Kind.ENTITY).live(now)
+    entities = Entity.objects.visible_to(owner, Kind.ENTITY).live(now)
     return require_found(relationships_between(owner, entities).filter(id=relationship_id).first(), "relationship")
 
 
@@ -174,7 +174,7 @@ def delete_relationship(owner: Owner, relationship_id: UUID, *, now: datetime) -
     """Delete a relationship between entities of the owner's own knowledge. Raises NotFound, Forbidden for others."""
     with transaction.atomic():
         link = find_relationship(owner, relationship_id, now=now)
-        ends: Any = Entity.objects.filter(account_id=owner.account_id, id__in=(link.source_id, link.target_id))
+        ends = Entity.objects.filter(account_id=owner.account_id, id__in=(link.source_id, link.target_id))
         if not all(holds_memory(owner, end) for end in ends):
             raise Forbidden("a relationship can be deleted only by the holder of its entities or by the account")
         deleted, _by_model = Link.objects.filter(account_id=owner.account_id, id=link.id).delete()

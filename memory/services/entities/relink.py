@@ -216,7 +216,7 @@ def lock_third_parts(
     part = {end for noted in dropped for end in serialized_ends(noted)}.difference(inside)
     if not whole and not part:
         return []
-    rows: Any = Entity.objects.filter(Q(merged_into__in=whole) | Q(pk__in=part, merged_into__isnull=False))
+    rows = Entity.objects.filter(Q(merged_into__in=whole) | Q(pk__in=part, merged_into__isnull=False))
     found = rows.filter(account_id=account_id).values_list("id", flat=True)
     return [EntityPart.from_entity(row) for row in lock_entity_rows_exclusively(account_id, list(found))]
 
@@ -345,7 +345,7 @@ def assign_parts(parts: Sequence[EntityPart], whole: Entity) -> None:
     """Make the parts belong to another whole. One statement, none for no parts."""
     for part in parts:
         part.entity.merged_into = whole
-    rows: Any = Entity.objects.filter(pk__in=[part.id for part in parts])
+    rows = Entity.objects.filter(pk__in=[part.id for part in parts])
     if parts:
         rows.update(merged_into=whole)
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -80,14 +80,14 @@ def lock_entity_rows(account_id: UUID, entity_ids: Collection[UUID]) -> list[Ent
 
     References to them may still be added: those take `lock_entities`.
     """
-    rows: Any = Entity.objects.filter(account_id=account_id, kind=Kind.ENTITY, id__in=entity_ids).order_by("id")
+    rows = Entity.objects.filter(account_id=account_id, kind=Kind.ENTITY, id__in=entity_ids).order_by("id")
     # the memory before the row of its kind, as all code locks them
     return list(rows.select_for_update(no_key=True, of=("memory_ptr", "self")))
 
 
 def lock_entity_rows_exclusively(account_id: UUID, entity_ids: Collection[UUID]) -> list[Entity]:
     """Lock entities as `lock_entity_rows` does, and against new references to them."""
-    rows: Any = Entity.objects.filter(account_id=account_id, kind=Kind.ENTITY, id__in=entity_ids).order_by("id")
+    rows = Entity.objects.filter(account_id=account_id, kind=Kind.ENTITY, id__in=entity_ids).order_by("id")
     return list(rows.select_for_update(of=("memory_ptr", "self")))
 
 
@@ -128,19 +128,18 @@ def update_changed_entities(
 
 def merged_entity_ids(account_id: UUID, entity_ids: Collection[UUID]) -> list[UUID]:
     """Return the ids of the entities that were merged into these."""
-    rows: Any = Entity.objects.filter(account_id=account_id, merged_into_id__in=entity_ids)
+    rows = Entity.objects.filter(account_id=account_id, merged_into_id__in=entity_ids)
     return list(rows.values_list("id", flat=True))
 
 
 def visible_entities(owner: Owner, *, now: datetime) -> QuerySet[Entity]:
     """Return the entities that the owner knows in the active channel and `_global`, except those merged into others."""
-    rows: Any = Entity.objects.visible_to(owner, Kind.ENTITY).in_channels(owner).live(now)
-    return cast("QuerySet[Entity]", rows)
+    return Entity.objects.visible_to(owner, Kind.ENTITY).in_channels(owner).live(now)
 
 
 def find_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> Entity:
     """Return an entity of any channel. Raises NotFound."""
-    rows: Any = Entity.objects.visible_to(owner, Kind.ENTITY).live(now)
+    rows = Entity.objects.visible_to(owner, Kind.ENTITY).live(now)
     entity: Entity = require_found(rows.filter(id=entity_id).first(), "entity")
     return entity
 
@@ -156,7 +155,7 @@ def lock_entities(owner: Owner, entity_ids: Collection[UUID]) -> list[Entity]:
     rows = Entity.objects.filter(account_id=owner.account_id, kind=Kind.ENTITY, id__in=set(entity_ids))
     statement, parameters = rows.filter(archived=False, quarantined=False).order_by("id").query.sql_with_params()
     # Django does not offer FOR KEY SHARE
-    locked: Any = Entity.objects.raw(f"{statement} FOR KEY SHARE OF memories", parameters)
+    locked = Entity.objects.raw(f"{statement} FOR KEY SHARE OF memories", parameters)
     return [entity for entity in locked if holds_memory(owner, entity)]
 
 
@@ -191,7 +190,7 @@ def list_entities(
 def find_live_or_merged_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> Entity:
     """Return an entity of any channel, or one that was merged into another. Raises NotFound."""
     merged = Q(merged_into__isnull=False, quarantined=False)
-    rows: Any = Entity.objects.visible_to(owner, Kind.ENTITY).filter(id=entity_id)
+    rows = Entity.objects.visible_to(owner, Kind.ENTITY).filter(id=entity_id)
     entity: Entity = require_found((rows.live(now) | rows.filter(merged)).first(), "entity")
     return entity
 

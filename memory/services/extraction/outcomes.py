@@ -12,12 +12,12 @@ Every item that an extractor found has one outcome, so `in` is always the sum of
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -189,27 +189,39 @@ class StoredItems:
             self.failed.add(number)
 
 
-def store_item(stored: StoredItems, noun: str, store: Callable[[], R]) -> R | ItemOutcome:
-    """Return what `store` returns or, if it raises, the outcome of the item, counted. Nothing of it is stored then."""
+@dataclass(slots=True)
+class SingleItem:
+    """An item that is stored by itself. `result` is what the caller sets, or the outcome if storing it failed."""
+
+    result: Any = None
+
+
+@contextmanager
+def store_alone(stored: StoredItems, noun: str) -> Iterator[SingleItem]:
+    """Store one item within the block, which sets its `result`.
+
+    If the block raises, nothing of it is stored, and the result is the outcome of the item, counted.
+    """
+    item = SingleItem()
     try:
         with transaction.atomic():
-            return store()
+            yield item
     except MemoryServiceError as err:
         logger.info("an extracted item is refused: %s", err.code)
         stored.counts.refuse("by_service")
-        return ItemOutcome.REFUSED
+        item.result = ItemOutcome.REFUSED
     except DATABASE_ERRORS:
         raise
     except Exception as err:  # noqa: BLE001 - one item must not cost the others
         logger.error("an extracted item failed: %s", type(err).__name__)
         stored.counts.fail(noun, type(err).__name__)
-        return ItemOutcome.FAILED
+        item.result = ItemOutcome.FAILED
 
 
 def store_each(
     stored: StoredItems, noun: str, items: Sequence[T], store: Callable[[Sequence[T]], Sequence[R]]
 ) -> Sequence[R | ItemOutcome]:
-    """Store items together or, if that fails, each by itself with `store_item`. `store` is all or nothing."""
+    """Store items together or, if that fails, each by itself with `store_alone`. `store` is all or nothing."""
     try:
         return store(items)
     except DATABASE_ERRORS:
@@ -219,6 +231,7 @@ def store_each(
 
     results: list[R | ItemOutcome] = []
     for item in items:
-        stored_alone = store_item(stored, noun, partial(store, [item]))
-        results += [stored_alone] if isinstance(stored_alone, ItemOutcome) else stored_alone
+        with store_alone(stored, noun) as single:
+            [single.result] = store([item])
+        results.append(single.result)
     return results

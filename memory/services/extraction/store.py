@@ -39,8 +39,8 @@ from memory.services.extraction.outcomes import (
     ItemCounts,
     ItemOutcome,
     StoredItems,
+    store_alone,
     store_each,
-    store_item,
 )
 from memory.services.facts.learn import FactDraft, learn_facts
 from memory.services.facts.review import filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
@@ -136,8 +136,9 @@ def store_facts(inputs: ExtractionInput, items: StoredItems) -> None:
     for fact in facts:
         # a fact that it refers to may have failed since
         if (fact.corrects or fact.contradicts) and can_store_fact(items, fact):
-            result = store_item(items, "facts", partial(store_conflicting_fact, inputs, items, fact))
-            items.add_fact(fact.number, result)
+            with store_alone(items, "facts") as single:
+                single.result = store_conflicting_fact(inputs, items, fact)
+            items.add_fact(fact.number, single.result)
 
 
 def can_store_fact(items: StoredItems, fact: ExtractedFact) -> bool:
@@ -150,8 +151,8 @@ def can_store_fact(items: StoredItems, fact: ExtractedFact) -> bool:
 
 def learn_plain_facts(inputs: ExtractionInput, items: StoredItems, facts: Sequence[ExtractedFact]) -> list[FactResult]:
     drafts = [build_fact_draft(inputs, items, fact) for fact in facts]
-    learnt = learn_facts(inputs.owner, drafts, embedded=inputs.embedded, now=inputs.now)
-    return [FactResult.of(each.fact, is_new=each.is_new) for each in learnt]
+    learned = learn_facts(inputs.owner, drafts, embedded=inputs.embedded, now=inputs.now)
+    return [FactResult.of(each.fact, is_new=each.is_new) for each in learned]
 
 
 def drop_rejected_facts(inputs: ExtractionInput, items: StoredItems) -> list[ExtractedFact]:
@@ -219,8 +220,8 @@ def store_conflicting_fact(inputs: ExtractionInput, items: StoredItems, fact: Ex
         return FactResult(outcome=ItemOutcome.REFUSED, reason="prefer_old", extra_counts=counts)
     verdict = prefer_new(draft, rivals, said_at=said_at)
     if not verdict.outdated:
-        learnt = learn_facts(owner, [verdict.draft], embedded=embedded, now=now)[0]
-        return FactResult.of(learnt.fact, is_new=learnt.is_new, **counts)
+        learned = learn_facts(owner, [verdict.draft], embedded=embedded, now=now)[0]
+        return FactResult.of(learned.fact, is_new=learned.is_new, **counts)
     first, *also = (fact.id for fact in verdict.outdated)
     stored = supersede_fact(owner, first, verdict.draft, also=also, embedded=embedded, now=now)
     return superseding_result(verdict.outdated, stored, verdict.draft, successions=1, **counts)
@@ -242,7 +243,7 @@ def lock_active_facts(owner: Owner, fact_ids: Sequence[UUID]) -> list[Fact]:
     """Lock facts and return those that are still active, in the given order."""
     if not fact_ids:
         return []
-    rows: Any = Fact.objects.visible_to(owner).filter(id__in=fact_ids, user_id=owner.user_id)
+    rows = Fact.objects.visible_to(owner).filter(id__in=fact_ids, user_id=owner.user_id)
     locked = rows.order_by("id").select_for_update(of=("memory_ptr", "self"))
     active = {fact.id: fact for fact in locked if fact.status == Fact.Status.ACTIVE and not fact.quarantined}
     return [active[fact_id] for fact_id in fact_ids if fact_id in active]
@@ -324,9 +325,10 @@ def store_preferences(inputs: ExtractionInput, items: StoredItems) -> None:
         if preference.fact in items.rejected:
             items.counts.refuse("rejected")
         elif items.can_store("preferences", () if preference.fact is None else (preference.fact,)):
-            topics = store_item(items, "preferences", partial(learn_preference, inputs, items, preference))
-            if not isinstance(topics, ItemOutcome):
-                count_preference(items, preference, known, is_stored=bool(topics))
+            with store_alone(items, "preferences") as single:
+                single.result = learn_preference(inputs, items, preference)
+            if not isinstance(single.result, ItemOutcome):
+                count_preference(items, preference, known, is_stored=bool(single.result))
 
 
 def count_preference(

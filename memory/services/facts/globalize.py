@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -45,9 +45,12 @@ class GlobalizeThresholds:
     promote_conversations: int = conf.PROMOTE_CONVERSATIONS
 
 
+DOCUMENTED_THRESHOLDS = GlobalizeThresholds()
+
+
 def filter_prominent(*, now: datetime, thresholds: GlobalizeThresholds) -> QuerySet[Fact]:
     """Return the facts of all accounts to be globalized: true, live, in a project's channel and not copied before."""
-    facts: Any = Fact.objects
+    facts = Fact.objects
     promoted = Link.objects.filter(account_id=OuterRef("account_id"), target_id=OuterRef("pk"), type=PROMOTED_FROM)
     rows = facts.live(now).filter(
         true_at(now),
@@ -56,8 +59,8 @@ def filter_prominent(*, now: datetime, thresholds: GlobalizeThresholds) -> Query
         confidence__gte=thresholds.promote_confidence,
         access_count__gte=thresholds.promote_access_count,
     )
-    rows = rows.exclude(channel=GLOBAL_CHANNEL).alias(conversations=conversation_count())
-    return cast("QuerySet[Fact]", rows.filter(conversations__gte=thresholds.promote_conversations))
+    counted = rows.exclude(channel=GLOBAL_CHANNEL).alias(conversations=conversation_count())
+    return counted.filter(conversations__gte=thresholds.promote_conversations)
 
 
 def conversation_count() -> Any:
@@ -72,7 +75,12 @@ def conversation_count() -> Any:
 
 
 def find_prominent_facts(
-    *, after: UUID | None, account_id: UUID | None, limit: int, now: datetime, thresholds: GlobalizeThresholds
+    *,
+    after: UUID | None,
+    account_id: UUID | None,
+    limit: int,
+    now: datetime,
+    thresholds: GlobalizeThresholds = DOCUMENTED_THRESHOLDS,
 ) -> list[Fact]:
     """Return the next `limit` prominent facts with ids above `after`, of one account or of all."""
     rows = filter_prominent(now=now, thresholds=thresholds)
@@ -83,7 +91,9 @@ def find_prominent_facts(
     return list(rows.order_by("pk")[:limit])
 
 
-def globalize_facts(facts: Sequence[Fact], *, now: datetime, thresholds: GlobalizeThresholds) -> Counter[str]:
+def globalize_facts(
+    facts: Sequence[Fact], *, now: datetime, thresholds: GlobalizeThresholds = DOCUMENTED_THRESHOLDS
+) -> Counter[str]:
     """Globalize facts, each in a transaction of its own. Returns counts by name.
 
     `facts_promoted` became new copies; `facts_known` existed in `_global`, `facts_revived` of them archived or expired;
@@ -137,8 +147,7 @@ def globalize_if_prominent(
 def find_global_copy(owner: Owner, fact: Fact) -> QuerySet[Fact]:
     """Return the query for the equal fact of `_global`, at most one."""
     identity = identity_of_fact(replace(owner, channel=GLOBAL_CHANNEL), fact)
-    rows: Any = Fact.objects.filter(account_id=fact.account_id, kind=Kind.FACT, identity=identity)
-    return cast("QuerySet[Fact]", rows)
+    return Fact.objects.filter(account_id=fact.account_id, kind=Kind.FACT, identity=identity)
 
 
 def globalize_fact(
@@ -201,7 +210,7 @@ def link_global_copy(fact: Fact, copy: LearnedFact, *, reason: str, now: datetim
     links.append(NewLink(source_id=copy.fact.id, type=PROMOTED_FROM, target_id=fact.id, properties=properties))
     insert_links(fact.account_id, links)
     if copy.is_new and fact.source_turn_id in turn_ids:
-        rows: Any = Fact.objects.filter(pk=copy.fact.id)
+        rows = Fact.objects.filter(pk=copy.fact.id)
         rows.update(source_turn_id=fact.source_turn_id)
         copy.fact.source_turn_id = fact.source_turn_id
     return turn_ids

@@ -8,7 +8,6 @@ normalized claim are equal; for past, planned or ended facts the times count as 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -217,7 +216,7 @@ def lock_known_facts(owner: Owner, identities: Sequence[str]) -> dict[str, Fact]
     """
     if not identities:
         return {}
-    rows: Any = Fact.objects.filter(account_id=owner.account_id, kind=Kind.FACT)
+    rows = Fact.objects.filter(account_id=owner.account_id, kind=Kind.FACT)
     wanted = rows.filter(Q(identity__in=identities) | Q(survivors_condition(owner, Kind.FACT, identities)))
     locked = list(wanted.order_by("id").select_for_update(no_key=True, of=("memory_ptr", "self")))
     by_identity, by_id = {fact.identity: fact for fact in locked}, {fact.id: fact for fact in locked}

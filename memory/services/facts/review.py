@@ -16,7 +16,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -213,7 +212,7 @@ def store_pending_fact(
     fact.identity = digest_parts("pending", fact.identity)
     lock_references(owner, [draft], identities=[fact.identity], now=now)
     if not store_memories(owner, [fact], embedded=embedded, own=own_vectors([draft]), now=now):
-        known: Any = Fact.objects.filter(account_id=owner.account_id, kind=fact.kind, identity=fact.identity)
+        known = Fact.objects.filter(account_id=owner.account_id, kind=fact.kind, identity=fact.identity)
         fact = known.get()
         restore_facts([fact], now=now)
     refuse_rejected_drafts(owner, [draft])
@@ -280,7 +279,7 @@ def lock_review(owner: Owner, review_id: UUID) -> FactReview:
 
 def read_reviewed_facts(owner: Owner, review: FactReview) -> tuple[Fact, Fact]:
     """Return the old and the new fact, hidden or not. Raises NotFound for facts that the owner may not see."""
-    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).filter(id__in=[review.old_fact_id, review.new_fact_id])
+    rows = Fact.objects.visible_to(owner, Kind.FACT).filter(id__in=[review.old_fact_id, review.new_fact_id])
     facts = {fact.id: fact for fact in rows}
     if len(facts) < 2:
         raise NotFound("no such review")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -127,7 +127,7 @@ def save_facts(facts: Sequence[Fact], *, now: datetime) -> None:
     """Save the columns of locked facts, except their texts, and increment their row versions."""
     for fact in facts:
         fact.version, fact.updated_at = fact.version + 1, now
-    rows: Any = Fact.objects
+    rows = Fact.objects
     rows.bulk_update(facts, SAVED_COLUMNS)
 
 
@@ -144,14 +144,14 @@ def visible_facts(
     With `known_at`, claim, confidence, temporal and both validity times are those of the version believed at that time;
     status and all other columns are the current ones.
     """
-    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
+    rows: QuerySet[Fact] = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
     if known_at is None:
         rows = rows.filter(true_at(as_of or now))
     else:
         rows = annotate_believed_version(rows, true_at(as_of or now, known_at, prefix="versions__"))
     if min_confidence is not None:
         rows = rows.filter(**{f"{'' if known_at is None else 'known_'}confidence__gte": min_confidence})
-    return cast("QuerySet[Fact]", rows)
+    return rows
 
 
 def find_fact(owner: Owner, fact_id: UUID) -> Fact:
@@ -161,7 +161,7 @@ def find_fact(owner: Owner, fact_id: UUID) -> Fact:
 
 def find_facts_by_id(owner: Owner, fact_ids: Sequence[UUID]) -> list[Fact]:
     """Return facts as `find_fact` does, in the order of `fact_ids`. Raises NotFound unless all exist."""
-    rows: Any = Fact.objects.visible_to(owner, Kind.FACT).filter(archived=False, quarantined=False, id__in=fact_ids)
+    rows = Fact.objects.visible_to(owner, Kind.FACT).filter(archived=False, quarantined=False, id__in=fact_ids)
     facts = {fact.id: fact for fact in rows.filter(Q(expires_at=None) | Q(expires_at__gt=Now()))}
     if not facts.keys() >= set(fact_ids):
         raise NotFound("no such fact")
@@ -195,10 +195,10 @@ def list_facts(
     A status other than `active` without `as_of` and `known_at` ignores validity, as hardly any such fact is true now.
     """
     if status in ("", Fact.Status.ACTIVE) or as_of is not None or known_at is not None:
-        rows: Any = visible_facts(owner, now=now, as_of=as_of, known_at=known_at, min_confidence=min_confidence)
-        return cast("QuerySet[Fact]", rows.filter(status=status) if status else rows)
+        rows = visible_facts(owner, now=now, as_of=as_of, known_at=known_at, min_confidence=min_confidence)
+        return rows.filter(status=status) if status else rows
     rows = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
-    return cast("QuerySet[Fact]", rows.filter(status=status, confidence__gte=min_confidence or 0))
+    return rows.filter(status=status, confidence__gte=min_confidence or 0)
 
 
 def filter_about_entity(rows: QuerySet[Fact], entity_id: UUID) -> QuerySet[Fact]:
@@ -291,7 +291,7 @@ def entity_names_by_id(owner: Owner, entity_ids: Collection[UUID]) -> dict[UUID,
     """Return the name and aliases of each entity. No query for no entities."""
     if not entity_ids:
         return {}
-    rows: Any = Entity.objects.filter(account_id=owner.account_id, id__in=entity_ids)
+    rows = Entity.objects.filter(account_id=owner.account_id, id__in=entity_ids)
     found = rows.values_list("id", "name", "aliases")
     return {entity_id: [name, *aliases] for entity_id, name, aliases in found}
 

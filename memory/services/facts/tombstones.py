@@ -11,7 +11,6 @@ import hmac
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -32,15 +31,20 @@ NamedClaim = tuple[str, Sequence[str]]
 """A claim and the names of what it is about, as written or as known for the entities. One matching name is enough."""
 
 
-def keyed_digest(*parts: str) -> str:
-    """Return 64 hexadecimal digits. Raises ImproperlyConfigured without a key."""
+def tombstone_key() -> str:
+    """Return the key of the digests. Raises ImproperlyConfigured without one."""
     key: str = settings.TOMBSTONE_KEY
     if not key:
         raise ImproperlyConfigured(
             "MEMORY_TOMBSTONE_KEY is empty: set it to a long random text, or let `make up` generate one. Without it, "
             "rejected facts could be learned again"
         )
-    return hmac.new(key.encode(), digest_parts(*parts).encode(), hashlib.sha256).hexdigest()
+    return key
+
+
+def keyed_digest(*parts: str) -> str:
+    """Return 64 hexadecimal digits. Raises ImproperlyConfigured without a key."""
+    return hmac.new(tombstone_key().encode(), digest_parts(*parts).encode(), hashlib.sha256).hexdigest()
 
 
 def digest_claim(owner: Owner, claim: str) -> str:
@@ -151,6 +155,6 @@ def filter_equal_claims(fact: Fact, fact_ids: Collection[UUID]) -> list[Fact]:
     """Return those of the locked facts that are still believed or pending, and still have an equal claim."""
     if not fact_ids:
         return []
-    rows: Any = Fact.objects.filter(BELIEVED_OR_PENDING, account_id=fact.account_id, kind=Kind.FACT, id__in=fact_ids)
+    rows = Fact.objects.filter(BELIEVED_OR_PENDING, account_id=fact.account_id, kind=Kind.FACT, id__in=fact_ids)
     claim = normalize_claim(fact.text)
     return [each for each in rows.order_by("id") if normalize_claim(each.text) == claim]

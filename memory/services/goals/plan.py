@@ -6,7 +6,7 @@ linked. When a goal is deleted or a link removed, by whomever, the goals that wa
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -59,8 +59,6 @@ Status = Goal.Status
 END_OPERATIONS = {Status.COMPLETED.value: "complete", Status.ABANDONED.value: "abandon"}
 """Operation in the audit log by the status that a goal ends with."""
 
-CHANGEABLE = frozenset({"description", "priority", "deadline", "metadata", "parent"})
-
 HIDING_COLUMNS = frozenset({"archived", "quarantined"})
 """Columns that take a goal out of the way of those that wait for it."""
 
@@ -82,6 +80,15 @@ class GoalDraft(MemoryDraft):
     blocked_by: Sequence[UUID] = ()
 
 
+OWN_COLUMNS = frozenset(each.name for each in fields(GoalDraft)) - {
+    *(each.name for each in fields(MemoryDraft)), "description", "parent_id", "blocked_by",
+}  # fmt: skip
+"""Fields of a draft that are columns of Goal under the same name. The others are shared, or become text and links."""
+
+CHANGEABLE = OWN_COLUMNS | {"description", "metadata", "parent"}
+"""Names that `change_goal` takes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedGoal:
     """A goal that has ended, and the ids of the goals that it was the last to block."""
@@ -96,14 +103,14 @@ def add_goal(owner: Owner, draft: GoalDraft, *, embedded: EmbeddedTexts, now: da
     Embed the description first (`embed_texts`), outside transactions. Raises Unprocessable for a parent or blocker that
     does not exist or belongs to another holder, for a closed blocker, and for values out of range.
     """
-    check_goal_values({"description": draft.description, "priority": draft.priority, "deadline": draft.deadline})
+    columns = {name: getattr(draft, name) for name in OWN_COLUMNS}
+    check_goal_values({"description": draft.description, **columns})
     blockers = list(dict.fromkeys(draft.blocked_by))
     goal = Goal(
         kind=Kind.GOAL,
         text=draft.description,
         status=(Status.BLOCKED if blockers else Status.ACTIVE).value,
-        priority=draft.priority,
-        deadline=draft.deadline,
+        **columns,
         **draft.shared_columns(now=now),
     )
     parents = [] if draft.parent_id is None else [draft.parent_id]

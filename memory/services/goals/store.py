@@ -90,7 +90,7 @@ def lock_with_waiters(account_id: UUID, goal_ids: Collection[UUID]) -> dict[UUID
 
 
 def lock_goal_rows(account_id: UUID, which: Q) -> dict[UUID, Goal]:
-    rows: Any = Goal.objects.filter(which, account_id=account_id).order_by("id")
+    rows = Goal.objects.filter(which, account_id=account_id).order_by("id")
     locked: list[Goal] = list(rows.select_for_update(no_key=True, of=("memory_ptr", "self")))
     return {goal.id: goal for goal in locked}
 
@@ -200,7 +200,7 @@ def save_goal(goal: Goal, *, now: datetime, **columns: Any) -> None:
     shared = {"metadata": columns.pop("metadata")} if "metadata" in columns else {}
     Memory.objects.filter(id=goal.id).update(version=goal.version, updated_at=now, **shared)
     if columns:
-        rows: Any = Goal.objects.filter(pk=goal.id)
+        rows = Goal.objects.filter(pk=goal.id)
         rows.update(**columns)
 
 

@@ -12,7 +12,7 @@ from django.db import transaction
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Unprocessable, WrongVectorWidth
 from memory.kinds import spec_of
-from memory.models import Kind, Link, Memory, Vector
+from memory.models import Link, Memory, Vector
 from memory.models.statements import Embedding, binary_cursor
 from memory.models.writer import insert_memories, insert_participants, insert_vectors
 from memory.owner import Owner
@@ -129,8 +129,7 @@ def store_memories(
             insert_vectors(owner.account_id, model=model, vectors=[pair for pair in found if pair[0] in stored])
         insert_participants(owner, conversation_ids=[row.conversation_id for row in new])
         if new:
-            # without texts of slots, which the account's reasoning tier guards
-            texts = texts_metadata(owner, (row.text for row in new if row.kind != Kind.TURN_SLOT))
+            texts = texts_metadata(owner, (row.text for row in new if not spec_of(row.kind).has_guarded_text))
             audit_memories(owner, "store", new, metadata=texts)
     return new
 

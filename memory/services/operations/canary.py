@@ -6,6 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import Error, connection, transaction
 
 from memory.models import EncryptionCanary
+from memory.services.facts.tombstones import tombstone_key
 from memory.services.operations.reseal import (
     SealedTable,
     describe_table,
@@ -19,6 +20,15 @@ logger = logging.getLogger(__name__)
 
 PLAIN = "canary"
 """The value of the canary. Any text will do, since only its decryption is tried."""
+
+
+def check_keys() -> None:
+    """Check the keys that every process needs: that of tombstones is there, those of encryption are the database's.
+
+    Raises ImproperlyConfigured.
+    """
+    tombstone_key()
+    check_encryption_canary()
 
 
 def check_encryption_canary() -> None:

@@ -204,8 +204,8 @@ def count_waiting_conversations(
 
 
 def count_knowledge(of: Mapping[str, Any]) -> KnowledgeCounts:
-    entities: Any = Entity.objects.filter(**of)
-    goals: Any = Goal.objects.filter(**of)
+    entities = Entity.objects.filter(**of)
+    goals = Goal.objects.filter(**of)
     tombstones = FactTombstone.objects.filter(**of)
     return KnowledgeCounts(
         entities=entities.filter(merged_into=None).count(),

@@ -12,7 +12,7 @@ from typing import Any
 
 from ledger import store as ledger
 from memory import conf
-from memory.models import Kind
+from memory.kinds import spec_of
 from memory.owner import Owner
 from memory.providers.connections import Deadline
 from memory.providers.embeddings import token_counter
@@ -167,11 +167,12 @@ def build_from_recall(
 
 
 def nearest_episodes(bundle: Bundle) -> list[Candidate]:
-    """Return the nearest episodes by meaning alternating with those found by words, which still lack a vector.
+    """Return the nearest summaries by meaning alternating with those found by words, which still lack a vector.
 
     The similarity of the former cannot be compared with the scores of the latter.
     """
-    found = [each for each in (*bundle.results, *bundle.others) if each.kind == Kind.EPISODE]
+    candidates = (*bundle.results, *bundle.others)
+    found = [each for each in candidates if spec_of(each.kind).prompt_quote == "summary"]
     by_meaning = sorted(
         (each for each in found if each.similarity is not None), key=lambda each: (-(each.similarity or 0), each.id)
     )

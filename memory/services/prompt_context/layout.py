@@ -19,7 +19,7 @@ from uuid import UUID
 from django.template.loader import render_to_string
 
 from memory.invisible_characters import drop_invisible
-from memory.kinds import Kind, spec_of
+from memory.kinds import spec_of
 from memory.providers.connections import Deadline
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.packing import NO_DEADLINE, pack_passages
@@ -65,16 +65,17 @@ def clean_line(text: str) -> str:
 def format_passage_head(notes: Sequence[Candidate]) -> str:
     """Return the source of a passage: its conversation or kind, its belief, and its time."""
     first = notes[0]
-    if first.kind == Kind.TURN:
+    spec = spec_of(first.kind)
+    if spec.prompt_quote == "message":
         return f"Conversation {format_label(first.conversation_id)}, {format_utc_minute(first.event_time)}"
-    name = spec_of(first.kind).label.capitalize()
+    name = spec.label.capitalize()
     if first.conversation_id:
         name += f" of conversation {format_label(first.conversation_id)}"
     return ", ".join([name, *format_belief(first), format_utc_minute(first.event_time)])
 
 
 def format_passage_lines(notes: Sequence[Candidate], *, texts: Callable[[Candidate], str]) -> list[str]:
-    """Return a line for each memory of a passage, after a mark; turns name the speaker, and each new day."""
+    """Return a line for each memory of a passage, after a mark; messages name the speaker, and each new day."""
     lines = [quote_note(notes[0], texts(notes[0]))]
     for before, note in pairwise(notes):
         lines += [GAP_LINE] if has_gap(before, note) else []
@@ -83,9 +84,9 @@ def format_passage_lines(notes: Sequence[Candidate], *, texts: Callable[[Candida
 
 
 def quote_note(note: Candidate, text: str, *, day: str = "") -> str:
-    """Return the line of a memory after a mark; that of a turn names the speaker."""
+    """Return the line of a memory after a mark; that of a message names the speaker."""
     name = f" {format_label(note.speaker, plain=PLAIN_NAME)}" if note.speaker else ""
-    speaker = f"{note.role}{name}: " if note.kind == Kind.TURN else ""
+    speaker = f"{note.role}{name}: " if note.role else ""
     return f"> {day}{speaker}{text}"
 
 

@@ -23,7 +23,7 @@ from ledger import store as ledger
 from memory import conf
 from memory.audit import is_verbose
 from memory.errors import Unprocessable
-from memory.kinds import Kind, all_kinds
+from memory.kinds import Kind, all_kinds, spec_of
 from memory.models.statements import Embedding
 from memory.owner import Owner
 from memory.providers.connections import Deadline
@@ -234,10 +234,10 @@ def conclude_recall(owner: Owner, request: RecallRequest, bundle: Bundle, *, now
 
 
 def count_memory_reads(owner: Owner, kinds: Mapping[UUID, Kind], *, now: datetime) -> None:
-    """Count a read of each memory, in one statement. Context entries are counted by their contexts' access log."""
-    entries = [each for each, kind in kinds.items() if kind == Kind.CONTEXT_ENTRY]
-    reinforce(owner, [each for each, kind in kinds.items() if kind != Kind.CONTEXT_ENTRY], now=now)
-    log_reads(owner, locate_entries(owner, entries), action=Action.SEARCH, now=now)
+    """Count a read of each memory, in one statement. What its context's access log has is counted from there."""
+    logged = [each for each, kind in kinds.items() if spec_of(kind).has_access_log]
+    reinforce(owner, [each for each, kind in kinds.items() if not spec_of(kind).has_access_log], now=now)
+    log_reads(owner, locate_entries(owner, logged), action=Action.SEARCH, now=now)
 
 
 def serialize_request_details(request: RecallRequest, bundle: Bundle) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def read_current_slots(record_ids: Sequence[UUID]) -> list[TurnSlot]:
 
 def current_slot_rows() -> Any:
     """Return the slots that are neither archived nor quarantined."""
-    slots: Any = TurnSlot.objects
+    slots = TurnSlot.objects
     return slots.filter(archived=False, quarantined=False)
 
 
@@ -111,7 +111,7 @@ def read_slots_at_level(record_ids: Collection[UUID], level: int) -> Mapping[UUI
     for a missing one; where none is below, the next higher one does, since a slot that compression would not shorten
     is raised to the next level unchanged. Quarantined slots are left out.
     """
-    slots: Any = TurnSlot.objects
+    slots = TurnSlot.objects
     best: dict[tuple[UUID, str], TurnSlot] = {}
     for row in slots.filter(record_id__in=record_ids).order_by("level"):
         key = (row.record_id, row.slot)

@@ -228,7 +228,7 @@ def destroy_traces(owner: Owner, *, size: int = BATCH_ROWS) -> Iterator[TraceCou
             ReasoningTrace.objects.filter(id__in=[trace_id for trace_id, _, _ in locked]).delete()
             record_ids = [record_id for _, record_id, _ in locked]
             # the tier of a record becomes that of its slots
-            slots: Any = TurnSlot.objects
+            slots = TurnSlot.objects
             deepest = slots.filter(record_id=OuterRef("id"), slot=TurnSlot.Slot.REASONING).order_by("-level")
             tier = Coalesce(Subquery(deepest.values("tier")[:1]), Value(ReasoningTier.NONE.value))
             records = TurnRecord.objects.filter(account_id=owner.account_id, id__in=record_ids)

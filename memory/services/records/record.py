@@ -193,7 +193,7 @@ def delete_record(owner: Owner, record_id: UUID) -> None:
         if slots := read_stored_slots(record).rows:
             erase_memories(owner, [row.id for row in slots])
         ReasoningTrace.objects.filter(record=record).delete()
-        rows: Any = TurnRecord.objects.filter(id=record.id)
+        rows = TurnRecord.objects.filter(id=record.id)
         # nothing is left for Django's cascade to look for
         rows._raw_delete(using=rows.db)
         audit_turn_record(owner, "delete", record)

@@ -132,7 +132,7 @@ def check_slot_text(slot: Slot, text: str) -> str:
 
 def read_stored_slots(record: TurnRecord) -> StoredSlots:
     """Read all rows of a record's slots. One statement."""
-    rows: Any = TurnSlot.objects
+    rows = TurnSlot.objects
     return StoredSlots(rows=list(rows.filter(record=record)))
 
 
@@ -188,7 +188,7 @@ def reconcile_outcome(
     update_texts(owner, [TextUpdate(row=row, text=outcome.text) for row in rows], embedded=embedded, now=now)
     for row in rows:
         row.data = dict(data)
-    outcomes: Any = TurnSlot.objects.filter(pk__in=[row.pk for row in rows])
+    outcomes = TurnSlot.objects.filter(pk__in=[row.pk for row in rows])
     outcomes.update(data=data)
     conversation_id = rows[-1].conversation_id
     record_audit(
@@ -300,7 +300,7 @@ def link_references(
     insert_links(record.account_id, links)
     if references.produced:
         # the record is the origin of artifacts that have none yet
-        artifacts: Any = Artifact.objects.filter(account_id=record.account_id, id__in=references.produced, record=None)
+        artifacts = Artifact.objects.filter(account_id=record.account_id, id__in=references.produced, record=None)
         artifacts.update(record=record)
     attribute_invocations(owner, record, references.invocations)
 

@@ -18,7 +18,7 @@ from django.db.models.functions import Greatest
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Forbidden, Unprocessable, require_found
 from memory.identity import digest_parts, holder_key, normalize_claim
-from memory.models import Kind, Memory, Strategy, StrategyTool
+from memory.models import Kind, Memory, Strategy, StrategyTool, StrategyUse
 from memory.owner import Owner
 from memory.retrieval.kind_searches import StrategyResults, search_strategies
 from memory.services.accounts.register import register_agent
@@ -164,7 +164,7 @@ def link_strategy_tools(owner: Owner, strategy: Strategy) -> None:
 
 
 def lock_known_strategy(owner: Owner, identity: str) -> Strategy:
-    rows: Any = Strategy.objects.filter(account_id=owner.account_id, kind=Kind.STRATEGY)
+    rows = Strategy.objects.filter(account_id=owner.account_id, kind=Kind.STRATEGY)
     wanted = rows.filter(Q(identity=identity) | Q(survivors_condition(owner, Kind.STRATEGY, [identity])))
     locked = {each.pk: each for each in lock_strategy_rows(wanted)}
     strategy: Strategy | None = next((each for each in locked.values() if each.identity == identity), None)
@@ -205,7 +205,7 @@ def complete_strategy(
         strategy.version -= 1  # incremented once, below
         update_texts(owner, [TextUpdate(row=strategy, text=text, own=draft.own)], embedded=embedded, now=now)
     strategy.version, strategy.updated_at = strategy.version + 1, now
-    rows: Any = Strategy.objects.filter(pk=strategy.pk)
+    rows = Strategy.objects.filter(pk=strategy.pk)
     rows.update(**missing, version=strategy.version, updated_at=now)
     link_strategy_tools(owner, strategy)
     texts = texts_metadata(owner, [strategy.text])
@@ -217,7 +217,7 @@ def count_strategy_use(
 ) -> None:
     """Count a use of a strategy, in its row (and in the given object) and as a row of its own."""
     name = "success_count" if success else "failure_count"
-    rows: Any = Strategy.objects.filter(pk=strategy.pk)
+    rows = Strategy.objects.filter(pk=strategy.pk)
     # in the database, so that no concurrent use is lost
     rows.update(**{name: F(name) + 1}, last_used=Greatest("last_used", now))
     setattr(strategy, name, getattr(strategy, name) + 1)
@@ -245,10 +245,17 @@ def reinforce_strategy(
     return strategy
 
 
+def move_uses(giver: Strategy, taker: Strategy, ids: Sequence[str] | None) -> list[UUID]:
+    """Move the uses of a locked strategy to another: all, or those with these ids. Returns their ids."""
+    uses = StrategyUse.objects.filter(account_id=giver.account_id, strategy_id=giver.pk)
+    found = list((uses if ids is None else uses.filter(id__in=ids)).order_by("id").values_list("id", flat=True))
+    StrategyUse.objects.filter(id__in=found).update(strategy_id=taker.pk)
+    return found
+
+
 def strategies_in_all_channels(owner: Owner, *, now: datetime) -> QuerySet[Strategy]:
     """Return the strategies that the owner may see, in every channel, for look-ups by id."""
-    rows: Any = Strategy.objects.visible_to(owner, Kind.STRATEGY).live(now)
-    return cast("QuerySet[Strategy]", rows)
+    return Strategy.objects.visible_to(owner, Kind.STRATEGY).live(now)
 
 
 def visible_strategies(owner: Owner, *, now: datetime) -> QuerySet[Strategy]:
@@ -316,7 +323,7 @@ class StrategyLifecycle(Lifecycle):
         if not is_list or not isinstance(task_type, str):
             raise Unprocessable("task_type must be a text, tool_sequence a list of names of tools")
         check_strategy_tools(StrategyDraft(description="", task_type=task_type, tool_sequence=tool_sequence))
-        rows: Any = Strategy.objects.only("text", "description", "context_pattern")
+        rows = Strategy.objects.only("text", "description", "context_pattern")
         strategy: Strategy = rows.get(pk=row.id)
         parts = {name: changes.get(name, getattr(strategy, name)) for name in ("description", "context_pattern")}
         text = strategy_text(**parts)
@@ -327,7 +334,7 @@ class StrategyLifecycle(Lifecycle):
         if self.operation.name != "update":
             return
         for row in rows:
-            strategy: Any = Strategy.objects.get(pk=row.id)
+            strategy = Strategy.objects.get(pk=row.id)
             owner = owner_of_row(strategy)
             # a removed strategy keeps its id as identity
             if strategy.identity != str(strategy.pk):

@@ -127,7 +127,7 @@ def texts_of_new_strategies(sources: Iterable[WorkSource], *, now: datetime) -> 
 
 def strategies_with_same_tools(account_id: UUID, patterns: Iterable[Pattern], *, now: datetime) -> Any:
     """Return the strategies, quarantined or not, that call the same tools in the same order as one of the patterns."""
-    rows: Any = Strategy.objects.filter(account_id=account_id, kind=Kind.STRATEGY, archived=False)
+    rows = Strategy.objects.filter(account_id=account_id, kind=Kind.STRATEGY, archived=False)
     sequences = [list(steps) for steps in dict.fromkeys(pattern.steps for pattern in patterns)]
     return rows.filter(Q(expires_at=None) | Q(expires_at__gt=now), tool_sequence__in=sequences)
 

@@ -144,7 +144,7 @@ def runs_in_conversations(rows: Sequence[Conversation]) -> Iterator[tuple[UUID, 
     account_id = rows[0].account_id
     trails = read_trails(account_id, {row.conversation_id: owner_of_row(row) for row in rows})
     goal_ids = {goal for of_one in trails.values() for goal in of_one if goal is not None}
-    rows_of_goals: Any = Goal.objects.filter(account_id=account_id, pk__in=goal_ids)
+    rows_of_goals = Goal.objects.filter(account_id=account_id, pk__in=goal_ids)
     columns = ("account", "agent_id", "user_id", "channel", "text", "quarantined", "patterns_extracted_at")
     goals = {goal.pk: goal for goal in rows_of_goals.only(*columns)}
     openings = read_opening_messages([row for row in rows if trails.get(row.conversation_id)])
@@ -209,7 +209,7 @@ def read_opening_messages(rows: Sequence[Conversation]) -> dict[UUID, str]:
     """
     if not rows:
         return {}
-    turns: Any = Turn.objects.filter(account_id=rows[0].account_id, log_id__in=[row.pk for row in rows])
+    turns = Turn.objects.filter(account_id=rows[0].account_id, log_id__in=[row.pk for row in rows])
     messages = turns.filter(role=Turn.Role.USER, index__lt=MAX_OPENING_TURNS, quarantined=False)
     # of the holder: the user, or the agent where there is none
     messages = messages.filter(~Q(user_id="") | Q(agent_id=F("log__agent_id")))

@@ -64,9 +64,7 @@ def store_episodes(
 
 def episodes_of_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> QuerySet[EpisodicMemory]:
     """Return the episodes of a conversation, in any channel, that a search could return."""
-    visible = EpisodicMemory.objects.visible_to(owner, Kind.EPISODE).live(now).in_conversation(conversation_id)
-    rows: QuerySet[EpisodicMemory] = visible  # type: ignore[assignment]
-    return rows
+    return EpisodicMemory.objects.visible_to(owner, Kind.EPISODE).live(now).in_conversation(conversation_id)
 
 
 def live_summaries(
@@ -76,7 +74,7 @@ def live_summaries(
     own = among.alias(key=Cast("id", TextField())).filter(
         account_id=account_id, conversation_id=OuterRef("conversation_id"), key=OuterRef(LOG)
     )
-    rows: Any = summary_episodes(account_id, conversation_ids).filter(
+    rows = summary_episodes(account_id, conversation_ids).filter(
         # the database's clock, since callers need not pass a time
         Q(expires_at=None) | Q(expires_at__gt=Now()),
         Exists(own),
@@ -105,7 +103,7 @@ def current_summaries(
 
 def summary_episodes(account_id: UUID, conversation_ids: Sequence[str]) -> Any:
     """Return all episodes made as summaries, superseded ones included; the alias `log` is their conversation's key."""
-    rows: Any = EpisodicMemory.objects.alias(log=KeyTextTransform(LOG, "metadata"))
+    rows = EpisodicMemory.objects.alias(log=KeyTextTransform(LOG, "metadata"))
     return rows.filter(
         account_id=account_id, kind=Kind.EPISODE, source__in=SUMMARIES, conversation_id__in=conversation_ids
     )

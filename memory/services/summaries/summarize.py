@@ -9,6 +9,7 @@ claims. A summary that is deleted or quarantined is made again.
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
@@ -133,12 +134,16 @@ def summarize_due(
     worker: ClaimWorker[SummaryWork, Digest | None] = ClaimWorker(
         read=read_summary_work,
         compute=lambda work: digest_work(work, digester),
-        store=lambda work, digesting: store_summary_result(work, digesting, now=now),
         now=now,
         renew=renew,
     )
     claims = claim_conversations(SUMMARIES, now=now, limit=limit, account_id=account_id, target_of=summary_target)
-    return BatchResult.of(list(worker.process_claims(claims, threads=len(claims) if digester.is_remote else 1)))
+    results: list[ClaimResult] = []
+    threads = len(claims) if digester.is_remote else 1
+    with closing(worker.process_claims(claims, threads=threads, results=results)) as computed:
+        for work, digesting in computed:
+            results.append(store_summary_result(work, digesting, now=now))
+    return BatchResult.of(results)
 
 
 def summary_target(conversation: Conversation) -> int:

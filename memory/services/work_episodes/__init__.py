@@ -5,5 +5,5 @@
   the hooks that run it: `WorkLifecycle`, `MentionLifecycle`
 
 To show another part of an episode's data under a shallow policy, add it to `read.DATA_LABELS`. To have episodes follow
-the names of another kind, extend `propagate.MENTIONED_KINDS` and `propagate.read_current_names`.
+the names of another kind, name `MentionLifecycle` in its `KindSpec` and extend `propagate.read_current_names`.
 """

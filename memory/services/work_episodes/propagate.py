@@ -25,7 +25,7 @@ from django.db.models.functions import Coalesce
 
 from memory.audit import record_audit
 from memory.errors import Unprocessable
-from memory.extraction.work_retellings import Renaming, format_product, is_product_of, rewrite_episode
+from memory.extraction.work_renames import Renaming, format_product, is_product_of, rewrite_episode
 from memory.kinds import Kind, kinds_where
 from memory.models import (
     Artifact,
@@ -47,7 +47,6 @@ from memory.services.memories.store import DERIVED_FROM, PRODUCED, WORKS_ON, Tex
 
 WORK_KINDS = kinds_where(lambda spec: spec.is_compressed)
 """Kinds that hold structured turns, at one level of compression or another."""
-MENTIONED_KINDS = frozenset({Kind.GOAL, Kind.ARTIFACT})
 MENTION_TYPES = (WORKS_ON, PRODUCED)
 """Types of links from work episodes to goals and artifacts."""
 MENTIONED_COLUMNS = frozenset({"text", "title"})
@@ -155,12 +154,17 @@ class CurrentNames:
     titles: Mapping[UUID, tuple[str, str]]
 
 
+def mentioned_kinds() -> frozenset[Kind]:
+    """Return the kinds that work episodes name: those whose memories have a MentionLifecycle."""
+    return kinds_where(lambda spec: f"{__name__}.{MentionLifecycle.__name__}" in spec.lifecycles)
+
+
 def find_mentioning_episodes(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
     """Return the work episodes, of any level, that mention the goals and artifacts among these.
 
     One statement, two if there are any goals or artifacts.
     """
-    named = Memory.objects.visible_to(owner, *sorted(MENTIONED_KINDS)).filter(id__in=memory_ids)
+    named = Memory.objects.visible_to(owner, *sorted(mentioned_kinds())).filter(id__in=memory_ids)
     found = list(named.order_by().values_list("id", flat=True))
     if not found:
         return []
@@ -218,7 +222,7 @@ def update_mentions_in_batch(
 def read_current_names(
     owner: Owner, named: Collection[UUID], memory_ids: Collection[UUID], *, are_gone: bool
 ) -> CurrentNames:
-    goals: Any = Goal.objects.filter(account_id=owner.account_id, pk__in=memory_ids).values_list("pk", "text")
+    goals = Goal.objects.filter(account_id=owner.account_id, pk__in=memory_ids).values_list("pk", "text")
     wanted = {*named, *memory_ids}
     artifacts = artifact_rows.filter(account_id=owner.account_id, pk__in=wanted).values_list("pk", "title", "uri")
     known = {each: (title, uri) for each, title, uri in artifacts}

@@ -86,7 +86,7 @@ def texts_in_data(value: Any) -> list[str]:
 
 def visible_work_episodes(owner: Owner, *, now: datetime) -> QuerySet[WorkEpisode]:
     """Return the episodes that the owner sees, each at its current level, unordered."""
-    rows: Any = WorkEpisode.objects
+    rows = WorkEpisode.objects
     found: QuerySet[WorkEpisode] = rows.visible_to(owner, Kind.WORK_EPISODE).live(now)
     return found
 
@@ -96,7 +96,7 @@ def view_work_episode(owner: Owner, episode_id: UUID, *, level: int | None = Non
 
     The episode may be of any level, and archived. Three statements, two more for the records. Raises NotFound.
     """
-    rows: Any = WorkEpisode.objects
+    rows = WorkEpisode.objects
     lasting = Q(expires_at=None) | Q(expires_at__gt=now)
     seen = rows.visible_to(owner, Kind.WORK_EPISODE).filter(lasting, quarantined=False)
     episode: WorkEpisode = require_found(seen.filter(id=episode_id).first(), "work episode")

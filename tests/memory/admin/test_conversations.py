@@ -274,7 +274,7 @@ def test_the_transcript_page_lists_its_episodes_newest_first(staff: Client, owne
     talked = talk(owner, 2).conversation
     (old,) = store(owner, draft("They spoke of a pump."))
     (new,) = store(owner, draft("They bought the pump."))
-    episodes: Any = EpisodicMemory.objects
+    episodes = EpisodicMemory.objects
     episodes.filter(pk=new.pk).update(
         source="summary", metadata={"summarizer": "gpt-x", "last_index": 1}, key_decisions=["buy it", {"by": "May"}]
     )

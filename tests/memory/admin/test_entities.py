@@ -197,7 +197,7 @@ def test_a_split_makes_another_with_the_names_and_links_chosen(staff: Client, an
 
     response = split(staff, ana, 1, links=[str(link.pk)])
 
-    anita: Any = Entity.objects.get(name="Anita")
+    anita = Entity.objects.get(name="Anita")
     assert Link.objects.get(pk=link.pk).source_id == anita.pk
     assert EntityName.objects.get(name="anita").entity_id == anita.pk
     assert "Anita is an entity of its own now" in shown(response)

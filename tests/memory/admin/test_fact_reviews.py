@@ -39,7 +39,7 @@ def decide(client: Client, review: FactReview, decision: str, **data: Any) -> An
 
 
 def statuses() -> dict[str, str]:
-    rows: Any = Fact.objects
+    rows = Fact.objects
     return dict(rows.values_list("text", "status"))
 
 

@@ -155,7 +155,7 @@ def test_a_fact_is_superseded_when_the_world_has_changed(staff: Client, fact: Fa
         valid_from="2026-05-20",
     )
 
-    rows: Any = Fact.objects
+    rows = Fact.objects
     new = rows.get(status="active")
     assert (new.text, new.source, new.valid_from) == ("Ana lives in Rome.", "staff", datetime(2026, 5, 20, tzinfo=UTC))
     assert (stored(fact).status, stored(fact).valid_to) == ("superseded", new.valid_from)
@@ -218,7 +218,7 @@ def test_a_fact_is_promoted_with_a_reason(staff: Client, account: Account) -> No
 
     do(staff, fact, "globalize", reason="Holds everywhere.")
 
-    copy: Any = Fact.objects.get(channel="_global")
+    copy = Fact.objects.get(channel="_global")
     page = shown(staff.get(page_url("fact", copy.pk)))
     assert "Promoted from" in page
     assert "Holds everywhere." in page

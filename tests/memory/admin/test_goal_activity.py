@@ -199,7 +199,7 @@ def test_an_archived_episode_unfolds_to_the_merged_one(staff: Client, owner: Own
 
 def test_a_shortened_slot_is_shown_with_its_original_text(staff: Client, owner: Owner, goal: Goal) -> None:
     record = work(owner, goal)
-    objects: Any = TurnSlot.objects
+    objects = TurnSlot.objects
     raw = objects.get(record=record, slot="observation")
     Memory.objects.filter(pk=raw.pk).update(archived=True)
     raw.pk = raw.id = raw.memory_ptr_id = uuid7()

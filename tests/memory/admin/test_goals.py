@@ -38,7 +38,7 @@ def do(client: Client, goal: Goal, action: str, **data: Any) -> Any:
 
 
 def status_of(goal: Goal) -> str:
-    row: Any = Goal.objects.get(pk=goal.pk)
+    row = Goal.objects.get(pk=goal.pk)
     return str(row.status)
 
 
@@ -130,7 +130,7 @@ def test_trees_cost_as_many_queries_for_many_goals_as_for_few(staff: Client, own
 def test_completing_a_goal_unblocks_goals_that_waited_for_it(staff: Client, house: Any) -> None:
     response = do(staff, house["walls"], "complete", result="They stand.")
 
-    row: Any = Goal.objects.get(pk=house["walls"].pk)
+    row = Goal.objects.get(pk=house["walls"].pk)
     assert (row.status, row.result, status_of(house["roof"])) == ("completed", "They stand.", "active")
     assert "Goals that are no longer blocked: 1." in shown(response)
     assert AuditEntry.objects.filter(actor="staff:chief", operation="complete").exists()
@@ -168,7 +168,7 @@ def test_a_goal_is_corrected_except_for_its_status(staff: Client, house: Any) ->
 
     staff.post(url, values | {"deadline_0": "2026-12-24", "deadline_1": "12:00:00"})
 
-    row: Any = Goal.objects.get(pk=house["house"].pk)
+    row = Goal.objects.get(pk=house["house"].pk)
     assert (row.text, row.priority, row.status, row.version) == ("build a hut", 9, "active", 2)
     assert row.deadline == datetime(2026, 12, 24, 12, tzinfo=UTC)
 

@@ -43,7 +43,7 @@ def save(client: Client, learning: Learning, **edits: Any) -> Any:
 
 
 def counts() -> tuple[int, int, float]:
-    row: Any = Learning.objects.get()
+    row = Learning.objects.get()
     return row.helpful_count, row.unhelpful_count, row.score
 
 

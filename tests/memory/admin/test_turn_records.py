@@ -20,7 +20,7 @@ def record(owner: Owner) -> TurnRecord:
 
 
 def slot_of(record: TurnRecord, slot: str) -> Any:
-    objects: Any = TurnSlot.objects
+    objects = TurnSlot.objects
     return objects.get(record=record, slot=slot)
 
 

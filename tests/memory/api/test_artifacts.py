@@ -265,20 +265,20 @@ def test_the_lineage_of_an_artifact_lists_sources_and_results(api: ServiceClient
     second = posted(api, digest="sha256:2")
     built = posted(api, "built", derived_from=[second])
 
-    told = api.get(f"/artifacts/{first}/lineage?agent_id=assistant").json()
+    lineage = api.get(f"/artifacts/{first}/lineage?agent_id=assistant").json()
 
-    assert [(each["id"], each["step"]) for each in told["artifacts"]] == [
+    assert [(each["id"], each["step"]) for each in lineage["artifacts"]] == [
         (source, -1),
         (first, 0),
         (second, 1),
         (built, 2),
     ]
-    assert {(link["source"], link["type"], link["target"]) for link in told["links"]} == {
+    assert {(link["source"], link["type"], link["target"]) for link in lineage["links"]} == {
         (first, "DERIVED_FROM", source),
         (second, "SUPERSEDES", first),
         (built, "DERIVED_FROM", second),
     }
-    assert not told["truncated"]
+    assert not lineage["truncated"]
 
 
 def test_a_post_repeated_with_one_idempotency_key_gets_the_same_answer(api: ServiceClient) -> None:

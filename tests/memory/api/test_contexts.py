@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 NEW: dict[str, Any] = {
     "name": "notes on wells",
-    "description": "what we learnt",
+    "description": "what we learned",
     "context_type": "knowledge_base",
     "scope": "account",
     "access_control": {"read": ["reader"], "write": [], "public_read": False},

@@ -21,12 +21,12 @@ def _embedder(embedding_server: EmbeddingServer) -> None:
 
 
 @pytest.fixture
-def learnt(api: ServiceClient) -> str:
-    """Return the id of a fact that `assistant` learnt."""
+def fact_id(api: ServiceClient) -> str:
+    """Return the id of a fact that `assistant` learned."""
     return str(learn(api).json()["id"])
 
 
-def test_lists_hold_the_facts_that_are_true_now_or_at_a_given_time(api: ServiceClient) -> None:
+def test_a_list_contains_the_facts_that_are_true_now_or_at_a_given_time(api: ServiceClient) -> None:
     learn(api, "was", valid_to="2020-01-01T00:00:00Z")
     learn(api, "is", valid_from="2020-01-01T00:00:00Z")
     learn(api, "will be", valid_from="2099-01-01T00:00:00Z")
@@ -36,9 +36,9 @@ def test_lists_hold_the_facts_that_are_true_now_or_at_a_given_time(api: ServiceC
     assert listed(api, as_of="2099-01-01T00:00:00Z") == ["will be", "is"]
 
 
-def test_lists_hold_the_facts_that_were_believed_at_a_given_time(api: ServiceClient, learnt: str) -> None:
-    recorded = read(api, learnt)["recorded_at"]
-    correct(api, learnt, claim=MUNICH, confidence=0.4, temporal="past")
+def test_a_list_with_known_at_contains_the_facts_believed_at_that_time(api: ServiceClient, fact_id: str) -> None:
+    recorded = read(api, fact_id)["recorded_at"]
+    correct(api, fact_id, claim=MUNICH, confidence=0.4, temporal="past")
 
     [then] = api.get("/facts", {"agent_id": "assistant", "known_at": recorded}).json()["results"]
 
@@ -49,7 +49,7 @@ def test_lists_hold_the_facts_that_were_believed_at_a_given_time(api: ServiceCli
     assert listed(api, known_at="2020-01-01T00:00:00Z") == []
 
 
-def test_lists_are_filtered(api: ServiceClient) -> None:
+def test_a_list_of_facts_is_filtered_by_every_parameter(api: ServiceClient) -> None:
     ana, said = entity_of(api), said_by(api)
     learn(api, "of Ana", entities=[ana], source_turn_id=said)
     learn(api, "unsure", certainty="uncertain")
@@ -67,8 +67,8 @@ def test_lists_are_filtered(api: ServiceClient) -> None:
     assert listed(api, entity=str(uuid4())) == []
 
 
-def test_other_statuses_are_listed_whatever_is_true_now(api: ServiceClient, learnt: str) -> None:
-    act(api, learnt, "supersede", claim=MUNICH)
+def test_facts_of_other_statuses_are_listed_even_if_not_true_now(api: ServiceClient, fact_id: str) -> None:
+    act(api, fact_id, "supersede", claim=MUNICH)
 
     assert (listed(api), listed(api, status="active")) == ([MUNICH], [MUNICH])
     assert listed(api, status="superseded") == [CLAIM]
@@ -101,7 +101,7 @@ def test_a_list_with_invalid_filters_is_refused(api: ServiceClient, asked: dict[
     assert (answer.status_code, set(answer.json()["errors"])) == (400, set(asked))
 
 
-def test_pages_neither_skip_nor_repeat_at_any_time(api: ServiceClient) -> None:
+def test_pages_of_facts_known_at_a_time_neither_skip_nor_repeat(api: ServiceClient) -> None:
     for number in range(5):
         learn(api, f"number {number}")
     moment, seen = timezone.now(), []
@@ -117,8 +117,8 @@ def test_pages_neither_skip_nor_repeat_at_any_time(api: ServiceClient) -> None:
     assert seen == [f"number {number}" for number in (4, 3, 2, 1, 0)]
 
 
-def test_reads_cost_as_many_queries_as_stated(
-    api: ServiceClient, learnt: str, django_assert_num_queries: DjangoAssertNumQueries
+def test_reads_of_facts_use_a_fixed_number_of_queries(
+    api: ServiceClient, fact_id: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     moment = (timezone.now() + timedelta(minutes=1)).isoformat()
 
@@ -126,4 +126,4 @@ def test_reads_cost_as_many_queries_as_stated(
         with django_assert_num_queries(2):  # the key, and the page
             api.get("/facts", {"agent_id": "assistant", **asked})
     with django_assert_num_queries(5):  # the key, the fact, its versions, its links both ways
-        api.get(f"/facts/{learnt}?{ME}")
+        api.get(f"/facts/{fact_id}?{ME}")

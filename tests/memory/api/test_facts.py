@@ -21,8 +21,8 @@ def _embedder(embedding_server: EmbeddingServer) -> None:
 
 
 @pytest.fixture
-def learnt(api: ServiceClient) -> str:
-    """Return the id of a fact that `assistant` learnt."""
+def fact_id(api: ServiceClient) -> str:
+    """Return the id of a fact that `assistant` learned."""
     return str(learn(api).json()["id"])
 
 
@@ -49,7 +49,7 @@ def test_a_fact_is_learned_and_read(api: ServiceClient) -> None:
     assert [version["reason"] for version in detail["versions"]] == ["learned"]
 
 
-def test_a_known_fact_is_answered_with_200(api: ServiceClient) -> None:
+def test_learning_a_known_fact_again_answers_200(api: ServiceClient) -> None:
     first, again, surer = (learn(api, confidence=confidence) for confidence in (0.5, 0.5, 0.9))
 
     assert [answer.status_code for answer in (first, again, surer)] == [201, 200, 200]
@@ -82,11 +82,11 @@ def test_a_known_fact_is_answered_with_200(api: ServiceClient) -> None:
     ],
     ids=lambda change: str(change)[:40],
 )
-@pytest.mark.parametrize("path", ["/facts", "/facts/{learnt}/supersede"])
-def test_bad_shapes_are_refused_and_nothing_stored(
-    api: ServiceClient, learnt: str, path: str, change: dict[str, Any]
+@pytest.mark.parametrize("path", ["/facts", "/facts/{fact_id}/supersede"])
+def test_an_invalid_body_is_refused_and_stores_nothing(
+    api: ServiceClient, fact_id: str, path: str, change: dict[str, Any]
 ) -> None:
-    answer = api.post(path.format(learnt=learnt), {"agent_id": "assistant", "claim": MUNICH, **change})
+    answer = api.post(path.format(fact_id=fact_id), {"agent_id": "assistant", "claim": MUNICH, **change})
 
     assert answer.status_code == 400
     assert set(answer.json()["errors"]) == set(change)
@@ -94,20 +94,20 @@ def test_bad_shapes_are_refused_and_nothing_stored(
 
 
 @pytest.mark.parametrize("valid_to", ["2026-01-02T00:00:00Z", "2026-01-02T00:00:00+05:00"])
-def test_a_period_that_ends_before_it_begins_is_refused(api: ServiceClient, learnt: str, valid_to: str) -> None:
+def test_a_period_that_ends_before_it_begins_is_refused(api: ServiceClient, fact_id: str, valid_to: str) -> None:
     span = {"valid_from": "2026-01-02T00:00:00Z", "valid_to": valid_to}
 
     for answer in (
         learn(api, MUNICH, **span),
-        correct(api, learnt, **span),
-        act(api, learnt, "supersede", claim="x", **span),
+        correct(api, fact_id, **span),
+        act(api, fact_id, "supersede", claim="x", **span),
     ):
         assert (answer.status_code, set(answer.json()["errors"])) == (400, {"valid_to"})
 
-    assert read(api, learnt)["valid_to"] is None
+    assert read(api, fact_id)["valid_to"] is None
 
 
-def test_entities_and_turns_of_others_are_refused_like_missing_ones(
+def test_entities_and_turns_of_other_owners_are_refused_like_missing_ones(
     api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     entities = [entity_of(stranger_api), str(uuid4())]
@@ -119,7 +119,7 @@ def test_entities_and_turns_of_others_are_refused_like_missing_ones(
     assert not Fact.objects.exists()
 
 
-def test_the_same_request_sent_twice_learns_once(api: ServiceClient) -> None:
+def test_a_request_repeated_with_its_idempotency_key_learns_once(api: ServiceClient) -> None:
     body = {"agent_id": "assistant", "claim": CLAIM}
 
     first, again = (api.post("/facts", body, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2))
@@ -127,7 +127,7 @@ def test_the_same_request_sent_twice_learns_once(api: ServiceClient) -> None:
     assert (first.status_code, first.content) == (again.status_code, again.content) == (201, first.content)
 
 
-def test_a_vector_of_ones_own_is_stored(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_a_vector_sent_by_the_client_is_stored(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
     stored = learn(api, embedding=vector_of("anything").tolist(), embedding_model=MODEL)
 
     assert stored.json()["embedding"] == "stored"
@@ -135,25 +135,27 @@ def test_a_vector_of_ones_own_is_stored(api: ServiceClient, embedding_server: Em
     assert learn(api, MUNICH, embedding=[0.5] * (WIDTH + 1), embedding_model=MODEL).status_code == 422
 
 
-def test_a_dead_embedder_stores_it_pending(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_a_fact_is_stored_as_pending_when_the_embedder_fails(
+    api: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
     embedding_server.fail()
 
     assert learn(api).json()["embedding"] == "pending"
 
 
-def test_a_correction_keeps_the_former_belief(api: ServiceClient, learnt: str) -> None:
-    answer = correct(api, learnt, claim=MUNICH, confidence=0.4, valid_from="2026-01-02T00:00:00Z")
+def test_a_correction_keeps_the_former_belief(api: ServiceClient, fact_id: str) -> None:
+    answer = correct(api, fact_id, claim=MUNICH, confidence=0.4, valid_from="2026-01-02T00:00:00Z")
 
     assert answer.status_code == 200
     said = {"claim": MUNICH, "confidence": 0.4, "valid_from": "2026-01-02T00:00:00Z", "embedding": "stored"}
     assert answer.json() | said == answer.json()
-    versions = read(api, learnt)["versions"]
+    versions = read(api, fact_id)["versions"]
     assert [(version["number"], version["claim"], version["reason"]) for version in versions] == [
         (1, CLAIM, "learned"),
         (2, MUNICH, "corrected"),
     ]
     assert versions[0]["retracted_at"] == versions[1]["recorded_at"]
-    assert correct(api, learnt, valid_from=None).json()["valid_from"] is None
+    assert correct(api, fact_id, valid_from=None).json()["valid_from"] is None
 
 
 @pytest.mark.parametrize(
@@ -169,14 +171,14 @@ def test_a_correction_keeps_the_former_belief(api: ServiceClient, learnt: str) -
     ],
     ids=str,
 )
-def test_a_correction_of_bad_shape_is_refused(api: ServiceClient, learnt: str, change: dict[str, Any]) -> None:
-    answer = correct(api, learnt, **change)
+def test_an_invalid_correction_is_refused(api: ServiceClient, fact_id: str, change: dict[str, Any]) -> None:
+    answer = correct(api, fact_id, **change)
 
     assert (answer.status_code, set(answer.json()["errors"])) == (400, set(change))
-    assert len(read(api, learnt)["versions"]) == 1
+    assert len(read(api, fact_id)["versions"]) == 1
 
 
-def test_a_correction_against_what_is_stored_is_refused(api: ServiceClient) -> None:
+def test_a_correction_that_conflicts_with_stored_facts_is_refused(api: ServiceClient) -> None:
     fact_id = learn(api, valid_from="2026-01-02T00:00:00Z").json()["id"]
     learn(api, MUNICH)
 
@@ -184,38 +186,38 @@ def test_a_correction_against_what_is_stored_is_refused(api: ServiceClient) -> N
     assert correct(api, fact_id, claim=MUNICH).status_code == 409
 
 
-def test_a_stale_version_changes_nothing(api: ServiceClient, learnt: str) -> None:
-    tag = api.get(f"/facts/{learnt}?{ME}").headers["ETag"]
-    changed = correct(api, learnt, if_match=tag, claim=MUNICH)
+def test_a_request_with_a_stale_version_changes_nothing(api: ServiceClient, fact_id: str) -> None:
+    tag = api.get(f"/facts/{fact_id}?{ME}").headers["ETag"]
+    changed = correct(api, fact_id, if_match=tag, claim=MUNICH)
 
     assert changed.headers["ETag"] != tag
-    assert correct(api, learnt, if_match=tag, claim=CLAIM).status_code == 412
-    assert api.delete(f"/facts/{learnt}?{ME}", HTTP_IF_MATCH=tag).status_code == 412
-    assert api.delete(f"/facts/{learnt}?{ME}", HTTP_IF_MATCH=changed.headers["ETag"]).status_code == 204
+    assert correct(api, fact_id, if_match=tag, claim=CLAIM).status_code == 412
+    assert api.delete(f"/facts/{fact_id}?{ME}", HTTP_IF_MATCH=tag).status_code == 412
+    assert api.delete(f"/facts/{fact_id}?{ME}", HTTP_IF_MATCH=changed.headers["ETag"]).status_code == 204
 
 
-def test_a_superseded_fact_names_its_successor(api: ServiceClient, learnt: str) -> None:
-    answer = act(api, learnt, "supersede", claim=MUNICH, valid_from="2026-01-02T00:00:00Z")
+def test_a_superseded_fact_names_its_successor(api: ServiceClient, fact_id: str) -> None:
+    answer = act(api, fact_id, "supersede", claim=MUNICH, valid_from="2026-01-02T00:00:00Z")
 
-    new, old = answer.json(), read(api, learnt)
+    new, old = answer.json(), read(api, fact_id)
     assert (answer.status_code, new["claim"], new["valid_from"]) == (201, MUNICH, "2026-01-02T00:00:00Z")
     assert (old["status"], old["valid_to"], old["superseded_by"]) == ("superseded", new["valid_from"], [new["id"]])
-    assert read(api, new["id"])["supersedes"] == [learnt]
-    assert act(api, learnt, "supersede", claim="Ana lives in Bern.").status_code == 409
+    assert read(api, new["id"])["supersedes"] == [fact_id]
+    assert act(api, fact_id, "supersede", claim="Ana lives in Bern.").status_code == 409
 
 
-def test_a_retracted_fact_is_gone_from_lists_and_keeps_its_history(api: ServiceClient, learnt: str) -> None:
-    assert api.delete(f"/facts/{learnt}?{ME}").status_code == 204
+def test_a_retracted_fact_leaves_the_list_and_keeps_its_history(api: ServiceClient, fact_id: str) -> None:
+    assert api.delete(f"/facts/{fact_id}?{ME}").status_code == 204
 
     assert (listed(api), listed(api, status="retracted")) == ([], [CLAIM])
-    assert read(api, learnt)["status"] == "retracted"
-    assert api.delete(f"/facts/{learnt}?{ME}").status_code == 409
-    assert correct(api, learnt, confidence=0.1).status_code == 409
+    assert read(api, fact_id)["status"] == "retracted"
+    assert api.delete(f"/facts/{fact_id}?{ME}").status_code == 409
+    assert correct(api, fact_id, confidence=0.1).status_code == 409
     assert learn(api).status_code == 201
 
 
-def test_a_rejected_claim_is_refused_from_then_on(api: ServiceClient, learnt: str) -> None:
-    answer = act(api, learnt, "reject")
+def test_a_rejected_claim_cannot_be_learned_again(api: ServiceClient, fact_id: str) -> None:
+    answer = act(api, fact_id, "reject")
 
     assert (answer.status_code, answer.json()["status"]) == (200, "rejected")
     again = learn(api)
@@ -239,7 +241,7 @@ def test_a_promoted_fact_is_known_in_every_channel(api: ServiceClient) -> None:
 @pytest.mark.parametrize(
     "fields", [{}, {"reason": ""}, {"reason": "x" * 1_001}, {"reason": "r", "surprise": 1}], ids=str
 )
-def test_a_promotion_of_bad_shape_is_refused(api: ServiceClient, fields: dict[str, Any]) -> None:
+def test_an_invalid_promotion_is_refused(api: ServiceClient, fields: dict[str, Any]) -> None:
     fact_id = learn(api, channel="atlas").json()["id"]
 
     assert act(api, fact_id, "promote", **fields).status_code == 400
@@ -259,41 +261,41 @@ def every_use(client: ServiceClient, fact_id: str, agent_id: str) -> list[Any]:
 
 
 def test_a_fact_is_hidden_from_other_agents_and_accounts(
-    api: ServiceClient, stranger_api: ServiceClient, learnt: str
+    api: ServiceClient, stranger_api: ServiceClient, fact_id: str
 ) -> None:
-    before = read(api, learnt)
+    before = read(api, fact_id)
 
-    refused = [*every_use(api, learnt, "colleague"), *every_use(stranger_api, learnt, "assistant")]
+    refused = [*every_use(api, fact_id, "colleague"), *every_use(stranger_api, fact_id, "assistant")]
 
     assert {answer.status_code for answer in refused} == {404}
-    assert read(api, learnt) == before
+    assert read(api, fact_id) == before
     assert listed(api, agent_id="colleague") == listed(stranger_api) == []
 
 
-def test_an_agent_that_may_only_read_a_fact_is_forbidden_to_change_it(api: ServiceClient, learnt: str) -> None:
+def test_an_agent_that_may_only_read_a_fact_is_forbidden_to_change_it(api: ServiceClient, fact_id: str) -> None:
     me = {"agent_id": "colleague", "user_id": "ana"}
 
-    assert api.get(f"/facts/{learnt}", me).status_code == 200
-    assert api.patch(f"/facts/{learnt}", {**me, "claim": MUNICH}).status_code == 403
-    assert api.post(f"/facts/{learnt}/reject", me).status_code == 403
+    assert api.get(f"/facts/{fact_id}", me).status_code == 200
+    assert api.patch(f"/facts/{fact_id}", {**me, "claim": MUNICH}).status_code == 403
+    assert api.post(f"/facts/{fact_id}/reject", me).status_code == 403
 
 
-def test_a_users_facts_are_read_by_whichever_agent_names_the_user(api: ServiceClient) -> None:
+def test_a_users_facts_are_visible_to_every_agent_that_names_the_user(api: ServiceClient) -> None:
     learn(api, user_id="ana")
 
     assert listed(api, agent_id="colleague", user_id="ana") == [CLAIM]
     assert listed(api, agent_id="colleague", user_id="bob") == listed(api, agent_id="colleague") == []
 
 
-def test_a_key_bound_to_an_agent_acts_as_no_other(bound_api: ServiceClient) -> None:
+def test_a_key_bound_to_an_agent_cannot_act_as_another_agent(bound_api: ServiceClient) -> None:
     assert learn(bound_api, agent_id="colleague").status_code == 403
     assert bound_api.post("/facts", {"claim": CLAIM}).json()["agent_id"] == "assistant"
 
 
-def test_a_key_for_reading_lists_and_does_not_learn(
-    account: Account, client_for: Callable[[str], ServiceClient], learnt: str
+def test_a_read_only_key_lists_facts_but_cannot_change_them(
+    account: Account, client_for: Callable[[str], ServiceClient], fact_id: str
 ) -> None:
     reader = client_for(issue_key(account, scopes=READ_ONLY).secret)
 
     assert listed(reader) == [CLAIM]
-    assert {answer.status_code for answer in every_use(reader, learnt, "assistant")} == {200, 403}
+    assert {answer.status_code for answer in every_use(reader, fact_id, "assistant")} == {200, 403}

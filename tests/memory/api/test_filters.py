@@ -29,7 +29,7 @@ def all_patterns() -> Iterator[URLPattern]:
             waiting += found.url_patterns
 
 
-def test_no_filter_strips_blanks() -> None:
+def test_no_text_filter_strips_spaces() -> None:
     found = dict(text_filters())
 
     assert "PoolFilter.task_id" in found
@@ -37,7 +37,7 @@ def test_no_filter_strips_blanks() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "pool_ids"), [("task", ["plain"]), ("%20task", ["blank"]), ("task%20", [])])
-def test_spaces_distinguish_tasks(api: ServiceClient, wanted: str, pool_ids: list[str]) -> None:
+def test_task_ids_that_differ_by_a_space_are_different(api: ServiceClient, wanted: str, pool_ids: list[str]) -> None:
     for pool_id, task_id in [("plain", "task"), ("blank", " task")]:
         api.post("/pools", {"pool_id": pool_id, "pool_type": "task_scoped", "task_id": task_id})
 

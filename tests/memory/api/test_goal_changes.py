@@ -14,7 +14,9 @@ from tests.memory.goal_requests import _embedder as _embedder
 pytestmark = pytest.mark.django_db
 
 
-def test_a_goal_is_changed_where_it_says_another_thing(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_a_change_with_the_values_a_goal_already_has_adds_no_version(
+    api: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
     goal, parent = added(api), added(api, "garden")
     body = {**ACTING, "description": "Plant tulips.", "priority": 2, "parent": parent, "deadline": None}
 
@@ -39,7 +41,7 @@ def test_a_goal_is_changed_where_it_says_another_thing(api: ServiceClient, embed
     ],
     ids=str,
 )
-def test_a_change_that_cannot_be_is_refused(api: ServiceClient, change: dict[str, Any], status: int) -> None:
+def test_an_invalid_change_is_refused(api: ServiceClient, change: dict[str, Any], status: int) -> None:
     goal = added(api)
 
     answer = api.patch(f"/goals/{goal}", {**ACTING, **change})
@@ -48,7 +50,7 @@ def test_a_change_that_cannot_be_is_refused(api: ServiceClient, change: dict[str
     assert Goal.objects.get().version == 1
 
 
-def test_cycles_are_refused_in_a_clear_sentence(api: ServiceClient) -> None:
+def test_a_cycle_of_goals_is_refused_with_a_clear_message(api: ServiceClient) -> None:
     root = added(api)
     child = added(api, parent=root)
     waiter = added(api, blocked_by=[root])
@@ -59,8 +61,8 @@ def test_cycles_are_refused_in_a_clear_sentence(api: ServiceClient) -> None:
     alone = act(api, root, "block", by=root)
 
     assert {answer.status_code for answer in (below, itself, waiting, alone)} == {422}
-    told = "this link would close a cycle: a goal would be a subgoal of itself"
-    assert below.json()["detail"] == itself.json()["detail"] == told
+    message = "this link would close a cycle: a goal would be a subgoal of itself"
+    assert below.json()["detail"] == itself.json()["detail"] == message
     assert waiting.json()["detail"] == "this link would close a cycle: a goal would wait for itself"
     assert alone.json()["detail"] == "a goal cannot wait for itself"
     assert Link.objects.count() == 2
@@ -79,7 +81,7 @@ def test_completing_a_goal_unblocks_those_that_waited_for_it(api: ServiceClient)
     assert api.get(f"/goals/{waiter}").json()["status"] == "active"
 
 
-def test_a_goal_is_closed_once_and_the_same_again_is_the_same(api: ServiceClient) -> None:
+def test_a_goal_is_closed_once_and_a_repeated_request_changes_nothing(api: ServiceClient) -> None:
     goal = added(api)
     first = act(api, goal, "complete", status="abandoned", result="It rained.")
 
@@ -103,7 +105,7 @@ def test_a_goal_is_closed_once_and_the_same_again_is_the_same(api: ServiceClient
     ],
     ids=lambda given: str(given)[:30],
 )
-def test_what_is_no_progress_is_refused(api: ServiceClient, what: str, fields: dict[str, Any]) -> None:
+def test_an_invalid_progress_request_is_refused(api: ServiceClient, what: str, fields: dict[str, Any]) -> None:
     goal = added(api)
 
     assert act(api, goal, what, **fields).status_code == 400
@@ -132,7 +134,7 @@ def test_closed_goals_neither_block_nor_are_blocked(api: ServiceClient) -> None:
     assert act(api, goal, "block", by=str(uuid4())).status_code == 422
 
 
-def test_a_deleted_goal_is_gone_and_holds_nothing_up(api: ServiceClient) -> None:
+def test_a_deleted_goal_is_not_found_and_blocks_no_other_goal(api: ServiceClient) -> None:
     goal = added(api)
     waiter, child = added(api, blocked_by=[goal]), added(api, parent=goal)
 
@@ -143,7 +145,7 @@ def test_a_deleted_goal_is_gone_and_holds_nothing_up(api: ServiceClient) -> None
     assert api.get(f"/goals/{child}").json()["parent_id"] is None
 
 
-def test_a_stale_version_changes_nothing_and_the_current_one_does(api: ServiceClient) -> None:
+def test_requests_with_a_stale_version_are_refused_and_with_the_current_one_accepted(api: ServiceClient) -> None:
     goal, blocker = added(api), added(api)
     stale: dict[str, Any] = {"HTTP_IF_MATCH": '"7"'}
     current: dict[str, Any] = {"HTTP_IF_MATCH": '"1"'}
@@ -161,7 +163,7 @@ def test_a_stale_version_changes_nothing_and_the_current_one_does(api: ServiceCl
     assert act(api, goal, "complete", **current).status_code == 412
 
 
-def test_the_same_request_sent_twice_adds_one_goal(api: ServiceClient) -> None:
+def test_a_request_repeated_with_its_idempotency_key_adds_one_goal(api: ServiceClient) -> None:
     body = {**ACTING, "description": TEXT}
 
     first, again = (api.post("/goals", body, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2))
@@ -170,7 +172,7 @@ def test_the_same_request_sent_twice_adds_one_goal(api: ServiceClient) -> None:
     assert Goal.objects.count() == 1
 
 
-def test_a_vector_of_ones_own_is_stored(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_a_vector_sent_by_the_client_is_stored(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
     own = {"embedding": vector_of("anything").tolist(), "embedding_model": MODEL}
 
     goal = add(api, **own)

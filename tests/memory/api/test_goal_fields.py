@@ -6,9 +6,11 @@ import pytest
 from rest_framework import serializers
 
 from memory.api.fields import AwareDateTimeField, Metadata, NonBlankText, OwnerFields
-from memory.api.goals import EditableGoalFields, Priority, StoredGoal
+from memory.api.goals import EditableGoalFields, NewGoal, Priority, StoredGoal
 from memory.api.vectors import VectorFields
 from memory.models import Goal
+from memory.services.goals.plan import OWN_COLUMNS
+from memory_project.http.serializers import WholeNumber
 from tests.api_client import ServiceClient
 from tests.memory.goal_requests import ACTING, added
 from tests.memory.goal_requests import _embedder as _embedder
@@ -29,6 +31,8 @@ def two_values(api: ServiceClient, field: serializers.Field[Any, Any, Any, Any])
             return "Plant the roses.", "Water the roses."
         case Priority():
             return 3, -4
+        case WholeNumber():
+            return 3, 4
         case AwareDateTimeField():
             return "2031-01-02T03:04:05Z", "2032-02-03T04:05:06Z"
         case serializers.UUIDField():
@@ -39,7 +43,7 @@ def two_values(api: ServiceClient, field: serializers.Field[Any, Any, Any, Any])
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_declared_field_is_stored_answered_and_changed(api: ServiceClient, name: str) -> None:
+def test_every_declared_field_is_stored_returned_and_changed(api: ServiceClient, name: str) -> None:
     first, second = two_values(api, FIELDS[name])
     shown = name if name in StoredGoal().fields else f"{name}_id"
 
@@ -49,3 +53,9 @@ def test_a_declared_field_is_stored_answered_and_changed(api: ServiceClient, nam
 
     assert (goal[shown], read[shown], changed[shown]) == (first, first, second)
     assert Goal.objects.get(pk=goal["id"]).version == 2
+
+
+def test_every_column_that_a_draft_fills_is_set_and_returned_over_http() -> None:
+    declared = set(NewGoal().fields) & set(StoredGoal().fields)
+
+    assert OWN_COLUMNS - declared == set()

@@ -62,7 +62,7 @@ def test_a_goal_is_added_and_read(api: ServiceClient) -> None:
     ],
     ids=lambda change: str(change)[:40],
 )
-def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused_and_stores_nothing(api: ServiceClient, change: dict[str, Any]) -> None:
     answer = add(api, **change)
 
     assert answer.status_code == 400
@@ -70,7 +70,7 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
     assert not Goal.objects.exists()
 
 
-def test_a_goal_is_read_with_those_around_it(api: ServiceClient) -> None:
+def test_a_goal_is_read_with_its_parent_children_and_blockers(api: ServiceClient) -> None:
     parent, blocker = added(api, "garden", priority=7), added(api, "dig")
     goal = added(api, parent=parent, blocked_by=[blocker])
     child, waiter = added(api, "first rose", parent=goal), added(api, "rest", blocked_by=[goal])
@@ -117,7 +117,7 @@ def test_pages_neither_skip_nor_repeat_with_and_without_deadlines(api: ServiceCl
     assert [goal["description"] for goal in before] == seen[6:8]
 
 
-def test_a_cursor_of_another_order_is_refused(api: ServiceClient) -> None:
+def test_a_cursor_of_another_ordering_is_refused(api: ServiceClient) -> None:
     for _ in range(3):
         add(api)
     cursor = api.get("/goals?ordering=newest&page_size=1").json()["next"].partition("cursor=")[2].partition("&")[0]
@@ -125,7 +125,7 @@ def test_a_cursor_of_another_order_is_refused(api: ServiceClient) -> None:
     assert api.get(f"/goals?cursor={cursor}").status_code == 400
 
 
-def test_a_list_is_filtered(api: ServiceClient) -> None:
+def test_a_list_of_goals_is_filtered_by_every_parameter(api: ServiceClient) -> None:
     parent = added(api, "garden")
     waiting = added(api, "roses", parent=parent, blocked_by=[added(api, "dig", deadline="2020-01-01T00:00:00Z")])
     act(api, added(api, "dream", deadline="2020-01-01T00:00:00Z"), "complete", status="abandoned")
@@ -149,7 +149,7 @@ def test_an_invalid_filter_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/goals?{query}").status_code == 400
 
 
-def test_a_list_has_the_channel_that_is_asked_for_and_the_global_one(api: ServiceClient) -> None:
+def test_a_list_contains_goals_of_the_requested_channel_and_the_global_one(api: ServiceClient) -> None:
     add(api, "tiles", channel="roof")
     add(api, "everywhere")
 
@@ -157,7 +157,7 @@ def test_a_list_has_the_channel_that_is_asked_for_and_the_global_one(api: Servic
     assert listed(api) == ["everywhere"]
 
 
-def test_a_users_goals_are_for_all_agents_that_serve_the_user(api: ServiceClient) -> None:
+def test_a_users_goals_are_visible_to_every_agent_that_names_the_user(api: ServiceClient) -> None:
     goal = added(api, user_id="ana")
     named = {"agent_id": "colleague", "user_id": "ana"}
 
@@ -167,7 +167,7 @@ def test_a_users_goals_are_for_all_agents_that_serve_the_user(api: ServiceClient
     assert api.post(f"/goals/{goal}/complete", named).json()["status"] == "completed"
 
 
-def test_another_agents_goal_that_is_no_users_is_only_read(api: ServiceClient) -> None:
+def test_another_agents_goal_without_a_user_can_only_be_read(api: ServiceClient) -> None:
     goal = added(api)
     named = {"agent_id": "colleague", "user_id": "ana"}
 
@@ -177,7 +177,9 @@ def test_another_agents_goal_that_is_no_users_is_only_read(api: ServiceClient) -
     assert api.delete(f"/goals/{goal}?agent_id=colleague&user_id=ana").status_code == 403
 
 
-def test_a_dead_embedder_stores_it_pending(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_a_goal_is_stored_as_pending_when_the_embedder_fails(
+    api: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
     embedding_server.fail()
 
     assert add(api).json()["embedding"] == "pending"
@@ -206,12 +208,12 @@ def test_a_goal_is_hidden_from_other_agents_and_accounts(api: ServiceClient, str
     assert add(stranger_api, parent=goal).status_code == add(stranger_api, blocked_by=[goal]).status_code == 422
 
 
-def test_a_key_bound_to_an_agent_acts_as_no_other(bound_api: ServiceClient) -> None:
+def test_a_key_bound_to_an_agent_cannot_act_as_another_agent(bound_api: ServiceClient) -> None:
     assert add(bound_api).status_code == 403
     assert bound_api.post("/goals", {"description": TEXT}).json()["agent_id"] == "assistant"
 
 
-def test_a_key_for_reading_adds_and_completes_nothing(
+def test_a_read_only_key_cannot_add_or_complete_goals(
     account: Account, api: ServiceClient, client_for: Callable[[str], ServiceClient]
 ) -> None:
     goal, reader = added(api), client_for(issue_key(account, scopes=READ_ONLY).secret)
@@ -220,7 +222,7 @@ def test_a_key_for_reading_adds_and_completes_nothing(
     assert {add(reader).status_code, act(reader, goal, "complete").status_code} == {403}
 
 
-def test_reads_cost_as_many_queries_as_stated(
+def test_reads_of_goals_use_a_fixed_number_of_queries(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     goal = added(api, parent=added(api))

@@ -38,20 +38,20 @@ def labels(answer: Any) -> Sequence[str]:
     return [each["label"] for each in answer.json()["nodes"]]
 
 
-def test_a_graph_is_nodes_edges_and_whether_there_may_be_more(api: ServiceClient, ana: Entity) -> None:
+def test_a_graph_consists_of_nodes_edges_and_a_truncated_flag(api: ServiceClient, ana: Entity) -> None:
     answer = walk(api, ana)
 
-    told = answer.json()
-    assert (answer.status_code, set(told), told["truncated"]) == (200, {"nodes", "edges", "truncated"}, False)
-    first, second = told["nodes"]
+    graph = answer.json()
+    assert (answer.status_code, set(graph), graph["truncated"]) == (200, {"nodes", "edges", "truncated"}, False)
+    first, second = graph["nodes"]
     said = {"id": str(ana.id), "kind": "entity", "label": "Ana", "type": "person", "depth": 0}
     assert first == first | said | {"item_key": f"entity:{ana.id}", "channel": "_global", "salience": 0.5}
-    [edge] = told["edges"]
+    [edge] = graph["edges"]
     assert (edge["source"], edge["target"]) == (first["id"], second["id"])
     assert (edge["type"], edge["weight"], edge["properties"]) == ("WORKS_FOR", 0.5, {"since": "May"})
 
 
-def test_depth_types_and_limit_bound_it(api: ServiceClient, ana: Entity) -> None:
+def test_depth_types_and_limit_restrict_a_walk(api: ServiceClient, ana: Entity) -> None:
     assert labels(walk(api, ana, depth=2)) == ["Ana", "Acme", "Rome"]
     assert labels(walk(api, ana, depth=3)) == ["Ana", "Acme", "Rome", "See Rome and live"]
     assert labels(walk(api, ana, depth=3, types="WORKS_FOR")) == ["Ana", "Acme"]
@@ -60,7 +60,7 @@ def test_depth_types_and_limit_bound_it(api: ServiceClient, ana: Entity) -> None
     assert (labels(cut), cut.json()["truncated"]) == (["Ana", "Acme"], True)
 
 
-def test_a_walk_begins_at_many(api: ServiceClient, ana: Entity, owner: Owner) -> None:
+def test_a_walk_may_start_at_several_entities(api: ServiceClient, ana: Entity, owner: Owner) -> None:
     other = entity(owner, "Ben", salience=0.9)
 
     assert labels(walk(api, ana, other, other)) == ["Ben", "Ana", "Acme"]
@@ -90,7 +90,7 @@ def test_a_walk_begins_at_many(api: ServiceClient, ana: Entity, owner: Owner) ->
     ],
     ids=lambda value: value[:60],
 )
-def test_queries_of_bad_shape_are_refused(api: ServiceClient, ana: Entity, query: str, wrong: str) -> None:
+def test_an_invalid_query_is_refused(api: ServiceClient, ana: Entity, query: str, wrong: str) -> None:
     answer = api.get(f"/graph?{query.format(id=ana.id)}")
 
     assert answer.status_code == 400
@@ -107,7 +107,7 @@ def test_an_invisible_memory_is_answered_like_a_missing_one(
         assert (answer.status_code, answer.content) == (404, nobodys.content)
 
 
-def test_a_walk_shows_nothing_of_others(api: ServiceClient, ana: Entity, owner: Owner) -> None:
+def test_a_walk_omits_memories_of_other_agents(api: ServiceClient, ana: Entity, owner: Owner) -> None:
     hidden = entity(replace(owner, agent_id="colleague"), "hidden")
     link(ana, hidden)
 
@@ -117,7 +117,9 @@ def test_a_walk_shows_nothing_of_others(api: ServiceClient, ana: Entity, owner: 
     assert str(hidden.id) not in answer.content.decode()
 
 
-def test_channels_and_users_narrow_a_walk(api: ServiceClient, ana: Entity, owner: Owner) -> None:
+def test_a_walk_is_limited_to_the_channel_and_user_of_the_request(
+    api: ServiceClient, ana: Entity, owner: Owner
+) -> None:
     link(ana, entity(owner, "of the mill", channel="mill"))
     link(ana, entity(owner, "of a user", user_id="u"))
 
@@ -126,14 +128,14 @@ def test_channels_and_users_narrow_a_walk(api: ServiceClient, ana: Entity, owner
     assert set(labels(walk(api, ana, user_id="other"))) == {"Ana", "Acme"}
 
 
-def test_a_walk_needs_a_key_that_reads(account: Account, ana: Entity) -> None:
+def test_a_walk_requires_a_key_with_read_scope(account: Account, ana: Entity) -> None:
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
 
     assert walk(reader, ana).status_code == 200
     assert walk(ServiceClient(), ana).status_code == 401
 
 
-def test_a_walk_costs_one_query_besides_that_for_the_key(
+def test_a_walk_uses_one_query_in_addition_to_the_key_lookup(
     api: ServiceClient, ana: Entity, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     walk(api, ana)

@@ -25,13 +25,13 @@ from tests.redis_elsewhere import own_redis
 STATEMENTS = 6
 
 
-def test_live_touches_no_store(django_assert_num_queries: Any, db: None) -> None:
+def test_the_liveness_check_queries_no_store(django_assert_num_queries: Any, db: None) -> None:
     with django_assert_num_queries(0):
         assert Client().get("/health/live").json() == {"status": "live"}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_names_every_store() -> None:
+def test_the_readiness_check_lists_every_store() -> None:
     body = Client().get("/health/ready").json()
 
     assert body["status"] == "ready"
@@ -39,7 +39,7 @@ def test_ready_names_every_store() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_warns_of_a_job_that_no_worker_takes() -> None:
+def test_the_readiness_check_warns_of_a_job_run_that_no_worker_takes() -> None:
     account = Account.objects.create(name="workshop")
     run = JobRun.objects.create(account=account, job="embed")
     JobRun.objects.filter(id=run.id).update(created_at=timezone.now() - timedelta(hours=1))
@@ -52,7 +52,7 @@ def test_ready_warns_of_a_job_that_no_worker_takes() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_stays_in_service_with_what_redis_warns_of() -> None:
+def test_the_readiness_check_succeeds_despite_a_redis_warning() -> None:
     with own_redis():
         redis.client().config_set("maxmemory-policy", "allkeys-lru")
         answer = Client().get("/health/ready")
@@ -62,7 +62,7 @@ def test_ready_stays_in_service_with_what_redis_warns_of() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_counts_the_conversations_that_wait_for_extraction() -> None:
+def test_the_readiness_check_counts_conversations_waiting_for_extraction() -> None:
     account, now = Account.objects.create(name="workshop"), timezone.now()
     for name, due in (("read", None), ("unread", now), ("failing", now + timedelta(hours=1))):
         Conversation.objects.create(account=account, conversation_id=name, started_at=now, extract_after=due)
@@ -71,14 +71,14 @@ def test_ready_counts_the_conversations_that_wait_for_extraction() -> None:
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/metrics"])
-def test_a_write_is_refused_with_the_allowed_methods(path: str) -> None:
+def test_a_post_is_refused_with_the_allowed_methods(path: str) -> None:
     refused = Client(enforce_csrf_checks=True).post(path)
 
     assert (refused.status_code, refused["Allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.django_db
-def test_what_lags_is_measured_in_three_statements(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_background_lag_is_measured_in_three_statements(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(3):
         lag = measure_background_lag(timezone.now())
 
@@ -91,7 +91,7 @@ def test_what_lags_is_measured_in_three_statements(django_assert_num_queries: Dj
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_say_how_the_stores_are_and_nothing_of_an_account() -> None:
+def test_metrics_describe_the_stores_without_naming_an_account() -> None:
     account = Account.objects.create(name="workshop")
     JobRun.objects.create(account=account, job="embed")
 
@@ -106,7 +106,7 @@ def test_metrics_say_how_the_stores_are_and_nothing_of_an_account() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_sum_what_language_models_were_asked_for_over_accounts_and_days() -> None:
+def test_metrics_sum_the_usage_of_language_models_over_accounts_and_days() -> None:
     usage = Usage(model="small", failed_calls=1, prompt_tokens=1_000, completion_tokens=200, cost=Decimal("0.25"))
     for name in ("workshop", "strangers"):
         account = Account.objects.create(name=name)
@@ -128,9 +128,7 @@ def test_metrics_sum_what_language_models_were_asked_for_over_accounts_and_days(
     ("noun", "due", "prefix"),
     [("summaries", "summarize_after", "summary"), ("extractions", "extract_after", "extract")],
 )
-def test_metrics_count_the_conversations_that_wait_in_a_queue_and_those_that_failed(
-    noun: str, due: str, prefix: str
-) -> None:
+def test_metrics_count_queued_and_failed_conversations(noun: str, due: str, prefix: str) -> None:
     account = Account.objects.create(name="workshop")
     now = timezone.now()
     soon, lately = now + timedelta(minutes=5), now - timedelta(minutes=5)
@@ -155,7 +153,7 @@ def test_metrics_count_the_conversations_that_wait_in_a_queue_and_those_that_fai
 
 
 @pytest.mark.django_db
-def test_a_scrape_has_as_many_statements_whatever_is_stored(
+def test_a_scrape_executes_the_same_number_of_statements_for_any_data(
     account: Account, owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     now = timezone.now()
@@ -169,7 +167,7 @@ def test_a_scrape_has_as_many_statements_whatever_is_stored(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_have_samples_and_their_age(empty_redis: None) -> None:
+def test_metrics_contain_samples_and_their_age(empty_redis: None) -> None:
     owner = Owner(account_id=Account.objects.create(name="workshop").id, agent_id="assistant")
     store(owner, draft("a"), draft("b"))
     measure(now=timezone.now() - timedelta(hours=1), batch=Batch(size=10))
@@ -183,7 +181,7 @@ def test_metrics_have_samples_and_their_age(empty_redis: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_have_the_job_runs_of_a_day() -> None:
+def test_metrics_contain_the_figures_of_job_runs_of_the_last_day() -> None:
     for _ in range(2):
         JobRun.objects.create(job="decay", status="completed", examined=10, changed=4, figures={"faded": 4})
     JobRun.objects.create(job="decay", status="completed", examined=10, figures={"faded": 10}, dry_run=True)
@@ -198,7 +196,7 @@ def test_metrics_have_the_job_runs_of_a_day() -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("just_migrated")
-def test_metrics_have_the_state_of_each_alert() -> None:
+def test_metrics_contain_the_state_of_each_alert() -> None:
     JobRun.objects.create(job="embed", status="failed", requested_by="schedule", finished_at=timezone.now())
 
     figures = Client().get("/metrics").content.decode()
@@ -208,7 +206,7 @@ def test_metrics_have_the_state_of_each_alert() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_say_that_redis_is_down(dead_redis: None) -> None:
+def test_metrics_report_that_redis_is_down(dead_redis: None) -> None:
     figures = Client().get("/metrics").content.decode()
 
     assert 'memory_store_up{store="redis"} 0.0' in figures
@@ -217,7 +215,7 @@ def test_metrics_say_that_redis_is_down(dead_redis: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_metrics_have_the_durations_of_recalls() -> None:
+def test_metrics_contain_the_durations_of_recalls() -> None:
     for _ in range(100):
         measures.RECALL_SECONDS.observe(0.04)
 

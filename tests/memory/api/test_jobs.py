@@ -1,18 +1,23 @@
 """`/jobs`: request runs, and read them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from memory.maintenance import JOBS
 from memory.models import Account, ApiKey, AuditEntry, JobRun
 from memory.services.accounts.register import issue_key
 from tests.api_client import ServiceClient
+from tests.openapi import read_document
 
 ClientFor = Callable[[str], ServiceClient]
 
+FORMER_NAMES = {former: job.name for job in JOBS.values() for former in job.aliases}
 
-def test_a_run_is_asked_for_and_looked_at(api: ServiceClient, account: Account) -> None:
+
+def test_a_job_run_is_requested_and_read(api: ServiceClient, account: Account) -> None:
     accepted = api.post("/jobs/expire/run", {"dry_run": True})
 
     seen = api.get(f"/jobs/{accepted.json()['job_id']}").json()
@@ -22,11 +27,11 @@ def test_a_run_is_asked_for_and_looked_at(api: ServiceClient, account: Account) 
     assert JobRun.objects.get().account == account
 
 
-def test_a_run_needs_no_body(api: ServiceClient) -> None:
+def test_a_job_run_can_be_requested_without_a_body(api: ServiceClient) -> None:
     assert api.post("/jobs/expire/run").status_code == 202
 
 
-def test_asking_for_a_run_is_audited(api: ServiceClient) -> None:
+def test_the_request_of_a_job_run_is_audited(api: ServiceClient) -> None:
     job_id = api.post("/jobs/expire/run").json()["job_id"]
 
     entry = AuditEntry.objects.get(operation="run_job")
@@ -34,7 +39,7 @@ def test_asking_for_a_run_is_audited(api: ServiceClient) -> None:
     assert (entry.config_snapshot["job"], entry.config_snapshot["dry_run"]) == ("expire", False)
 
 
-def test_a_run_asked_for_twice_under_one_key_is_one_run(api: ServiceClient) -> None:
+def test_a_request_repeated_with_its_idempotency_key_makes_one_run(api: ServiceClient) -> None:
     first, again = (api.post("/jobs/embed/run", {}, headers={"Idempotency-Key": "k"}) for _ in range(2))
 
     assert first.json() == again.json()
@@ -57,8 +62,34 @@ def test_an_unknown_job_is_not_found(api: ServiceClient) -> None:
     assert not JobRun.objects.exists()
 
 
+@pytest.mark.parametrize("former", FORMER_NAMES)
+def test_a_former_name_of_a_job_requests_and_lists_its_runs(api: ServiceClient, former: str) -> None:
+    job_id = api.post(f"/jobs/{former}/run").json()["job_id"]
+
+    listed = api.get("/jobs", {"job": former}).json()["results"]
+
+    assert [(run["job_id"], run["job"]) for run in listed] == [(job_id, FORMER_NAMES[former])]
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "parameter", "choice"),
+    [("/jobs/{name}/run", "post", "name", "oneOf"), ("/jobs", "get", "job", "anyOf")],
+)
+def test_the_openapi_document_marks_former_names_of_jobs_as_deprecated(
+    path: str, method: str, parameter: str, choice: str
+) -> None:
+    described = read_document()["paths"][f"/api/v1{path}"][method]["parameters"]
+    (schema,) = (each["schema"] for each in described if each["name"] == parameter)
+
+    names: list[dict[str, Any]] = [each for each in schema[choice] if "const" in each]
+
+    assert {each["const"] for each in names if not each.get("deprecated")} == set(JOBS)
+    deprecated = {each["const"]: each["description"] for each in names if each.get("deprecated")}
+    assert deprecated == {former: f"Former name of `{name}`." for former, name in FORMER_NAMES.items()}
+
+
 @pytest.mark.parametrize("body", [{"dry_run": "perhaps"}, {"dry_run": None}, {"wet_run": True}, {"account": "other"}])
-def test_a_run_of_the_wrong_shape_is_refused(api: ServiceClient, body: dict[str, object]) -> None:
+def test_an_invalid_body_is_refused_and_stores_nothing(api: ServiceClient, body: dict[str, object]) -> None:
     assert api.post("/jobs/embed/run", body).status_code == 400
     assert not JobRun.objects.exists()
 
@@ -81,7 +112,7 @@ def test_a_list_is_filtered_by_job_and_status(api: ServiceClient) -> None:
     assert [(run["job"], run["status"]) for run in listed["results"]] == [("embed", "completed")]
 
 
-def test_a_list_comes_in_pages(api: ServiceClient) -> None:
+def test_the_list_of_runs_is_paginated(api: ServiceClient) -> None:
     made = [str(JobRun.objects.create(job="embed").id) for _ in range(3)]
 
     first = api.get("/jobs", {"page_size": 2}).json()
@@ -92,11 +123,11 @@ def test_a_list_comes_in_pages(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("query", [{"status": "asleep"}, {"page_size": "0"}, {"colour": "red"}, {"job": "j" * 51}])
-def test_a_list_with_a_wrong_parameter_is_refused(api: ServiceClient, query: dict[str, str]) -> None:
+def test_a_list_with_an_invalid_parameter_is_refused(api: ServiceClient, query: dict[str, str]) -> None:
     assert api.get("/jobs", query).status_code == 400
 
 
-def test_the_installations_runs_are_seen_by_every_operator(api: ServiceClient) -> None:
+def test_runs_of_the_installation_are_visible_to_every_operator(api: ServiceClient) -> None:
     run = JobRun.objects.create(job="embed", requested_by="schedule")
 
     seen = api.get(f"/jobs/{run.id}").json()
@@ -104,7 +135,9 @@ def test_the_installations_runs_are_seen_by_every_operator(api: ServiceClient) -
     assert (seen["scope"], seen["requested_by"]) == ("installation", "schedule")
 
 
-def test_anothers_run_is_no_different_from_none(api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_a_run_of_another_account_is_not_found_like_an_unknown_one(
+    api: ServiceClient, stranger_api: ServiceClient
+) -> None:
     theirs = stranger_api.post("/jobs/embed/run").json()["job_id"]
 
     found, listed = api.get(f"/jobs/{theirs}"), api.get("/jobs")
@@ -115,7 +148,7 @@ def test_anothers_run_is_no_different_from_none(api: ServiceClient, stranger_api
     assert listed.json()["results"] == []
 
 
-def test_a_key_that_may_not_operate_sees_and_asks_for_nothing(account: Account, client_for: ClientFor) -> None:
+def test_a_key_without_operate_scope_neither_reads_nor_requests_runs(account: Account, client_for: ClientFor) -> None:
     reader = client_for(issue_key(account, scopes=(ApiKey.Scope.READ, ApiKey.Scope.WRITE)).secret)
 
     answers = [reader.get("/jobs"), reader.get(f"/jobs/{account.id}"), reader.post("/jobs/embed/run")]

@@ -35,7 +35,7 @@ def post(api: ServiceClient, path: str, body: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("path", READS)
-def test_a_recorded_answer_is_not_repeated_once_it_is_not_allowed(
+def test_a_stored_answer_is_not_replayed_after_the_policy_forbids_its_contents(
     api: ServiceClient, owner: Owner, record: TurnRecord, path: str
 ) -> None:
     first = post(api, path, READS[path])
@@ -48,7 +48,7 @@ def test_a_recorded_answer_is_not_repeated_once_it_is_not_allowed(
     assert "Idempotency-Replayed" not in again
 
 
-def test_what_is_forgotten_is_counted_in_the_audit_log(api: ServiceClient, owner: Owner, record: TurnRecord) -> None:
+def test_the_audit_log_counts_the_deleted_answers(api: ServiceClient, owner: Owner, record: TurnRecord) -> None:
     for path, body in READS.items():
         post(api, path, body)
 
@@ -58,7 +58,7 @@ def test_what_is_forgotten_is_counted_in_the_audit_log(api: ServiceClient, owner
     assert (entry.operation, entry.result_count, entry.affected_ids) == ("delete", len(READS), [])
 
 
-def test_a_repeated_request_makes_nothing_twice(api: ServiceClient, owner: Owner) -> None:
+def test_a_repeated_write_is_still_replayed_after_the_policy_changes(api: ServiceClient, owner: Owner) -> None:
     first = post(api, "/goals", {"description": "Have a garden."})
 
     set_policy(owner, tier="none")
@@ -70,7 +70,7 @@ def test_a_repeated_request_makes_nothing_twice(api: ServiceClient, owner: Owner
 @pytest.mark.parametrize(
     "change", [{"tier": "raw_trace"}, {"trace_tokens": 0}, {"tier": "structured_rationale"}], ids=str
 )
-def test_a_policy_that_is_not_lowered_forgets_nothing(
+def test_a_policy_that_is_not_lowered_deletes_no_answers(
     api: ServiceClient, owner: Owner, record: TurnRecord, change: dict[str, Any]
 ) -> None:
     post(api, "/recall", READS["/recall"])
@@ -80,7 +80,7 @@ def test_a_policy_that_is_not_lowered_forgets_nothing(
     assert post(api, "/recall", READS["/recall"])["Idempotency-Replayed"] == "true"
 
 
-def test_answers_of_other_accounts_stay(stranger_api: ServiceClient, owner: Owner) -> None:
+def test_a_lowered_policy_keeps_the_answers_of_other_accounts(stranger_api: ServiceClient, owner: Owner) -> None:
     post(stranger_api, "/recall", READS["/recall"])
 
     set_policy(owner, tier="none")

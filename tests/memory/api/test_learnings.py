@@ -30,7 +30,7 @@ def crew(api: ServiceClient) -> str:
 
 
 @pytest.fixture
-def learnt(api: ServiceClient, crew: str) -> str:
+def learning_id(api: ServiceClient, crew: str) -> str:
     """Return the id of an insight that `assistant` published."""
     return str(publish(api, crew).json()["id"])
 
@@ -83,7 +83,7 @@ def test_an_insight_is_published_and_read_by_the_team(api: ServiceClient, crew: 
     ],
     ids=str,
 )
-def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, crew: str, change: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused_and_stores_nothing(api: ServiceClient, crew: str, change: dict[str, Any]) -> None:
     answer = api.post("/learnings", {"agent_id": "assistant", "team": crew, "insight": INSIGHT, **change})
 
     assert answer.status_code == 400
@@ -100,7 +100,7 @@ def test_another_team_is_refused_like_a_missing_one(api: ServiceClient, stranger
     assert len({answer.json()["detail"] for answer in answers}) == 1
 
 
-def test_the_same_request_sent_twice_publishes_once(api: ServiceClient, crew: str) -> None:
+def test_a_request_repeated_with_its_idempotency_key_publishes_once(api: ServiceClient, crew: str) -> None:
     body = {"agent_id": "assistant", "team": crew, "insight": INSIGHT}
 
     first, again = (api.post("/learnings", body, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2))
@@ -109,7 +109,7 @@ def test_the_same_request_sent_twice_publishes_once(api: ServiceClient, crew: st
     assert Learning.objects.count() == 1
 
 
-def test_a_vector_of_ones_own_is_stored_and_searched_by(
+def test_a_vector_sent_by_the_client_is_stored_and_used_in_a_search(
     api: ServiceClient, crew: str, embedding_server: EmbeddingServer
 ) -> None:
     vector = vector_of("anything").tolist()
@@ -123,14 +123,14 @@ def test_a_vector_of_ones_own_is_stored_and_searched_by(
     assert publish(api, crew, embedding=[0.5] * (WIDTH + 1), embedding_model=MODEL).status_code == 422
 
 
-def test_votes_are_counted_and_may_be_changed(api: ServiceClient, learnt: str) -> None:
-    first = vote(api, learnt)
-    changed = vote(api, learnt, helpful=False)
+def test_votes_are_counted_and_may_be_changed(api: ServiceClient, learning_id: str) -> None:
+    first = vote(api, learning_id)
+    changed = vote(api, learning_id, helpful=False)
 
     assert first.status_code == 200
     assert (first.json()["helpful_count"], first.json()["score"]) == (1, wilson_lower_bound(1, 1))
     assert (changed.json()["helpful_count"], changed.json()["unhelpful_count"]) == (0, 1)
-    assert api.get(f"/learnings/{learnt}").json() == changed.json()
+    assert api.get(f"/learnings/{learning_id}").json() == changed.json()
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ def test_votes_are_counted_and_may_be_changed(api: ServiceClient, learnt: str) -
     ],
     ids=str,
 )
-def test_an_invalid_vote_is_refused(api: ServiceClient, learnt: str, fields: dict[str, Any], status: int) -> None:
-    answer = api.post(f"/learnings/{learnt}/vote", {"agent_id": "colleague", "helpful": True, **fields})
+def test_an_invalid_vote_is_refused(api: ServiceClient, learning_id: str, fields: dict[str, Any], status: int) -> None:
+    answer = api.post(f"/learnings/{learning_id}/vote", {"agent_id": "colleague", "helpful": True, **fields})
 
     assert answer.status_code == status
     assert not LearningVote.objects.exists()
 
 
-def test_a_vote_needs_an_agent(api: ServiceClient, learnt: str) -> None:
-    answer = api.post(f"/learnings/{learnt}/vote", {"helpful": True})
+def test_a_vote_without_an_agent_is_refused(api: ServiceClient, learning_id: str) -> None:
+    answer = api.post(f"/learnings/{learning_id}/vote", {"helpful": True})
 
     assert (answer.status_code, set(answer.json()["errors"])) == (400, {"agent_id"})
 
@@ -182,7 +182,7 @@ def test_pages_by_score_neither_skip_nor_repeat(api: ServiceClient, crew: str) -
     assert seen == ["number 4", "number 2", "number 0", "number 3", "number 1"]
 
 
-def test_a_list_is_filtered_by_team_and_publisher(api: ServiceClient, crew: str, learnt: str) -> None:
+def test_a_list_is_filtered_by_team_and_publisher(api: ServiceClient, crew: str, learning_id: str) -> None:
     other = team_of(api, "other", "assistant")
     publish(api, other, "elsewhere")
     publish(api, crew, "by a colleague", agent_id="colleague")
@@ -193,16 +193,16 @@ def test_a_list_is_filtered_by_team_and_publisher(api: ServiceClient, crew: str,
 
 
 def test_a_learning_is_hidden_from_other_agents_and_accounts(
-    api: ServiceClient, stranger_api: ServiceClient, learnt: str
+    api: ServiceClient, stranger_api: ServiceClient, learning_id: str
 ) -> None:
-    path = f"/learnings/{learnt}"
+    path = f"/learnings/{learning_id}"
     for refused in (
         api.get(f"{path}?agent_id=outsider"),
         api.delete(f"{path}?agent_id=outsider"),
-        vote(api, learnt, "outsider"),
+        vote(api, learning_id, "outsider"),
         stranger_api.get(path),
         stranger_api.delete(path),
-        vote(stranger_api, learnt),
+        vote(stranger_api, learning_id),
     ):
         assert refused.status_code == 404
 
@@ -211,36 +211,36 @@ def test_a_learning_is_hidden_from_other_agents_and_accounts(
     assert insights(api.get("/learnings?agent_id=colleague")) == [INSIGHT]
 
 
-def test_a_key_bound_to_an_agent_acts_as_no_other(bound_api: ServiceClient, crew: str) -> None:
+def test_a_key_bound_to_an_agent_cannot_act_as_another_agent(bound_api: ServiceClient, crew: str) -> None:
     assert publish(bound_api, crew, agent_id="colleague").status_code == 403
     assert publish(bound_api, crew).json()["agent_id"] == "assistant"
 
 
-def test_its_publisher_removes_a_learning_and_others_do_not(api: ServiceClient, learnt: str) -> None:
-    assert api.delete(f"/learnings/{learnt}?agent_id=colleague").status_code == 403
+def test_only_its_publisher_can_remove_a_learning(api: ServiceClient, learning_id: str) -> None:
+    assert api.delete(f"/learnings/{learning_id}?agent_id=colleague").status_code == 403
 
-    assert api.delete(f"/learnings/{learnt}?agent_id=assistant").status_code == 204
+    assert api.delete(f"/learnings/{learning_id}?agent_id=assistant").status_code == 204
 
-    assert api.get(f"/learnings/{learnt}").status_code == 404
+    assert api.get(f"/learnings/{learning_id}").status_code == 404
     assert insights(search(api)) == []
 
 
-def test_a_search_ranks_by_similarity_and_shows_votes(api: ServiceClient, crew: str, learnt: str) -> None:
+def test_a_search_ranks_by_similarity_and_shows_votes(api: ServiceClient, crew: str, learning_id: str) -> None:
     publish(api, crew, "Order flour on Mondays.")
-    vote(api, learnt)
+    vote(api, learning_id)
 
     answer = search(api).json()
 
     hit = answer["results"][0]
     assert hit["similarity"] == pytest.approx(1, abs=1e-3)
-    stored = api.get(f"/learnings/{learnt}").json()
+    stored = api.get(f"/learnings/{learning_id}").json()
     assert {name: value for name, value in hit.items() if name != "similarity"} == {
         name: value for name, value in stored.items() if name != "embedding"
     }
     assert (len(answer["results"]), answer["degraded"]) == (2, [])
 
 
-def test_a_search_may_be_of_one_team(api: ServiceClient, crew: str, learnt: str) -> None:
+def test_a_search_can_be_limited_to_one_team(api: ServiceClient, crew: str, learning_id: str) -> None:
     other = team_of(api, "other", "assistant", "colleague")
     publish(api, other, "elsewhere")
 
@@ -249,12 +249,12 @@ def test_a_search_may_be_of_one_team(api: ServiceClient, crew: str, learnt: str)
 
 
 @pytest.mark.parametrize("change", [{"top_k": 0}, {"top_k": 201}, {"query": ""}, {"team": "x"}], ids=str)
-def test_a_search_out_of_bounds_is_refused(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_search_is_refused(api: ServiceClient, change: dict[str, Any]) -> None:
     assert search(api, **change).status_code == 400
 
 
 @pytest.mark.slow
-def test_a_dead_embedder_stores_it_pending_and_words_find_it(
+def test_a_learning_stored_without_the_embedder_is_pending_and_found_by_words(
     api: ServiceClient, crew: str, embedding_server: EmbeddingServer
 ) -> None:
     embedding_server.fail()
@@ -266,17 +266,17 @@ def test_a_dead_embedder_stores_it_pending_and_words_find_it(
     assert answer.json()["degraded"] == ["embedder_unavailable", "embedding_pending"]
 
 
-def test_a_key_for_reading_searches_and_does_not_vote(
-    account: Account, client_for: Callable[[str], ServiceClient], learnt: str
+def test_a_read_only_key_can_search_but_not_vote(
+    account: Account, client_for: Callable[[str], ServiceClient], learning_id: str
 ) -> None:
     reader = client_for(issue_key(account, scopes=READ_ONLY).secret)
 
     assert insights(search(reader)) == [INSIGHT]
-    assert vote(reader, learnt).status_code == 403
+    assert vote(reader, learning_id).status_code == 403
 
 
-def test_lists_and_searches_cost_two_queries(
-    api: ServiceClient, learnt: str, django_assert_num_queries: DjangoAssertNumQueries
+def test_lists_and_searches_use_two_queries(
+    api: ServiceClient, learning_id: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(2):  # the key, and the page
         api.get("/learnings?agent_id=colleague")

@@ -43,7 +43,7 @@ def planner_api(account: Account) -> ServiceClient:
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("value", ["123", 123, 1.0, None, False, [], {"b": [{"a": None}], "a": "ä"}], ids=repr)
-def test_a_value_comes_back_exact_with_its_tier(api: ServiceClient, tier: str, value: Any) -> None:
+def test_a_value_is_returned_unchanged_with_its_tier(api: ServiceClient, tier: str, value: Any) -> None:
     stored = store_value(api, value, tier=tier)
 
     found = api.get(f"{PATH}?{AGENT}")
@@ -52,7 +52,7 @@ def test_a_value_comes_back_exact_with_its_tier(api: ServiceClient, tier: str, v
     assert type(found.json()["value"]) is type(value)
 
 
-def test_short_term_is_the_tier_unless_one_is_named(api: ServiceClient) -> None:
+def test_a_value_is_stored_in_short_term_memory_by_default(api: ServiceClient) -> None:
     store_value(api, 1, session_id="s1", ttl_seconds=60, memory_type="reflection")
 
     entry = AgentShortTermMemory.objects.get()
@@ -60,7 +60,7 @@ def test_short_term_is_the_tier_unless_one_is_named(api: ServiceClient) -> None:
     assert [tier_of(api, "&session_id=s1"), tier_of(api)] == ["short_term", None]
 
 
-def test_deleting_deletes_everywhere_or_in_one_tier(api: ServiceClient) -> None:
+def test_a_key_is_deleted_from_all_tiers_or_from_the_named_one(api: ServiceClient) -> None:
     for tier in TIERS:
         store_value(api, 1, tier=tier)
 
@@ -70,7 +70,7 @@ def test_deleting_deletes_everywhere_or_in_one_tier(api: ServiceClient) -> None:
     assert tiers_with(api) == []
 
 
-def test_a_pool_that_is_named_is_the_shared_tier(api: ServiceClient) -> None:
+def test_the_named_pool_is_used_as_the_shared_tier(api: ServiceClient) -> None:
     api.post("/pools", {"pool_id": "board", "agent_id": "assistant"})
     store_value(api, 1, tier="shared", pool_id="board")
 
@@ -87,7 +87,7 @@ def test_a_key_may_have_two_hundred_characters_in_every_tier(api: ServiceClient,
     assert api.delete(f"{path}?{AGENT}").status_code == 204
 
 
-def test_a_key_may_be_any_id(api: ServiceClient) -> None:
+def test_a_key_may_contain_slashes_and_percent_signs(api: ServiceClient) -> None:
     path = f"/memories/{segment('a/b~c %{}')}"
     store_value(api, 1, path, tier="shared")
 
@@ -106,12 +106,12 @@ def test_a_key_may_be_any_id(api: ServiceClient) -> None:
         {"value": 1, "key": "k"},
     ],
 )
-def test_a_bad_shape_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
     assert api.put(PATH, body | {"agent_id": "assistant"}).status_code == 400
 
 
 @pytest.mark.parametrize("query", ["&tier=nowhere", "&session_id=", "&key=k"])
-def test_an_unclear_query_is_refused(api: ServiceClient, query: str) -> None:
+def test_an_invalid_query_parameter_is_refused(api: ServiceClient, query: str) -> None:
     assert [api.get(f"{PATH}?{AGENT}{query}").status_code, api.delete(f"{PATH}?{AGENT}{query}").status_code] == [
         400
     ] * 2
@@ -126,13 +126,13 @@ def test_an_unclear_query_is_refused(api: ServiceClient, query: str) -> None:
         {"tier": "short_term", "pool_id": "p"},
     ],
 )
-def test_what_the_tier_knows_nothing_of_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
+def test_an_option_that_the_tier_does_not_support_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
     assert api.put(PATH, body | {"agent_id": "assistant", "value": 1}).status_code == 422
     assert tiers_with(api) == []
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_every_tier_is_written_to_from_within_a_session(api: ServiceClient, tier: str) -> None:
+def test_every_tier_can_be_written_with_a_session_id(api: ServiceClient, tier: str) -> None:
     store_value(api, 1, tier=tier, session_id="s1")
 
     assert tier_of(api, "&session_id=s1") == tier
@@ -146,7 +146,7 @@ def test_a_value_that_is_too_large_is_refused(api: ServiceClient, tier: str) -> 
 
 
 @pytest.mark.parametrize("word", ["search", "consolidate", "stats"])
-def test_three_words_are_no_keys(api: ServiceClient, word: str) -> None:
+def test_the_names_of_actions_are_not_usable_as_keys(api: ServiceClient, word: str) -> None:
     sent = [
         api.put(f"/memories/{word}", {"agent_id": "assistant", "value": 1}),
         api.delete(f"/memories/{word}?{AGENT}"),
@@ -155,7 +155,7 @@ def test_three_words_are_no_keys(api: ServiceClient, word: str) -> None:
     assert [answer.status_code for answer in sent] == [405, 405]
 
 
-def test_an_agent_is_needed(api: ServiceClient) -> None:
+def test_every_request_without_an_agent_is_refused(api: ServiceClient) -> None:
     answers = [
         api.get(PATH),
         api.put(PATH, {"value": 1}),
@@ -168,7 +168,7 @@ def test_an_agent_is_needed(api: ServiceClient) -> None:
     assert [(answer.status_code, list(answer.json()["errors"])) for answer in answers] == [(400, ["agent_id"])] * 6
 
 
-def test_a_bound_key_is_its_agent_and_no_other(bound_api: ServiceClient) -> None:
+def test_a_bound_key_acts_only_as_its_agent(bound_api: ServiceClient) -> None:
     bound_api.put(PATH, {"value": 1})
 
     assert bound_api.get(PATH).json()["value"] == 1
@@ -176,7 +176,7 @@ def test_a_bound_key_is_its_agent_and_no_other(bound_api: ServiceClient) -> None
     assert bound_api.put(PATH, {"agent_id": "planner", "value": 1}).status_code == 403
 
 
-def test_a_key_that_only_reads_reads_and_searches(api: ServiceClient, account: Account) -> None:
+def test_a_read_only_key_can_read_and_search_but_not_write(api: ServiceClient, account: Account) -> None:
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY, agent_id="assistant").secret)
     store_value(api, 1)
 
@@ -188,7 +188,7 @@ def test_a_key_that_only_reads_reads_and_searches(api: ServiceClient, account: A
     assert [answer.status_code for answer in (*writes, consolidation)] == [403, 403, 403]
 
 
-def test_another_agent_and_another_account_find_nothing_and_take_nothing(
+def test_other_agents_and_accounts_neither_find_nor_delete_a_value(
     api: ServiceClient, planner_api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     for tier in TIERS:
@@ -203,7 +203,7 @@ def test_another_agent_and_another_account_find_nothing_and_take_nothing(
     assert tiers_with(api) == list(TIERS)
 
 
-def test_another_agents_pool_is_as_good_as_none(api: ServiceClient, planner_api: ServiceClient) -> None:
+def test_another_agents_private_pool_is_not_found(api: ServiceClient, planner_api: ServiceClient) -> None:
     api.post("/pools", {"pool_id": "own", "pool_type": "agent_private", "agent_id": "assistant"})
     store_value(api, "secret", tier="shared", pool_id="own")
 
@@ -225,7 +225,7 @@ def test_long_term_values_are_found_by_meaning(api: ServiceClient) -> None:
     assert hit["similarity"] == pytest.approx(1, abs=1e-2)
 
 
-def test_a_search_takes_a_vector_of_ones_own(api: ServiceClient) -> None:
+def test_a_search_accepts_a_vector_sent_by_the_client(api: ServiceClient) -> None:
     store_value(api, "The keel broke.", tier="long_term")
     body = {"agent_id": "assistant", "query": "?", "query_embedding": vector_of("The keel broke.").tolist()}
 
@@ -234,11 +234,11 @@ def test_a_search_takes_a_vector_of_ones_own(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"query": " "}, {"query": "x", "top_k": 0}, {"query": "x", "top_k": 201}])
-def test_an_unclear_search_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
+def test_an_invalid_search_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
     assert api.post("/memories/search", body | {"agent_id": "assistant"}).status_code == 400
 
 
-def test_a_search_without_the_embedder_uses_words_and_says_so(
+def test_a_search_without_the_embedder_uses_words_and_reports_degradation(
     api: ServiceClient, embedding_server: EmbeddingServer
 ) -> None:
     store_value(api, "The keel broke.", tier="long_term")
@@ -263,12 +263,12 @@ def test_an_entry_that_was_read_three_times_is_promoted_once(api: ServiceClient)
     assert tiers_with(api) == ["long_term"]
 
 
-def test_consolidating_needs_a_session(api: ServiceClient) -> None:
+def test_a_consolidation_without_a_session_id_is_refused(api: ServiceClient) -> None:
     assert api.post("/memories/consolidate", {"agent_id": "assistant"}).status_code == 400
     assert api.post("/memories/consolidate", {"agent_id": "assistant", "session_id": ""}).json()["promoted"] == 0
 
 
-def test_stats_have_every_tier(api: ServiceClient) -> None:
+def test_statistics_cover_every_tier(api: ServiceClient) -> None:
     store_value(api, 1, tier="working")
     store_value(api, 1, tier="shared")
     tier_of(api)
@@ -282,7 +282,7 @@ def test_stats_have_every_tier(api: ServiceClient) -> None:
     assert found["shared"] == {"entries": 1, "bytes": 7, "hits": 0, "misses": 0}
 
 
-def test_a_working_value_costs_no_statement_besides_the_key_and_two_commands(
+def test_a_working_memory_read_uses_only_the_key_lookup_and_two_redis_commands(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     store_value(api, 1, tier="working")
@@ -294,7 +294,7 @@ def test_a_working_value_costs_no_statement_besides_the_key_and_two_commands(
     assert len([command for command in commands if ":value:rate:" not in command]) == 2
 
 
-def test_without_redis_reads_answer_503_and_not_from_a_slower_tier(
+def test_without_redis_a_read_answers_503_instead_of_reading_a_slower_tier(
     api: ServiceClient, request: pytest.FixtureRequest
 ) -> None:
     store_value(api, "stale")

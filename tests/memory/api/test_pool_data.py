@@ -19,7 +19,7 @@ from tests.web_server import Answer, SharedServers, WebServer
 pytestmark = pytest.mark.django_db
 
 DATA = "/pools/board/data"
-AT_ONCE = 50
+SIMULTANEOUS_MERGES = 50
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def at(path: str) -> str:
 # reading
 
 
-def test_data_is_read_whole_with_its_version(api: ServiceClient, board: None) -> None:
+def test_the_data_of_a_pool_is_read_with_its_version(api: ServiceClient, board: None) -> None:
     answer = api.get(DATA)
 
     assert answer.json() == {
@@ -48,12 +48,12 @@ def test_data_is_read_whole_with_its_version(api: ServiceClient, board: None) ->
 
 
 @pytest.mark.parametrize(("path", "data"), [("/plan/steps/0", "a"), ("/a~1b", {"m~n": None}), ("/a~1b/m~0n", None)])
-def test_data_is_read_by_path(api: ServiceClient, board: None, path: str, data: Any) -> None:
+def test_a_part_of_the_data_is_read_by_its_path(api: ServiceClient, board: None, path: str, data: Any) -> None:
     assert api.get(at(path)).json() == {"pool_id": "board", "path": path, "data": data, "version": 1}
 
 
 @pytest.mark.parametrize("path", ["/no", "/plan/steps/1", "/plan/steps/-", "/a/b", "/"])
-def test_a_path_that_leads_nowhere_is_not_found(api: ServiceClient, board: None, path: str) -> None:
+def test_an_unknown_path_is_not_found(api: ServiceClient, board: None, path: str) -> None:
     assert api.get(at(path)).status_code == 404
 
 
@@ -78,7 +78,7 @@ def test_a_put_replaces_data_and_a_patch_merges(api: ServiceClient, board: None)
     assert (replaced.json()["version"], replaced["ETag"], replaced.json()["size_bytes"]) == (3, pool_etag(3), 13)
 
 
-def test_a_part_is_written_by_path(api: ServiceClient, board: None) -> None:
+def test_a_part_of_the_data_is_written_by_its_path(api: ServiceClient, board: None) -> None:
     written = api.put(at("/a~1b/new/way"), {"data": 1.0})
     api.put(at("/plan/steps/-"), {"data": "b"})
     api.patch(at("/plan"), {"data": {"goal": None}})
@@ -94,7 +94,7 @@ def test_a_part_is_written_by_path(api: ServiceClient, board: None) -> None:
 @pytest.mark.parametrize(
     ("path", "data"), [("", []), ("", None), ("/plan/steps/x", 1), ("/plan/steps/7", 1), ("/a~1b/m~0n/x", 1)]
 )
-def test_a_write_that_cannot_be_is_422_and_changes_nothing(
+def test_an_impossible_write_answers_422_and_changes_nothing(
     api: ServiceClient, board: None, method: str, path: str, data: Any
 ) -> None:
     assert getattr(api, method)(at(path), {"data": data}).status_code == 422
@@ -114,14 +114,14 @@ def test_a_write_that_cannot_be_is_422_and_changes_nothing(
         {"data": {}, "agent_id": 7},
     ],
 )
-def test_a_bad_shape_is_refused(api: ServiceClient, board: None, method: str, body: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused(api: ServiceClient, board: None, method: str, body: dict[str, Any]) -> None:
     assert getattr(api, method)(DATA, body).status_code == 400
 
     assert api.get(DATA).json()["version"] == 1
 
 
 @pytest.mark.parametrize("method", ["put", "patch"])
-def test_a_stale_expected_version_changes_nothing(api: ServiceClient, board: None, method: str) -> None:
+def test_a_write_with_a_stale_expected_version_changes_nothing(api: ServiceClient, board: None, method: str) -> None:
     write: Callable[..., Any] = getattr(api, method)
     assert write(DATA, {"data": {"n": 1}, "expected_version": 1}).status_code == 200
 
@@ -134,7 +134,7 @@ def test_a_stale_expected_version_changes_nothing(api: ServiceClient, board: Non
 
 @pytest.mark.parametrize("method", ["put", "patch"])
 @pytest.mark.parametrize("tag", ['"1"', '"1", "2"', "*", "its own"])
-def test_a_version_may_be_expected_in_both_ways(api: ServiceClient, board: None, method: str, tag: str) -> None:
+def test_expected_version_and_if_match_can_be_combined(api: ServiceClient, board: None, method: str, tag: str) -> None:
     body = {"data": {"n": 1}, "expected_version": 1}
 
     written = getattr(api, method)(DATA, body, HTTP_IF_MATCH=pool_etag(1) if tag == "its own" else tag)
@@ -142,26 +142,26 @@ def test_a_version_may_be_expected_in_both_ways(api: ServiceClient, board: None,
     assert (written.status_code, written["ETag"]) == (200, pool_etag(2))
 
 
-def test_data_over_the_limit_is_413_and_changes_nothing(
+def test_data_over_the_limit_answers_413_and_changes_nothing(
     api: ServiceClient, board: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "POOL_LIMIT_BYTES", 1_024)
     answers = [api.put(at("/x"), {"data": "x" * 1_024}), api.patch(DATA, {"data": {"x": "x" * 1_024}})]
 
     for answer in answers:
-        told = answer.json()
-        assert (answer.status_code, told["code"], told["stored"]) == (413, "too_large", False)
-        assert (told["size_bytes"], told["limit_bytes"]) == (1_074, 1_024)
+        problem = answer.json()
+        assert (answer.status_code, problem["code"], problem["stored"]) == (413, "too_large", False)
+        assert (problem["size_bytes"], problem["limit_bytes"]) == (1_074, 1_024)
     assert api.get(DATA).json()["version"] == 1
 
 
-def test_a_pool_made_over_the_limit_is_413(api: ServiceClient) -> None:
+def test_creating_a_pool_with_data_over_the_limit_answers_413(api: ServiceClient) -> None:
     assert api.post("/pools", {"data": {"x": "x" * conf.POOL_LIMIT_BYTES}}).status_code == 413
 
     assert not MemoryPool.objects.exists()
 
 
-def test_writing_makes_a_document_no_deeper_than_a_body_may_be(api: ServiceClient, board: None) -> None:
+def test_a_write_cannot_nest_data_deeper_than_a_body_may_be(api: ServiceClient, board: None) -> None:
     deep = json.loads("[" * 60 + "]" * 60)
 
     assert api.put(at("/a/b/c/d"), {"data": deep}).status_code == 200
@@ -169,7 +169,7 @@ def test_writing_makes_a_document_no_deeper_than_a_body_may_be(api: ServiceClien
 
 
 @pytest.mark.parametrize("pool_type", ["blackboard", "tool_cache"])
-def test_a_pool_that_holds_rows_has_no_data(api: ServiceClient, account: Account, pool_type: str) -> None:
+def test_a_pool_that_consists_of_rows_has_no_data(api: ServiceClient, account: Account, pool_type: str) -> None:
     run = WorkflowRun.objects.create(account=account, workflow_run_id="run", started_at=NOW)
     MemoryPool.objects.create(account=account, pool_id="board", pool_type=pool_type, workflow_run=run)
 
@@ -178,7 +178,7 @@ def test_a_pool_that_holds_rows_has_no_data(api: ServiceClient, account: Account
     assert [answer.status_code for answer in answers] == [422] * 3
 
 
-# at once, over real HTTP
+# simultaneous requests, over real HTTP
 
 
 @pytest.fixture
@@ -210,16 +210,18 @@ def test_fifty_simultaneous_merges_of_fifty_names_all_survive(web: WebServer, ke
         body = json.dumps({"data": {f"name-{number}": {"by": number}}}).encode()
         return web.request("PATCH", "/api/v1/pools/board/data", key=key, body=body)
 
-    statuses = statuses_of(AT_ONCE, merge)
+    statuses = statuses_of(SIMULTANEOUS_MERGES, merge)
 
     stored = json.loads(web.request("GET", "/api/v1/pools/board/data", key=key).body)
-    assert statuses == [200] * AT_ONCE
-    assert stored["data"] == {f"name-{number}": {"by": number} for number in range(AT_ONCE)}
-    assert stored["version"] == AT_ONCE + 1
+    assert statuses == [200] * SIMULTANEOUS_MERGES
+    assert stored["data"] == {f"name-{number}": {"by": number} for number in range(SIMULTANEOUS_MERGES)}
+    assert stored["version"] == SIMULTANEOUS_MERGES + 1
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_of_twenty_that_saw_one_version_exactly_one_writes(web: WebServer, key: str, method: str) -> None:
+def test_only_one_of_twenty_simultaneous_writes_to_the_same_version_succeeds(
+    web: WebServer, key: str, method: str
+) -> None:
     made = web.request("POST", "/api/v1/pools", key=key, body=b'{"pool_id": "board"}')
     seen = {"If-Match": made.headers["etag"]}
 

@@ -98,7 +98,7 @@ def listed(client: ServiceClient) -> list[str]:
 # agent against agent
 
 
-def test_a_pool_of_agent_scope_is_its_agents_alone(as_agent: As, api: ServiceClient) -> None:
+def test_a_pool_of_agent_scope_is_accessible_only_to_its_agent(as_agent: As, api: ServiceClient) -> None:
     make(as_agent("ada"), "adas", scope="agent")
     make(as_agent("bob"), "bobs", pool_type="agent_private")
 
@@ -115,13 +115,13 @@ def test_a_pool_of_account_scope_is_read_by_all_and_written_by_its_owner(as_agen
     assert_may(as_agent("bob"), "reads")
 
 
-def test_public_read_opens_a_closed_pool_for_reading_only(as_agent: As) -> None:
+def test_public_read_lets_other_agents_read_a_private_pool_but_not_write(as_agent: As) -> None:
     make(as_agent("ada"), scope="agent", access_control={"public_read": True})
 
     assert_may(as_agent("bob"), "reads")
 
 
-def test_an_agents_own_pool_is_closed_to_others(as_agent: As, account: Account) -> None:
+def test_an_agents_own_pool_is_inaccessible_to_other_agents(as_agent: As, account: Account) -> None:
     pool = ensure_own_pool(Owner(account_id=account.id, agent_id="ada"), now=NOW)
 
     assert_may(as_agent("ada"), "manages", pool.pool_id)
@@ -145,7 +145,7 @@ def test_a_bound_key_cannot_act_as_another_agent(as_agent: As) -> None:
     assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(403, "wrong_agent")] * 7
 
 
-def test_an_unbound_key_that_names_an_agent_sees_as_it_does(api: ServiceClient, as_agent: As) -> None:
+def test_an_unbound_key_that_names_an_agent_has_the_access_of_that_agent(api: ServiceClient, as_agent: As) -> None:
     make(as_agent("ada"), scope="agent")
 
     assert api.get("/pools/board?agent_id=ada").status_code == 200
@@ -154,7 +154,7 @@ def test_an_unbound_key_that_names_an_agent_sees_as_it_does(api: ServiceClient, 
     assert api.get("/pools?agent_id=bob").json()["results"] == []
 
 
-def test_an_id_of_another_agent_is_a_conflict_without_details(as_agent: As) -> None:
+def test_a_pool_id_used_by_another_agent_is_a_conflict_without_details(as_agent: As) -> None:
     make(as_agent("ada"), scope="agent")
 
     refused = as_agent("bob").post("/pools", {"pool_id": "board"})
@@ -166,7 +166,7 @@ def test_an_id_of_another_agent_is_a_conflict_without_details(as_agent: As) -> N
 # read grants against write grants, and revoking them
 
 
-def test_a_grant_to_read_reads_and_a_grant_to_write_writes(as_agent: As) -> None:
+def test_a_grant_gives_read_or_write_access(as_agent: As) -> None:
     ada = as_agent("ada")
     make(ada, scope="agent", access_control={"read": ["bob"], "write": ["cyd"]})
 
@@ -176,7 +176,7 @@ def test_a_grant_to_read_reads_and_a_grant_to_write_writes(as_agent: As) -> None
 
 
 @pytest.mark.parametrize(("level", "left"), [("write", "reads"), ("read", "nothing"), (None, "nothing")])
-def test_after_revoking_is_as_before_granting(as_agent: As, level: str | None, left: str) -> None:
+def test_revoking_a_grant_restores_the_former_access(as_agent: As, level: str | None, left: str) -> None:
     ada, bob = as_agent("ada"), as_agent("bob")
     make(ada, scope="agent", access_control={"read": ["bob", "cyd"]})
     ada.post("/pools/board/grant", {"agent_id": "bob", "level": "write"})
@@ -188,7 +188,7 @@ def test_after_revoking_is_as_before_granting(as_agent: As, level: str | None, l
     assert_may(as_agent("cyd"), "reads")
 
 
-def test_replacing_access_control_shuts_out_who_is_not_in_it(as_agent: As) -> None:
+def test_replacing_access_control_removes_agents_that_it_does_not_name(as_agent: As) -> None:
     ada = as_agent("ada")
     make(ada, scope="agent", access_control={"write": ["bob"]})
 
@@ -198,7 +198,7 @@ def test_replacing_access_control_shuts_out_who_is_not_in_it(as_agent: As) -> No
     assert_may(as_agent("cyd"), "reads")
 
 
-def test_a_writer_cannot_let_itself_or_others_in_further(as_agent: As) -> None:
+def test_a_writer_cannot_grant_access_to_itself_or_others(as_agent: As) -> None:
     make(as_agent("ada"), scope="agent", access_control={"write": ["bob"]})
     bob = as_agent("bob")
 
@@ -221,7 +221,7 @@ def test_a_teams_pool_is_read_and_written_by_its_members(as_agent: As, crew: Tea
     assert_may(as_agent("bob"), "nothing", "quay")
 
 
-def test_a_task_is_worked_on_by_the_team_and_who_is_granted(as_agent: As, crew: Team) -> None:
+def test_a_pool_of_task_scope_is_accessible_to_its_team_and_to_granted_agents(as_agent: As, crew: Team) -> None:
     grants = {"access_control": {"read": ["cyd"]}}
     make(as_agent("ada"), "alone", scope="task", task_id="t1")
     make(as_agent("ada"), "together", scope="task", task_id="t1", team=str(crew.id), **grants)
@@ -232,7 +232,9 @@ def test_a_task_is_worked_on_by_the_team_and_who_is_granted(as_agent: As, crew: 
     assert_may(as_agent("dan"), "nothing", "together")
 
 
-def test_an_agent_cannot_share_with_a_team_that_it_is_not_in(as_agent: As, crew: Team, stranger: Account) -> None:
+def test_an_agent_cannot_share_a_pool_with_a_team_of_which_it_is_not_a_member(
+    as_agent: As, crew: Team, stranger: Account
+) -> None:
     elsewhere = make_team(stranger, agents=["cyd"])
 
     answers = [
@@ -244,7 +246,7 @@ def test_an_agent_cannot_share_with_a_team_that_it_is_not_in(as_agent: As, crew:
     assert not MemoryPool.objects.exists()
 
 
-def test_access_ends_with_leaving_a_team_and_begins_with_joining_it(
+def test_an_agent_gains_access_by_joining_a_team_and_loses_it_by_leaving(
     as_agent: As, api: ServiceClient, crew: Team
 ) -> None:
     make(as_agent("ada"), scope="team", team=str(crew.id))
@@ -276,7 +278,7 @@ def test_a_dissolved_team_gives_no_access(as_agent: As, api: ServiceClient, crew
     assert_may(as_agent("ada"), "manages")
 
 
-def test_only_the_agents_of_a_run_have_access(as_agent: As, account: Account) -> None:
+def test_only_the_agents_of_a_workflow_run_can_access_its_pool(as_agent: As, account: Account) -> None:
     run = WorkflowRun.objects.create(
         account=account, workflow_run_id="run", agent_id="ada", agents=["bob"], started_at=NOW
     )
@@ -293,7 +295,7 @@ def test_only_the_agents_of_a_run_have_access(as_agent: As, account: Account) ->
 
 
 @pytest.mark.parametrize("scope", ["global", "account", "agent"])
-def test_nothing_is_open_to_another_account(
+def test_no_pool_is_accessible_to_another_account(
     as_agent: As, stranger: Account, stranger_api: ServiceClient, scope: str
 ) -> None:
     make(as_agent("ada"), scope=scope, access_control={"write": ["ada"], "public_read": True})
@@ -303,7 +305,7 @@ def test_nothing_is_open_to_another_account(
     assert_may(stranger_api, "nothing")
 
 
-def test_namesakes_in_two_accounts_are_two_pools(as_agent: As, stranger_api: ServiceClient) -> None:
+def test_pools_with_the_same_id_in_two_accounts_are_separate(as_agent: As, stranger_api: ServiceClient) -> None:
     make(as_agent("ada"))
     stranger_api.post("/pools", {"pool_id": "board", "data": {"theirs": 1}})
 
@@ -316,7 +318,7 @@ def test_namesakes_in_two_accounts_are_two_pools(as_agent: As, stranger_api: Ser
 # over is over
 
 
-def test_an_expired_pool_is_as_good_as_none_even_to_its_owner(as_agent: As, api: ServiceClient) -> None:
+def test_an_expired_pool_is_not_found_even_by_its_owner(as_agent: As, api: ServiceClient) -> None:
     ada = as_agent("ada")
     make(ada, expires_at=(timezone.now() + timedelta(days=1)).isoformat())
     MemoryPool.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -328,7 +330,7 @@ def test_an_expired_pool_is_as_good_as_none_even_to_its_owner(as_agent: As, api:
     assert_may(as_agent("bob"), "manages")
 
 
-def test_a_key_that_only_reads_changes_nothing(account: Account, as_agent: As) -> None:
+def test_a_read_only_key_cannot_change_a_pool(account: Account, as_agent: As) -> None:
     make(as_agent("ada"))
     reader = ServiceClient(issue_key(account, scopes=("read",), agent_id="ada").secret)
 

@@ -58,7 +58,7 @@ def test_a_pool_is_created_and_shown_without_its_data(bound_api: ServiceClient) 
     assert (shown.json(), shown["ETag"]) == (made.json(), pool_etag(1))
 
 
-def test_a_pool_for_a_team_names_it(api: ServiceClient, account: Account) -> None:
+def test_a_pool_of_a_team_contains_the_id_of_the_team(api: ServiceClient, account: Account) -> None:
     team = make_team(account, agents=["planner"])
     expires_at = (timezone.now() + timedelta(days=1)).isoformat()
     body = {"pool_type": "team_shared", "team": str(team.id), "task_id": "task-1", "expires_at": expires_at}
@@ -70,7 +70,7 @@ def test_a_pool_for_a_team_names_it(api: ServiceClient, account: Account) -> Non
     assert made["expires_at"][:19] == expires_at[:19]
 
 
-def test_an_id_may_have_any_character(api: ServiceClient) -> None:
+def test_a_pool_id_may_contain_any_character(api: ServiceClient) -> None:
     for pool_id in ("a/b", "data", "ü%2F?", "statistics"):
         assert api.post("/pools", {"pool_id": pool_id, "data": {"is": pool_id}}).status_code == 201
 
@@ -78,11 +78,11 @@ def test_an_id_may_have_any_character(api: ServiceClient) -> None:
         assert api.get(f"/pools/{segment(pool_id)}/data?path=/is").json()["data"] == pool_id
 
 
-def test_an_id_that_is_taken_is_a_conflict(api: ServiceClient, board: str) -> None:
+def test_creating_a_pool_with_an_id_in_use_is_a_conflict(api: ServiceClient, board: str) -> None:
     assert api.post("/pools", {"pool_id": board}).status_code == 409
 
 
-def test_a_pool_sent_twice_under_one_key_is_made_once(api: ServiceClient) -> None:
+def test_a_request_repeated_with_its_idempotency_key_creates_one_pool(api: ServiceClient) -> None:
     first, again = (api.post("/pools", {"data": {"a": 1}}, HTTP_IDEMPOTENCY_KEY="k") for _ in range(2))
 
     assert (first.content, first["ETag"]) == (again.content, again["ETag"])
@@ -113,7 +113,7 @@ BAD_FIELDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", BAD_FIELDS, ids=lambda fields: json.dumps(fields)[:40])
-def test_a_bad_shape_is_refused_by_name(api: ServiceClient, fields: dict[str, Any]) -> None:
+def test_an_invalid_field_is_named_in_the_refusal(api: ServiceClient, fields: dict[str, Any]) -> None:
     refused = api.post("/pools", fields)
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, list(fields))
@@ -141,7 +141,7 @@ def test_an_invalid_id_in_a_path_is_refused(api: ServiceClient, name: str) -> No
         {"expires_at": "2020-01-01T00:00:00Z"},
     ],
 )
-def test_what_is_stored_may_refuse_a_pool(api: ServiceClient, fields: dict[str, Any]) -> None:
+def test_a_pool_that_breaks_a_rule_of_the_service_answers_422(api: ServiceClient, fields: dict[str, Any]) -> None:
     assert api.post("/pools", fields).status_code == 422
 
 
@@ -176,7 +176,7 @@ def test_an_unknown_filter_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/pools?{query}").status_code == 400
 
 
-def test_a_list_of_any_length_takes_two_statements(
+def test_a_list_of_any_length_executes_two_statements(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     """One of the two statements looks up the key."""
@@ -190,7 +190,7 @@ def test_a_list_of_any_length_takes_two_statements(
 # changed
 
 
-def test_access_control_is_replaced_whole_and_the_end_is_moved(bound_api: ServiceClient, board: str) -> None:
+def test_a_change_replaces_the_access_control_and_the_expiry_of_a_pool(bound_api: ServiceClient, board: str) -> None:
     bound_api.post("/pools/board/grant", {"agent_id": "ada", "level": "read"})
     ends = {"expires_at": "2999-01-01T02:00:00+02:00"}
 
@@ -203,11 +203,13 @@ def test_access_control_is_replaced_whole_and_the_end_is_moved(bound_api: Servic
 
 
 @pytest.mark.parametrize("fields", [{"scope": "global"}, {"pool_id": "x"}, {"data": {}}, {"access_control": None}])
-def test_nothing_else_of_a_pool_is_changed(api: ServiceClient, board: str, fields: dict[str, Any]) -> None:
+def test_other_fields_of_a_pool_cannot_be_changed(api: ServiceClient, board: str, fields: dict[str, Any]) -> None:
     assert api.patch("/pools/board", fields).status_code == 400
 
 
-def test_a_grant_lets_an_agent_in_and_a_revocation_out(bound_api: ServiceClient, board: str) -> None:
+def test_a_grant_adds_an_agent_to_the_access_control_and_a_revocation_removes_it(
+    bound_api: ServiceClient, board: str
+) -> None:
     granted = bound_api.post("/pools/board/grant", {"agent_id": "ada", "level": "write"})
     again = bound_api.post("/pools/board/grant", {"agent_id": "ada", "level": "read"})
     less = bound_api.post("/pools/board/revoke", {"agent_id": "ada", "level": "write"})
@@ -227,11 +229,11 @@ def test_a_grant_lets_an_agent_in_and_a_revocation_out(bound_api: ServiceClient,
     "body",
     [{}, {"agent_id": "ada"}, {"level": "read"}, {"agent_id": "", "level": "read"}, {"agent_id": "a", "level": 1}],
 )
-def test_a_grant_of_another_shape_is_refused(api: ServiceClient, board: str, body: dict[str, Any]) -> None:
+def test_an_invalid_grant_is_refused(api: ServiceClient, board: str, body: dict[str, Any]) -> None:
     assert api.post("/pools/board/grant", body).status_code == 400
 
 
-def test_a_grant_sent_twice_under_one_key_is_written_once(api: ServiceClient, board: str) -> None:
+def test_a_grant_repeated_with_its_idempotency_key_is_written_once(api: ServiceClient, board: str) -> None:
     body = {"agent_id": "ada", "level": "read"}
 
     first, again = (api.post("/pools/board/grant", body, HTTP_IDEMPOTENCY_KEY="k") for _ in range(2))
@@ -240,7 +242,7 @@ def test_a_grant_sent_twice_under_one_key_is_written_once(api: ServiceClient, bo
     assert api.get("/pools/board")["ETag"] == again["ETag"] == pool_etag(2)
 
 
-def test_one_grant_too_many_is_refused(api: ServiceClient, board: str) -> None:
+def test_a_grant_beyond_the_maximum_is_refused(api: ServiceClient, board: str) -> None:
     names = [str(number) for number in range(MAX_GRANTS)]
     assert api.patch("/pools/board", {"access_control": {"read": names}}).status_code == 200
 
@@ -263,7 +265,7 @@ CONDITIONAL: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("named", [pool_etag, lambda version: f'"7", "{version}"'])
 @pytest.mark.parametrize(("method", "below", "body"), CONDITIONAL)
-def test_a_stale_if_match_changes_nothing_and_a_fresh_one_does(
+def test_a_stale_if_match_is_refused_and_a_current_one_accepted(
     api: ServiceClient, board: str, method: str, below: str, body: dict[str, Any], named: Callable[[int], str]
 ) -> None:
     before = MemoryPool.objects.values().get()
@@ -278,14 +280,14 @@ def test_a_stale_if_match_changes_nothing_and_a_fresh_one_does(
     assert MemoryPool.objects.filter(version=1).count() == 0
 
 
-def test_a_client_that_has_the_version_gets_no_body(api: ServiceClient, board: str) -> None:
+def test_a_client_that_has_the_current_version_receives_304_without_a_body(api: ServiceClient, board: str) -> None:
     for path in ("/pools/board", "/pools/board/data"):
         known = api.get(path, HTTP_IF_NONE_MATCH=pool_etag(1))
         assert (known.status_code, known.content, known["ETag"]) == (304, b"", pool_etag(1))
         assert api.get(path, HTTP_IF_NONE_MATCH=pool_etag(2)).status_code == 200
 
 
-def test_a_pool_of_the_same_id_is_another_one(api: ServiceClient) -> None:
+def test_a_pool_recreated_with_the_same_id_has_other_etags(api: ServiceClient) -> None:
     api.post("/pools", {"pool_id": "board", "data": {"old": 1}})
     seen = api.get("/pools/board/data")["ETag"]
     api.delete("/pools/board")
@@ -302,14 +304,14 @@ def test_a_pool_of_the_same_id_is_another_one(api: ServiceClient) -> None:
 # deleted
 
 
-def test_a_deleted_pool_is_gone_with_its_data(api: ServiceClient, board: str) -> None:
+def test_a_deleted_pool_and_its_data_are_not_found(api: ServiceClient, board: str) -> None:
     assert api.delete("/pools/board").status_code == 204
 
     assert {api.get(f"/pools/board{below}").status_code for below in ("", "/data", "/statistics")} == {404}
     assert api.delete("/pools/board").status_code == 404
 
 
-def test_a_team_that_is_dissolved_leaves_its_pool_to_its_owner(
+def test_dissolving_a_team_leaves_its_pool_to_the_owner(
     api: ServiceClient, bound_api: ServiceClient, account: Account
 ) -> None:
     team = make_team(account, agents=["assistant"])
@@ -324,7 +326,7 @@ def test_a_team_that_is_dissolved_leaves_its_pool_to_its_owner(
 # statistics
 
 
-def test_statistics_have_entries_bytes_reads_writes_and_the_last_access(api: ServiceClient, board: str) -> None:
+def test_statistics_contain_entries_bytes_reads_writes_and_the_last_access(api: ServiceClient, board: str) -> None:
     untouched = api.get("/pools/board/statistics").json()
     api.get("/pools/board/data")
     api.patch("/pools/board/data", {"data": {"b": "ü"}})

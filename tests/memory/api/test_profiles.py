@@ -25,7 +25,7 @@ def write(api: ServiceClient, path: str = PATH, **fields: Any) -> Any:
     return api.patch(path, fields, **headers)
 
 
-def test_the_first_write_makes_a_profile_and_the_next_changes_it(api: ServiceClient) -> None:
+def test_the_first_write_creates_a_profile_and_the_next_changes_it(api: ServiceClient) -> None:
     made = write(api, preferences={"tea": "green", "milk": None}, expertise_areas=["soil"], metadata={"a": 1})
     changed = write(api, preferences={"tea": None, "sugar": "none"}, communication_style={"tone": "plain"})
 
@@ -37,7 +37,7 @@ def test_the_first_write_makes_a_profile_and_the_next_changes_it(api: ServiceCli
     assert api.get(PATH).json() == changed.json()
 
 
-def test_an_empty_write_makes_an_empty_profile(api: ServiceClient) -> None:
+def test_an_empty_write_creates_an_empty_profile(api: ServiceClient) -> None:
     assert write(api).status_code == 201
     assert write(api).status_code == 200
     assert UserProfile.objects.get().version == 1
@@ -62,7 +62,7 @@ def test_an_empty_write_makes_an_empty_profile(api: ServiceClient) -> None:
     ],
     ids=lambda change: str(change)[:40],
 )
-def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused_and_stores_nothing(api: ServiceClient, change: dict[str, Any]) -> None:
     answer = write(api, **change)
 
     assert answer.status_code == 400
@@ -71,12 +71,12 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
 
 
 @pytest.mark.parametrize("user_id", HOSTILE_SEGMENTS)
-def test_an_invalid_id_has_no_profile(api: ServiceClient, user_id: str) -> None:
+def test_a_write_with_an_invalid_user_id_is_refused(api: ServiceClient, user_id: str) -> None:
     assert write(api, f"/profiles/{user_id}").status_code in (400, 404)
     assert not UserProfile.objects.exists()
 
 
-def test_an_id_may_have_any_character(api: ServiceClient) -> None:
+def test_a_user_id_may_contain_any_character(api: ServiceClient) -> None:
     path = f"/profiles/{segment('a/b é?')}"
 
     assert write(api, path, preferences={"tea": "green"}).json()["user_id"] == "a/b é?"
@@ -92,7 +92,7 @@ def test_a_document_that_grows_too_large_is_refused(api: ServiceClient) -> None:
     assert list(api.get(PATH).json()["preferences"]) == ["a"]
 
 
-def test_the_user_may_be_named_again_and_no_other(api: ServiceClient) -> None:
+def test_a_user_id_in_the_request_must_match_the_path(api: ServiceClient) -> None:
     write(api)
 
     assert write(api, user_id="ana").status_code == 200
@@ -101,7 +101,7 @@ def test_the_user_may_be_named_again_and_no_other(api: ServiceClient) -> None:
         assert (answer.status_code, set(answer.json()["errors"])) == (400, {"user_id"})
 
 
-def test_a_stale_version_changes_nothing(api: ServiceClient) -> None:
+def test_a_request_with_a_stale_version_changes_nothing(api: ServiceClient) -> None:
     first = write(api).headers["ETag"]
     second = write(api, metadata={"a": 1}, HTTP_IF_MATCH=first).headers["ETag"]
 
@@ -112,7 +112,7 @@ def test_a_stale_version_changes_nothing(api: ServiceClient) -> None:
     assert api.get(PATH, HTTP_IF_NONE_MATCH=first).json()["metadata"] == {"a": 1}
 
 
-def test_a_version_of_a_profile_that_was_deleted_is_none_of_the_next_one(api: ServiceClient) -> None:
+def test_an_etag_of_a_deleted_profile_does_not_match_a_recreated_one(api: ServiceClient) -> None:
     tag = write(api).headers["ETag"]
     assert api.delete(PATH, HTTP_IF_MATCH=tag).status_code == 204
 
@@ -121,7 +121,7 @@ def test_a_version_of_a_profile_that_was_deleted_is_none_of_the_next_one(api: Se
     assert write(api, metadata={"a": 1}, HTTP_IF_MATCH=tag).status_code == 412
 
 
-def test_a_deleted_profile_is_gone(api: ServiceClient) -> None:
+def test_a_deleted_profile_is_not_found(api: ServiceClient) -> None:
     write(api)
 
     assert api.delete(PATH).status_code == 204
@@ -129,14 +129,14 @@ def test_a_deleted_profile_is_gone(api: ServiceClient) -> None:
     assert {api.get(PATH).status_code, api.delete(PATH).status_code} == {404}
 
 
-def test_what_was_learnt_says_where_until_it_is_set_by_hand(api: ServiceClient, owner: Owner) -> None:
+def test_a_learned_preference_has_a_provenance_until_a_client_sets_it(api: ServiceClient, owner: Owner) -> None:
     learn_preferences(owner, "ana", {"tea": "green"}, provenance=SOURCE, now=NOW)
 
     assert api.get(PATH).json()["provenance"] == {"tea": SOURCE}
     assert write(api, preferences={"tea": "green"}).json()["provenance"] == {}
 
 
-def test_every_agent_of_the_account_has_the_same_profile(
+def test_all_agents_of_an_account_share_a_users_profile(
     api: ServiceClient, bound_api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     write(api, agent_id="planner", preferences={"tea": "green"})
@@ -149,7 +149,7 @@ def test_every_agent_of_the_account_has_the_same_profile(
     assert api.get(PATH).json()["preferences"] == {"tea": "black"}
 
 
-def test_a_key_for_reading_writes_no_profile(
+def test_a_read_only_key_cannot_write_a_profile(
     account: Account, api: ServiceClient, client_for: Callable[[str], ServiceClient]
 ) -> None:
     write(api)
@@ -159,7 +159,9 @@ def test_a_key_for_reading_writes_no_profile(
     assert {write(reader).status_code, reader.delete(PATH).status_code} == {403}
 
 
-def test_a_read_costs_two_queries(api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_read_of_a_profile_uses_two_queries(
+    api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     write(api)
 
     with django_assert_num_queries(2):  # the key, and the profile

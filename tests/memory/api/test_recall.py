@@ -51,7 +51,7 @@ def learn(api: ServiceClient, claim: str, **fields: Any) -> str:
     return str(answer.json()["id"])
 
 
-def test_a_memory_is_shown_with_the_id_that_its_writing_answered(api: ServiceClient) -> None:
+def test_a_result_has_the_id_returned_when_the_memory_was_stored(api: ServiceClient) -> None:
     fact_id = learn(api, "The boiler is in the cellar.")
 
     (result,) = ask(api)["results"]
@@ -61,7 +61,7 @@ def test_a_memory_is_shown_with_the_id_that_its_writing_answered(api: ServiceCli
     assert (result["item_key"], result["channel"], result["conversation_id"]) == (f"fact:{fact_id}", "_global", "")
 
 
-def test_memories_of_all_kinds_answer_and_kinds_narrow_them(api: ServiceClient) -> None:
+def test_a_recall_returns_memories_of_all_kinds_unless_kinds_are_named(api: ServiceClient) -> None:
     say_turns(api, "The boiler is out.")
     learn(api, "The boiler is in the cellar.")
     api.post("/goals", {"agent_id": "assistant", "description": "Mend the boiler."})
@@ -70,7 +70,7 @@ def test_memories_of_all_kinds_answer_and_kinds_narrow_them(api: ServiceClient) 
     assert texts(api, kinds=["fact"]) == ["The boiler is in the cellar."]
 
 
-def test_signals_are_shown_only_when_they_are_asked_for(api: ServiceClient) -> None:
+def test_results_contain_signals_only_on_request(api: ServiceClient) -> None:
     say_turns(api, "The boiler is out.")
 
     (plain,), (explained,) = ask(api)["results"], ask(api, explain=True)["results"]
@@ -81,7 +81,7 @@ def test_signals_are_shown_only_when_they_are_asked_for(api: ServiceClient) -> N
     assert all(isinstance(value, float) for value in explained["signals"].values())
 
 
-def test_open_goals_and_the_profile_come_along(api: ServiceClient) -> None:
+def test_a_recall_returns_open_goals_and_the_profile_of_the_user(api: ServiceClient) -> None:
     goal = {"agent_id": "assistant", "user_id": "ana", "description": "Mend it.", "priority": 3}
     goal_id = api.post("/goals", goal | {"deadline": "2027-01-01T00:00:00Z"}).json()["id"]
     api.patch("/profiles/ana", {"preferences": {"tea": "black"}})
@@ -96,7 +96,7 @@ def test_open_goals_and_the_profile_come_along(api: ServiceClient) -> None:
     assert ask(api)["profile"] is None
 
 
-def test_every_technique_says_what_it_took_and_brought(api: ServiceClient) -> None:
+def test_metrics_contain_the_time_and_result_count_of_every_technique(api: ServiceClient) -> None:
     say_turns(api, "The boiler is out.")
 
     metrics = {metric["technique"]: metric for metric in ask(api)["metrics"]}
@@ -123,7 +123,7 @@ def test_techniques_are_chosen_by_name(api: ServiceClient) -> None:
     ],
     ids=["any time", "since", "until", "between"],
 )
-def test_times_filter_and_the_first_is_inclusive(
+def test_since_is_inclusive_and_until_is_exclusive(
     api: ServiceClient, owner: Owner, asked: dict[str, Any], found: set[str]
 ) -> None:
     for days_ago, word in enumerate(("new", "middle", "old")):
@@ -132,14 +132,14 @@ def test_times_filter_and_the_first_is_inclusive(
     assert set(texts(api, "old middle new", **asked)) == found
 
 
-def test_a_window_is_given_in_hours_before_now(api: ServiceClient, owner: Owner) -> None:
+def test_a_time_window_is_given_in_hours_before_now(api: ServiceClient, owner: Owner) -> None:
     say(owner, turn("The boiler, long ago.", timestamp=NOW - timedelta(days=900)))
     say_turns(api, "The boiler, now.")
 
     assert texts(api, time_window_hours=0.5) == ["The boiler, now."]
 
 
-def test_facts_are_those_of_the_time_asked_about(api: ServiceClient, owner: Owner) -> None:
+def test_a_recall_returns_facts_as_of_the_requested_time(api: ServiceClient, owner: Owner) -> None:
     know(owner, "The boiler was old.", valid_from=day(-20), valid_to=day(-10), now=day(-20))
     know(owner, "The boiler is new.", valid_from=day(-10), now=day(-5))
 
@@ -149,7 +149,7 @@ def test_facts_are_those_of_the_time_asked_about(api: ServiceClient, owner: Owne
     assert texts(api, known_at=day(-7).isoformat(), as_of=day(-15).isoformat()) == ["The boiler was old."]
 
 
-def test_clocks_may_differ_by_five_minutes(api: ServiceClient) -> None:
+def test_times_up_to_five_minutes_ahead_are_accepted(api: ServiceClient) -> None:
     learn(api, "The boiler is new.")
     soon = (timezone.now() + timedelta(minutes=4)).isoformat()
 
@@ -160,7 +160,7 @@ def test_clocks_may_differ_by_five_minutes(api: ServiceClient) -> None:
 @pytest.mark.parametrize(
     "bound", [{"since": "9999-12-31T23:59:59.999999Z"}, {"until": "0001-01-01T00:00:00.000001Z"}], ids=str
 )
-def test_times_at_the_ends_of_the_calendar_filter_like_others(
+def test_the_earliest_and_latest_possible_times_are_accepted_as_filters(
     api: ServiceClient, technique: str, bound: dict[str, str]
 ) -> None:
     say_turns(api, "Ana mended the boiler.")
@@ -171,14 +171,14 @@ def test_times_at_the_ends_of_the_calendar_filter_like_others(
     assert texts(api, "What did Ana mend today?", techniques=[technique], **bound) == []
 
 
-def test_facts_that_are_too_unsure_are_left_out(api: ServiceClient) -> None:
+def test_facts_below_the_minimum_confidence_are_omitted(api: ServiceClient) -> None:
     learn(api, "The boiler leaks.", confidence=0.5)
 
     assert texts(api, min_confidence=0.5) == ["The boiler leaks."]
     assert texts(api, min_confidence=0.6) == []
 
 
-def test_results_are_bounded_by_number_and_by_tokens(api: ServiceClient) -> None:
+def test_results_are_limited_in_number_and_in_tokens(api: ServiceClient) -> None:
     say_turns(api, "The boiler is out.", "boiler " * 200, "The boiler again.")
 
     assert len(texts(api, top_k=2)) == 2
@@ -186,7 +186,7 @@ def test_results_are_bounded_by_number_and_by_tokens(api: ServiceClient) -> None
     assert texts(api, max_tokens=1) == []
 
 
-def test_injected_memories_are_left_out_on_request(api: ServiceClient) -> None:
+def test_injected_memories_are_omitted_on_request(api: ServiceClient) -> None:
     learn(api, "The boiler is in the cellar.")
     learn(api, "The boiler is old.")
     first = ask(api, conversation_id="c1")["results"][0]
@@ -197,7 +197,7 @@ def test_injected_memories_are_left_out_on_request(api: ServiceClient) -> None:
     assert len(texts(api, conversation_id="c2", suppress_injected=True)) == 2
 
 
-def test_scopes_filter_only_where_they_are_sent(api: ServiceClient) -> None:
+def test_a_conversation_id_limits_results_only_together_with_scopes(api: ServiceClient) -> None:
     say_turns(api, "The boiler here.", conversation_id="here")
     say_turns(api, "The boiler there.", conversation_id="there")
 
@@ -206,7 +206,9 @@ def test_scopes_filter_only_where_they_are_sent(api: ServiceClient) -> None:
     assert texts(api, scopes=["workspace"]) == []
 
 
-def test_a_vector_of_ones_own_finds_without_the_embedder(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_a_vector_sent_by_the_client_works_without_the_embedder(
+    api: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
     say_turns(api, "The boiler is out.", "A cake.")
     embedding_server.fail()
 
@@ -218,7 +220,7 @@ def test_a_vector_of_ones_own_finds_without_the_embedder(api: ServiceClient, emb
     assert found["degraded"] == []
 
 
-def test_without_the_embedder_words_find_and_the_answer_says_so(
+def test_without_the_embedder_a_recall_uses_words_and_reports_degradation(
     api: ServiceClient, embedding_server: EmbeddingServer
 ) -> None:
     say_turns(api, "The boiler is out.")
@@ -231,7 +233,7 @@ def test_without_the_embedder_words_find_and_the_answer_says_so(
     assert (found["results"][0]["similarity"], found["degraded"]) == (None, ["embedder_unavailable"])
 
 
-def test_an_owner_without_memories_gets_an_empty_bundle(api: ServiceClient) -> None:
+def test_an_owner_without_memories_receives_an_empty_answer(api: ServiceClient) -> None:
     found = ask(api, agent_id="nobody-yet", user_id="nobody", conversation_id="none", scopes=["session", "profile"])
 
     assert [found[name] for name in ("results", "goals", "profile", "degraded")] == [[], [], None, []]
@@ -247,7 +249,7 @@ def test_reads_are_counted_once_the_answer_is_sent(api: ServiceClient) -> None:
     assert after.last_accessed is not None
 
 
-def test_an_answer_that_is_repeated_counts_no_read(api: ServiceClient) -> None:
+def test_a_replayed_answer_does_not_count_as_a_read(api: ServiceClient) -> None:
     learn(api, "The boiler is old.")
     asked = {"agent_id": "assistant", "query": "boiler"}
 
@@ -257,9 +259,7 @@ def test_an_answer_that_is_repeated_counts_no_read(api: ServiceClient) -> None:
     assert Memory.objects.get().access_count == 1
 
 
-def test_reads_across_channels_are_written_down_where_reads_are_kept(
-    api: ServiceClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_across_channels_is_audited_if_reads_are(api: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "AUDIT_LEVEL", "reads")
     learn(api, "The boiler is old.")
     learn(api, "The boiler is red.", channel="house")
@@ -271,7 +271,7 @@ def test_reads_across_channels_are_written_down_where_reads_are_kept(
     assert (entry.result_count, entry.query_text, entry.conversation_id) == (2, "the boiler", "c1")
 
 
-def test_a_recall_takes_three_statements_and_one_after_the_answer(
+def test_a_recall_executes_three_statements_and_one_after_the_answer(
     api: ServiceClient, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     learn(api, "The boiler is old.")
@@ -282,7 +282,9 @@ def test_a_recall_takes_three_statements_and_one_after_the_answer(
         ask(api, conversation_id="c1", user_id="ana")
 
 
-def test_what_follows_an_answer_follows_once_and_never_spoils_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_follow_up_work_runs_once_after_a_response_and_its_errors_are_only_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     done: list[str] = []
 
     def conclude() -> None:
@@ -300,7 +302,7 @@ def test_what_follows_an_answer_follows_once_and_never_spoils_it(caplog: pytest.
     assert "The work after a response failed" in caplog.text
 
 
-def test_a_key_that_may_only_read_recalls(api: ServiceClient, account: Account) -> None:
+def test_a_read_only_key_may_recall(api: ServiceClient, account: Account) -> None:
     learn(api, "The boiler is old.")
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY, agent_id="assistant").secret)
 
@@ -309,7 +311,7 @@ def test_a_key_that_may_only_read_recalls(api: ServiceClient, account: Account) 
     ]
 
 
-def test_recalls_count_as_retrieval(api: ServiceClient, settings: Settings) -> None:
+def test_recalls_count_towards_the_retrieval_rate_limit(api: ServiceClient, settings: Settings) -> None:
     settings.RETRIEVAL_RATE_LIMIT_PER_MINUTE = 1
 
     assert [api.post("/recall", {"query": "boiler"}).status_code for _ in range(2)] == [200, 429]

@@ -114,7 +114,7 @@ def boiler(api: ServiceClient) -> ServiceClient:
 
 
 @pytest.mark.parametrize("asked", STRANGE_QUERIES)
-def test_whatever_a_question_is_made_of_it_is_answered_and_soon(boiler: ServiceClient, asked: str) -> None:
+def test_a_strange_query_is_answered_quickly(boiler: ServiceClient, asked: str) -> None:
     began = time.process_time()
 
     answer = boiler.post("/recall", ASKED | {"query": STRANGE_QUERIES[asked], "explain": True})
@@ -125,14 +125,14 @@ def test_whatever_a_question_is_made_of_it_is_answered_and_soon(boiler: ServiceC
 
 
 @pytest.mark.parametrize("asked", STRANGE_QUERIES)
-def test_words_alone_are_no_stranger(boiler: ServiceClient, asked: str) -> None:
+def test_a_strange_query_is_answered_by_techniques_without_vectors(boiler: ServiceClient, asked: str) -> None:
     body = ASKED | {"query": STRANGE_QUERIES[asked], "techniques": ["lexical", "graph", "temporal"]}
 
     assert boiler.post("/recall", body).status_code == 200
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_an_invalid_field_is_refused_by_its_name(api: ServiceClient, case: str) -> None:
+def test_an_invalid_field_is_named_in_the_refusal(api: ServiceClient, case: str) -> None:
     changes, field = REFUSED[case]
 
     answer = api.post("/recall", ASKED | changes)
@@ -142,16 +142,14 @@ def test_an_invalid_field_is_refused_by_its_name(api: ServiceClient, case: str) 
 
 
 @pytest.mark.parametrize("case", CONTRADICTIONS)
-def test_filters_that_nothing_could_pass_are_refused(api: ServiceClient, case: str) -> None:
+def test_contradictory_filters_are_refused(api: ServiceClient, case: str) -> None:
     answer = api.post("/recall", ASKED | CONTRADICTIONS[case])
 
     assert (answer.status_code, answer.json()["code"]) == (422, "unprocessable")
 
 
 @pytest.mark.parametrize("technique", ["names", "self_query", "query_expansion", "hyde"])
-def test_who_chooses_how_questions_are_read_is_answered_by_all_that_finds(
-    boiler: ServiceClient, technique: str
-) -> None:
+def test_choosing_only_a_query_rewriter_keeps_all_retrievers(boiler: ServiceClient, technique: str) -> None:
     found = boiler.post("/recall", ASKED | {"techniques": [technique]}).json()
 
     assert [result["text"] for result in found["results"]] == ["The boiler is in the cellar."]
@@ -161,11 +159,11 @@ def test_who_chooses_how_questions_are_read_is_answered_by_all_that_finds(
 @pytest.mark.parametrize(
     "body", [b'{"query": "\\ud800"}', b'{"query": "b", "query_embedding": [NaN]}'], ids=["half a letter", "NaN"]
 )
-def test_what_json_cannot_say_is_refused(api: ServiceClient, body: bytes) -> None:
+def test_values_that_json_does_not_allow_are_refused(api: ServiceClient, body: bytes) -> None:
     assert api.generic("POST", "/recall", body, "application/json").status_code == 400
 
 
-def test_a_vector_of_another_width_is_refused_and_both_widths_named(api: ServiceClient) -> None:
+def test_a_vector_of_another_width_is_refused_with_both_widths(api: ServiceClient) -> None:
     answer = api.post("/recall", ASKED | {"query_embedding": [0.5, 0.5], "embedding_model": "served-model"})
 
     assert (answer.status_code, answer.json()["code"]) == (422, "wrong_vector_width")
@@ -173,13 +171,13 @@ def test_a_vector_of_another_width_is_refused_and_both_widths_named(api: Service
     assert "have 8" in answer.json()["detail"]
 
 
-def test_a_vector_of_a_model_that_nothing_is_of_finds_by_words(boiler: ServiceClient) -> None:
+def test_a_query_vector_of_an_unknown_model_falls_back_to_words(boiler: ServiceClient) -> None:
     found = boiler.post("/recall", ASKED | {"query_embedding": [0.5, 0.5], "embedding_model": "unheard-of"}).json()
 
     assert [result["similarity"] for result in found["results"]] == [None]
 
 
-def test_a_vector_without_a_direction_is_refused(boiler: ServiceClient) -> None:
+def test_a_zero_vector_is_refused(boiler: ServiceClient) -> None:
     answer = boiler.post("/recall", ASKED | {"query_embedding": [0.0] * 8, "embedding_model": "served-model"})
 
     assert (answer.status_code, answer.json()["code"]) == (422, "unprocessable")
@@ -193,16 +191,16 @@ def test_a_deadline_may_be_a_millisecond_or_a_minute(boiler: ServiceClient, dead
     assert all(code.endswith(("_deadline", "_failed", "_unavailable")) for code in answer.json()["degraded"])
 
 
-def test_a_bound_key_recalls_for_no_other_agent(bound_api: ServiceClient) -> None:
+def test_a_bound_key_cannot_recall_for_another_agent(bound_api: ServiceClient) -> None:
     assert bound_api.post("/recall", {"query": "boiler"}).status_code == 200
     assert bound_api.post("/recall", {"agent_id": "planner", "query": "boiler"}).status_code == 403
 
 
-def test_without_a_key_nothing_is_asked() -> None:
+def test_a_recall_without_a_key_is_refused() -> None:
     assert ServiceClient().post("/recall", ASKED).status_code == 401
 
 
-def test_without_redis_all_but_the_ledger_is_there(boiler: ServiceClient, dead_redis: None) -> None:
+def test_without_redis_only_a_recall_that_needs_the_ledger_fails(boiler: ServiceClient, dead_redis: None) -> None:
     asked = [{}, {"suppress_injected": True, "conversation_id": "c1"}]
 
     assert [boiler.post("/recall", ASKED | each).status_code for each in asked] == [200, 503]
@@ -216,13 +214,15 @@ def test_without_redis_all_but_the_ledger_is_there(boiler: ServiceClient, dead_r
     posture=st.sampled_from(["active_turn", "resume", "recovery", "audit"]),
 )
 @settings(parent=examples(25, derandomize=True), suppress_health_check=list(HealthCheck))
-def test_whatever_is_asked_however_it_is_answered(boiler: ServiceClient, **asked: Any) -> None:
+def test_any_combination_of_valid_parameters_is_answered(boiler: ServiceClient, **asked: Any) -> None:
     answer = boiler.post("/recall", ASKED | asked)
 
     assert answer.status_code == 200, asked
 
 
-def test_another_agents_words_are_never_in_an_answer(boiler: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_memories_of_other_agents_and_accounts_are_never_in_an_answer(
+    boiler: ServiceClient, stranger_api: ServiceClient
+) -> None:
     for asked in STRANGE_QUERIES.values():
         for client, agent in ((stranger_api, "assistant"), (boiler, "planner")):
             answer = client.post("/recall", {"agent_id": agent, "query": asked, "conversation_id": "c1"})

@@ -36,20 +36,20 @@ def ask(api: ServiceClient, path: str = "/recall", **asked: Any) -> Any:
     return answer.json()
 
 
-def test_slots_filter_a_recall_and_have_their_record(api: ServiceClient, recorded: RecordedTurn) -> None:
+def test_a_recall_is_filtered_by_slots_and_names_their_record(api: ServiceClient, recorded: RecordedTurn) -> None:
     (result,) = ask(api, slots=["outcome"])["results"]
 
     assert (result["kind"], result["slot"], result["record_id"]) == ("turn_slot", "outcome", str(recorded.record.id))
     assert result["text"] == "The boiler is dry."
 
 
-def test_what_is_no_slot_says_so(api: ServiceClient) -> None:
+def test_a_result_that_is_not_a_slot_has_neither_slot_nor_record(api: ServiceClient) -> None:
     (result,) = ask(api, kinds=["turn"])["results"]
 
     assert (result["slot"], result["record_id"]) == (None, None)
 
 
-def test_slots_narrow_the_evidence_of_a_context(api: ServiceClient, recorded: RecordedTurn) -> None:
+def test_the_evidence_of_a_prompt_context_is_filtered_by_slots(api: ServiceClient, recorded: RecordedTurn) -> None:
     found = ask(api, "/context", slots=["action", "outcome"])
 
     assert {(item["slot"], item["record_id"]) for item in found["items"]} == {
@@ -67,14 +67,16 @@ def test_slots_narrow_the_evidence_of_a_context(api: ServiceClient, recorded: Re
         pytest.param({"scopes": ["profile"], "user_id": "ana"}, id="of a scope without slots"),
     ],
 )
-def test_slots_that_nothing_can_have_are_refused(api: ServiceClient, path: str, asked: dict[str, Any]) -> None:
+def test_slots_that_contradict_kinds_or_scopes_are_refused(
+    api: ServiceClient, path: str, asked: dict[str, Any]
+) -> None:
     body = {"agent_id": "assistant", "conversation_id": "c1", "query": "boiler", "slots": ["outcome"]}
 
     assert api.post(path, body | asked).status_code == 422
 
 
 @pytest.mark.parametrize("path", ["/recall", "/context"])
-def test_a_reasoning_that_is_not_allowed_any_more_stands_in_no_answer(
+def test_reasoning_that_the_policy_no_longer_allows_is_in_no_answer(
     api: ServiceClient, owner: Owner, path: str
 ) -> None:
     assert SECRET in str(ask(api, path))

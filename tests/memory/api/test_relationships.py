@@ -31,7 +31,7 @@ def ids(answer: Any) -> list[str]:
     return [each["id"] for each in answer.json()["results"]]
 
 
-def test_a_relationship_is_made_and_read(api: ServiceClient, ends: dict[str, str]) -> None:
+def test_a_relationship_is_created_and_read(api: ServiceClient, ends: dict[str, str]) -> None:
     made = relate(api, ends, properties={"since": "May"}, weight=0.5)
     read = api.get(f"/relationships/{made.json()['id']}?{AGENT}")
 
@@ -40,7 +40,7 @@ def test_a_relationship_is_made_and_read(api: ServiceClient, ends: dict[str, str
     assert made.json() | said == made.json() == read.json()
 
 
-def test_made_again_it_is_the_same_with_more_properties(api: ServiceClient, ends: dict[str, str]) -> None:
+def test_creating_a_relationship_again_adds_its_properties(api: ServiceClient, ends: dict[str, str]) -> None:
     made = relate(api, ends, properties={"since": "May"})
 
     again = relate(api, ends, properties={"desk": 7})
@@ -49,7 +49,9 @@ def test_made_again_it_is_the_same_with_more_properties(api: ServiceClient, ends
     assert again.json() == made.json() | {"properties": {"since": "May", "desk": 7}}
 
 
-def test_a_retried_request_is_answered_as_the_first(api: ServiceClient, ends: dict[str, str]) -> None:
+def test_a_request_repeated_with_its_idempotency_key_has_the_same_answer(
+    api: ServiceClient, ends: dict[str, str]
+) -> None:
     body = {"agent_id": "assistant", "type": "KNOWS", **ends}
 
     first, again = (api.post("/relationships", body, HTTP_IDEMPOTENCY_KEY="k") for _request in range(2))
@@ -77,7 +79,7 @@ def test_a_retried_request_is_answered_as_the_first(api: ServiceClient, ends: di
     ],
     ids=lambda change: str(change)[:60],
 )
-def test_bad_shapes_are_refused_and_nothing_stored(
+def test_an_invalid_body_is_refused_and_stores_nothing(
     api: ServiceClient, ends: dict[str, str], change: dict[str, Any]
 ) -> None:
     answer = relate(api, ends, **change)
@@ -87,13 +89,13 @@ def test_bad_shapes_are_refused_and_nothing_stored(
     assert not Link.objects.exists()
 
 
-def test_a_relationship_with_itself_is_refused(api: ServiceClient, ends: dict[str, str]) -> None:
+def test_a_relationship_of_an_entity_with_itself_is_refused(api: ServiceClient, ends: dict[str, str]) -> None:
     answer = relate(api, ends, target=ends["source"])
 
     assert (answer.status_code, set(answer.json()["errors"])) == (400, {"target"})
 
 
-def test_entities_of_others_are_refused_as_those_that_there_are_not(
+def test_entities_of_other_owners_are_refused_like_unknown_ones(
     api: ServiceClient, ends: dict[str, str], owner: Owner, stranger: Account
 ) -> None:
     others = [
@@ -114,7 +116,7 @@ def test_entities_of_others_are_refused_as_those_that_there_are_not(
     assert len({answer.content for answer in answers}) == 1
 
 
-def test_lists_are_newest_first_and_filtered_by_ends_and_type(
+def test_a_list_is_newest_first_and_filtered_by_ends_and_type(
     api: ServiceClient, ends: dict[str, str], owner: Owner
 ) -> None:
     third = str(entity(owner, "Rome").id)
@@ -135,11 +137,13 @@ def test_lists_are_newest_first_and_filtered_by_ends_and_type(
 
 
 @pytest.mark.parametrize("query", ["source=ana", "entity=1", "surprise=1", "type=A&type=B", f"type={'A' * 51}"])
-def test_filters_of_bad_shape_are_refused(api: ServiceClient, query: str) -> None:
+def test_an_invalid_filter_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/relationships?{query}").status_code == 400
 
 
-def test_entities_of_others_are_hidden(api: ServiceClient, stranger_api: ServiceClient, ends: dict[str, str]) -> None:
+def test_a_relationship_is_hidden_from_other_agents_and_accounts(
+    api: ServiceClient, stranger_api: ServiceClient, ends: dict[str, str]
+) -> None:
     made = relate(api, ends).json()["id"]
 
     for client, agent in ((stranger_api, "assistant"), (api, "colleague")):
@@ -151,28 +155,30 @@ def test_entities_of_others_are_hidden(api: ServiceClient, stranger_api: Service
     assert Link.objects.count() == 1
 
 
-def test_a_deleted_relationship_is_gone(api: ServiceClient, ends: dict[str, str]) -> None:
+def test_a_deleted_relationship_is_not_found(api: ServiceClient, ends: dict[str, str]) -> None:
     path = f"/relationships/{relate(api, ends).json()['id']}?{AGENT}"
 
     assert [api.delete(path).status_code for _request in range(2)] == [204, 404]
     assert api.get(path).status_code == 404
 
 
-def test_a_user_deletes_nothing_that_is_the_agents_own(api: ServiceClient, ends: dict[str, str]) -> None:
+def test_a_request_for_a_user_cannot_delete_a_relationship_of_the_agent(
+    api: ServiceClient, ends: dict[str, str]
+) -> None:
     made = relate(api, ends).json()["id"]
 
     assert api.get(f"/relationships/{made}?{AGENT}&user_id=u").status_code == 200
     assert api.delete(f"/relationships/{made}?{AGENT}&user_id=u").status_code == 403
 
 
-def test_a_key_that_only_reads_makes_none(account: Account, ends: dict[str, str]) -> None:
+def test_a_read_only_key_cannot_create_a_relationship(account: Account, ends: dict[str, str]) -> None:
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
 
     assert relate(reader, ends).status_code == 403
     assert reader.get("/relationships").status_code == 200
 
 
-def test_a_page_costs_as_many_queries_however_many_it_shows(
+def test_a_page_uses_two_queries_for_any_number_of_rows(
     api: ServiceClient, owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     hub = entity(owner, "hub")

@@ -82,7 +82,7 @@ def test_a_rationale_is_shown_on_request(api: ServiceClient, record: TurnRecord)
     assert "Rejected: wait" in str(found["pieces"])
 
 
-def test_a_decision_is_found_by_what_it_says(api: ServiceClient, record: TurnRecord) -> None:
+def test_a_decision_is_found_by_its_text(api: ServiceClient, record: TurnRecord) -> None:
     found = ask(api, decision="plant the roses")
 
     assert found["target"]["type"] == "decision"
@@ -98,19 +98,19 @@ def test_raw_traces_are_shown_to_keys_with_the_scope(deep_api: ServiceClient, re
     assert AuditEntry.objects.get(operation="deep_replay").affected_ids == [str(record.id)]
 
 
-def test_without_the_scope_they_are_refused(api: ServiceClient, record: TurnRecord) -> None:
+def test_raw_traces_are_refused_to_keys_without_the_scope(api: ServiceClient, record: TurnRecord) -> None:
     assert refused(api, {"record_id": str(record.id), **DEEP}) == (403, "missing_scope")
     assert not AuditEntry.objects.filter(operation="deep_replay").exists()
 
 
 @pytest.mark.parametrize("posture", ["active_turn", "resume"])
-def test_in_another_posture_they_are_refused(deep_api: ServiceClient, record: TurnRecord, posture: str) -> None:
+def test_raw_traces_are_refused_in_other_postures(deep_api: ServiceClient, record: TurnRecord, posture: str) -> None:
     asked = {"record_id": str(record.id), "tier": "raw_trace", "posture": posture}
 
     assert refused(deep_api, asked) == (422, "unprocessable")
 
 
-def test_where_the_account_allows_less_the_answer_says_so(
+def test_the_answer_reports_that_the_account_allows_less_than_requested(
     deep_api: ServiceClient, owner: Owner, record: TurnRecord
 ) -> None:
     allow(owner, "none")
@@ -121,7 +121,7 @@ def test_where_the_account_allows_less_the_answer_says_so(
     assert [piece["slot"] for piece in found["pieces"]] == ["observation", "action", "outcome"]
 
 
-def test_an_answer_with_raw_traces_is_never_kept(deep_api: ServiceClient, record: TurnRecord) -> None:
+def test_an_answer_with_raw_traces_is_never_stored_for_replays(deep_api: ServiceClient, record: TurnRecord) -> None:
     asked = {"record_id": str(record.id), **DEEP}
 
     assert refused(deep_api, asked, HTTP_IDEMPOTENCY_KEY="again") == (400, "idempotency_key_refused")
@@ -162,7 +162,7 @@ def test_an_invalid_body_is_refused(api: ServiceClient, asked: dict[str, Any]) -
     assert refused(api, asked)[0] == 400
 
 
-def test_who_takes_no_part_is_answered_like_one_who_asks_for_nothing(
+def test_agents_and_accounts_without_access_receive_the_answer_for_unknown_ids(
     api: ServiceClient, stranger_api: ServiceClient, goal: Goal, record: TurnRecord
 ) -> None:
     for asked in ({"goal_id": str(goal.id)}, {"record_id": str(record.id)}, {"episode_id": NOBODY}):
@@ -172,17 +172,17 @@ def test_who_takes_no_part_is_answered_like_one_who_asks_for_nothing(
     assert refused(stranger_api, {"decision": "plant", "conversation_id": "chat-1"}) == (404, "not_found")
 
 
-def test_a_key_that_may_only_read_replays(account: Account, record: TurnRecord) -> None:
+def test_a_read_only_key_may_replay(account: Account, record: TurnRecord) -> None:
     assert len(ask(client(account), record_id=str(record.id))["pieces"]) == 4
 
 
-def test_replays_count_as_retrieval(api: ServiceClient, settings: Settings) -> None:
+def test_replays_count_towards_the_retrieval_rate_limit(api: ServiceClient, settings: Settings) -> None:
     settings.RETRIEVAL_RATE_LIMIT_PER_MINUTE = 1
 
     assert [refused(api, {"goal_id": NOBODY})[0] for _ in range(2)] == [404, 429]
 
 
-def test_a_replay_of_a_goal_takes_six_statements(
+def test_a_replay_of_a_goal_executes_six_statements(
     api: ServiceClient, goal: Goal, record: TurnRecord, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     ask(api, goal_id=str(goal.id))

@@ -41,7 +41,7 @@ def aim(api: ServiceClient, description: str = "Mend the boiler.", **fields: Any
     return str(answer.json()["id"])
 
 
-def test_without_anything_the_packet_is_empty(api: ServiceClient) -> None:
+def test_the_packet_is_empty_if_nothing_is_stored(api: ServiceClient) -> None:
     found = ask(api)
 
     assert set(found) == FIELDS
@@ -49,7 +49,7 @@ def test_without_anything_the_packet_is_empty(api: ServiceClient) -> None:
     assert (found["last_outcome"], found["replay"]) == (None, None)
 
 
-def test_the_data_and_the_text_say_the_same(api: ServiceClient) -> None:
+def test_the_text_contains_every_item_of_the_data(api: ServiceClient) -> None:
     valve = aim(api, "Get a valve.")
     aim(api, deadline=(timezone.now() + timedelta(days=1)).isoformat(), blocked_by=[valve])
     say_turns(api, "Never open the red tap.", "We go with the brass valve.", "I am waiting for a plumber called Ana.")
@@ -61,11 +61,11 @@ def test_the_data_and_the_text_say_the_same(api: ServiceClient) -> None:
     assert [each["text"] for each in found["constraints"]] == ["Never open the red tap."]
     assert [(each["text"], each["note"]) for each in found["evidence"]] == [("We go with the brass valve.", "decision")]
     assert [each["kind"] for each in found["open_ends"]] == ["blocker"]
-    told = [*goals, *(each["text"] for name in ("constraints", "evidence", "open_ends") for each in found[name])]
-    assert all(text in found["text"] for text in told)
+    texts = [*goals, *(each["text"] for name in ("constraints", "evidence", "open_ends") for each in found[name])]
+    assert all(text in found["text"] for text in texts)
 
 
-def test_the_last_outcome_names_its_record(api: ServiceClient, owner: Owner) -> None:
+def test_the_last_outcome_contains_the_id_of_its_record(api: ServiceClient, owner: Owner) -> None:
     done = Slots(action=Action(text="Turned it."), outcome=Outcome(status="failed", text="The tap broke off."))
     recorded = add_record(owner, slots=done)
 
@@ -75,7 +75,7 @@ def test_the_last_outcome_names_its_record(api: ServiceClient, owner: Owner) -> 
     assert (found["last_outcome"]["status"], found["last_outcome"]["text"]) == ("failed", "The tap broke off.")
 
 
-def test_a_replay_comes_only_when_it_is_asked_for(api: ServiceClient, owner: Owner) -> None:
+def test_a_replay_is_included_only_on_request(api: ServiceClient, owner: Owner) -> None:
     goal_id = aim(api)
     done = Slots(action=Action(text="Turned the tap."), outcome=Outcome(status="failed", text="It broke off."))
     add_record(owner, slots=done, goal_id=UUID(goal_id))
@@ -88,7 +88,7 @@ def test_a_replay_comes_only_when_it_is_asked_for(api: ServiceClient, owner: Own
     assert "[Replay]\n- outcome: It broke off.\n" in found["text"]
 
 
-def test_only_the_named_goals_are_shown(api: ServiceClient) -> None:
+def test_only_the_requested_goals_are_included(api: ServiceClient) -> None:
     boiler, _roof = aim(api), aim(api, "Mend the roof.")
     assert [goal["id"] for goal in ask(api, goal_ids=[boiler])["goals"]] == [boiler]
 
@@ -109,7 +109,7 @@ def test_an_invalid_request_is_refused(api: ServiceClient, asked: dict[str, Any]
     assert api.post("/resume", {"agent_id": "assistant"} | asked).status_code == status
 
 
-def test_a_stranger_resumes_nothing(api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_another_account_resumes_nothing(api: ServiceClient, stranger_api: ServiceClient) -> None:
     say_turns(api, "We go with the brass valve.")
 
     assert stranger_api.post("/resume", {"agent_id": "assistant"}).json()["text"] == ""
@@ -122,7 +122,7 @@ def test_reads_are_counted_after_the_answer(api: ServiceClient) -> None:
     assert Memory.objects.get(text="We go with the brass valve.").access_count == 1
 
 
-def test_it_is_the_same_in_process(api: ServiceClient, account: Account) -> None:
+def test_the_python_api_returns_the_same_text(api: ServiceClient, account: Account) -> None:
     say_turns(api, "We go with the brass valve.")
 
     memory = AgentMemory.open(account.name, agent_id="assistant")

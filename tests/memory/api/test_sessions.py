@@ -48,7 +48,7 @@ def of_sessions(commands: list[str]) -> list[str]:
     return [command for command in commands if ":value:rate:" not in command]
 
 
-def test_the_latest_messages_come_oldest_first(api: ServiceClient, owner: Owner) -> None:
+def test_the_latest_messages_are_returned_oldest_first(api: ServiceClient, owner: Owner) -> None:
     stored = talk(owner, 25).turns
 
     found = messages(api)
@@ -66,7 +66,7 @@ def test_the_latest_messages_come_oldest_first(api: ServiceClient, owner: Owner)
     assert [message["index"] for message in messages(api, "?limit=2")] == [23, 24]
 
 
-def test_a_message_comes_as_it_was_sent(api: ServiceClient, owner: Owner) -> None:
+def test_a_message_is_returned_as_it_was_sent(api: ServiceClient, owner: Owner) -> None:
     body = {"role": "assistant", "name": "Ada", "content": None, "tool_calls": [CALL]}
     result = {"role": "tool", "content": [{"type": "text", "text": "7 kg"}], "tool_call_id": "call-1"}
 
@@ -99,13 +99,13 @@ def test_a_conversation_without_turns_has_no_messages(api: ServiceClient) -> Non
 
 @pytest.mark.parametrize("query", ["?limit=0", "?limit=201", "?limit=x", "?limit=1.0", "?limit=", "?limit=-1", "?n=5"])
 @pytest.mark.parametrize("part", ["messages", "thoughts"])
-def test_an_unclear_limit_is_refused(api: ServiceClient, owner: Owner, part: str, query: str) -> None:
+def test_an_invalid_limit_is_refused(api: ServiceClient, owner: Owner, part: str, query: str) -> None:
     talk(owner, 1)
 
     assert api.get(f"{PATH}/{part}{query}").status_code == 400
 
 
-def test_messages_cost_a_statement_besides_the_key_and_a_round_trip(
+def test_reading_messages_takes_the_key_lookup_one_statement_and_one_round_trip(
     api: ServiceClient,
     owner: Owner,
     django_assert_num_queries: DjangoAssertNumQueries,
@@ -130,7 +130,7 @@ def test_messages_survive_the_loss_of_redis(api: ServiceClient, owner: Owner) ->
     assert messages(api) == before
 
 
-def test_the_context_is_the_summary_and_similar_episodes_of_other_conversations(
+def test_the_context_contains_the_summary_and_similar_episodes_of_other_conversations(
     api: ServiceClient, owner: Owner, embedding_server: EmbeddingServer
 ) -> None:
     talk(owner, 2)
@@ -147,7 +147,7 @@ def test_the_context_is_the_summary_and_similar_episodes_of_other_conversations(
     assert (found["tokens"] > 0, found["degraded"]) == (True, [])
 
 
-def test_the_context_is_asked_for_by_the_users_latest_message(
+def test_the_context_is_searched_by_the_users_latest_message_by_default(
     api: ServiceClient, owner: Owner, embedding_server: EmbeddingServer
 ) -> None:
     say(owner, turn("What broke?"), turn("A moment.", role="assistant"))
@@ -160,7 +160,7 @@ def test_the_context_is_asked_for_by_the_users_latest_message(
     assert len(found["items"]) == 1
 
 
-def test_a_context_of_nothing_is_empty(api: ServiceClient) -> None:
+def test_the_context_of_a_conversation_without_turns_is_empty(api: ServiceClient) -> None:
     api.post(f"{PATH}/thoughts", {"thought": "where to begin"})
 
     found = api.get(f"{PATH}/context").json()
@@ -169,13 +169,13 @@ def test_a_context_of_nothing_is_empty(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("query", ["?query=", "?query=%20", "?query=" + "x" * 10_001, "?limit=21", "?limit=-1", "?q=x"])
-def test_an_unclear_request_for_context_is_refused(api: ServiceClient, owner: Owner, query: str) -> None:
+def test_an_invalid_request_for_context_is_refused(api: ServiceClient, owner: Owner, query: str) -> None:
     talk(owner, 1)
 
     assert api.get(f"{PATH}/context{query}").status_code == 400
 
 
-def test_thoughts_are_kept_newest_last(api: ServiceClient) -> None:
+def test_thoughts_are_listed_newest_last(api: ServiceClient) -> None:
     first = api.post(f"{PATH}/thoughts", {"agent_id": "ana", "thought": "one"})
     second = api.post(f"{PATH}/thoughts", {"agent_id": "ben", "thought": {"plan": ["two", 2]}})
 
@@ -188,13 +188,13 @@ def test_thoughts_are_kept_newest_last(api: ServiceClient) -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"thought": None}, {"thought": "x", "at": "now"}, {"thought": "x", "agent_id": 1}]
 )
-def test_a_thought_of_another_shape_makes_nothing(api: ServiceClient, body: dict[str, Any]) -> None:
+def test_an_invalid_thought_creates_no_conversation(api: ServiceClient, body: dict[str, Any]) -> None:
     assert api.post(f"{PATH}/thoughts", body).status_code == 400
 
     assert not Conversation.objects.exists()
 
 
-def test_a_thought_sent_twice_with_one_idempotency_key_is_thought_once(api: ServiceClient) -> None:
+def test_a_thought_repeated_with_its_idempotency_key_is_stored_once(api: ServiceClient) -> None:
     for _ in range(2):
         api.post(f"{PATH}/thoughts", {"thought": "x"}, HTTP_IDEMPOTENCY_KEY="k")
 
@@ -213,14 +213,14 @@ def test_the_active_goal_is_set_and_cleared(api: ServiceClient) -> None:
 @pytest.mark.parametrize(
     "change", [{"goal_id": ""}, {"goal_id": 1}, {"description": ""}, {"description": "d" * 10_001}, {"status": "new"}]
 )
-def test_a_goal_of_another_shape_is_refused(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_active_goal_is_refused(api: ServiceClient, change: dict[str, Any]) -> None:
     assert api.put(f"{PATH}/active-goal", GOAL | change).status_code == 400
 
     assert not Conversation.objects.exists()
 
 
 @pytest.mark.parametrize("value", ["123", 123, None, [], {"a": [True, 1.0, {}]}, False, 2**80])
-def test_a_value_comes_back_as_it_was_stored(api: ServiceClient, value: Any) -> None:
+def test_a_value_is_returned_as_it_was_stored(api: ServiceClient, value: Any) -> None:
     put = api.put(f"{PATH}/values/k", {"value": value})
 
     said = {"key": "k", "value": value, "ttl_seconds": conf.SESSION_VALUE_TTL_SECONDS}
@@ -231,7 +231,7 @@ def test_a_value_comes_back_as_it_was_stored(api: ServiceClient, value: Any) -> 
     assert api.get(f"{PATH}/values").json() == {"values": {"k": value}}
 
 
-def test_a_value_lives_as_long_as_it_says(api: ServiceClient) -> None:
+def test_a_value_expires_after_its_ttl(api: ServiceClient) -> None:
     put = api.put(f"{PATH}/values/k", {"value": 1, "ttl_seconds": 7})
 
     assert put.json()["ttl_seconds"] == 7
@@ -250,7 +250,7 @@ def test_a_value_is_deleted(api: ServiceClient) -> None:
 @pytest.mark.parametrize(
     "change", [{"ttl_seconds": 0}, {"ttl_seconds": 604_801}, {"ttl_seconds": "5"}, {"ttl_seconds": None}, {"ttl": 5}]
 )
-def test_a_value_of_another_shape_is_refused(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_value_is_refused(api: ServiceClient, change: dict[str, Any]) -> None:
     assert api.put(f"{PATH}/values/k", {"value": 1} | change).status_code == 400
     assert api.put(f"{PATH}/values/k", {}).status_code == 400
 
@@ -268,7 +268,7 @@ def test_too_large_values_are_refused_with_the_limit(api: ServiceClient) -> None
     assert api.get(f"{PATH}/values/k").json()["value"] == 1
 
 
-def test_a_value_too_many_is_refused(api: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_beyond_the_maximum_number_is_refused(api: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conf, "SESSION_VALUES", 1)
     api.put(f"{PATH}/values/one", {"value": 1})
 
@@ -278,7 +278,7 @@ def test_a_value_too_many_is_refused(api: ServiceClient, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("text", ["turns", "a/b:{c} ü", "%2F", "context"])
-def test_ids_and_keys_may_be_anything(api: ServiceClient, text: str) -> None:
+def test_conversation_ids_and_keys_may_contain_any_character(api: ServiceClient, text: str) -> None:
     path = f"/conversations/{segment(text)}/values"
 
     api.put(f"{path}/{segment(text)}", {"value": 1})
@@ -297,7 +297,7 @@ def test_agents_share_the_session(api: ServiceClient) -> None:
     assert (found["participants"], found["user_id"], found["channel"]) == (["ana", "ben"], "zoe", "boats")
 
 
-def test_an_agent_that_takes_no_part_sees_nothing(
+def test_agents_that_are_not_participants_see_nothing(
     api: ServiceClient, bound_api: ServiceClient, stranger_api: ServiceClient, owner: Owner
 ) -> None:
     api.put(f"{PATH}/active-goal", GOAL | {"agent_id": "colleague"})
@@ -312,7 +312,7 @@ def test_an_agent_that_takes_no_part_sees_nothing(
     assert api.get(f"{PATH}/values").json() == {"values": {"k": "secret"}}
 
 
-def test_a_stranger_writes_to_a_conversation_of_its_own(api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_another_account_writes_to_a_separate_conversation(api: ServiceClient, stranger_api: ServiceClient) -> None:
     api.put(f"{PATH}/values/k", {"value": "ours"})
 
     stranger_api.put(f"{PATH}/values/k", {"value": "theirs"})
@@ -321,7 +321,7 @@ def test_a_stranger_writes_to_a_conversation_of_its_own(api: ServiceClient, stra
     assert Conversation.objects.count() == 2
 
 
-def test_reading_makes_no_conversation(api: ServiceClient) -> None:
+def test_reading_creates_no_conversation(api: ServiceClient) -> None:
     answers = [api.get(f"{PATH}/{part}") for part in READS]
 
     assert [answer.status_code for answer in answers] == [404] * len(READS)
@@ -342,7 +342,7 @@ def test_a_read_only_key_writes_nothing(account: Account) -> None:
     assert [answer.json()["code"] for answer in answers] == ["missing_scope"] * 5
 
 
-def test_a_call_costs_a_statement_besides_the_key_and_a_round_trip(
+def test_every_request_takes_the_key_lookup_one_statement_and_one_round_trip(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     calls: list[Callable[[], Any]] = [
@@ -361,7 +361,7 @@ def test_a_call_costs_a_statement_besides_the_key_and_a_round_trip(
     assert len(of_sessions(commands)) == len(calls)
 
 
-def test_a_saved_session_comes_back_after_redis_lost_it(api: ServiceClient) -> None:
+def test_a_saved_session_is_restored_after_redis_lost_it(api: ServiceClient) -> None:
     api.put(f"{PATH}/active-goal", GOAL)
     api.put(f"{PATH}/values/k", {"value": 1})
     api.post(f"{PATH}/save")
@@ -372,7 +372,7 @@ def test_a_saved_session_comes_back_after_redis_lost_it(api: ServiceClient) -> N
     assert api.get(f"{PATH}/values").json() == {"values": {"k": 1}}
 
 
-def test_a_saved_session_does_not_come_back_after_its_end(api: ServiceClient) -> None:
+def test_a_saved_session_is_not_restored_after_its_end(api: ServiceClient) -> None:
     api.put(f"{PATH}/active-goal", GOAL)
     api.post(f"{PATH}/save")
 
@@ -381,7 +381,7 @@ def test_a_saved_session_does_not_come_back_after_its_end(api: ServiceClient) ->
     assert api.get(f"{PATH}/active-goal").status_code == 404
 
 
-def test_keys_lie_where_the_documents_say(api: ServiceClient) -> None:
+def test_redis_keys_have_the_documented_form(api: ServiceClient) -> None:
     api.put(f"{PATH}/values/k", {"value": 1, "agent_id": "ana", "user_id": "zoe"})
 
     session = SessionMemory(session_ref(Conversation.objects.get()))

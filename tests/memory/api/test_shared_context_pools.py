@@ -40,7 +40,7 @@ def ana(assistant: ServiceClient, key_of: KeyOf) -> ServiceClient:
     return key_of("ana")
 
 
-def test_agents_of_a_run_make_its_pools_and_list_them(assistant: ServiceClient, ana: ServiceClient) -> None:
+def test_agents_of_a_workflow_run_create_and_list_its_pools(assistant: ServiceClient, ana: ServiceClient) -> None:
     made = ana.post(f"{RUN}/pools", {"pool_type": "shared_memory", "data": {"plan": [1]}})
 
     assert made.status_code == 201
@@ -70,18 +70,18 @@ def test_agents_of_a_run_make_its_pools_and_list_them(assistant: ServiceClient, 
         ({"pool_type": "shared_memory", "data": {"a": "x" * conf.POOL_LIMIT_BYTES}}, 413),
     ],
 )
-def test_a_pool_that_cannot_be_is_refused(assistant: ServiceClient, body: dict[str, Any], status: int) -> None:
+def test_an_invalid_pool_is_refused(assistant: ServiceClient, body: dict[str, Any], status: int) -> None:
     assert assistant.post(f"{RUN}/pools", body).status_code == status
 
 
-def test_an_ended_run_gets_no_more_pools(assistant: ServiceClient) -> None:
+def test_pools_cannot_be_added_to_an_ended_run(assistant: ServiceClient) -> None:
     assistant.patch(RUN, {"status": "failed"})
 
     assert assistant.post(f"{RUN}/pools", {"pool_type": "blackboard"}).status_code == 422
     assert len(assistant.get(f"{RUN}/pools").json()["results"]) == 2
 
 
-def test_an_open_scope_lets_others_read_and_no_more(assistant: ServiceClient, key_of: KeyOf) -> None:
+def test_account_scope_lets_other_agents_read_but_not_write(assistant: ServiceClient, key_of: KeyOf) -> None:
     made = assistant.post(f"{RUN}/pools", {"pool_type": "blackboard", "pool_id": "open", "scope": "account"})
 
     assert made.json()["task_id"] == RUN_ID
@@ -89,7 +89,7 @@ def test_an_open_scope_lets_others_read_and_no_more(assistant: ServiceClient, ke
     assert key_of("zoe").post("/pools/open/postings", {"content": 1}).status_code == 403
 
 
-def test_postings_are_read_in_order_a_page_at_a_time(assistant: ServiceClient, ana: ServiceClient) -> None:
+def test_postings_are_listed_in_order_in_pages(assistant: ServiceClient, ana: ServiceClient) -> None:
     contents = ["first", {"b": 1, "a": None}, None]
     posted = [
         client.post(POSTINGS, {"content": each}) for client, each in zip((assistant, ana, ana), contents, strict=True)
@@ -107,7 +107,7 @@ def test_postings_are_read_in_order_a_page_at_a_time(assistant: ServiceClient, a
     assert rest["next"] is None
 
 
-def test_only_what_came_after_a_position_is_read(assistant: ServiceClient) -> None:
+def test_postings_after_a_position_are_listed(assistant: ServiceClient) -> None:
     for content in range(4):
         assistant.post(POSTINGS, {"content": content})
 
@@ -117,14 +117,14 @@ def test_only_what_came_after_a_position_is_read(assistant: ServiceClient) -> No
     assert assistant.get(f"{POSTINGS}?after=x").status_code == 400
 
 
-def test_a_posting_sent_again_is_posted_once(assistant: ServiceClient) -> None:
+def test_a_posting_repeated_with_its_idempotency_key_is_stored_once(assistant: ServiceClient) -> None:
     first, again = (assistant.post(POSTINGS, {"content": 1}, HTTP_IDEMPOTENCY_KEY="k1") for _twice in range(2))
 
     assert first.json() == again.json()
     assert BlackboardPosting.objects.count() == 1
 
 
-def test_a_result_is_cached_found_and_forgotten(assistant: ServiceClient, ana: ServiceClient) -> None:
+def test_a_tool_result_is_cached_read_and_deleted(assistant: ServiceClient, ana: ServiceClient) -> None:
     put = assistant.put(CACHED, {"value": {"hits": [1.0, "1"]}, "ttl_seconds": 90})
 
     got = ana.get(CACHED).json()
@@ -138,7 +138,7 @@ def test_a_result_is_cached_found_and_forgotten(assistant: ServiceClient, ana: S
     assert ana.delete(CACHED).status_code == 204
 
 
-def test_a_result_lives_for_an_hour_unless_it_says(assistant: ServiceClient) -> None:
+def test_a_cached_result_has_the_configured_ttl_by_default(assistant: ServiceClient) -> None:
     assert assistant.put(CACHED, {"value": None}).json()["ttl_seconds"] == conf.TOOL_CACHE_TTL_SECONDS
 
 
@@ -158,7 +158,9 @@ def test_an_invalid_cache_entry_is_refused(assistant: ServiceClient, body: dict[
     assert not ToolCacheEntry.objects.exists()
 
 
-def test_a_pool_over_its_limit_says_so(assistant: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_posting_over_the_limit_of_its_pool_is_refused(
+    assistant: ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(conf, "POOL_LIMIT_BYTES", 20)
 
     refused = assistant.post(POSTINGS, {"content": "x" * 20})
@@ -167,12 +169,12 @@ def test_a_pool_over_its_limit_says_so(assistant: ServiceClient, monkeypatch: py
     assert (refused.json()["stored"], refused.json()["limit_bytes"]) == (False, 20)
 
 
-def test_a_pool_of_another_type_has_neither(assistant: ServiceClient) -> None:
+def test_a_pool_of_another_type_has_no_postings_or_cache(assistant: ServiceClient) -> None:
     assert assistant.get(f"/pools/{segment(CACHE_ID)}/postings").status_code == 422
     assert assistant.get(f"/pools/{segment(BOARD_ID)}/cache").status_code == 422
 
 
-def test_after_the_end_pools_are_read_and_not_written(assistant: ServiceClient, ana: ServiceClient) -> None:
+def test_pools_of_an_ended_run_can_be_read_but_not_written(assistant: ServiceClient, ana: ServiceClient) -> None:
     ana.post(POSTINGS, {"content": 1})
     ana.put(CACHED, {"value": 1})
     assistant.patch(RUN, {"status": "completed"})
@@ -184,7 +186,7 @@ def test_after_the_end_pools_are_read_and_not_written(assistant: ServiceClient, 
     assert ana.get(CACHED).json()["value"] == 1
 
 
-def test_after_the_end_who_owns_a_pool_still_manages_it(assistant: ServiceClient, ana: ServiceClient) -> None:
+def test_the_owner_of_a_pool_still_manages_it_after_the_run_ended(assistant: ServiceClient, ana: ServiceClient) -> None:
     ana.post(f"{RUN}/pools", {"pool_id": "anas", "pool_type": "shared_memory", "data": {"found": 1}})
     assistant.patch(RUN, {"status": "completed"})
 
@@ -196,7 +198,7 @@ def test_after_the_end_who_owns_a_pool_still_manages_it(assistant: ServiceClient
     assert ana.delete("/pools/anas").status_code == 204
 
 
-def test_a_removed_agent_is_shut_out_though_its_pool_names_it(assistant: ServiceClient, ana: ServiceClient) -> None:
+def test_an_agent_removed_from_a_run_loses_access_to_its_own_pool(assistant: ServiceClient, ana: ServiceClient) -> None:
     named = {"pool_id": "anas", "pool_type": "blackboard", "access_control": {"write": ["ana"]}}
     ana.post(f"{RUN}/pools", named)
 
@@ -207,7 +209,7 @@ def test_a_removed_agent_is_shut_out_though_its_pool_names_it(assistant: Service
     assert assistant.get("/pools/anas").json()["access_control"]["write"] == []
 
 
-def test_an_agent_that_is_removed_finds_nothing_any_more(assistant: ServiceClient, ana: ServiceClient) -> None:
+def test_an_agent_removed_from_a_run_finds_nothing_of_it(assistant: ServiceClient, ana: ServiceClient) -> None:
     assistant.put(CACHED, {"value": 1})
 
     assistant.patch(RUN, {"agents": []})
@@ -217,7 +219,7 @@ def test_an_agent_that_is_removed_finds_nothing_any_more(assistant: ServiceClien
     assert ana.post(POSTINGS, {"content": 1}).status_code == 404
 
 
-def test_a_bound_key_acts_for_no_other_agent(assistant: ServiceClient) -> None:
+def test_a_bound_key_cannot_act_for_another_agent(assistant: ServiceClient) -> None:
     assert assistant.post(POSTINGS, {"content": 1, "agent_id": "ana"}).status_code == 403
     assert assistant.get(f"{CACHED}?agent_id=ana").status_code == 403
     assert assistant.put(CACHED, {"value": 1, "agent_id": "ana"}).status_code == 403
@@ -236,7 +238,7 @@ def test_a_bound_key_acts_for_no_other_agent(assistant: ServiceClient) -> None:
         ("delete", "/pools/{cache}/cache/k", None),
     ],
 )
-def test_others_get_the_answer_for_a_pool_that_does_not_exist(
+def test_agents_without_access_receive_the_answer_for_a_missing_pool(
     assistant: ServiceClient, key_of: KeyOf, stranger_api: ServiceClient, method: str, path: str, body: Any
 ) -> None:
     assistant.put(f"{CACHE}/k", {"value": "secret"})

@@ -45,19 +45,19 @@ def test_an_entry_is_stored_read_refreshed_and_deleted(api: ServiceClient) -> No
     assert [api.delete(path).status_code, api.delete(path).status_code] == [204, 404]
 
 
-def test_the_defaults_are_an_hour_a_task_context_and_no_session(api: ServiceClient) -> None:
+def test_an_entry_is_task_context_for_an_hour_without_a_session_by_default(api: ServiceClient) -> None:
     stored = keep(api)
 
     assert (stored["ttl_seconds"], stored["memory_type"], stored["session_id"]) == (3_600, "task_context", "")
 
 
-def test_posting_a_key_again_replaces_it(api: ServiceClient) -> None:
+def test_storing_a_key_again_replaces_its_value(api: ServiceClient) -> None:
     first, second = keep(api, value=1), keep(api, value=2)
 
     assert (first["id"], second["memory_value"]) == (second["id"], 2)
 
 
-def test_lists_are_filtered_and_count_no_access(api: ServiceClient) -> None:
+def test_a_list_is_filtered_and_counts_no_access(api: ServiceClient) -> None:
     keep(api, "plan", session_id="s1")
     keep(api, "note", session_id="s1", memory_type="observation")
     keep(api, "rest")
@@ -70,7 +70,7 @@ def test_lists_are_filtered_and_count_no_access(api: ServiceClient) -> None:
     assert {entry.access_count for entry in AgentShortTermMemory.objects.all()} == {0}
 
 
-def test_a_head_counts_no_access(api: ServiceClient) -> None:
+def test_a_head_request_counts_no_access(api: ServiceClient) -> None:
     path = f"{PATH}/{keep(api)['id']}"
 
     found = api.head(path)
@@ -80,7 +80,7 @@ def test_a_head_counts_no_access(api: ServiceClient) -> None:
     assert api.head(f"{PATH}/{uuid4()}").status_code == 404
 
 
-def test_expired_entries_are_as_good_as_none(api: ServiceClient) -> None:
+def test_expired_entries_are_not_found(api: ServiceClient) -> None:
     path = f"{PATH}/{keep(api)['id']}"
     AgentShortTermMemory.objects.update(access_count=5)
     expire()
@@ -108,12 +108,12 @@ def test_expired_entries_are_as_good_as_none(api: ServiceClient) -> None:
         {"memory_key": "k", "memory_value": 1, "access_count": 3},
     ],
 )
-def test_a_bad_shape_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
     assert api.post(PATH, body | {"agent_id": "assistant"}).status_code == 400
     assert not AgentShortTermMemory.objects.exists()
 
 
-def test_writing_needs_an_agent(api: ServiceClient) -> None:
+def test_a_write_without_an_agent_is_refused(api: ServiceClient) -> None:
     answer = api.post(PATH, {"memory_key": "k", "memory_value": 1})
 
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["agent_id"])
@@ -128,7 +128,7 @@ def test_a_value_that_is_too_large_is_refused_with_its_size(api: ServiceClient) 
     assert (problem["size_bytes"], problem["limit_bytes"], problem["stored"]) == (65_537, 65_536, False)
 
 
-def test_a_repeated_request_writes_once(api: ServiceClient) -> None:
+def test_a_request_repeated_with_its_idempotency_key_writes_once(api: ServiceClient) -> None:
     body = {"agent_id": "assistant", "memory_key": "k", "memory_value": 1, "ttl_seconds": 60}
     first = api.post(PATH, body, HTTP_IDEMPOTENCY_KEY="once")
     AgentShortTermMemory.objects.all().delete()
@@ -138,7 +138,7 @@ def test_a_repeated_request_writes_once(api: ServiceClient) -> None:
     assert (again.json(), AgentShortTermMemory.objects.count()) == (first.json(), 0)
 
 
-def test_a_key_that_only_reads_may_read_but_not_write(api: ServiceClient, account: Account) -> None:
+def test_a_read_only_key_may_read_but_not_write(api: ServiceClient, account: Account) -> None:
     path = f"{PATH}/{keep(api)['id']}"
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
 
@@ -147,7 +147,7 @@ def test_a_key_that_only_reads_may_read_but_not_write(api: ServiceClient, accoun
     assert [answer.status_code for answer in answers] == [200, 200, 403, 403]
 
 
-def test_another_agents_and_another_accounts_entries_are_as_good_as_none(
+def test_entries_of_other_agents_and_accounts_are_not_found(
     api: ServiceClient, stranger_api: ServiceClient, account: Account
 ) -> None:
     entry_id = keep(api)["id"]
@@ -163,13 +163,13 @@ def test_another_agents_and_another_accounts_entries_are_as_good_as_none(
     assert listed(api) == ["plan"]
 
 
-def test_a_bound_key_may_not_act_for_another_agent(bound_api: ServiceClient) -> None:
+def test_a_bound_key_cannot_act_for_another_agent(bound_api: ServiceClient) -> None:
     body = {"agent_id": "planner", "memory_key": "k", "memory_value": 1}
 
     assert [bound_api.post(PATH, body).status_code, bound_api.get(f"{PATH}?agent_id=planner").status_code] == [403, 403]
 
 
-def test_a_read_costs_one_statement_besides_the_key(
+def test_a_read_executes_one_statement_in_addition_to_the_key_lookup(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     path = f"{PATH}/{keep(api)['id']}"

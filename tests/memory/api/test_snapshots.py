@@ -60,7 +60,7 @@ def statuses(requests: list[Callable[[], Any]]) -> list[int]:
     return [request().status_code for request in requests]
 
 
-def test_a_snapshot_is_taken_found_and_listed_newest_first(
+def test_a_snapshot_is_created_read_and_listed_newest_first(
     api: ServiceClient, context: PersistentContext, url: str
 ) -> None:
     second = api.post(f"/contexts/{context.id}/snapshots", {}).json()
@@ -73,7 +73,7 @@ def test_a_snapshot_is_taken_found_and_listed_newest_first(
     assert [row["id"] for row in listed] == [second["id"], found["id"]]
 
 
-def test_a_snapshot_shows_what_a_restore_would_do(api: ServiceClient, entry_ids: list[str], edited: str) -> None:
+def test_a_snapshot_contains_a_preview_of_its_restore(api: ServiceClient, entry_ids: list[str], edited: str) -> None:
     preview = api.get(edited).json()["restore"]
 
     counts = {name: preview[name] for name in ("changed", "returned", "removed", "unchanged", "missing")}
@@ -120,7 +120,7 @@ def test_restored_entries_are_found_by_meaning_immediately(
     assert ContextEntryVersion.objects.get(number=3).editor == "assistant"
 
 
-def test_with_the_embedder_down_a_restore_waits_for_vectors(
+def test_a_restore_succeeds_when_the_embedder_fails(
     api: ServiceClient, context: PersistentContext, edited: str, embedding_server: EmbeddingServer
 ) -> None:
     embedding_server.fail()
@@ -129,7 +129,9 @@ def test_with_the_embedder_down_a_restore_waits_for_vectors(
     assert "before" in contents(api, context)
 
 
-def test_the_same_key_of_idempotency_restores_once(api: ServiceClient, entry_ids: list[str], edited: str) -> None:
+def test_a_request_repeated_with_its_idempotency_key_restores_once(
+    api: ServiceClient, entry_ids: list[str], edited: str
+) -> None:
     first = api.post(f"{edited}/restore", {}, HTTP_IDEMPOTENCY_KEY="once")
     api.patch(f"/entries/{entry_ids[0]}", {"content": "after that"})
     again = api.post(f"{edited}/restore", {}, HTTP_IDEMPOTENCY_KEY="once")
@@ -138,7 +140,7 @@ def test_the_same_key_of_idempotency_restores_once(api: ServiceClient, entry_ids
     assert ContextEntryVersion.objects.filter(entry_id=UUID(entry_ids[0])).count() == 4
 
 
-def test_a_deleted_snapshot_is_gone(api: ServiceClient, context: PersistentContext, url: str) -> None:
+def test_a_deleted_snapshot_is_not_found(api: ServiceClient, context: PersistentContext, url: str) -> None:
     assert api.delete(url).status_code == 204
 
     assert statuses([lambda: api.get(url), lambda: api.delete(url), lambda: api.post(f"{url}/restore")]) == [404] * 3
@@ -158,17 +160,15 @@ def test_an_archived_context_is_read_only(api: ServiceClient, context: Persisten
 
 
 @pytest.mark.parametrize("body", [{"name": 1}, {"name": "x" * 201}, {"label": "x"}])
-def test_a_snapshot_of_another_shape_is_refused(
-    api: ServiceClient, context: PersistentContext, body: dict[str, Any]
-) -> None:
+def test_an_invalid_snapshot_is_refused(api: ServiceClient, context: PersistentContext, body: dict[str, Any]) -> None:
     assert api.post(f"/contexts/{context.id}/snapshots", body).status_code == 400
 
 
-def test_a_restore_of_another_shape_is_refused(api: ServiceClient, url: str) -> None:
+def test_an_invalid_restore_is_refused(api: ServiceClient, url: str) -> None:
     assert api.post(f"{url}/restore", {"editor": "x" * 151}).status_code == 400
 
 
-def test_a_snapshot_belongs_to_no_other_context(api: ServiceClient, owner: Owner, url: str) -> None:
+def test_a_snapshot_is_not_found_in_another_context(api: ServiceClient, owner: Owner, url: str) -> None:
     elsewhere = f"/contexts/{context_of(owner, 'other').id}/snapshots/{url.rsplit('/', 1)[1]}"
 
     requests = [
@@ -180,7 +180,7 @@ def test_a_snapshot_belongs_to_no_other_context(api: ServiceClient, owner: Owner
     assert statuses(requests) == [404] * 3
 
 
-def test_who_may_read_looks_who_may_write_restores_and_the_owner_deletes(
+def test_readers_read_writers_restore_and_only_the_owner_deletes_snapshots(
     context: PersistentContext, url: str, as_agent: As
 ) -> None:
     def all_of(api: ServiceClient) -> list[int]:
@@ -199,7 +199,7 @@ def test_who_may_read_looks_who_may_write_restores_and_the_owner_deletes(
     assert all_of(as_agent("assistant")) == [200, 201, 200, 204]
 
 
-def test_after_a_revoke_there_is_nothing_to_see(
+def test_an_agent_whose_grant_was_revoked_finds_no_snapshot(
     api: ServiceClient, context: PersistentContext, url: str, as_agent: As
 ) -> None:
     api.post(f"/contexts/{context.id}/revoke", {"agent_id": "writer"})
@@ -210,7 +210,7 @@ def test_after_a_revoke_there_is_nothing_to_see(
     ]
 
 
-def test_a_strangers_snapshot_is_as_good_as_none(stranger_api: ServiceClient, url: str) -> None:
+def test_a_snapshot_of_another_account_is_not_found(stranger_api: ServiceClient, url: str) -> None:
     unknown = f"/contexts/{uuid4()}/snapshots/{uuid4()}"
 
     for suffix, method in (("", "get"), ("", "delete"), ("/restore", "post")):

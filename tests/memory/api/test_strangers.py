@@ -96,7 +96,7 @@ def real(
     for agent_id in ("planner", "lender"):
         api.put(f"/agents/{agent_id}/working-memory/wallet", {"value": "secret"})
     api.post("/agents/lender/working-memory/wallet/share", {"target_agent_id": "planner"})
-    learnt = api.post("/learnings", {"agent_id": "planner", "team": team, "insight": "secret"}).json()["id"]
+    learning_id = api.post("/learnings", {"agent_id": "planner", "team": team, "insight": "secret"}).json()["id"]
     goal = api.post("/goals", {"agent_id": "planner", "description": "secret"}).json()["id"]
     api.patch("/profiles/ana", {"preferences": {"word": "secret"}})
     job = JobRun.objects.create(account=account, job="embed")
@@ -104,7 +104,7 @@ def real(
     (noted,) = keep(owner, context, entry("secret"))
     snapshot = create_snapshot(owner, context.id, name="secret", now=NOW)
     talk = {"conversation_id": "talk-1", "key": "wallet", "pool_id": "board", "workflow_run_id": "run-1"}
-    talk |= {"source_agent_id": "lender", "learning_id": learnt}
+    talk |= {"source_agent_id": "lender", "learning_id": learning_id}
     talk |= {"context_id": str(context.id), "snapshot_id": str(snapshot.id)}
     talk |= {"entry_id": str(noted.id), "number": FIRST_VERSION}
     talk |= {"goal_id": goal, "user_id": "ana", "fact_id": str(know(owner, "secret").id)}
@@ -168,13 +168,13 @@ def allowed(operation: Operation) -> set[int]:
     return {200, 201, 204} if "conversation_id" in operation.parameters else {404}
 
 
-def test_every_path_parameter_has_an_example_here(real: Ids, unknown: Ids) -> None:
+def test_every_path_parameter_has_an_example_in_these_tests(real: Ids, unknown: Ids) -> None:
     taken = {name for operation in with_ids() for name in operation.parameters} - OF_NO_ACCOUNT
 
     assert taken == set(real) == set(unknown)
 
 
-def test_to_a_stranger_real_ids_are_no_different_from_unknown_ones(
+def test_real_ids_are_answered_like_unknown_ones_to_another_account(
     real: Ids, unknown: Ids, stranger_api: ServiceClient
 ) -> None:
     for operation in with_ids():
@@ -196,9 +196,7 @@ def searches() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def test_a_strangers_search_finds_nothing_of_what_an_account_knows(
-    real: Ids, api: ServiceClient, stranger_api: ServiceClient
-) -> None:
+def test_a_search_by_another_account_finds_nothing(real: Ids, api: ServiceClient, stranger_api: ServiceClient) -> None:
     found = {path for path, body in searches() if b"secret" in api.post(path, body).content}
 
     assert {"/api/v1/recall", "/api/v1/learnings/search"} <= found
@@ -210,7 +208,7 @@ def test_a_strangers_search_finds_nothing_of_what_an_account_knows(
 
 
 @pytest.mark.parametrize("narrowed", [{}, {"conversation_id": "talk-1", "scopes": ["session"]}], ids=str)
-def test_a_stranger_recalls_nothing_whatever_it_names(
+def test_another_account_recalls_nothing_for_any_agent_or_user(
     real: Ids, stranger_api: ServiceClient, narrowed: dict[str, Any]
 ) -> None:
     for named in ({}, {"agent_id": "planner"}, {"agent_id": "assistant", "user_id": "ana"}):
@@ -219,7 +217,7 @@ def test_a_stranger_recalls_nothing_whatever_it_names(
         assert (bundle["results"], bundle["goals"], bundle["profile"]) == ([], [], None)
 
 
-def test_a_stranger_changes_nothing(real: Ids, api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_requests_of_another_account_change_nothing(real: Ids, api: ServiceClient, stranger_api: ServiceClient) -> None:
     reads = [operation for operation in operations() if operation.method == "get"]
     before = [without_chance(send(api, operation, real).content.decode()) for operation in reads]
 

@@ -22,8 +22,8 @@ def _embedder(embedding_server: EmbeddingServer) -> None:
 
 
 @pytest.fixture
-def learnt(api: ServiceClient) -> str:
-    """Return the id of a strategy that `assistant` learnt."""
+def strategy_id(api: ServiceClient) -> str:
+    """Return the id of a strategy that `assistant` learned."""
     return str(learn(api).json()["id"])
 
 
@@ -53,27 +53,27 @@ def test_a_strategy_is_learned_and_read(api: ServiceClient) -> None:
         "channel": "web",
         "metadata": {"from": "run 7"},
     }
-    learnt = learn(api, success=True, **said)
-    read = api.get(f"/strategies/{learnt.json()['id']}?agent_id=other&user_id=ana")
+    learned = learn(api, success=True, **said)
+    read = api.get(f"/strategies/{learned.json()['id']}?agent_id=other&user_id=ana")
 
-    assert learnt.status_code == 201
+    assert learned.status_code == 201
     counted = {"success_count": 1, "failure_count": 0, "success_rate": 2 / 3, "embedding": "stored"}
-    assert learnt.json() | said | counted | {"description": DESCRIPTION} == learnt.json()
-    assert learnt.json()["item_key"] == f"strategy:{learnt.json()['id']}"
-    assert read.json() == learnt.json()
+    assert learned.json() | said | counted | {"description": DESCRIPTION} == learned.json()
+    assert learned.json()["item_key"] == f"strategy:{learned.json()['id']}"
+    assert read.json() == learned.json()
 
 
-def test_a_quarantined_strategy_is_a_conflict_when_it_is_learned_again(api: ServiceClient, learnt: str) -> None:
+def test_learning_a_quarantined_strategy_again_is_a_conflict(api: ServiceClient, strategy_id: str) -> None:
     Strategy.objects.update(quarantined=True)
 
     assert learn(api).status_code == 409
-    assert api.get(f"/strategies/{learnt}?agent_id=assistant").status_code == 404
+    assert api.get(f"/strategies/{strategy_id}?agent_id=assistant").status_code == 404
 
 
-def test_a_strategy_that_is_learned_again_keeps_its_id(api: ServiceClient, learnt: str) -> None:
+def test_a_strategy_that_is_learned_again_keeps_its_id(api: ServiceClient, strategy_id: str) -> None:
     again = learn(api, DESCRIPTION.upper(), success=False)
 
-    assert (again.status_code, again.json()["id"], again.json()["failure_count"]) == (201, learnt, 1)
+    assert (again.status_code, again.json()["id"], again.json()["failure_count"]) == (201, strategy_id, 1)
     assert Strategy.objects.count() == 1
 
 
@@ -95,7 +95,7 @@ def test_a_strategy_that_is_learned_again_keeps_its_id(api: ServiceClient, learn
     ],
     ids=lambda change: str(change)[:40],
 )
-def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused_and_stores_nothing(api: ServiceClient, change: dict[str, Any]) -> None:
     answer = api.post("/strategies", {"agent_id": "assistant", "description": DESCRIPTION} | change)
 
     assert answer.status_code == 400
@@ -103,12 +103,12 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
     assert not Strategy.objects.exists()
 
 
-def test_a_missing_conversation_is_refused_as_a_source(api: ServiceClient, learnt: str) -> None:
+def test_an_unknown_conversation_is_refused_as_a_source(api: ServiceClient, strategy_id: str) -> None:
     assert learn(api, "another", conversation_id="none").status_code == 422
-    assert reinforce(api, learnt, conversation_id="none").status_code == 422
+    assert reinforce(api, strategy_id, conversation_id="none").status_code == 422
 
 
-def test_lists_are_newest_first_and_filtered(api: ServiceClient) -> None:
+def test_a_list_is_newest_first_and_filtered_by_every_parameter(api: ServiceClient) -> None:
     learn(api, "plain", success=False)
     learn(api, "typed", task_type="look up", tool_sequence=["read", "search", "read"])
     learn(api, "on the web", channel="web", success=True)
@@ -126,34 +126,34 @@ def test_lists_are_newest_first_and_filtered(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("query", ["?min_success_rate=2", "?min_success_rate=nan", "?tools=read", "?task_type=%00"])
-def test_parameters_that_mean_nothing_are_refused(api: ServiceClient, query: str) -> None:
+def test_an_invalid_query_parameter_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/strategies{query}").status_code == 400
 
 
-def test_strategies_that_work_are_found_before_others(api: ServiceClient, learnt: str) -> None:
+def test_successful_strategies_rank_before_failed_ones(api: ServiceClient, strategy_id: str) -> None:
     fails = learn(api, "Guess.", embedding=vector_of(DESCRIPTION).tolist(), embedding_model=MODEL).json()["id"]
     for _ in range(3):
         reinforce(api, fails, success=False)
-    reinforce(api, learnt)
+    reinforce(api, strategy_id)
 
     answer = find(api)
 
     first, second = answer.json()["results"]
     assert answer.json()["degraded"] == []
-    assert [first["id"], second["id"]] == [learnt, fails]
+    assert [first["id"], second["id"]] == [strategy_id, fails]
     assert (first["similarity"], second["similarity"]) == pytest.approx((1, 1), abs=1e-3)
     assert (first["score"], second["score"]) == pytest.approx((2 / 3, 1 / 5), abs=1e-3)
     assert descriptions(find(api, top_k=1)) == [DESCRIPTION]
 
 
-def test_a_search_is_of_one_type_of_task_on_demand(api: ServiceClient, learnt: str) -> None:
+def test_a_search_can_be_limited_to_one_task_type(api: ServiceClient, strategy_id: str) -> None:
     learn(api, "typed", task_type="look up")
 
     assert descriptions(find(api, task_type="look up")) == ["typed"]
 
 
-def test_a_vector_of_ones_own_is_searched_by(
-    api: ServiceClient, learnt: str, embedding_server: EmbeddingServer
+def test_a_search_accepts_a_vector_sent_by_the_client(
+    api: ServiceClient, strategy_id: str, embedding_server: EmbeddingServer
 ) -> None:
     embedding_server.texts.clear()
     found = find(api, query_embedding=vector_of(DESCRIPTION).tolist(), embedding_model=MODEL)
@@ -165,90 +165,90 @@ def test_a_vector_of_ones_own_is_searched_by(
 
 
 @pytest.mark.slow
-def test_without_the_embedder_words_are_searched_and_the_answer_says_so(
+def test_without_the_embedder_a_search_uses_words_and_reports_degradation(
     api: ServiceClient, embedding_server: EmbeddingServer
 ) -> None:
     embedding_server.fail()
-    learnt = learn(api).json()
+    learned = learn(api).json()
 
     found = find(api, task_description="read the hit").json()
 
-    assert learnt["embedding"] == "pending"
-    assert [(hit["id"], hit["similarity"], hit["score"]) for hit in found["results"]] == [(learnt["id"], None, 0.5)]
+    assert learned["embedding"] == "pending"
+    assert [(hit["id"], hit["similarity"], hit["score"]) for hit in found["results"]] == [(learned["id"], None, 0.5)]
     assert found["degraded"] == ["embedder_unavailable", "embedding_pending"]
 
 
 @pytest.mark.parametrize(
     "change", [{"task_description": " "}, {"top_k": 0}, {"top_k": 201}, {"query_embedding": "x"}, {"success": True}]
 )
-def test_searches_of_bad_shape_are_refused(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_search_is_refused(api: ServiceClient, change: dict[str, Any]) -> None:
     answer = find(api, **change)
 
     assert answer.status_code == 400
     assert set(answer.json()["errors"]) == set(change)
 
 
-def test_reinforcing_counts(api: ServiceClient, learnt: str) -> None:
+def test_reinforcements_count_successes_and_failures(api: ServiceClient, strategy_id: str) -> None:
     api.post("/tool-invocations", {"agent_id": "assistant", "conversation_id": "c1", "tool_name": "search"})
 
-    reinforce(api, learnt, conversation_id="c1")
-    counted = reinforce(api, learnt, success=False)
+    reinforce(api, strategy_id, conversation_id="c1")
+    counted = reinforce(api, strategy_id, success=False)
 
     assert counted.status_code == 200
     assert (counted.json()["success_count"], counted.json()["failure_count"]) == (1, 1)
-    assert api.get(f"/strategies/{learnt}").json() == counted.json()
+    assert api.get(f"/strategies/{strategy_id}").json() == counted.json()
     assert StrategyUse.objects.filter(conversation__conversation_id="c1", success=True).count() == 1
 
 
 @pytest.mark.parametrize("change", [{"success": None}, {"success": "true"}, {"surprise": 1}])
-def test_reinforcements_of_bad_shape_are_refused(api: ServiceClient, learnt: str, change: dict[str, Any]) -> None:
-    assert reinforce(api, learnt, **change).status_code == 400
+def test_an_invalid_reinforcement_is_refused(api: ServiceClient, strategy_id: str, change: dict[str, Any]) -> None:
+    assert reinforce(api, strategy_id, **change).status_code == 400
     assert not StrategyUse.objects.exists()
 
 
-def test_the_same_request_sent_twice_counts_once(api: ServiceClient, learnt: str) -> None:
+def test_a_request_repeated_with_its_idempotency_key_counts_once(api: ServiceClient, strategy_id: str) -> None:
     body = {"agent_id": "assistant", "success": True}
 
     for _ in range(2):
-        api.post(f"/strategies/{learnt}/reinforce", body, HTTP_IDEMPOTENCY_KEY="k1")
+        api.post(f"/strategies/{strategy_id}/reinforce", body, HTTP_IDEMPOTENCY_KEY="k1")
 
     assert StrategyUse.objects.count() == 1
 
 
-def test_only_its_holder_removes_a_strategy(api: ServiceClient, bound_api: ServiceClient, learnt: str) -> None:
-    assert api.delete(f"/strategies/{learnt}?agent_id=other&user_id=ana").status_code == 403
-    assert bound_api.delete(f"/strategies/{learnt}").status_code == 204
-    assert bound_api.delete(f"/strategies/{learnt}").status_code == 404
+def test_only_its_holder_can_remove_a_strategy(api: ServiceClient, bound_api: ServiceClient, strategy_id: str) -> None:
+    assert api.delete(f"/strategies/{strategy_id}?agent_id=other&user_id=ana").status_code == 403
+    assert bound_api.delete(f"/strategies/{strategy_id}").status_code == 204
+    assert bound_api.delete(f"/strategies/{strategy_id}").status_code == 404
     assert descriptions(api.get("/strategies")) == []
 
 
-def test_strangers_and_agents_that_do_not_know_it_find_nothing(
-    api: ServiceClient, stranger_api: ServiceClient, learnt: str
+def test_other_accounts_and_agents_do_not_find_a_strategy(
+    api: ServiceClient, stranger_api: ServiceClient, strategy_id: str
 ) -> None:
     assert descriptions(find(stranger_api)) == descriptions(find(api, agent_id="other")) == []
     assert descriptions(stranger_api.get("/strategies")) == descriptions(api.get("/strategies?agent_id=other")) == []
-    for client, query, strategy_id in (
-        (stranger_api, "", learnt),
-        (api, "?agent_id=other", learnt),
+    for client, query, each_id in (
+        (stranger_api, "", strategy_id),
+        (api, "?agent_id=other", strategy_id),
         (api, "", uuid4()),
     ):
-        assert client.get(f"/strategies/{strategy_id}{query}").status_code == 404
-        assert client.delete(f"/strategies/{strategy_id}{query}").status_code == 404
-    assert reinforce(api, learnt, agent_id="other").status_code == 404
-    assert reinforce(stranger_api, learnt).status_code == 404
+        assert client.get(f"/strategies/{each_id}{query}").status_code == 404
+        assert client.delete(f"/strategies/{each_id}{query}").status_code == 404
+    assert reinforce(api, strategy_id, agent_id="other").status_code == 404
+    assert reinforce(stranger_api, strategy_id).status_code == 404
 
 
-def test_a_key_for_reading_finds_and_learns_nothing(account: Account, learnt: str) -> None:
+def test_a_read_only_key_finds_strategies_but_cannot_change_them(account: Account, strategy_id: str) -> None:
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY).secret)
 
     assert descriptions(find(reader)) == [DESCRIPTION]
     assert learn(reader, "another").status_code == 403
-    assert reinforce(reader, learnt).status_code == 403
-    assert reader.delete(f"/strategies/{learnt}").status_code == 403
+    assert reinforce(reader, strategy_id).status_code == 403
+    assert reader.delete(f"/strategies/{strategy_id}").status_code == 403
 
 
-def test_searches_and_pages_cost_as_many_queries_as_stated(
-    api: ServiceClient, learnt: str, django_assert_num_queries: DjangoAssertNumQueries
+def test_searches_and_pages_use_two_queries(
+    api: ServiceClient, strategy_id: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     find(api)
 

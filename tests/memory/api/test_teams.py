@@ -14,7 +14,7 @@ def crew(api: ServiceClient) -> str:
     return team
 
 
-def test_a_team_is_made_found_listed_and_dissolved(api: ServiceClient, crew: str) -> None:
+def test_a_team_is_created_read_listed_and_deleted(api: ServiceClient, crew: str) -> None:
     assert api.get(f"/teams/{crew}").json()["name"] == "crew"
     assert [team["id"] for team in api.get("/teams").json()["results"]] == [crew]
 
@@ -27,7 +27,7 @@ def test_a_team_of_the_same_name_is_a_conflict(api: ServiceClient, crew: str) ->
     assert api.post("/teams", {"name": "crew"}).status_code == 409
 
 
-def test_an_agent_joins_once_and_leaves(api: ServiceClient, crew: str) -> None:
+def test_adding_a_member_twice_adds_it_once_and_a_member_can_be_removed(api: ServiceClient, crew: str) -> None:
     for _again in range(2):
         assert api.post(f"/teams/{crew}/members", {"agent_id": "a/b"}).status_code == 201
     members = api.get(f"/teams/{crew}/members").json()["results"]
@@ -39,12 +39,14 @@ def test_an_agent_joins_once_and_leaves(api: ServiceClient, crew: str) -> None:
     assert api.get(f"/teams/{crew}/members").json()["results"] == []
 
 
-def test_an_agent_that_is_not_in_a_team_cannot_leave_it(api: ServiceClient, crew: str) -> None:
+def test_removing_an_agent_that_is_not_a_member_answers_404(api: ServiceClient, crew: str) -> None:
     assert api.delete(f"/teams/{crew}/members/nobody").status_code == 404
 
 
 @pytest.mark.parametrize("method", ["get", "delete"])
-def test_a_strangers_team_is_as_good_as_none(stranger_api: ServiceClient, crew: str, method: str) -> None:
+def test_a_team_of_another_account_is_answered_like_an_unknown_one(
+    stranger_api: ServiceClient, crew: str, method: str
+) -> None:
     theirs = getattr(stranger_api, method)(f"/teams/{crew}", HTTP_X_REQUEST_ID="same")
     unknown = getattr(stranger_api, method)(f"/teams/{uuid4()}", HTTP_X_REQUEST_ID="same")
 
@@ -53,7 +55,7 @@ def test_a_strangers_team_is_as_good_as_none(stranger_api: ServiceClient, crew: 
     assert Team.objects.count() == 1
 
 
-def test_a_bound_key_reads_teams_and_decides_nothing_about_them(
+def test_a_bound_key_can_read_teams_but_not_change_them(
     api: ServiceClient, bound_api: ServiceClient, crew: str
 ) -> None:
     api.post(f"/teams/{crew}/members", {"agent_id": "colleague"})
@@ -69,7 +71,7 @@ def test_a_bound_key_reads_teams_and_decides_nothing_about_them(
     assert (Team.objects.count(), TeamMember.objects.count()) == (1, 1)
 
 
-def test_a_bound_key_hears_the_same_of_a_team_that_there_is_not(bound_api: ServiceClient, crew: str) -> None:
+def test_a_bound_key_receives_the_same_refusal_for_an_unknown_team(bound_api: ServiceClient, crew: str) -> None:
     real, unknown = (
         bound_api.delete(f"/teams/{team}", HTTP_X_REQUEST_ID="same").content for team in (crew, str(uuid4()))
     )

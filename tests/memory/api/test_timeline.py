@@ -40,7 +40,7 @@ def past(owner: Owner) -> None:
 
 
 @pytest.mark.usefixtures("past")
-def test_all_kinds_are_listed_newest_first(
+def test_memories_of_all_kinds_are_listed_newest_first(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     api.get(MINE)  # the key is noted as used
@@ -74,12 +74,12 @@ def test_all_kinds_are_listed_newest_first(
         ("&user_id=ana&memory_type=fact,episode", ["fact", "episode"]),
     ],
 )
-def test_it_is_filtered(api: ServiceClient, query: str, expected: list[str]) -> None:
+def test_the_timeline_is_filtered_by_every_parameter(api: ServiceClient, query: str, expected: list[str]) -> None:
     assert listed(api, query) == expected
 
 
 @pytest.mark.parametrize("ordering", ["event_time", "-event_time"])
-def test_pages_neither_skip_nor_repeat_either_way(owner: Owner, api: ServiceClient, ordering: str) -> None:
+def test_pages_in_either_order_neither_skip_nor_repeat(owner: Owner, api: ServiceClient, ordering: str) -> None:
     say(owner, *[turn(f"turn {number}") for number in range(5)])
     store(owner, draft("episode"))
     everything = listed(api, f"&ordering={ordering}")
@@ -113,14 +113,14 @@ def test_pages_neither_skip_nor_repeat_either_way(owner: Owner, api: ServiceClie
         ("kind=turn", "kind"),
     ],
 )
-def test_nonsense_is_refused_by_name(api: ServiceClient, query: str, field: str) -> None:
+def test_an_invalid_parameter_is_named_in_the_refusal(api: ServiceClient, query: str, field: str) -> None:
     answer = api.get(f"/timeline?{query}")
 
     assert (answer.status_code, list(answer.json()["errors"])) == (400, [field])
 
 
 @pytest.mark.usefixtures("past")
-def test_others_see_nothing(
+def test_other_agents_and_accounts_see_nothing(
     owner: Owner, api: ServiceClient, bound_api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     assert [len(api.get(url).json()["results"]) for url in ("/timeline", "/timeline?agent_id=colleague")] == [5, 0]
@@ -129,7 +129,7 @@ def test_others_see_nothing(
 
 
 @pytest.mark.usefixtures("past")
-def test_the_same_in_process(owner: Owner) -> None:
+def test_the_python_api_returns_the_same_timeline(owner: Owner) -> None:
     semantic = TimelineFilter(kinds=[Kind.FACT, Kind.CONTEXT_ENTRY])
     [latest] = AgentMemory(owner).timeline(semantic, limit=1)
     [before] = AgentMemory(owner).timeline(semantic, limit=1, beyond=(latest.event_time, latest.id))

@@ -55,7 +55,7 @@ def test_a_call_is_recorded_and_read_again(api: ServiceClient) -> None:
     assert read.json() == recorded.json() | {name: read.json()[name] for name in (*SEALED, "sealed")}
 
 
-def test_a_tool_and_a_conversation_are_required(api: ServiceClient) -> None:
+def test_only_a_tool_and_a_conversation_are_required(api: ServiceClient) -> None:
     recorded = record(api).json()
     read = api.get(f"/tool-invocations/{recorded['id']}").json()
 
@@ -80,7 +80,7 @@ def test_a_tool_and_a_conversation_are_required(api: ServiceClient) -> None:
     ],
     ids=str,
 )
-def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused_and_stores_nothing(api: ServiceClient, change: dict[str, Any]) -> None:
     answer = record(api, **change)
 
     assert answer.status_code == 400
@@ -118,14 +118,14 @@ def test_many_calls_are_recorded_in_one_request(api: ServiceClient) -> None:
 @pytest.mark.parametrize(
     "uses", [[], [{}], [{"tool_name": "x", "conversation_id": "c2"}], [{"tool_name": "x"}] * 1_001]
 )
-def test_bulk_is_refused_whole(api: ServiceClient, uses: list[Any]) -> None:
+def test_a_bulk_request_with_an_invalid_call_stores_nothing(api: ServiceClient, uses: list[Any]) -> None:
     answer = api.post("/tool-invocations/bulk", {"agent_id": "a", "conversation_id": "c1", "invocations": uses})
 
     assert answer.status_code == 400
     assert not ToolInvocation.objects.exists()
 
 
-def test_the_same_request_sent_twice_is_counted_once(api: ServiceClient) -> None:
+def test_a_request_repeated_with_its_idempotency_key_is_counted_once(api: ServiceClient) -> None:
     first, again = (api.post("/tool-invocations", CALL, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2))
 
     assert first.content == again.content
@@ -136,7 +136,7 @@ def test_the_same_request_sent_twice_is_counted_once(api: ServiceClient) -> None
     ("status", "more"),
     [(201, {}), (400, {"latency_ms": -1}), (413, {"tool_input": [SECRET, "x" * MAX_VALUE_BYTES]})],
 )
-def test_an_answer_that_is_kept_holds_nothing_that_is_sealed(
+def test_an_answer_stored_for_replays_contains_no_encrypted_value(
     api: ServiceClient, status: int, more: dict[str, Any]
 ) -> None:
     use = {"tool_name": "search", "tool_input": {"q": SECRET}, "tool_output": [SECRET], "error_message": SECRET} | more
@@ -150,7 +150,7 @@ def test_an_answer_that_is_kept_holds_nothing_that_is_sealed(
     assert SECRET.encode().hex() not in stored
 
 
-def test_lists_neither_show_nor_read_encrypted_columns(api: ServiceClient) -> None:
+def test_a_list_neither_returns_nor_reads_encrypted_columns(api: ServiceClient) -> None:
     recorded = record(api, **CALL_TIME).json()
 
     with CaptureQueriesContext(connection) as captured:
@@ -161,7 +161,7 @@ def test_lists_neither_show_nor_read_encrypted_columns(api: ServiceClient) -> No
     assert not [query for query in captured if "tool_input" in query["sql"]]
 
 
-def test_lists_are_latest_first_and_filtered(api: ServiceClient) -> None:
+def test_a_list_is_latest_first_and_filtered_by_every_parameter(api: ServiceClient) -> None:
     now = timezone.now()
     record(api, tool_name="old", timestamp=(now - timedelta(days=2)).isoformat(), success=True)
     record(api, tool_name="other", conversation_id="c2", channel="web", success=False)
@@ -176,7 +176,7 @@ def test_lists_are_latest_first_and_filtered(api: ServiceClient) -> None:
     assert (listed(api, f"?since={day_ago}"), listed(api, f"?until={day_ago}")) == (["typed", "other"], ["old"])
 
 
-def test_pages_are_of_as_many_as_asked_for(api: ServiceClient) -> None:
+def test_pages_have_the_requested_size(api: ServiceClient) -> None:
     for number in range(5):
         record(api, tool_name=f"tool {number}", timestamp="2026-05-04T12:00:00Z")
 
@@ -189,7 +189,7 @@ def test_pages_are_of_as_many_as_asked_for(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("query", ["?success=maybe", "?since=yesterday", "?tool=search", "?conversation_id="])
-def test_parameters_that_mean_nothing_are_refused(api: ServiceClient, query: str) -> None:
+def test_an_invalid_query_parameter_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/tool-invocations{query}").status_code == 400
 
 
@@ -205,20 +205,20 @@ def test_other_agents_and_accounts_see_nothing(
         assert client.get(f"/tool-invocations/{invocation_id}").status_code == 404
 
 
-def test_a_row_whose_key_is_lost_is_answered_and_says_so(api: ServiceClient, settings: Settings) -> None:
+def test_a_call_whose_encryption_key_is_lost_is_returned_as_sealed(api: ServiceClient, settings: Settings) -> None:
     recorded = record(api, **CALL_TIME).json()
-    told = api.get(f"/tool-invocations/{recorded['id']}").json()
+    before = api.get(f"/tool-invocations/{recorded['id']}").json()
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
 
     read = api.get(f"/tool-invocations/{recorded['id']}")
 
     lost = {"tool_input": None, "error_message": None, "sealed": True}
     assert read.status_code == 200
-    assert read.json() == told | lost
+    assert read.json() == before | lost
     assert listed(api) == ["search"]
 
 
-def test_nothing_of_a_call_reaches_the_audit_log(api: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_log_contains_no_value_of_a_call(api: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory.conf.AUDIT_LEVEL", "verbose")
     recorded = record(api, tool_input="hunter2", tool_output="hunter2", error_message="hunter2").json()
     api.get(f"/tool-invocations/{recorded['id']}")
@@ -226,7 +226,7 @@ def test_nothing_of_a_call_reaches_the_audit_log(api: ServiceClient, monkeypatch
     assert not any("hunter2" in str(entry) for entry in AuditEntry.objects.values())
 
 
-def test_a_page_costs_as_many_queries_however_long_it_is(
+def test_a_page_uses_two_queries_for_any_number_of_rows(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(3):

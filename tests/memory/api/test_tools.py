@@ -25,7 +25,7 @@ def counted(api: ServiceClient, query: str = "") -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in listed(api, query)]
 
 
-def test_each_tool_is_summed_up(api: ServiceClient) -> None:
+def test_the_calls_of_each_tool_are_summarized(api: ServiceClient) -> None:
     for latency_ms, success in ((10, True), (20, True), (30, False)):
         record(api, latency_ms=latency_ms, success=success, timestamp="2026-05-04T12:00:00Z")
 
@@ -52,7 +52,7 @@ def test_unknown_values_are_null(api: ServiceClient) -> None:
     assert (row["success_rate"], row["latency_p50_ms"], row["latency_p95_ms"]) == (None, None, None)
 
 
-def test_task_types_channels_and_times_filter_and_group(api: ServiceClient) -> None:
+def test_tools_are_filtered_and_grouped_by_task_type_channel_and_time(api: ServiceClient) -> None:
     record(api, "read")
     record(api, task_type="look up", timestamp="2026-05-04T12:00:00Z")
     record(api, task_type="look up", channel="web")
@@ -69,7 +69,7 @@ def test_task_types_channels_and_times_filter_and_group(api: ServiceClient) -> N
 
 
 @pytest.mark.parametrize("by", ["tool", "channel", "task_type_and_channel"])
-def test_pages_go_through_all_of_them_and_back(api: ServiceClient, by: str) -> None:
+def test_pages_can_be_followed_forwards_and_backwards(api: ServiceClient, by: str) -> None:
     for number in range(5):
         record(api, f"tool {number}")
 
@@ -83,11 +83,11 @@ def test_pages_go_through_all_of_them_and_back(api: ServiceClient, by: str) -> N
 
 
 @pytest.mark.parametrize("query", ["?by=agent", "?since=yesterday", "?task_type=", "?tool=search"])
-def test_parameters_that_mean_nothing_are_refused(api: ServiceClient, query: str) -> None:
+def test_an_invalid_query_parameter_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/tools{query}").status_code == 400
 
 
-def test_calls_of_others_count_for_nobody_else(
+def test_calls_are_counted_only_for_their_own_agent_and_account(
     api: ServiceClient, bound_api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     record(api)
@@ -98,7 +98,7 @@ def test_calls_of_others_count_for_nobody_else(
     assert counted(stranger_api) == counted(api, "?agent_id=nobody") == []
 
 
-def test_it_is_one_statement_whatever_there_is(
+def test_a_page_uses_two_queries_for_any_number_of_tools(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(3):

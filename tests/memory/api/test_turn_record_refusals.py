@@ -49,7 +49,7 @@ def post(api: ServiceClient, **fields: Any) -> Any:
     ],
     ids=lambda change: str(change)[:60],
 )
-def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused_and_stores_nothing(api: ServiceClient, change: dict[str, Any]) -> None:
     answer = post(api, **change)
 
     assert answer.status_code == 400
@@ -85,7 +85,7 @@ def test_bad_shapes_are_refused_and_nothing_stored(api: ServiceClient, change: d
     ],
     ids=lambda reasoning: str(reasoning)[:60],
 )
-def test_a_reasoning_of_no_shape_is_refused(api: ServiceClient, reasoning: Any) -> None:
+def test_invalid_reasoning_is_refused(api: ServiceClient, reasoning: Any) -> None:
     answer = post(api, reasoning=reasoning)
 
     assert answer.status_code == 400
@@ -103,7 +103,7 @@ def test_a_reasoning_of_no_shape_is_refused(api: ServiceClient, reasoning: Any) 
     ],
     ids=["text", "trace", "data", "calls"],
 )
-def test_too_large_records_are_refused_and_nothing_is_stored(
+def test_a_record_that_is_too_large_is_refused_and_stores_nothing(
     api: ServiceClient, change: dict[str, Any], status: int
 ) -> None:
     assert post(api, **change).status_code == status
@@ -125,14 +125,18 @@ def test_too_large_records_are_refused_and_nothing_is_stored(
     ],
     ids=str,
 )
-def test_what_the_store_refuses_is_unprocessable_and_nothing_stored(api: ServiceClient, change: dict[str, Any]) -> None:
+def test_a_record_that_breaks_a_rule_of_the_service_answers_422_and_stores_nothing(
+    api: ServiceClient, change: dict[str, Any]
+) -> None:
     answer = post(api, **change)
 
     assert (answer.status_code, answer.json()["code"]) == (422, "unprocessable")
     assert not Conversation.objects.exists()
 
 
-def test_evidence_of_strangers_is_evidence_of_nobody(api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_evidence_of_another_account_is_refused_like_unknown_evidence(
+    api: ServiceClient, stranger_api: ServiceClient
+) -> None:
     theirs = stranger_api.post("/facts", {"agent_id": "assistant", "claim": "Roses drink."}).json()["id"]
 
     refused, unknown = post(api, observation="x", evidence=[theirs]), post(api, observation="x", evidence=[NO_ID])
@@ -148,11 +152,11 @@ def test_an_invalid_id_is_refused(api: ServiceClient, wrong: object) -> None:
 
 
 @pytest.mark.parametrize("query", ["?status=fine", "?level=4", "?since=yesterday", "?slot=action", "?goal_id=x"])
-def test_parameters_that_mean_nothing_are_refused(api: ServiceClient, query: str) -> None:
+def test_an_invalid_query_parameter_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/turn-records{query}").status_code == 400
 
 
-def test_slots_are_added_by_name_and_levels_expand_to_two(api: ServiceClient) -> None:
+def test_adding_no_slot_and_reading_an_unknown_level_or_record_are_refused(api: ServiceClient) -> None:
     record_id = post(api, observation="x").json()["id"]
 
     assert api.post(f"/turn-records/{record_id}/slots", {"agent_id": "assistant"}).status_code == 400
@@ -173,7 +177,7 @@ def test_slots_are_added_by_name_and_levels_expand_to_two(api: ServiceClient) ->
     ],
     ids=["tier", "tiers", "provenance", "rationale", "text", "bare", "list"],
 )
-def test_a_trace_in_the_wrong_field_is_not_quoted(api: ServiceClient, reasoning: Any) -> None:
+def test_a_refusal_does_not_quote_a_trace_sent_in_the_wrong_field(api: ServiceClient, reasoning: Any) -> None:
     refused = post(api, reasoning=reasoning)
 
     assert refused.status_code == 400

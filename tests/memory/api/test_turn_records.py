@@ -62,7 +62,7 @@ def allow(tier: str, trace_tokens: int = 1_000) -> None:
 
 def test_a_turn_is_recorded_and_read_again(api: ServiceClient) -> None:
     posted = post(api, client_id="t1", channel="garden", metadata={"model": "m"})
-    told = read(api, posted.json()["id"])
+    shown = read(api, posted.json()["id"])
 
     assert posted.status_code == 201
     assert posted.json()["reasoning"] == {
@@ -70,15 +70,15 @@ def test_a_turn_is_recorded_and_read_again(api: ServiceClient) -> None:
         "tier": "structured_rationale",
         "reason": "",
     }
-    assert [slot["slot"] for slot in told["slots"]] == ["observation", "reasoning", "action", "outcome"]
-    assert told["slots"][1]["data"]["rationale"]["rejected"] == [{"what": "water at noon", "why": ""}]
-    assert told["slots"][2]["text"] == 'Watered.\nhose({"litres": 12}) -> wet'
+    assert [slot["slot"] for slot in shown["slots"]] == ["observation", "reasoning", "action", "outcome"]
+    assert shown["slots"][1]["data"]["rationale"]["rejected"] == [{"what": "water at noon", "why": ""}]
+    assert shown["slots"][2]["text"] == 'Watered.\nhose({"litres": 12}) -> wet'
     same = {"number": 0, "status": "open", "reasoning_tier": "structured_rationale", "metadata": {"model": "m"}}
-    assert told | same == told
-    assert told["tokens"] == told["raw_tokens"] == sum(slot["tokens"] for slot in told["slots"])
+    assert shown | same == shown
+    assert shown["tokens"] == shown["raw_tokens"] == sum(slot["tokens"] for slot in shown["slots"])
 
 
-def test_the_answer_to_a_write_holds_no_texts(api: ServiceClient) -> None:
+def test_the_answer_to_a_write_contains_no_texts(api: ServiceClient) -> None:
     posted = post(api)
 
     assert b"roses" not in posted.content
@@ -86,15 +86,15 @@ def test_the_answer_to_a_write_holds_no_texts(api: ServiceClient) -> None:
     assert [set(slot) & {"text", "data"} for slot in posted.json()["slots"]] == [set()] * 4
 
 
-def test_a_turn_is_stored_slot_by_slot(api: ServiceClient) -> None:
+def test_a_turn_can_be_stored_slot_by_slot(api: ServiceClient) -> None:
     opened = api.post("/turn-records", {"agent_id": "assistant", "conversation_id": "chat-1"})
     path = f"/turn-records/{opened.json()['id']}/slots"
     for slot in ("observation", "reasoning", "action", "outcome"):
         answer = api.post(path, {"agent_id": "assistant", slot: TURN[slot]})
         assert (opened.status_code, answer.status_code) == (201, 200), answer.content
 
-    told = read(api, opened.json()["id"])
-    assert [slot["slot"] for slot in told["slots"]] == ["observation", "reasoning", "action", "outcome"]
+    shown = read(api, opened.json()["id"])
+    assert [slot["slot"] for slot in shown["slots"]] == ["observation", "reasoning", "action", "outcome"]
     assert TurnRecord.objects.get().version == 5
 
 
@@ -112,7 +112,7 @@ def test_an_open_outcome_is_reconciled_once(api: ServiceClient) -> None:
     assert [before["text"] for before in outcome["data"]["reconciled"]] == ["Not dry yet."]
 
 
-def test_one_of_the_same_client_id_is_the_same_record(api: ServiceClient) -> None:
+def test_a_client_id_sent_again_returns_the_same_record(api: ServiceClient) -> None:
     first, again = post(api, client_id="t1"), post(api, client_id="t1")
     other = post(api, client_id="t1", observation="It rains.")
 
@@ -120,14 +120,14 @@ def test_one_of_the_same_client_id_is_the_same_record(api: ServiceClient) -> Non
     assert first.json() == again.json()
 
 
-def test_the_same_request_sent_twice_is_recorded_once(api: ServiceClient) -> None:
+def test_a_request_repeated_with_its_idempotency_key_is_recorded_once(api: ServiceClient) -> None:
     first, again = (api.post("/turn-records", TURN, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2))
 
     assert first.content == again.content
     assert TurnRecord.objects.count() == 1
 
 
-def test_a_conversation_has_its_records_in_order(api: ServiceClient) -> None:
+def test_the_records_of_a_conversation_are_listed_in_order(api: ServiceClient) -> None:
     body = {name: value for name, value in TURN.items() if name != "conversation_id"}
     for _ in range(2):
         assert api.post("/conversations/chat-1/turn-records", body).status_code == 201
@@ -139,7 +139,7 @@ def test_a_conversation_has_its_records_in_order(api: ServiceClient) -> None:
     assert api.get("/conversations/chat-9/turn-records?agent_id=assistant").status_code == 404
 
 
-def test_lists_are_latest_first_and_filtered(api: ServiceClient) -> None:
+def test_a_list_is_latest_first_and_filtered_by_every_parameter(api: ServiceClient) -> None:
     goal = api.post("/goals", {"agent_id": "assistant", "description": "roses"}).json()["id"]
     post(api, timestamp="2026-05-04T12:00:00Z", goal_id=goal)
     post(api, timestamp="2026-05-03T12:00:00Z", outcome={"status": "failed"})
@@ -158,13 +158,13 @@ def test_a_turn_is_read_with_its_references(api: ServiceClient) -> None:
     fact = api.post("/facts", {"agent_id": "assistant", "claim": "Roses drink at night."}).json()["id"]
     record_id = post(api, tool_invocations=[used], evidence=[fact]).json()["id"]
 
-    told = read(api, record_id)
+    shown = read(api, record_id)
 
     empty: dict[str, Any] = {"produced": [], "used": [], "truncated": False}
-    assert told | empty | {"tool_invocations": [used], "evidence": [fact]} == told
+    assert shown | empty | {"tool_invocations": [used], "evidence": [fact]} == shown
 
 
-def test_an_erased_record_is_gone_with_its_trace_and_its_number(api: ServiceClient) -> None:
+def test_an_erased_record_loses_its_slots_and_trace_and_its_number_is_not_reused(api: ServiceClient) -> None:
     allow("raw_trace")
     record_id = post(api, reasoning=TRACE).json()["id"]
 
@@ -176,7 +176,7 @@ def test_an_erased_record_is_gone_with_its_trace_and_its_number(api: ServiceClie
     assert post(api).json()["number"] == 1
 
 
-def test_a_merged_record_is_neither_erased_nor_added_to(api: ServiceClient) -> None:
+def test_a_merged_record_can_be_neither_erased_nor_extended(api: ServiceClient) -> None:
     record_id = post(api).json()["id"]
     TurnRecord.objects.update(level=2)
 
@@ -195,7 +195,7 @@ def test_a_merged_record_is_neither_erased_nor_added_to(api: ServiceClient) -> N
         ("none", 1_000, "none", "policy"),
     ],
 )
-def test_the_answer_says_what_was_kept_of_a_trace(
+def test_the_answer_contains_the_stored_tier_of_a_trace_and_the_reason(
     api: ServiceClient, policy: str, tokens: int, tier: str, reason: str
 ) -> None:
     allow(policy, tokens)
@@ -209,18 +209,18 @@ def test_the_answer_says_what_was_kept_of_a_trace(
 
 
 @pytest.mark.parametrize("policy", ["raw_trace", "none"])
-def test_a_trace_is_in_no_answer_and_nowhere_in_plain_text(
+def test_a_trace_appears_in_no_answer_log_or_unencrypted_column(
     api: ServiceClient, policy: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("memory.conf.AUDIT_LEVEL", "verbose")
     allow(policy)
     posted = api.post("/turn-records", TURN | {"reasoning": TRACE}, HTTP_IDEMPOTENCY_KEY="k1")
     refused = api.post("/turn-records", TURN | {"reasoning": TRACE, "outcome": 1}, HTTP_IDEMPOTENCY_KEY="k2")
-    told = api.get(f"/turn-records/{posted.json()['id']}")
+    shown = api.get(f"/turn-records/{posted.json()['id']}")
 
     assert IdempotentRequest.objects.count() == 2
     assert AuditEntry.objects.exists()
-    answers = posted.content + refused.content + told.content + api.get("/turn-records").content
+    answers = posted.content + refused.content + shown.content + api.get("/turn-records").content
     assert SECRET not in answers.decode() + everything_stored() + caplog.text
 
 
@@ -228,16 +228,16 @@ def test_a_rationale_is_hidden_once_the_policy_forbids_it(api: ServiceClient) ->
     record_id = post(api, client_id="t1").json()["id"]
     allow("decision_summary")
 
-    told, again = read(api, record_id), post(api, client_id="t1")
+    shown, again = read(api, record_id), post(api, client_id="t1")
 
-    assert told["slots"][1]["text"] == "Water early."
-    assert (told["slots"][1]["tier"], told["reasoning_tier"]) == ("decision_summary", "decision_summary")
+    assert shown["slots"][1]["text"] == "Water early."
+    assert (shown["slots"][1]["tier"], shown["reasoning_tier"]) == ("decision_summary", "decision_summary")
     assert (again.status_code, again.json()["reasoning"]["tier"]) == (200, "decision_summary")
     for answer in (api.get(f"/turn-records/{record_id}"), api.get("/turn-records"), again):
         assert b"noon" not in answer.content
 
 
-def test_what_was_kept_under_a_lower_policy_stays_as_it_is(api: ServiceClient) -> None:
+def test_a_record_stored_under_a_lower_policy_is_not_changed_by_a_higher_one(api: ServiceClient) -> None:
     allow("decision_summary")
     post(api, client_id="t1")
     allow("structured_rationale")
@@ -264,7 +264,7 @@ def test_other_agents_and_accounts_see_and_change_nothing(
     assert bound_api.post("/conversations/chat-1/turn-records", {"observation": "x"}).status_code == 404
 
 
-def test_a_list_costs_as_many_queries_however_long_it_is(
+def test_a_list_uses_four_queries_for_any_number_of_records(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(50):
@@ -277,7 +277,7 @@ def test_a_list_costs_as_many_queries_however_long_it_is(
     assert len(listed["results"]) == 50
 
 
-def test_a_record_in_full_costs_a_known_number_of_queries(
+def test_a_read_of_a_record_uses_six_queries(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     record_id = post(api).json()["id"]

@@ -58,7 +58,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "field"), REFUSED, ids=lambda value: str(value)[:40])
-def test_an_error_is_named_by_its_position(client: ServiceClient, change: dict[str, Any], field: str) -> None:
+def test_an_error_names_the_position_and_field_of_the_turn(
+    client: ServiceClient, change: dict[str, Any], field: str
+) -> None:
     refused = say(client, turn(), turn() | change)
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, [f"turns.1.{field}"])
@@ -70,7 +72,7 @@ def test_an_invalid_client_id_is_refused(client: ServiceClient, client_id: Any) 
     assert say(client, turn(client_id=client_id)).status_code == 400
 
 
-def test_much_beyond_the_text_is_refused(client: ServiceClient) -> None:
+def test_a_turn_with_oversized_tool_calls_is_refused(client: ServiceClient) -> None:
     calls = [{"type": "function", "function": {"name": "f", "arguments": "x" * 1_048_576}}]
 
     refused = say(client, turn(tool_calls=calls))
@@ -87,11 +89,11 @@ def test_a_time_five_minutes_ahead_is_the_latest_accepted(client: ServiceClient)
     assert list(answers[1].json()["errors"]) == ["turns.0.timestamp"]
 
 
-def test_content_of_just_the_limit_is_taken(client: ServiceClient) -> None:
+def test_content_of_exactly_the_maximum_size_is_accepted(client: ServiceClient) -> None:
     assert say(client, turn("é" * 524_288)).status_code == 201
 
 
-def test_a_thousand_and_one_turns_are_refused_with_the_limit_before_any_is_looked_at(client: ServiceClient) -> None:
+def test_more_than_a_thousand_turns_are_refused_before_any_is_validated(client: ServiceClient) -> None:
     refused = say(client, *[None] * 1_001)
 
     assert (refused.status_code, refused.json()["code"], refused.json()["limit"]) == (413, "too_many_turns", 1_000)
@@ -116,13 +118,13 @@ def test_only_the_first_unknown_fields_are_reported(client: ServiceClient) -> No
     assert len(refused.json()["errors"]) == 20
 
 
-def test_a_query_of_a_stream_is_refused_where_the_body_is_json(client: ServiceClient) -> None:
+def test_query_parameters_of_a_stream_are_refused_with_a_json_body(client: ServiceClient) -> None:
     refused = client.post(f"{TURNS}?agent_id=assistant", {"agent_id": "assistant", "turns": [turn()]})
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["agent_id"])
 
 
-def test_an_index_that_jumps_or_is_taken_is_refused_and_nothing_stored(client: ServiceClient) -> None:
+def test_an_index_that_leaves_a_gap_or_is_in_use_is_refused_and_stores_nothing(client: ServiceClient) -> None:
     say(client, turn("first"))
 
     jumps = say(client, turn("second"), turn("far", index=5))
@@ -132,13 +134,15 @@ def test_an_index_that_jumps_or_is_taken_is_refused_and_nothing_stored(client: S
     assert contents(log(client)) == ["first"]
 
 
-def test_a_client_id_of_another_message_is_a_conflict(client: ServiceClient) -> None:
+def test_a_client_id_used_for_another_message_is_a_conflict(client: ServiceClient) -> None:
     say(client, turn("first", client_id="m-1"))
 
     assert say(client, turn("other", client_id="m-1")).status_code == 409
 
 
-def test_own_vectors_are_taken_where_they_fit(client: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_vectors_sent_by_the_client_are_stored_if_their_width_matches(
+    client: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
     vector = vector_of("hello").tolist()
 
     stored = say(client, turn(embedding=vector), turn(embedding=vector, embedding_model=MODEL))
@@ -149,7 +153,7 @@ def test_own_vectors_are_taken_where_they_fit(client: ServiceClient, embedding_s
     assert embedding_server.texts == []
 
 
-def test_vectors_of_a_model_that_is_new_here_have_one_width(client: ServiceClient) -> None:
+def test_vectors_of_a_new_model_must_have_one_width(client: ServiceClient) -> None:
     vectors = [{"embedding": [0.5] * width, "embedding_model": "theirs"} for width in (3, 4)]
 
     assert say(client, *[turn() | each for each in vectors]).status_code == 422

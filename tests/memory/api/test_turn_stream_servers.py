@@ -93,7 +93,7 @@ class Peak:
 @pytest.mark.timeout(300)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_chunked", [True, False], ids=["chunked", "of a length"])
-def test_many_turns_are_stored_in_little_memory(own_web: WebServer, key: str, is_chunked: bool) -> None:
+def test_a_large_stream_is_stored_in_less_memory_than_its_size(own_web: WebServer, key: str, is_chunked: bool) -> None:
     body = body_of(line(number, content=f"message {number} {LONG}") for number in range(MANY))
     # what a batch takes is taken once
     first = upload(own_web, key, body_of(line(number, content=LONG) for number in range(1_000)), length=None)
@@ -101,7 +101,7 @@ def test_many_turns_are_stored_in_little_memory(own_web: WebServer, key: str, is
 
     with Peak(own_web.pid) as peak:
         length = None if is_chunked else len(body)
-        # half a minute's work, which takes far longer beside other tests; it is not time that is looked at
+        # half a minute's work, or far longer while other tests run; the time is not checked
         status, answer = upload(own_web, key, BytesIO(body), length=length, timeout_seconds=240)
 
     assert status == 201
@@ -125,7 +125,7 @@ def test_a_slow_but_steady_stream_is_stored_to_its_end(
     longest_pause = 2
     web = shared_server({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(longest_pause)})
     body = body_of([line(0)])
-    # far shorter than the longest, since a busy machine sleeps longer than it is told
+    # far shorter than the longest, since a busy machine sleeps longer than it was asked to
     pieces = slowly((body[at : at + 1] for at in range(len(body))), pause_seconds=0.16)
 
     begun = time.monotonic()
@@ -158,7 +158,7 @@ FRAMINGS = pytest.mark.parametrize(
 
 @FRAMINGS
 @pytest.mark.django_db(transaction=True)
-def test_a_stalled_stream_is_cut_off_and_nothing_is_stored(web: WebServer, key: str, framing: str, data: bytes) -> None:
+def test_a_stalled_stream_is_closed_and_stores_nothing(web: WebServer, key: str, framing: str, data: bytes) -> None:
     begun = time.monotonic()
 
     with begin(web, key, framing, data) as wire:
@@ -172,7 +172,9 @@ def test_a_stalled_stream_is_cut_off_and_nothing_is_stored(web: WebServer, key: 
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_streams_leave_half_of_the_threads_to_others(transactional_db: None, empty_redis: None, key: str) -> None:
+def test_streams_leave_half_of_the_threads_for_other_requests(
+    transactional_db: None, empty_redis: None, key: str
+) -> None:
     """The server of these tests has four threads."""
     # the stalled ones are not cut off before the third has come
     with serve({"MEMORY_CLIENT_TIMEOUT_SECONDS": "60"}) as server, ExitStack() as wires:
@@ -229,7 +231,7 @@ def test_a_chunked_stream_to_another_resource_is_refused(web: WebServer, key: st
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_connection_goes_on_after_a_stream(web: WebServer, key: str) -> None:
+def test_a_connection_can_be_reused_after_a_stream(web: WebServer, key: str) -> None:
     wire = http.client.HTTPConnection("127.0.0.1", web.port, timeout=20)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": NDJSON}
     with closing(wire):

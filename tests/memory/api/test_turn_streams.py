@@ -35,7 +35,7 @@ def placed(answer: Any) -> list[dict[str, Any]]:
     return turns
 
 
-def test_each_line_is_a_turn_answered_as_in_json(client: ServiceClient) -> None:
+def test_each_line_is_stored_as_a_turn_and_answered_in_json(client: ServiceClient) -> None:
     answer = stream(client, body_of(line(number) for number in range(3)))
 
     turns = placed(answer)
@@ -54,7 +54,7 @@ def test_more_than_a_thousand_lines_are_stored_in_order(client: ServiceClient) -
     ]
 
 
-def test_the_query_says_for_whom(client: ServiceClient) -> None:
+def test_query_parameters_name_the_agent_user_and_channel_of_a_stream(client: ServiceClient) -> None:
     placed(stream(client, body_of([line(0)])))
 
     placed(stream(client, body_of([line(1)]), FOR_AGENT.replace("c1", "c2") + "&user_id=ana&channel=p&continues=c1"))
@@ -64,7 +64,7 @@ def test_the_query_says_for_whom(client: ServiceClient) -> None:
     assert (stored.agent_id, stored.user_id, stored.channel) == ("assistant", "ana", "p")
 
 
-def test_a_stream_sent_twice_under_client_ids_is_stored_once(client: ServiceClient) -> None:
+def test_a_stream_repeated_with_the_same_client_ids_is_stored_once(client: ServiceClient) -> None:
     body = body_of(line(number, client_id=f"m-{number}") for number in range(1_500))
 
     first, again = (placed(stream(client, body)) for _ in range(2))
@@ -80,7 +80,7 @@ def test_a_long_stream_is_queued_for_a_summary(client: ServiceClient) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_session_has_the_latest_of_a_stream(client: ServiceClient) -> None:
+def test_the_session_contains_the_latest_turns_of_a_stream(client: ServiceClient) -> None:
     placed(stream(client, body_of(line(number) for number in range(1_001))))
 
     messages = client.get("/conversations/c1/messages?agent_id=assistant&limit=100").json()["messages"]
@@ -97,7 +97,7 @@ def test_the_session_has_the_latest_of_a_stream(client: ServiceClient) -> None:
     ],
     ids=["no line feed at the end", "blank lines at the end", "carriage returns"],
 )
-def test_the_end_of_a_line_may_be_any_of_these(client: ServiceClient, body: bytes, count: int) -> None:
+def test_all_usual_line_endings_are_accepted(client: ServiceClient, body: bytes, count: int) -> None:
     assert len(placed(stream(client, body))) == count
     assert Turn.objects.count() == count
 
@@ -106,14 +106,16 @@ HOSTILE_LINES = [hostile for hostile in HOSTILE_BODIES if hostile.status == 400]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE_LINES, ids=lambda hostile: hostile.name)
-def test_a_hostile_line_is_named_by_its_number_and_nothing_stored(client: ServiceClient, hostile: HostileBody) -> None:
+def test_a_hostile_line_is_refused_by_its_number_and_nothing_is_stored(
+    client: ServiceClient, hostile: HostileBody
+) -> None:
     refused = stream(client, body_of([line(0), line(1)]) + hostile.body + b"\n" + body_of([line(3)]))
 
     assert (refused.status_code, refused.json()["code"], refused.json()["line"]) == (400, "invalid_line", 3)
     assert not Conversation.objects.exists()
 
 
-def test_a_mistake_in_a_line_is_named_by_its_field(client: ServiceClient) -> None:
+def test_an_invalid_line_is_refused_with_its_number_and_fields(client: ServiceClient) -> None:
     refused = stream(client, body_of([*map(line, range(2_000)), line(2_000, role="narrator", colour="red")]))
 
     assert (refused.json()["line"], list(refused.json()["errors"])) == (2_001, ["role", "colour"])
@@ -121,7 +123,9 @@ def test_a_mistake_in_a_line_is_named_by_its_field(client: ServiceClient) -> Non
 
 
 @pytest.mark.parametrize(("change", "status"), [({"index": 5}, 409), ({"index": 5_000}, 422)], ids=["taken", "jumps"])
-def test_a_rule_that_is_broken_late_changes_nothing(client: ServiceClient, change: dict[str, int], status: int) -> None:
+def test_a_rule_broken_by_a_late_line_leaves_nothing_stored(
+    client: ServiceClient, change: dict[str, int], status: int
+) -> None:
     refused = stream(client, body_of([*map(line, range(1_500)), line(1_500, **change)]))
 
     assert (refused.status_code, "turns[1500]" in refused.json()["detail"]) == (status, True)
@@ -135,7 +139,7 @@ def test_a_blank_line_between_others_is_refused(client: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\n", b" \n\n"], ids=repr)
-def test_a_stream_of_nothing_is_refused(client: ServiceClient, body: bytes) -> None:
+def test_an_empty_stream_is_refused(client: ServiceClient, body: bytes) -> None:
     assert stream(client, body).status_code == 400
 
 
@@ -148,14 +152,14 @@ def test_a_line_over_the_limit_is_refused_by_its_number(client: ServiceClient, s
     assert (refused.json()["line"], refused.json()["limit_bytes"]) == (2, 1_000)
 
 
-def test_an_idempotency_key_is_refused(client: ServiceClient) -> None:
+def test_a_stream_with_an_idempotency_key_is_refused(client: ServiceClient) -> None:
     refused = stream(client, body_of([line(0)]), HTTP_IDEMPOTENCY_KEY="k1")
 
     assert (refused.status_code, refused.json()["code"]) == (400, "idempotency_key_refused")
     assert not Conversation.objects.exists()
 
 
-def test_without_an_agent_nothing_is_read(client: ServiceClient) -> None:
+def test_a_stream_without_an_agent_is_not_read(client: ServiceClient) -> None:
     assert client.generic("POST", TURNS, b"", NDJSON, CONTENT_LENGTH="1000000000000").status_code == 400
 
 
@@ -165,7 +169,7 @@ def test_a_stream_without_a_key_is_not_read(client: ServiceClient) -> None:
     assert nobody.generic("POST", FOR_AGENT, b"", NDJSON, CONTENT_LENGTH="1000000000000").status_code == 401
 
 
-def test_other_resources_take_no_streams(client: ServiceClient) -> None:
+def test_other_resources_accept_no_streams(client: ServiceClient) -> None:
     assert client.generic("POST", "/agents", body_of([{"agent_id": "planner"}]), NDJSON).status_code == 415
 
 
@@ -179,18 +183,18 @@ def test_other_resources_take_no_streams(client: ServiceClient) -> None:
         ([], []),
     ],
 )
-def test_lines_are_the_same_however_they_arrive(pieces: list[bytes], lines: list[bytes]) -> None:
+def test_lines_are_split_independently_of_chunk_boundaries(pieces: list[bytes], lines: list[bytes]) -> None:
     assert list(split_body_lines(pieces, limit_bytes=10)) == lines
 
 
-def test_a_full_disk_is_a_problem_of_ours() -> None:
+def test_a_full_disk_is_reported_as_503_no_space() -> None:
     with pytest.raises(Problem) as refused, report_full_disk(), Path("/dev/full").open("wb", buffering=0) as disk:
         write_json_array(disk, "turns", [])
 
     assert (refused.value.details.status, refused.value.details.code) == (503, "no_space")
 
 
-def test_an_answer_of_nothing_is_an_empty_array() -> None:
+def test_an_empty_answer_is_an_empty_array() -> None:
     target = BytesIO()
 
     write_json_array(target, "turns", [])

@@ -29,7 +29,7 @@ def client(api_key: str, embedding_server: EmbeddingServer, empty_redis: None) -
     return ServiceClient(api_key)
 
 
-def test_turns_are_answered_in_the_order_they_were_sent_in(client: ServiceClient) -> None:
+def test_turns_are_returned_in_the_order_in_which_they_were_sent(client: ServiceClient) -> None:
     answer = say(client, *numbered(3))
 
     placed = answer.json()["turns"]
@@ -38,13 +38,13 @@ def test_turns_are_answered_in_the_order_they_were_sent_in(client: ServiceClient
     assert [each["id"] for each in placed] == [each["id"] for each in log(client)]
 
 
-def test_a_recall_right_after_the_answer_finds_what_is_stored(client: ServiceClient) -> None:
+def test_vectors_of_turns_are_stored_before_the_answer(client: ServiceClient) -> None:
     [placed] = say(client, turn()).json()["turns"]
 
     assert [str(found) for found in Vector.objects.values_list("memory_id", flat=True)] == [placed["id"]]
 
 
-def test_a_turn_is_read_with_everything_that_was_sent_of_it(client: ServiceClient) -> None:
+def test_a_turn_is_read_with_all_fields_that_were_sent(client: ServiceClient) -> None:
     sent = turn(name="Ana", model="some-model", client_id="m-1", metadata={"mood": "good"})
 
     say(client, sent | {"timestamp": "2026-05-04T12:00:00+02:00"}, user_id="ana", channel="project")
@@ -69,21 +69,21 @@ def test_a_turn_is_read_with_everything_that_was_sent_of_it(client: ServiceClien
     ],
     ids=lambda message: ",".join(message),
 )
-def test_openais_messages_come_back_as_they_were_sent(client: ServiceClient, message: dict[str, Any]) -> None:
+def test_messages_in_the_openai_format_are_returned_as_sent(client: ServiceClient, message: dict[str, Any]) -> None:
     assert say(client, message).status_code == 201
 
     [read] = log(client)
     assert read == read | message
 
 
-def test_what_openai_answers_may_be_sent_with_its_nulls(client: ServiceClient) -> None:
+def test_null_fields_of_an_openai_answer_are_accepted_and_dropped(client: ServiceClient) -> None:
     nulls = dict.fromkeys(("name", "tool_calls", "function_call", "refusal", "audio", "annotations", "tool_call_id"))
 
     assert say(client, {"role": "assistant", "content": "hi"} | nulls).status_code == 201
     assert "tool_calls" not in log(client)[0]
 
 
-def test_the_same_request_twice_under_client_ids_is_stored_once(client: ServiceClient) -> None:
+def test_turns_repeated_with_the_same_client_ids_are_stored_once(client: ServiceClient) -> None:
     turns = [turn(f"message {at}", client_id=f"m-{at}") for at in range(3)]
 
     answers = [say(client, *turns).json() for _ in range(2)]
@@ -92,7 +92,7 @@ def test_the_same_request_twice_under_client_ids_is_stored_once(client: ServiceC
     assert Turn.objects.count() == 3
 
 
-def test_the_same_idempotency_key_stores_once(client: ServiceClient) -> None:
+def test_a_request_repeated_with_its_idempotency_key_stores_once(client: ServiceClient) -> None:
     body = {"agent_id": "assistant", "turns": [turn()]}
 
     answers = [client.post(TURNS, body, HTTP_IDEMPOTENCY_KEY="k1") for _ in range(2)]
@@ -101,26 +101,30 @@ def test_the_same_idempotency_key_stores_once(client: ServiceClient) -> None:
     assert Turn.objects.count() == 1
 
 
-def test_a_thousand_turns_go_in_at_once_and_the_texts_beyond_two_hundred_wait(client: ServiceClient) -> None:
+def test_two_hundred_of_a_thousand_turns_are_embedded_before_the_answer(client: ServiceClient) -> None:
     placed = say(client, *numbered(1_000)).json()["turns"]
 
     assert [each["embedding"] for each in placed] == ["stored"] * 200 + ["pending"] * 800
 
 
-def test_a_dead_embedder_stores_turns_all_the_same(client: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_turns_are_stored_as_pending_when_the_embedder_fails(
+    client: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
     embedding_server.fail()
 
     assert say(client, turn()).json()["turns"][0]["embedding"] == "pending"
     assert contents(log(client)) == ["hello"]
 
 
-def test_a_bound_key_says_who_writes(bound_api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def test_a_bound_key_determines_the_agent_of_a_turn(
+    bound_api: ServiceClient, embedding_server: EmbeddingServer
+) -> None:
     assert bound_api.post(TURNS, {"turns": [turn()]}).status_code == 201
     assert bound_api.post(TURNS, {"turns": [turn()], "agent_id": "other"}).status_code == 403
     assert bound_api.get(TURNS).json()["results"][0]["agent_id"] == "assistant"
 
 
-def test_without_an_agent_nothing_is_stored(client: ServiceClient) -> None:
+def test_turns_without_an_agent_are_refused(client: ServiceClient) -> None:
     refused = client.post(TURNS, {"turns": [turn()]})
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["agent_id"])
@@ -153,7 +157,7 @@ def test_a_summary_is_queued_at_the_threshold(client: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("conversation_id", ["a/b", "ünïcode ✓", "a%2Fb", "x?y#z", "turns", "'; DROP TABLE turns --"])
-def test_any_conversation_id_comes_back(client: ServiceClient, conversation_id: str) -> None:
+def test_a_conversation_id_may_contain_any_character(client: ServiceClient, conversation_id: str) -> None:
     say(client, turn(), conversation_id=conversation_id)
 
     answer = client.get(f"/conversations/{segment(conversation_id)}/turns?agent_id=assistant")
@@ -173,7 +177,7 @@ def test_any_conversation_id_comes_back(client: ServiceClient, conversation_id: 
     ],
     ids=ascii,
 )
-def test_hostile_texts_come_back_as_they_are(client: ServiceClient, text: str) -> None:
+def test_hostile_texts_are_returned_unchanged(client: ServiceClient, text: str) -> None:
     sent = turn(text, metadata={text: text})
 
     say(client, sent)
@@ -181,7 +185,7 @@ def test_hostile_texts_come_back_as_they_are(client: ServiceClient, text: str) -
     assert log(client)[0] == log(client)[0] | sent
 
 
-def test_the_log_is_read_in_pages_first_turn_first(client: ServiceClient) -> None:
+def test_the_log_is_paginated_with_the_first_turn_first(client: ServiceClient) -> None:
     say(client, *numbered(5))
 
     first = client.get(f"{TURNS}?agent_id=assistant&page_size=3").json()
@@ -204,7 +208,7 @@ def test_the_log_is_read_in_pages_first_turn_first(client: ServiceClient) -> Non
         ("&after_index=2", []),
     ],
 )
-def test_the_log_is_filtered(client: ServiceClient, query: str, found: list[str]) -> None:
+def test_the_log_is_filtered_by_every_parameter(client: ServiceClient, query: str, found: list[str]) -> None:
     roles = {"early": "user", "middle": "assistant", "late": "user"}
     said = [
         turn(text, role=role, timestamp=f"2026-05-0{day}T00:00:00Z")
@@ -227,13 +231,13 @@ def test_the_log_is_filtered(client: ServiceClient, query: str, found: list[str]
         "order=id",
     ],
 )
-def test_a_query_that_means_nothing_is_refused(client: ServiceClient, query: str) -> None:
+def test_an_invalid_query_parameter_is_refused(client: ServiceClient, query: str) -> None:
     say(client, turn())
 
     assert client.get(f"{TURNS}?agent_id=assistant&{query}").status_code == 400
 
 
-def test_only_agents_that_take_part_read_the_log(client: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_only_participants_can_read_the_log(client: ServiceClient, stranger_api: ServiceClient) -> None:
     say(client, turn())
 
     answers = [client.get(f"{TURNS}?agent_id=other"), stranger_api.get(TURNS), client.get("/conversations/c9/turns")]
@@ -242,7 +246,7 @@ def test_only_agents_that_take_part_read_the_log(client: ServiceClient, stranger
     assert len({answer.json()["detail"] for answer in answers}) == 1
 
 
-def test_a_stranger_with_the_same_conversation_id_has_another_conversation(
+def test_the_same_conversation_id_in_another_account_is_another_conversation(
     client: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     say(client, turn("ours"))
@@ -251,7 +255,7 @@ def test_a_stranger_with_the_same_conversation_id_has_another_conversation(
     assert (contents(log(client)), contents(log(stranger_api))) == (["ours"], ["theirs"])
 
 
-def test_a_hundred_turns_cost_as_many_statements_as_one(client: ServiceClient) -> None:
+def test_a_hundred_turns_take_as_many_statements_as_one(client: ServiceClient) -> None:
     say(client, turn())
     counts = []
 
@@ -268,7 +272,7 @@ def test_a_hundred_turns_cost_as_many_statements_as_one(client: ServiceClient) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_turn_costs_a_fixed_number_of_round_trips_to_redis(client: ServiceClient) -> None:
+def test_any_number_of_turns_takes_four_round_trips_to_redis(client: ServiceClient) -> None:
     say(client, *numbered(2))
 
     with counted_commands() as for_one:
@@ -309,7 +313,7 @@ def append(web: WebServer, key: str, client: int, count: int) -> list[int]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ten_simultaneous_clients_lose_and_reorder_nothing(web: WebServer, key: str) -> None:
+def test_turns_of_ten_simultaneous_clients_are_neither_lost_nor_reordered(web: WebServer, key: str) -> None:
     with ThreadPoolExecutor(10) as pool:
         indexes = list(pool.map(lambda client: append(web, key, client, 10), range(10)))
 

@@ -44,7 +44,7 @@ def test_a_work_episode_is_read(api: ServiceClient, owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("expand", ["0", "1"])
-def test_a_work_episode_is_expanded(api: ServiceClient, owner: Owner, expand: str) -> None:
+def test_a_work_episode_can_be_expanded_to_its_records(api: ServiceClient, owner: Owner, expand: str) -> None:
     former = episode_of(owner)
     episode = archived(owner, former)
 
@@ -60,7 +60,7 @@ def test_a_work_episode_is_expanded(api: ServiceClient, owner: Owner, expand: st
     ]
 
 
-def test_lists_are_filtered(api: ServiceClient, owner: Owner) -> None:
+def test_a_list_is_filtered_by_every_parameter(api: ServiceClient, owner: Owner) -> None:
     goal = aim(owner)
     first = episode_of(owner, goal_id=goal.id, status="failed")
     second = archived(owner, episode_of(owner, "chat-2"))
@@ -76,34 +76,36 @@ def test_lists_are_filtered(api: ServiceClient, owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("query", ["level=1", "status=done", "goal_id=x", "surprise=1"])
-def test_filters_that_cannot_be_are_refused(api: ServiceClient, query: str) -> None:
+def test_an_invalid_filter_is_refused(api: ServiceClient, query: str) -> None:
     assert api.get(f"/work-episodes?{query}").status_code == 400
 
 
-def test_a_level_that_slots_do_not_have_is_refused(api: ServiceClient, owner: Owner) -> None:
+def test_expanding_to_an_unknown_level_is_refused(api: ServiceClient, owner: Owner) -> None:
     assert api.get(f"/work-episodes/{episode_of(owner).id}?expand=2").status_code == 400
 
 
-def test_what_the_account_does_not_allow_is_hidden(api: ServiceClient, owner: Owner) -> None:
+def test_reasoning_that_the_account_does_not_allow_is_hidden(api: ServiceClient, owner: Owner) -> None:
     episode = episode_of(owner)
     Account.objects.filter(id=owner.account_id).update(reasoning_tier="none")
 
     (in_list,) = api.get("/work-episodes").json()["results"]
     read = api.get(f"/work-episodes/{episode.id}?expand=0").json()
 
-    for told in (in_list, read):
-        assert (told["tier"], set(told["data"])) == ("none", {"goal", "produced", "tools", "outcome"})
-        assert "Water them daily" not in str(told)
+    for shown in (in_list, read):
+        assert (shown["tier"], set(shown["data"])) == ("none", {"goal", "produced", "tools", "outcome"})
+        assert "Water them daily" not in str(shown)
 
 
-def test_others_find_none(api: ServiceClient, stranger_api: ServiceClient, owner: Owner) -> None:
+def test_a_work_episode_is_hidden_from_other_agents_and_accounts(
+    api: ServiceClient, stranger_api: ServiceClient, owner: Owner
+) -> None:
     path = f"/work-episodes/{episode_of(owner).id}"
 
     assert api.get(f"{path}?agent_id=colleague").status_code == stranger_api.get(path).status_code == 404
     assert stranger_api.get("/work-episodes").json()["results"] == []
 
 
-def test_a_list_takes_as_many_statements_however_long_it_is(
+def test_a_list_executes_three_statements_for_any_length(
     api: ServiceClient, owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(6):

@@ -26,25 +26,25 @@ def run(bound_api: ServiceClient) -> Any:
     return bound_api.post("/workflow-runs", body).json()
 
 
-def test_a_run_is_begun_found_and_listed(bound_api: ServiceClient, run: Any) -> None:
+def test_a_workflow_run_is_created_read_and_listed(bound_api: ServiceClient, run: Any) -> None:
     assert (run["workflow_run_id"], run["agent_id"], run["agents"]) == (RUN_ID, "assistant", ["ana"])
     assert (run["status"], run["ended_at"], run["metadata"]) == ("running", None, {"step": 1})
     assert bound_api.get(RUN).json() == run
     assert bound_api.get("/workflow-runs").json()["results"] == [run]
 
 
-def test_an_id_is_made_where_none_is_named(api: ServiceClient) -> None:
+def test_a_run_without_an_id_is_given_one(api: ServiceClient) -> None:
     begun = api.post("/workflow-runs", {})
 
     assert begun.status_code == 201
     assert api.get(f"/workflow-runs/{begun.json()['workflow_run_id']}").json() == begun.json()
 
 
-def test_an_id_that_is_taken_is_a_conflict(api: ServiceClient, run: Any) -> None:
+def test_creating_a_run_with_an_id_in_use_is_a_conflict(api: ServiceClient, run: Any) -> None:
     assert api.post("/workflow-runs", {"workflow_run_id": RUN_ID}).status_code == 409
 
 
-def test_a_run_is_begun_once_by_the_same_request(api: ServiceClient) -> None:
+def test_a_request_repeated_with_its_idempotency_key_creates_one_run(api: ServiceClient) -> None:
     first, again = (api.post("/workflow-runs", {}, HTTP_IDEMPOTENCY_KEY="k1") for _twice in range(2))
 
     assert first.json() == again.json()
@@ -63,11 +63,11 @@ def test_a_run_is_begun_once_by_the_same_request(api: ServiceClient) -> None:
         {"status": "running"},
     ],
 )
-def test_a_body_of_another_shape_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
+def test_an_invalid_body_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
     assert api.post("/workflow-runs", body).status_code == 400
 
 
-def test_the_list_is_filtered(api: ServiceClient, run: Any) -> None:
+def test_the_list_is_filtered_by_status_and_workflow(api: ServiceClient, run: Any) -> None:
     api.post("/workflow-runs", {"workflow": "daily"})
     api.patch(RUN, {"status": "failed"})
 
@@ -76,7 +76,7 @@ def test_the_list_is_filtered(api: ServiceClient, run: Any) -> None:
     assert api.get("/workflow-runs?status=asleep").status_code == 400
 
 
-def test_a_run_ends_once(bound_api: ServiceClient, run: Any) -> None:
+def test_an_ended_run_cannot_be_reopened(bound_api: ServiceClient, run: Any) -> None:
     ended = bound_api.patch(RUN, {"status": "completed", "metadata": {"step": 2}})
 
     assert ended.status_code == 200
@@ -85,7 +85,7 @@ def test_a_run_ends_once(bound_api: ServiceClient, run: Any) -> None:
     assert bound_api.patch(RUN, {"status": "running"}).status_code == 422
 
 
-def test_the_same_end_again_changes_nothing(bound_api: ServiceClient, run: Any) -> None:
+def test_ending_a_run_again_with_the_same_status_changes_nothing(bound_api: ServiceClient, run: Any) -> None:
     first, again = (bound_api.patch(RUN, {"status": "completed"}) for _twice in range(2))
 
     assert (again.status_code, again.json()) == (200, first.json())
@@ -98,7 +98,7 @@ def test_agents_are_added_and_removed_by_name(bound_api: ServiceClient, run: Any
 
 
 @pytest.mark.parametrize("body", [{"agents": []}, {"agents": ["ana"]}, {"add_agents": ["bob"]}])
-def test_agents_that_are_changed_in_two_ways_are_refused(
+def test_an_agent_that_is_both_added_and_removed_is_refused(
     bound_api: ServiceClient, run: Any, body: dict[str, Any]
 ) -> None:
     refused = bound_api.patch(RUN, body | {"remove_agents": ["bob"]})
@@ -108,24 +108,24 @@ def test_agents_that_are_changed_in_two_ways_are_refused(
 
 
 @pytest.mark.parametrize("body", [{"status": "asleep"}, {"workflow": "other"}, {"agents": [1]}])
-def test_a_change_of_another_shape_is_refused(api: ServiceClient, run: Any, body: dict[str, Any]) -> None:
+def test_an_invalid_change_is_refused(api: ServiceClient, run: Any, body: dict[str, Any]) -> None:
     assert api.patch(RUN, body).status_code == 400
 
 
-def test_an_agent_of_the_run_sees_it_and_does_not_end_it(key_of: Callable[[str], ServiceClient], run: Any) -> None:
+def test_an_agent_of_a_run_can_read_it_but_not_end_it(key_of: Callable[[str], ServiceClient], run: Any) -> None:
     ana = key_of("ana")
 
     assert ana.get(RUN).json() == run
     assert ana.patch(RUN, {"status": "completed"}).status_code == 403
 
 
-def test_a_bound_key_acts_for_no_other_agent(bound_api: ServiceClient, run: Any) -> None:
+def test_a_bound_key_cannot_act_for_another_agent(bound_api: ServiceClient, run: Any) -> None:
     assert bound_api.get(f"{RUN}?agent_id=ana").status_code == 403
     assert bound_api.patch(RUN, {"agent_id": "ana"}).status_code == 403
 
 
 @pytest.mark.parametrize("method", ["get", "patch"])
-def test_agents_without_a_part_get_the_answer_for_a_run_that_does_not_exist(
+def test_agents_without_access_receive_the_answer_for_an_unknown_run(
     key_of: Callable[[str], ServiceClient], stranger_api: ServiceClient, run: Any, method: str
 ) -> None:
     for client in (key_of("zoe"), stranger_api):

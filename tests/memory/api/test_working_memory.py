@@ -22,7 +22,7 @@ def store_fields(api: ServiceClient, data: Any, **acting: str) -> Any:
     return api.put(PATH, {"data": data, **acting})
 
 
-def test_a_write_merges_and_answers_its_size(api: ServiceClient) -> None:
+def test_a_write_merges_fields_and_returns_the_new_size(api: ServiceClient) -> None:
     store_fields(api, {"one": 1})
 
     answer = store_fields(api, {"two": "2"})
@@ -35,7 +35,7 @@ def test_a_write_merges_and_answers_its_size(api: ServiceClient) -> None:
     assert api.get(PATH).json() == {"one": 1, "two": "2"}
 
 
-def test_types_come_back_as_they_were_written(api: ServiceClient) -> None:
+def test_json_values_keep_their_types(api: ServiceClient) -> None:
     data = {"a": "123", "b": 123, "c": None, "d": {"e": [True, 1.0, {}]}, "ü/ä": -0.0, "big": 2**80}
 
     store_fields(api, data)
@@ -43,13 +43,15 @@ def test_types_come_back_as_they_were_written(api: ServiceClient) -> None:
     assert json.dumps(api.get(PATH).json(), sort_keys=True) == json.dumps(data, sort_keys=True)
 
 
-def test_an_unknown_conversation_is_an_empty_object(api: ServiceClient) -> None:
+def test_an_unknown_conversation_is_answered_with_an_empty_object(api: ServiceClient) -> None:
     answer = api.get("/working-memory/never-heard-of")
 
     assert (answer.status_code, answer.json()) == (200, {})
 
 
-def test_a_strangers_conversation_looks_like_an_unknown_one(api: ServiceClient, stranger_api: ServiceClient) -> None:
+def test_a_conversation_of_another_account_is_answered_like_an_unknown_one(
+    api: ServiceClient, stranger_api: ServiceClient
+) -> None:
     store_fields(api, {"secret": 1})
 
     theirs = stranger_api.get(PATH)
@@ -59,7 +61,7 @@ def test_a_strangers_conversation_looks_like_an_unknown_one(api: ServiceClient, 
     assert api.get(PATH).json() == {"secret": 1}
 
 
-def test_ids_may_have_slashes(api: ServiceClient) -> None:
+def test_a_conversation_id_may_contain_slashes(api: ServiceClient) -> None:
     path = f"/working-memory/{segment('a/b {c} ü')}"
 
     api.put(path, {"data": {"n": 1}})
@@ -76,7 +78,7 @@ def test_fields_are_deleted_by_name(api: ServiceClient) -> None:
     assert api.get(PATH).json() == {"two": 2}
 
 
-def test_without_a_body_everything_is_deleted(api: ServiceClient) -> None:
+def test_a_delete_without_a_body_deletes_all_fields(api: ServiceClient) -> None:
     store_fields(api, {"one": 1, "two": 2})
 
     assert api.delete(PATH).status_code == 204
@@ -88,7 +90,7 @@ def test_without_a_body_everything_is_deleted(api: ServiceClient) -> None:
     "body",
     [{"fields": []}, {"fields": None}, {}, {"fields": "one"}, {"fields": [1]}, {"fields": [""]}, {"field": ["one"]}],
 )
-def test_a_deletion_that_is_not_clear_deletes_nothing(api: ServiceClient, body: Any) -> None:
+def test_an_invalid_delete_body_deletes_nothing(api: ServiceClient, body: Any) -> None:
     store_fields(api, {"one": 1})
 
     answer = api.delete(PATH, body)
@@ -112,7 +114,7 @@ def test_a_deletion_that_is_not_clear_deletes_nothing(api: ServiceClient, body: 
         {"data": {"a": 1}, "agent_id": "a" * 101},
     ],
 )
-def test_a_write_of_another_shape_changes_nothing(api: ServiceClient, body: Any) -> None:
+def test_an_invalid_body_changes_nothing(api: ServiceClient, body: Any) -> None:
     answer = api.put(PATH, body)
 
     assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")
@@ -141,11 +143,11 @@ def test_a_hostile_body_changes_nothing(api: ServiceClient, body: bytes) -> None
     assert api.get(PATH).json() == {}
 
 
-def test_unknown_parameters_are_refused(api: ServiceClient) -> None:
+def test_an_unknown_query_parameter_is_refused(api: ServiceClient) -> None:
     assert api.get(f"{PATH}?agent=ana").status_code == 400
 
 
-def test_over_the_limit_it_is_stored_and_reported(api: ServiceClient) -> None:
+def test_fields_over_the_limit_are_stored_but_answered_with_413(api: ServiceClient) -> None:
     answer = store_fields(api, {"f": "x" * LIMIT})
 
     assert answer.status_code == 413
@@ -155,7 +157,7 @@ def test_over_the_limit_it_is_stored_and_reported(api: ServiceClient) -> None:
 
 
 @pytest.mark.parametrize("before", [0, 3 * LIMIT])
-def test_over_four_times_the_limit_nothing_is_stored(api: ServiceClient, before: int) -> None:
+def test_a_write_over_four_times_the_limit_stores_nothing(api: ServiceClient, before: int) -> None:
     store_fields(api, {"f": "x" * before})
 
     answer = store_fields(api, {"g": "x" * (4 * LIMIT - before), "f2": 1})
@@ -173,7 +175,7 @@ def test_agents_do_not_see_each_others_fields(api: ServiceClient) -> None:
     assert api.get(f"{PATH}?agent_id=ben").json() == {"whose": "account"}
 
 
-def test_an_agent_deletes_its_own(api: ServiceClient) -> None:
+def test_an_agent_deletes_only_its_own_fields(api: ServiceClient) -> None:
     store_fields(api, {"whose": "account"})
     store_fields(api, {"whose": "ana", "more": 1}, agent_id="ana")
 
@@ -182,14 +184,14 @@ def test_an_agent_deletes_its_own(api: ServiceClient) -> None:
     assert api.get(f"{PATH}?agent_id=ana").json() == {"whose": "account", "more": 1}
 
 
-def test_a_bound_key_acts_for_its_agent(api: ServiceClient, bound_api: ServiceClient) -> None:
+def test_a_bound_key_writes_the_fields_of_its_agent(api: ServiceClient, bound_api: ServiceClient) -> None:
     store_fields(bound_api, {"whose": "assistant"})
 
     assert api.get(f"{PATH}?agent_id=assistant").json() == {"whose": "assistant"}
     assert api.get(f"{PATH}?agent_id=ben").json() == {}
 
 
-def test_a_bound_key_is_refused_another_agents_id(bound_api: ServiceClient) -> None:
+def test_a_bound_key_that_names_another_agent_is_refused(bound_api: ServiceClient) -> None:
     answers = [
         bound_api.get(f"{PATH}?agent_id=ben"),
         store_fields(bound_api, {"a": 1}, agent_id="ben"),
@@ -207,7 +209,7 @@ def test_a_read_only_key_may_not_write(account: Account, client_for: Callable[[s
     assert reader.get(PATH).status_code == 200
 
 
-def test_a_call_asks_postgresql_for_the_key_and_nothing_else(
+def test_a_request_queries_postgresql_only_for_the_key(
     api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     store_fields(api, {"a": 1})
@@ -217,7 +219,7 @@ def test_a_call_asks_postgresql_for_the_key_and_nothing_else(
         api.get(PATH)
 
 
-def test_without_a_key_nothing_is_shown() -> None:
+def test_a_request_without_a_key_is_refused() -> None:
     assert ServiceClient().get(PATH).status_code == 401
 
 

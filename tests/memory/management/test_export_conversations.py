@@ -107,7 +107,7 @@ def test_turns_keep_their_user_and_channel_in_a_round_trip(account: Account, str
 
     load(stranger, export(account))
 
-    rows: Any = Turn.objects.filter(account=stranger)
+    rows = Turn.objects.filter(account=stranger)
     assert [(row.user_id, row.channel) for row in rows.order_by("index")] == [
         ("ana", "slack"),
         ("ben", "mail"),

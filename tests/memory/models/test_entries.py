@@ -32,7 +32,7 @@ def weigh(entries: list[ContextEntry], weights: list[tuple[float, float, datetim
 
 def in_order_of_score(rows: list[ContextEntry], now: datetime) -> list[ContextEntry]:
     found = ContextEntry.objects.filter(id__in=[row.id for row in rows]).annotate(score=effective_relevance(now))
-    return list(found.order_by("-score", "-id"))  # type: ignore[arg-type]
+    return list(found.order_by("-score", "-id"))
 
 
 @pytest.fixture

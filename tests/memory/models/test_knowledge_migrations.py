@@ -82,7 +82,7 @@ def test_texts_of_strategies_gain_the_pattern_and_lose_it_on_the_way_back() -> N
     former = [text for text, _, _ in texts()]
     migrate_forward()
 
-    rows: Any = Strategy.objects.order_by("id")
+    rows = Strategy.objects.order_by("id")
     assert former == [description for description, _ in SAID] == [row.description for row in rows]
     assert texts() == learned
     assert [row.embed_after is not None for row in rows] == [True, True, True, False]

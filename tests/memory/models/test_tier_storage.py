@@ -147,7 +147,7 @@ def test_a_pool_that_contradicts_itself_is_refused(account: Account, fields: dic
 
 def test_importance_and_confidence_stay_in_their_range(owner: Owner) -> None:
     (row,) = keep(owner, context_of(owner), entry("weighed"))
-    rows: Any = ContextEntry.objects
+    rows = ContextEntry.objects
 
     for column in ("importance", "confidence"):
         with pytest.raises(IntegrityError, match="in_range"), transaction.atomic():

@@ -23,7 +23,7 @@ def test_a_text_too_long_for_its_column_is_refused_and_not_cut(owner: Owner) -> 
 def test_texts_in_an_array_are_stored_unchanged(owner: Owner, text: str) -> None:
     say(owner, turn(text, client_id=text), turn("hello", metadata={text: [text, None, 1.5, {}]}))
 
-    rows: Any = Turn.objects.order_by("index")
+    rows = Turn.objects.order_by("index")
     first, second = rows
     assert (first.text, second.metadata) == (text, {text: [text, None, 1.5, {}]})
 
@@ -33,14 +33,14 @@ def test_columns_with_nulls_are_stored(owner: Owner) -> None:
 
     say(owner, *map(turn, contents))
 
-    rows: Any = Turn.objects.order_by("index")
+    rows = Turn.objects.order_by("index")
     assert [(row.content, row.payload is None) for row in rows] == [(contents[0], True), (contents[1], False)]
 
 
 def test_members_of_enumerations_may_be_mixed_with_texts(owner: Owner) -> None:
     say(owner, turn("hello", source="agent"), turn("hello", source=Kind.TURN))
 
-    rows: Any = Turn.objects.order_by("index")
+    rows = Turn.objects.order_by("index")
     assert list(rows.values_list("source", flat=True)) == ["agent", "turn"]
 
 

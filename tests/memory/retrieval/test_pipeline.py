@@ -1,5 +1,6 @@
 """The last stages of the pipeline: reranker, selectors in turn, and room for pinned memories."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
@@ -13,6 +14,7 @@ from memory.providers.rerankers import reranking_provider
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.pipeline import (
     MAX_RERANKED,
+    RERANK_SHARE,
     RecallRun,
     keep_pinned,
     rerank_candidates,
@@ -34,6 +36,17 @@ QUESTION = "where is the archive"
 def run_of(question: str = QUESTION, *, seconds: float | None = 5, plan: Plan | None = None) -> RecallRun:
     context = RecallContext(owner=Owner(account_id=UUID(int=1)), now=NOW, deadline=Deadline.after(seconds))
     return RecallRun(plan=plan or Plan(fuse=fuse_standardized), context=context, query=Query(text=question))
+
+
+class RecordingReranker:
+    """A reranker that finds all texts equal, and keeps the deadline that it was given."""
+
+    model = "recording"
+    deadline = Deadline()
+
+    def score(self, question: str, texts: Sequence[str], *, deadline: Deadline) -> list[float]:
+        self.deadline = deadline
+        return [0.0] * len(texts)
 
 
 def reranked(run: RecallRun, candidates: list[Candidate]) -> list[int]:
@@ -65,6 +78,17 @@ def test_scores_are_reassigned_in_reranked_order_and_rerank_is_a_signal(reranker
 
 def test_candidates_with_equal_reranker_scores_keep_their_order(reranker_server: RerankerServer) -> None:
     assert reranked(run_of(), ranked(0.9, 0.8, 0.7)) == [1, 2, 3]
+
+
+def test_the_reranker_has_its_share_of_the_time_that_is_left() -> None:
+    run, reranker = run_of(seconds=1_000), RecordingReranker()
+
+    rerank_candidates(run, ranked(0.9, 0.8), reranker)
+
+    # measured later than the share was, so there was no less left at that time
+    later_stages_seconds = run.context.deadline.at - reranker.deadline.at
+    assert later_stages_seconds >= (1 - RERANK_SHARE) * run.context.deadline.left_seconds()
+    assert reranker.deadline.left_seconds() > 0
 
 
 @pytest.mark.parametrize("body", ["[]", "<html>"])

@@ -20,7 +20,7 @@ from memory.retrieval.ranking import (
     WEIGHTS_FILE,
     Weights,
     fuse_learned,
-    learnt_weights,
+    learned_weights,
     rank_by_weights,
     read_weights,
 )
@@ -103,7 +103,7 @@ def test_ranking_no_candidates_gives_no_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    "by", [NOTHING, weights(words=5.0, length=-3.0), learnt_weights()], ids=["none", "any", "ours"]
+    "by", [NOTHING, weights(words=5.0, length=-3.0), learned_weights()], ids=["none", "any", "ours"]
 )
 def test_a_single_candidate_has_relevance_1(by: Weights) -> None:
     assert ranked(by, turn(1)) == [1]
@@ -210,7 +210,7 @@ def test_only_signals_with_nonzero_weights_are_computed() -> None:
 def test_the_learned_weights_are_those_in_the_file() -> None:
     in_file = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
 
-    assert learnt_weights() == Weights(turns=in_file["turns"], others=in_file["others"])
+    assert learned_weights() == Weights(turns=in_file["turns"], others=in_file["others"])
     assert all(math.isfinite(weight) for own in (in_file["turns"], in_file["others"]) for weight in own.values())
     assert in_file["turns"]
     assert in_file["others"]

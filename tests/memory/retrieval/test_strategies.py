@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 def plan(owner: Owner, description: str, *, successes: int = 0, failures: int = 0, **fields: object) -> None:
     learned = learn(owner, description, **fields)
-    Strategy.objects.filter(pk=learned.pk).update(success_count=successes, failure_count=failures)  # type: ignore[misc]
+    Strategy.objects.filter(pk=learned.pk).update(success_count=successes, failure_count=failures)
 
 
 def found(owner: Owner, *, types: tuple[str, ...] = (), **asked: object) -> list[str]:

@@ -317,7 +317,7 @@ def test_concurrent_drafts_make_one_revision_or_two_in_sequence(
         beside = start_concurrently(lambda: kept(owner, digest=digest))
     second = beside.result(PATIENCE_SECONDS)
 
-    rows: Any = Artifact.objects
+    rows = Artifact.objects
     revisions = list(rows.order_by("revision").values_list("revision", "is_latest"))
     assert (second.id == first.id) == (digest == "sha256:1")  # type: ignore[attr-defined]
     assert revisions == [(number, number == len(revisions)) for number in range(1, len(revisions) + 1)]

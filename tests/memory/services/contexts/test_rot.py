@@ -82,7 +82,7 @@ def test_an_entry_is_stale_when_the_formula_says_so(
     row: ContextEntry, age_days: float, access_count: int, importance: float
 ) -> None:
     Memory.objects.filter(id=row.id).update(access_count=access_count)
-    entries: Any = ContextEntry.objects
+    entries = ContextEntry.objects
     entries.filter(pk=row.id).update(importance=importance)
     staleness = scoring.staleness(
         age_days=age_days, access_count=access_count, importance=importance, is_superseded=False

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -27,18 +26,22 @@ from memory.services.contexts.entries import (
 )
 from memory.services.contexts.snapshots import (
     RestoreCounts,
-    create_snapshot,
-    delete_snapshot,
-    restore_snapshot,
 )
 from memory.services.memories.correct import correct_memory, lock_memories, mark_memories
 from tests.concurrency import PATIENCE_SECONDS, Start
-from tests.memory.contexts import context_of, entry, held, keep, rewrite
+from tests.memory.contexts import (
+    context_of,
+    drop_snapshot,
+    entry,
+    held,
+    keep,
+    restore_entries,
+    rewrite,
+    take_snapshot,
+)
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.maintenance.workers import environment
 from tests.properties import examples
-
-LATER = NOW + timedelta(hours=1)
 
 RESTORE_AND_DIE = """
 import os, signal, sys, uuid, django
@@ -127,18 +130,6 @@ def history(context: PersistentContext) -> set[tuple[Any, ...]]:
     return {(row.entry_id, row.number, row.content, json.dumps(row.value), row.previous_version_id) for row in rows}
 
 
-def take(owner: Owner, context: PersistentContext) -> UUID:
-    return create_snapshot(owner, context.id, name="", now=NOW).id
-
-
-def delete(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> None:
-    delete_snapshot(owner, context.id, snapshot_id)
-
-
-def restore(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> RestoreCounts:
-    return restore_snapshot(owner, context.id, snapshot_id, now=LATER)
-
-
 @pytest.mark.django_db
 @examples(30)
 @given(before=histories, between=histories, after=histories)
@@ -147,14 +138,14 @@ def test_a_restore_equals_the_snapshot_after_any_history(owner: Owner, before: A
     for acts_of_a_time in (before, between):
         for act in acts_of_a_time:
             perform(owner, context, act)
-        taken.append((take(owner, context), held(context)))
+        taken.append((take_snapshot(owner, context), held(context)))
     for act in after:
         perform(owner, context, act)
 
     for snapshot_id, expected in (*reversed(taken), taken[1]):
         known = history(context)
-        restore(owner, context, snapshot_id)
-        again = restore(owner, context, snapshot_id)
+        restore_entries(owner, context, snapshot_id)
+        again = restore_entries(owner, context, snapshot_id)
 
         assert held(context) == expected
         assert known <= history(context)
@@ -166,7 +157,7 @@ def test_a_restore_equals_the_snapshot_after_any_history(owner: Owner, before: A
 def test_a_restore_killed_in_the_middle_changes_nothing(owner: Owner, statement: str) -> None:
     context = context_of(owner)
     edited, removed = keep(owner, context, entry("before"), entry("leaves"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, edited, "after")
     remove_entry(owner, removed.id, now=NOW)
     as_it_was = (held(context), history(context))
@@ -177,18 +168,18 @@ def test_a_restore_killed_in_the_middle_changes_nothing(owner: Owner, statement:
 
     assert killed.returncode == -9
     assert (held(context), history(context)) == as_it_was
-    assert restore(owner, context, snapshot_id).changed == 1
+    assert restore_entries(owner, context, snapshot_id).changed == 1
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_restore_waits_for_an_edit_and_undoes_it(owner: Owner, start_concurrently: Start) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
 
     with transaction.atomic():
         rewrite(owner, row, "after")
-        restored = start_concurrently(lambda: restore(owner, context, snapshot_id))
+        restored = start_concurrently(lambda: restore_entries(owner, context, snapshot_id))
 
     assert restored.result(PATIENCE_SECONDS) == RestoreCounts(changed=1, returned=0, removed=0, unchanged=0, missing=0)
     assert [number for _, number, *_ in sorted(history(context), key=str)] == [1, 2, 3]
@@ -198,11 +189,11 @@ def test_a_restore_waits_for_an_edit_and_undoes_it(owner: Owner, start_concurren
 def test_an_edit_waits_for_a_restore_and_is_the_next_version(owner: Owner, start_concurrently: Start) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, row, "after")
 
     with transaction.atomic():
-        restore(owner, context, snapshot_id)
+        restore_entries(owner, context, snapshot_id)
         edited = start_concurrently(lambda: rewrite(owner, row, "later"))
     edited.result(PATIENCE_SECONDS)
 
@@ -214,11 +205,11 @@ def test_an_edit_waits_for_a_restore_and_is_the_next_version(owner: Owner, start
 def test_a_correction_by_staff_waits_for_a_restore(owner: Owner, start_concurrently: Start) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     staff = Owner(account_id=owner.account_id, actor="staff:ana")
 
     with transaction.atomic():
-        restore(owner, context, snapshot_id)
+        restore_entries(owner, context, snapshot_id)
         changes = {"text": "corrected"}
         corrected = start_concurrently(lambda: correct_memory(staff, row.id, changes=changes, version=1, now=NOW))
     corrected.result(PATIENCE_SECONDS)
@@ -237,8 +228,8 @@ def test_snapshots_lock_entries_in_the_common_order_of_memories(
     boost_importance(owner, first.id, by=0.1, now=NOW)
     execute_statement("ANALYZE memories, context_entries", [])
     acts: dict[str, Callable[[], object]] = {
-        "take": partial(take, owner, context),
-        "delete": partial(delete, owner, context, take(owner, context)),
+        "take": partial(take_snapshot, owner, context),
+        "delete": partial(drop_snapshot, owner, context, take_snapshot(owner, context)),
     }
 
     with transaction.atomic():
@@ -254,10 +245,10 @@ def test_snapshots_lock_entries_in_the_common_order_of_memories(
 def test_a_restore_waits_for_a_correction_that_has_begun(owner: Owner, start_concurrently: Start, name: str) -> None:
     context = context_of(owner)
     (row,) = keep(owner, context, entry("before", importance=0.25))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rivals = {
         "boost": lambda: boost_importance(owner, row.id, by=0.25, now=NOW),
-        "restore": lambda: restore(owner, context, snapshot_id),
+        "restore": lambda: restore_entries(owner, context, snapshot_id),
     }
 
     with transaction.atomic():

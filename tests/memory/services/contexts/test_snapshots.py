@@ -1,18 +1,13 @@
 """Tests of snapshots of contexts: taking, previewing and exactly restoring them, while all history stays."""
 
 import json
-from datetime import timedelta
-from typing import Any
-from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory.errors import Conflict, Forbidden, NotFound
+from memory.errors import NotFound
 from memory.models import (
-    AccessControl,
-    Account,
     AuditEntry,
     ContextAccessLog,
     ContextEntry,
@@ -25,26 +20,31 @@ from memory.models import (
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action
 from memory.services.contexts.entries import EntryDraft, boost_importance, remove_entry, store_entries
-from memory.services.contexts.manage import archive_context
 from memory.services.contexts.snapshots import (
     RestoreCounts,
     create_snapshot,
-    delete_snapshot,
     find_snapshot,
     list_snapshots,
     preview_restore,
-    restore_snapshot,
     texts_to_restore,
 )
 from memory.services.contexts.versions import delete_old_versions
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
-from tests.memory.contexts import context_of, entry, held, keep, rewrite
+from tests.memory.contexts import (
+    LATER,
+    context_of,
+    drop_snapshot,
+    entry,
+    held,
+    keep,
+    restore_entries,
+    rewrite,
+    take_snapshot,
+)
 from tests.memory.episodes import MODEL, NOTHING, NOW, WIDTH, direction
 
 pytestmark = pytest.mark.django_db
-
-LATER = NOW + timedelta(hours=1)
 
 
 @pytest.fixture
@@ -55,14 +55,6 @@ def context(owner: Owner) -> PersistentContext:
 @pytest.fixture
 def staff(owner: Owner) -> Owner:
     return Owner(account_id=owner.account_id, actor="staff:ana")
-
-
-def take(owner: Owner, context: PersistentContext) -> UUID:
-    return create_snapshot(owner, context.id, name="", now=NOW).id
-
-
-def restore(owner: Owner, context: PersistentContext, snapshot_id: UUID, **options: Any) -> RestoreCounts:
-    return restore_snapshot(owner, context.id, snapshot_id, now=LATER, **options)
 
 
 def test_a_snapshot_stores_its_author_and_entry_count(owner: Owner, context: PersistentContext) -> None:
@@ -77,12 +69,12 @@ def test_a_snapshot_stores_its_author_and_entry_count(owner: Owner, context: Per
 
 def test_edits_creations_and_removals_since_are_undone(owner: Owner, context: PersistentContext) -> None:
     edited, removed, same = keep(owner, context, entry("before"), entry("leaves"), entry("stays"))
-    snapshot_id, before = take(owner, context), held(context)
+    snapshot_id, before = take_snapshot(owner, context), held(context)
     rewrite(owner, edited, "after")
     remove_entry(owner, removed.id, now=NOW)
     keep(owner, context, entry("new"))
 
-    restored = restore(owner, context, snapshot_id)
+    restored = restore_entries(owner, context, snapshot_id)
 
     assert held(context) == before
     assert restored == RestoreCounts(changed=1, returned=1, removed=1, unchanged=1, missing=0)
@@ -91,10 +83,10 @@ def test_edits_creations_and_removals_since_are_undone(owner: Owner, context: Pe
 
 def test_content_comes_back_as_a_new_version_after_the_latest(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("first"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, row, "second")
 
-    restore(owner, context, snapshot_id, editor="ana")
+    restore_entries(owner, context, snapshot_id, editor="ana")
 
     first, second, third = ContextEntryVersion.objects.filter(entry_id=row.id).order_by("number")
     assert (third.number, third.content, third.editor, third.restored_from) == (3, "first", "ana", first.number)
@@ -107,10 +99,10 @@ def test_a_value_is_restored_exactly(owner: Owner, context: PersistentContext) -
     value = {"b": 1.0, "a": [None, "1", 10**30]}
     draft = EntryDraft(key="k", value=value)
     keep(owner, context, draft)
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     keep(owner, context, EntryDraft(key="k", value=None))
 
-    restore(owner, context, snapshot_id)
+    restore_entries(owner, context, snapshot_id)
 
     row = ContextEntry.objects.get()
     assert json.dumps(row.value) == json.dumps(value)
@@ -119,10 +111,10 @@ def test_a_value_is_restored_exactly(owner: Owner, context: PersistentContext) -
 
 def test_weights_are_restored_without_a_new_version(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("steady", importance=0.3))
-    snapshot_id, before = take(owner, context), held(context)
+    snapshot_id, before = take_snapshot(owner, context), held(context)
     boost_importance(owner, row.id, by=0.4, now=NOW)
 
-    restored = restore(owner, context, snapshot_id)
+    restored = restore_entries(owner, context, snapshot_id)
 
     assert held(context) == before
     assert (restored.changed, ContextEntryVersion.objects.count()) == (1, 1)
@@ -130,12 +122,12 @@ def test_weights_are_restored_without_a_new_version(owner: Owner, context: Persi
 
 def test_a_second_restore_changes_nothing(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, EntryDraft(content="first", value=[1]))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, row, "second")
-    restore(owner, context, snapshot_id)
+    restore_entries(owner, context, snapshot_id)
     before = (held(context), ContextAccessLog.objects.count(), ContextEntryVersion.objects.count())
 
-    again = restore(owner, context, snapshot_id)
+    again = restore_entries(owner, context, snapshot_id)
 
     assert again == RestoreCounts(changed=0, returned=0, removed=0, unchanged=1, missing=0)
     assert (held(context), ContextAccessLog.objects.count(), ContextEntryVersion.objects.count()) == before
@@ -143,19 +135,19 @@ def test_a_second_restore_changes_nothing(owner: Owner, context: PersistentConte
 
 def test_an_older_snapshot_is_restored_after_a_newer_one(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("old"))
-    older, then = take(owner, context), held(context)
+    older, then = take_snapshot(owner, context), held(context)
     rewrite(owner, row, "new")
     keep(owner, context, entry("more"))
-    newer, since = take(owner, context), held(context)
+    newer, since = take_snapshot(owner, context), held(context)
 
     for snapshot_id, expected in ((newer, since), (older, then), (newer, since)):
-        restore(owner, context, snapshot_id)
+        restore_entries(owner, context, snapshot_id)
         assert held(context) == expected
 
 
 def test_the_preview_matches_the_restore(owner: Owner, context: PersistentContext) -> None:
     edited, removed, _same = keep(owner, context, entry("before", key="k"), entry("leaves"), entry("stays"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, edited, "after")
     remove_entry(owner, removed.id, now=NOW)
     (new,) = keep(owner, context, entry("new", key="new"))
@@ -174,12 +166,12 @@ def test_entries_that_staff_deleted_or_that_expired_count_as_missing(
     owner: Owner, staff: Owner, context: PersistentContext
 ) -> None:
     deleted, expired, kept = keep(owner, context, entry("gone"), entry("over"), entry("here"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     delete_memories(staff, [deleted.id], now=NOW)
     Memory.objects.filter(id=expired.id).update(expires_at=NOW)
 
     assert preview_restore(owner, context.id, snapshot_id, now=LATER).missing == 2
-    assert restore(owner, context, snapshot_id) == RestoreCounts(
+    assert restore_entries(owner, context, snapshot_id) == RestoreCounts(
         changed=0, returned=0, removed=0, unchanged=1, missing=2
     )
     assert ContextEntry.objects.filter(id=kept.id, archived=False).exists()
@@ -187,11 +179,11 @@ def test_entries_that_staff_deleted_or_that_expired_count_as_missing(
 
 def test_a_deleted_version_is_not_restored(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("secret"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, row, "harmless")
     delete_old_versions(staff, row.id)
 
-    restored = restore(owner, context, snapshot_id)
+    restored = restore_entries(owner, context, snapshot_id)
 
     assert (restored.removed, restored.missing) == (1, 1)
     assert held(context) == set()
@@ -200,11 +192,11 @@ def test_a_deleted_version_is_not_restored(owner: Owner, staff: Owner, context: 
 
 def test_a_restore_does_not_end_quarantine(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("before"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, row, "poison")
     mark_memories(staff, [row.id], mark="quarantine", now=NOW)
 
-    restore(owner, context, snapshot_id)
+    restore_entries(owner, context, snapshot_id)
 
     row.refresh_from_db()
     assert (row.text, row.quarantined) == ("before", True)
@@ -212,7 +204,7 @@ def test_a_restore_does_not_end_quarantine(owner: Owner, staff: Owner, context: 
 
 def test_previews_omit_quarantined_entries(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     edited, archived = keep(owner, context, entry("before", key="k"), entry("kept", key="l"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     (new,) = keep(owner, context, entry("new"))
     rewrite(owner, edited, "poison")
     remove_entry(owner, archived.id, now=NOW)
@@ -221,18 +213,18 @@ def test_previews_omit_quarantined_entries(owner: Owner, staff: Owner, context: 
     preview = preview_restore(owner, context.id, snapshot_id, now=LATER)
 
     assert (preview.changed, preview.returned, preview.removed, preview.missing) == ([], [], [], 2)
-    assert restore(owner, context, snapshot_id) == RestoreCounts(
+    assert restore_entries(owner, context, snapshot_id) == RestoreCounts(
         changed=0, returned=0, removed=0, unchanged=0, missing=2
     )
 
 
 def test_types_source_and_metadata_come_back(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("steady", entry_type="plan", metadata={"a": 1.0}))
-    snapshot_id, before = take(owner, context), held(context)
+    snapshot_id, before = take_snapshot(owner, context), held(context)
     changes = {"entry_type": "fact", "memory_type": "working", "source": "staff", "metadata": {"a": 1}}
     correct_memory(staff, row.id, changes=changes, version=1, now=NOW)
 
-    restored = restore(owner, context, snapshot_id)
+    restored = restore_entries(owner, context, snapshot_id)
 
     assert held(context) == before
     assert (restored.changed, ContextEntryVersion.objects.count()) == (1, 1)
@@ -240,32 +232,32 @@ def test_types_source_and_metadata_come_back(owner: Owner, staff: Owner, context
 
 def test_a_snapshot_without_attributes_leaves_them_alone(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("before", entry_type="plan", metadata={"a": 1}))
-    snapshot_id, before = take(owner, context), held(context)
+    snapshot_id, before = take_snapshot(owner, context), held(context)
     SnapshotEntry.objects.update(attributes={})
     rewrite(owner, row, "after")
 
-    restore(owner, context, snapshot_id)
+    restore_entries(owner, context, snapshot_id)
 
     assert held(context) == before
 
 
 def test_corrections_and_archiving_by_staff_are_undone(owner: Owner, staff: Owner, context: PersistentContext) -> None:
     corrected, archived = keep(owner, context, entry("before"), entry("kept"))
-    snapshot_id, before = take(owner, context), held(context)
+    snapshot_id, before = take_snapshot(owner, context), held(context)
     correct_memory(staff, corrected.id, changes={"text": "after", "confidence": 0.1}, version=1, now=NOW)
     mark_memories(staff, [archived.id], mark="archive", now=NOW)
 
-    restore(owner, context, snapshot_id)
+    restore_entries(owner, context, snapshot_id)
 
     assert held(context) == before
 
 
 def test_restored_content_waits_for_its_vector(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("before", angle=0.1))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, row, "after")
 
-    restore(owner, context, snapshot_id)
+    restore_entries(owner, context, snapshot_id)
 
     row.refresh_from_db()
     assert (row.text, row.embed_after) == ("before", LATER)
@@ -274,12 +266,12 @@ def test_restored_content_waits_for_its_vector(owner: Owner, context: Persistent
 
 def test_content_embedded_beforehand_is_found_immediately(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("before"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, row, "after")
     (text,) = texts_to_restore(owner, context.id, snapshot_id, now=LATER)
 
     embedded = EmbeddedTexts(model=MODEL, width=WIDTH, vectors={text: direction(0.2)})
-    restore(owner, context, snapshot_id, embedded=embedded)
+    restore_entries(owner, context, snapshot_id, embedded=embedded)
 
     row.refresh_from_db()
     assert (text, row.embed_after) == ("before", None)
@@ -288,10 +280,10 @@ def test_content_embedded_beforehand_is_found_immediately(owner: Owner, context:
 
 def test_an_entry_that_comes_back_keeps_its_vector(owner: Owner, context: PersistentContext) -> None:
     (row,) = keep(owner, context, entry("leaves", angle=0.1))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     remove_entry(owner, row.id, now=NOW)
 
-    restore(owner, context, snapshot_id)
+    restore_entries(owner, context, snapshot_id)
 
     assert Vector.objects.get(memory_id=row.id).live
     assert ContextEntryVersion.objects.filter(entry_id=row.id).count() == 1
@@ -299,11 +291,11 @@ def test_an_entry_that_comes_back_keeps_its_vector(owner: Owner, context: Persis
 
 def test_a_restore_is_logged_entry_by_entry_and_audited_once(owner: Owner, context: PersistentContext) -> None:
     (edited,) = keep(owner, context, entry("before"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     rewrite(owner, edited, "after")
     (new,) = keep(owner, context, entry("new"))
 
-    restore(owner, context, snapshot_id)
+    restore_entries(owner, context, snapshot_id)
 
     logged = ContextAccessLog.objects.filter(accessed_at=LATER).values_list("entry_id", "action", "agent_id")
     assert set(logged) == {(edited.id, Action.RESTORE, "assistant"), (new.id, Action.ARCHIVE, "assistant")}
@@ -316,86 +308,26 @@ def test_a_restore_takes_as_many_statements_whatever_it_restores(
     owner: Owner, context: PersistentContext, count: int
 ) -> None:
     rows = keep(owner, context, *(entry(f"entry {number}", key=f"k{number}") for number in range(count)))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
     drafts = [EntryDraft(key=row.key, value=f"edited {row.key}") for row in rows[: count // 2]]
     store_entries(owner, context.id, drafts=drafts, embedded=NOTHING, now=NOW)
     Memory.objects.filter(id__in=[row.id for row in rows[-count // 4 :]]).update(archived=True)
     keep(owner, context, *(entry(f"new {number}") for number in range(count // 4)))
 
     with CaptureQueriesContext(connection) as statements:
-        restored = restore(owner, context, snapshot_id)
+        restored = restore_entries(owner, context, snapshot_id)
 
     assert (restored.changed, restored.removed) == (count // 2, count // 4)
     # the savepoint of the test among them
     assert len(statements) == 15
 
 
-def test_an_archived_context_is_read_only(owner: Owner, context: PersistentContext) -> None:
-    snapshot_id = take(owner, context)
-    archive_context(owner, context.id, expected=None, now=NOW)
-
-    for change in (take, lambda *_: restore(owner, context, snapshot_id), lambda *_: drop(owner, context, snapshot_id)):
-        with pytest.raises(Conflict):
-            change(owner, context)
-
-    assert preview_restore(owner, context.id, snapshot_id, now=NOW).unchanged == 0
-
-
-def drop(owner: Owner, context: PersistentContext, snapshot_id: UUID) -> None:
-    delete_snapshot(owner, context.id, snapshot_id)
-
-
 def test_a_snapshot_is_deleted_and_the_entries_stay(owner: Owner, context: PersistentContext) -> None:
     keep(owner, context, entry("stays"))
-    snapshot_id = take(owner, context)
+    snapshot_id = take_snapshot(owner, context)
 
-    drop(owner, context, snapshot_id)
+    drop_snapshot(owner, context, snapshot_id)
 
     with pytest.raises(NotFound):
         find_snapshot(owner, context.id, snapshot_id)
     assert len(held(context)) == 1
-
-
-def test_a_snapshot_of_another_context_is_not_found(owner: Owner, context: PersistentContext) -> None:
-    snapshot_id = take(owner, context_of(owner, "other"))
-
-    for act in (restore, drop):
-        with pytest.raises(NotFound):
-            act(owner, context, snapshot_id)
-    with pytest.raises(NotFound):
-        preview_restore(owner, context.id, snapshot_id, now=NOW)
-
-
-def test_a_reader_sees_snapshots_but_cannot_create_one(owner: Owner) -> None:
-    context = context_of(owner, access_control=AccessControl.parse({"read": ["reader"], "write": ["writer"]}))
-    reader, snapshot_id = Owner(account_id=owner.account_id, agent_id="reader"), take(owner, context)
-
-    assert preview_restore(reader, context.id, snapshot_id, now=NOW).missing == 0
-    for act in (lambda: take(reader, context), lambda: restore(reader, context, snapshot_id)):
-        with pytest.raises(Forbidden):
-            act()
-
-
-def test_a_writer_restores_but_only_a_manager_deletes(owner: Owner) -> None:
-    context = context_of(owner, access_control=AccessControl.parse({"write": ["writer"]}))
-    writer = Owner(account_id=owner.account_id, agent_id="writer")
-
-    snapshot_id = take(writer, context)
-    restore(writer, context, snapshot_id)
-    with pytest.raises(Forbidden):
-        drop(writer, context, snapshot_id)
-
-    drop(owner, context, snapshot_id)
-
-
-def test_strangers_find_no_snapshots(owner: Owner, context: PersistentContext, stranger: Account) -> None:
-    snapshot_id = take(owner, context)
-
-    for other in (Owner(account_id=stranger.id), Owner(account_id=owner.account_id, agent_id="other")):
-        for act in (restore, drop):
-            with pytest.raises(NotFound):
-                act(other, context, snapshot_id)
-        with pytest.raises(NotFound):
-            list_snapshots(other, context.id)
-    with pytest.raises(NotFound):
-        find_snapshot(owner, uuid4(), snapshot_id)

@@ -234,9 +234,9 @@ def test_learning_a_merged_fact_again_confirms_the_survivor(owner: Owner, two: t
     set_columns(two[1], confidence=0.6)
     assert merged() == 1
 
-    learnt = learn_claim(owner, OTHER, confidence=0.8, now=LATER)
+    learned = learn_claim(owner, OTHER, confidence=0.8, now=LATER)
 
-    assert (learnt.fact.id, learnt.is_new, learnt.fact.confidence) == (two[0].id, False, 0.8)
+    assert (learned.fact.id, learned.is_new, learned.fact.confidence) == (two[0].id, False, 0.8)
     assert live() == [ONE]
 
 
@@ -274,8 +274,8 @@ def test_merged_strategies_add_up_their_uses(owner: Owner, staff: Owner) -> None
     kept = reload(one)
     assert (kept.success_count, kept.failure_count, kept.last_used) == (3, 1, LATER)
     assert StrategyUse.objects.filter(strategy=one).count() == 4
-    learnt = procedures.learn(owner, "Look underneath the mat.", task_type="repair", tool_sequence=["look"])
-    assert learnt.id == one.id
+    strategy = procedures.learn(owner, "Look underneath the mat.", task_type="repair", tool_sequence=["look"])
+    assert strategy.id == one.id
     undo_merge(staff, other.id, now=LATER)
     counts = [(row.success_count, row.failure_count) for row in map(reload, (one, other))]
     assert counts == [(2, 0), (1, 1)]

@@ -48,14 +48,14 @@ def stored(entity: Entity) -> Entity:
 
 
 def edges() -> set[Edge]:
-    rows: Any = Entity.objects.all()
+    rows = Entity.objects.all()
     names = {entity.id: entity.name for entity in rows}
     return {(names[link.source_id], link.type, names[link.target_id]) for link in Link.objects.all()}
 
 
 def everything() -> tuple[set[Any], set[Any], set[Any]]:
     """Return all rows that a merge changes and a split restores."""
-    rows: Any = Entity.objects.all()
+    rows = Entity.objects.all()
     entities = {
         (row.name, str(row.aliases), row.description, str(row.properties), row.archived, row.merged_into_id)
         for row in rows

@@ -200,7 +200,7 @@ def test_concurrent_upserts_in_any_order_create_one_entity_for_each_name(owner: 
         found = list(pool.map(upsert, range(24)))
 
     assert sum(each.is_new for resolved in found for each in resolved) == 3
-    rows: Any = Entity.objects.all()
+    rows = Entity.objects.all()
     assert [len(entity.aliases) for entity in rows] == [24, 24, 24]
     assert EntityName.objects.count() == 75
 

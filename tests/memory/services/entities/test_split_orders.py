@@ -77,7 +77,7 @@ def make(owner: Owner, ends: Iterable[tuple[int, str, int]]) -> tuple[Model, lis
 
 
 def everything() -> Any:
-    entities: Any = Entity.objects.order_by("id")
+    entities = Entity.objects.order_by("id")
     return (
         [(row.id, row.names, row.archived, row.merged_into_id, row.text, row.metadata) for row in entities],
         list(Link.objects.order_by("id").values("id", "source", "type", "target", "weight", "properties")),
@@ -117,7 +117,7 @@ def check(model: Model) -> None:
     alive = Link.objects.filter(source__archived=False, target__archived=False)
     assert sorted(alive.values_list("source_id", "type", "target_id")) == sorted(model.visible())
     assert set(EntityName.objects.values_list("id", "entity_id")) == model.held()
-    rows: Any = Entity.objects.filter(archived=False)
+    rows = Entity.objects.filter(archived=False)
     for entity in rows:
         held = EntityName.objects.filter(entity=entity).values_list("name", flat=True)
         assert {normalize_name(name) for name in entity.names} == set(held)

@@ -54,7 +54,7 @@ def test_turns_become_facts_about_entities_derived_from_them(owner: Owner) -> No
     assert extract_all(NOW) == BatchResult(claimed=1, stored=1, failed=0, stopped=False)
 
     assert entities() == {"Ana": "person", "Lisbon": "place", "Grundfos": "organization"}
-    facts: Any = Fact.objects.order_by("text")
+    facts = Fact.objects.order_by("text")
     assert [fact.text for fact in facts] == ["Ana lives in Lisbon", "Ana works for Grundfos"]
     assert [(fact.source_turn_id, fact.certainty, fact.confidence) for fact in facts] == [
         (turns[0].id, "explicit", 0.95),
@@ -142,7 +142,7 @@ def test_a_model_finds_facts_that_rules_miss(owner: Owner, model: LanguageModelS
 
     extract_all(NOW)
 
-    fact: Any = Fact.objects.get()
+    fact = Fact.objects.get()
     assert (fact.text, fact.source, fact.metadata["extractor"]) == (
         "Ana has known Rosa since school",
         "extraction",

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -39,7 +38,7 @@ def test_a_user_and_a_channel_have_their_own_knowledge(owner: Owner) -> None:
         say_sentences(replace(owner, user_id=user, channel=channel), "I live in Lisbon.", name=user.title())
     extract_all(NOW)
 
-    facts: Any = Fact.objects.order_by("id")
+    facts = Fact.objects.order_by("id")
     assert [(fact.user_id, fact.channel, fact.text) for fact in facts] == [
         ("ana", "_global", "Ana lives in Lisbon"),
         ("ben", "_global", "Ben lives in Lisbon"),
@@ -124,7 +123,7 @@ def test_a_correction_supersedes_and_retracts_the_wrong_fact(owner: Owner) -> No
     extract_all(NOW)
 
     assert [fact.text for fact in visible_facts(owner, now=NOW)] == ["Ana lives in Porto"]
-    wrong: Any = Fact.objects.get(text="Ana lives in Lisbon")
+    wrong = Fact.objects.get(text="Ana lives in Lisbon")
     assert (wrong.status, wrong.retracted_at) == ("superseded", NOW)
     assert Link.objects.get(type="SUPERSEDES").properties == {"reason": "correction"}
 

@@ -66,7 +66,7 @@ def test_concurrent_learners_of_one_claim_store_one_fact(owner: Owner) -> None:
         new = [learner.result(PATIENCE_SECONDS) for learner in learners]
 
     assert sum(new) == 1
-    fact: Any = Fact.objects.get()
+    fact = Fact.objects.get()
     assert fact.confidence == pytest.approx(0.85)
     versions = versions_of(fact)
     assert [version.number for version in versions] == list(range(1, len(versions) + 1))
@@ -147,7 +147,7 @@ def test_retracting_a_fact_that_is_being_superseded_retracts_the_rest(
 
     other.result(PATIENCE_SECONDS)
     assert reread(owner, fact).retracted_at == NOW
-    rows: Any = Fact.objects
+    rows = Fact.objects
     assert rows.filter(text=MUNICH, status="active").count() == 1
 
 

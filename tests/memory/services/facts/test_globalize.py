@@ -112,7 +112,7 @@ def test_a_prominent_fact_is_globalized_once_with_its_evidence(atlas: Owner) -> 
     assert promote() == Counter(facts_promoted=1, links_made=4, versions_made=1)
     assert promote() == Counter()
 
-    copy: Any = Fact.objects.get(channel="_global")
+    copy = Fact.objects.get(channel="_global")
     assert (copy.text, copy.agent_id, copy.user_id, copy.confidence) == (CLAIM, "assistant", "ana", 0.85)
     assert copy.embed_after is None
     history = read_fact_history(reread(of_ana, copy))
@@ -140,7 +140,7 @@ def test_equal_facts_of_two_channels_become_one_copy(owner: Owner, atlas: Owner)
     done = promote()
 
     assert done == Counter(facts_promoted=1, facts_known=1, links_made=6, versions_made=2)
-    copy: Any = Fact.objects.get(channel="_global")
+    copy = Fact.objects.get(channel="_global")
     assert (copy.confidence, Link.objects.filter(source=copy, type="PROMOTED_FROM").count()) == (0.95, 2)
 
 

@@ -128,7 +128,7 @@ def test_a_claim_given_twice_in_one_call_is_one_fact(owner: Owner) -> None:
 
     assert [each.is_new for each in learned] == [True, True, False]
     assert learned[0].fact is learned[2].fact
-    stored: Any = Fact.objects.get(text=CLAIM)
+    stored = Fact.objects.get(text=CLAIM)
     assert stored.confidence == 0.9
 
 

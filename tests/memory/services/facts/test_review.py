@@ -53,7 +53,7 @@ def decide(staff: Owner, review: FactReview, decision: FactReview.Status, **fiel
 
 
 def new_of(owner: Owner, review: FactReview) -> Fact:
-    rows: Any = Fact.objects
+    rows = Fact.objects
     fact: Fact = rows.get(pk=review.new_fact_id)
     return fact
 

@@ -177,7 +177,7 @@ def test_a_hidden_fact_with_an_equal_claim_is_rejected_as_well(owner: Owner, mar
 
     reject(owner)
 
-    rows: Any = Fact.objects
+    rows = Fact.objects
     assert rows.get(pk=away.pk).status == "rejected"
 
 

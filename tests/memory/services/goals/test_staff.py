@@ -1,7 +1,6 @@
 """Hiding and deleting goals by staff leaves no goal waiting for them."""
 
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -50,7 +49,7 @@ def expire(goal: Goal) -> None:
 
 
 def status_of(goal: Goal) -> str:
-    row: Any = Goal.objects.get(pk=goal.pk)
+    row = Goal.objects.get(pk=goal.pk)
     return str(row.status)
 
 
@@ -103,7 +102,7 @@ def test_priority_can_be_corrected_and_status_cannot(staff: Owner, owner: Owner,
     correct_memory(staff, walls.pk, changes={"priority": 7, "result": "half"}, version=1, now=NOW)
     complete_goal(owner, walls.pk, status="completed", now=NOW)
 
-    row: Any = Goal.objects.get(pk=walls.pk)
+    row = Goal.objects.get(pk=walls.pk)
     assert (row.priority, row.status) == (7, "completed")
     for column in ("status", "user_id", "expires_at"):
         with pytest.raises(Unprocessable):
@@ -136,7 +135,7 @@ def test_deleting_a_link_makes_a_new_version_of_the_goal(
     seen = []
     for blocker in (walls, shed):
         delete_goal_link(staff, Link.objects.get(source_id=roof.pk, target_id=blocker.pk), now=NOW)
-        row: Any = Goal.objects.get(pk=roof.pk)
+        row = Goal.objects.get(pk=roof.pk)
         seen.append((row.status, row.version))
 
     assert seen == [("blocked", 3), ("active", 4)]

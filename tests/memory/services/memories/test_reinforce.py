@@ -31,7 +31,7 @@ def ids_of(owner: Owner, count: int = 3) -> list[UUID]:
 
 
 def counts(**filters: Any) -> list[int]:
-    rows: Any = Memory.objects.filter(**filters).order_by("id")
+    rows = Memory.objects.filter(**filters).order_by("id")
     return [row.access_count for row in rows]
 
 

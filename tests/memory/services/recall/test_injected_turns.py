@@ -100,8 +100,7 @@ def _no_model() -> Iterator[None]:
 
 
 def turns_in_order() -> Any:
-    rows: Any = Turn.objects.order_by("index")
-    return rows
+    return Turn.objects.order_by("index")
 
 
 def test_knowledge_next_to_an_injection_is_learned(believer: Owner, language_model_server: LanguageModelServer) -> None:

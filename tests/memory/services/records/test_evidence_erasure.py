@@ -101,7 +101,8 @@ def test_evidence_outlives_its_goal(staff: Owner, owner: Owner, recorded: Record
 
     assert counts() == before
     assert TurnRecord.objects.get(id=recorded.record.id).goal_id is None
-    assert {row.for_goal_id for row in (*WorkEpisode.objects.all(), Artifact.objects.get(pk=artifact.pk))} == {None}
+    rows: list[Any] = [*WorkEpisode.objects.all(), Artifact.objects.get(pk=artifact.pk)]
+    assert {row.for_goal_id for row in rows} == {None}
     assert not Link.objects.filter(type="WORKS_ON").exists()
 
 
@@ -142,5 +143,5 @@ def test_archived_levels_are_not_embedded_again(recorded: RecordedTurn) -> None:
 
     queue_unembedded(now=LATER, batch=Batch(size=100))
 
-    queued: Any = Memory.objects.filter(embed_after=LATER)
+    queued = Memory.objects.filter(embed_after=LATER)
     assert sorted(queued.values_list("kind", flat=True)) == [Kind.GOAL, Kind.WORK_EPISODE]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -55,12 +54,12 @@ def record_of(recorded: RecordedTurn) -> TurnRecord:
 
 def test_a_corrected_slot_leaves_its_former_text_nowhere(staff: Owner, owner: Owner, recorded: RecordedTurn) -> None:
     short = shorten(owner, recorded)["action"]
-    rows: Any = TurnSlot.objects
+    rows = TurnSlot.objects
     rows.filter(pk=short.pk).update(data={"calls": [{"tool": "login", "arguments": SECRET}]})
 
     correct(staff, short)
 
-    left: Any = TurnSlot.objects.filter(record=recorded.record, slot="action")
+    left = TurnSlot.objects.filter(record=recorded.record, slot="action")
     assert [(row.text, row.data) for row in left] == [("(taken out)", {})]
 
 

@@ -50,7 +50,7 @@ BATCH_STATEMENTS = 22
 
 
 def remember(
-    owner: Owner, *keys: str, value: Any = "told", reads: int = 3, session_id: str = "s1", now: datetime = NOW
+    owner: Owner, *keys: str, value: Any = "stored", reads: int = 3, session_id: str = "s1", now: datetime = NOW
 ) -> None:
     for key in keys:
         draft = ShortTermDraft(memory_key=key, memory_value=value, session_id=session_id, ttl_seconds=60)
@@ -217,7 +217,7 @@ def test_a_quarantined_entry_is_not_overwritten_and_blocks_nothing_else(owner: O
 
     assert consolidate(owner) == ["other"]
 
-    assert versions() == [(1, "one"), (1, "told")]
+    assert versions() == [(1, "one"), (1, "stored")]
     assert AgentShortTermMemory.objects.get(memory_key="k").promoted_at is None
 
 

@@ -70,7 +70,7 @@ def stored_counts() -> tuple[int, int]:
 def test_a_strategy_is_learned_with_its_tools_and_outcome(owner: Owner) -> None:
     invoke(owner, "read")
 
-    learnt = learn(
+    strategy = learn(
         owner,
         "Search, then read.",
         context_pattern="a question of fact",
@@ -81,7 +81,7 @@ def test_a_strategy_is_learned_with_its_tools_and_outcome(owner: Owner) -> None:
         metadata={"from": "run 7"},
     )
 
-    stored = find_strategy(owner, learnt.id, now=NOW)
+    stored = find_strategy(owner, strategy.id, now=NOW)
     texts = (stored.description, stored.context_pattern, stored.task_type)
     assert texts == ("Search, then read.", "a question of fact", "look up")
     assert (stored.tool_sequence, stored.metadata) == (["search", "read", "search"], {"from": "run 7"})
@@ -93,17 +93,17 @@ def test_a_strategy_is_learned_with_its_tools_and_outcome(owner: Owner) -> None:
 def test_its_first_use_is_kept_with_the_conversation(owner: Owner) -> None:
     invoke(owner, conversation_id="c1")
 
-    learnt = learn(owner, conversation_id="c1", success=True)
+    strategy = learn(owner, conversation_id="c1", success=True)
 
     use = StrategyUse.objects.get()
-    assert (use.strategy_id, use.conversation, use.agent_id) == (learnt.id, Conversation.objects.get(), "assistant")
+    assert (use.strategy_id, use.conversation, use.agent_id) == (strategy.id, Conversation.objects.get(), "assistant")
     assert (use.success, use.used_at) == (True, NOW)
 
 
 def test_a_strategy_without_an_outcome_counts_no_use(owner: Owner) -> None:
-    learnt = learn(owner)
+    strategy = learn(owner)
 
-    assert (counts(learnt), learnt.last_used) == ((0, 0), None)
+    assert (counts(strategy), strategy.last_used) == ((0, 0), None)
     assert not StrategyUse.objects.exists()
 
 
@@ -196,11 +196,11 @@ def test_invalid_drafts_are_refused(owner: Owner, fields: dict[str, Any]) -> Non
 
 
 def test_reinforcing_counts_and_keeps_the_use(owner: Owner, colleague: Owner) -> None:
-    learnt = learn(owner)
+    strategy = learn(owner)
     invoke(owner, conversation_id="c1")
 
-    reinforce_strategy(owner, learnt.id, success=True, conversation_id="c1", now=LATER)
-    counted = reinforce_strategy(owner, learnt.id, success=False, now=NOW)
+    reinforce_strategy(owner, strategy.id, success=True, conversation_id="c1", now=LATER)
+    counted = reinforce_strategy(owner, strategy.id, success=False, now=NOW)
 
     assert (counts(counted), counted.last_used) == ((1, 1), LATER)
     assert stored_counts() == (1, 1)
@@ -211,24 +211,24 @@ def test_reinforcing_counts_and_keeps_the_use(owner: Owner, colleague: Owner) ->
 def test_an_owner_that_does_not_see_a_strategy_cannot_reinforce_it(
     owner: Owner, colleague: Owner, stranger: Account
 ) -> None:
-    learnt = learn(owner)
+    strategy = learn(owner)
 
     for other in (colleague, Owner(account_id=stranger.id)):
         with pytest.raises(NotFound):
-            reinforce_strategy(other, learnt.id, success=True, now=NOW)
+            reinforce_strategy(other, strategy.id, success=True, now=NOW)
     with pytest.raises(NotFound):
         reinforce_strategy(owner, uuid4(), success=True, now=NOW)
     with pytest.raises(Unprocessable):
-        reinforce_strategy(owner, learnt.id, success=True, conversation_id="none", now=NOW)
+        reinforce_strategy(owner, strategy.id, success=True, conversation_id="none", now=NOW)
 
     assert stored_counts() == (0, 0)
 
 
 def test_the_first_reinforcement_registers_the_agent(ana: Owner, django_capture_on_commit_callbacks: Any) -> None:
-    learnt = learn(ana)
+    strategy = learn(ana)
 
     with django_capture_on_commit_callbacks(execute=True):
-        reinforce_strategy(replace(ana, agent_id="brand new"), learnt.id, success=True, now=NOW)
+        reinforce_strategy(replace(ana, agent_id="brand new"), strategy.id, success=True, now=NOW)
 
     assert Agent.objects.filter(agent_id="brand new").exists()
 
@@ -248,21 +248,21 @@ def test_a_removed_strategy_is_hidden_and_learned_again_without_counts(owner: Ow
 
 
 def test_learning_again_restores_an_archived_strategy(owner: Owner) -> None:
-    learnt = learn(owner, success=True)
+    strategy = learn(owner, success=True)
     Memory.objects.update(archived=True)
 
     learn(owner, success=True)
 
-    assert counts(find_strategy(owner, learnt.id, now=NOW)) == (2, 0)
+    assert counts(find_strategy(owner, strategy.id, now=NOW)) == (2, 0)
 
 
 def test_learning_again_restores_an_expired_strategy(owner: Owner) -> None:
-    learnt = learn(owner, success=True)
+    strategy = learn(owner, success=True)
     Memory.objects.update(expires_at=NOW)
 
     again = learn(owner, success=True)
 
-    found = find_strategy(owner, learnt.id, now=LATER)
+    found = find_strategy(owner, strategy.id, now=LATER)
     assert (counts(found), found.expires_at, again.expires_at) == ((2, 0), None, None)
 
 
@@ -298,11 +298,11 @@ def test_only_the_holder_and_the_account_may_remove_a_strategy(owner: Owner, ana
 
 
 def test_the_audit_log_records_operations_and_no_texts(owner: Owner) -> None:
-    learnt = learn(owner, "Look under the mat.", success=True)
-    reinforce_strategy(owner, learnt.id, success=False, now=NOW)
-    remove_strategy(owner, learnt.id, now=NOW)
+    strategy = learn(owner, "Look under the mat.", success=True)
+    reinforce_strategy(owner, strategy.id, success=False, now=NOW)
+    remove_strategy(owner, strategy.id, now=NOW)
 
-    entries = AuditEntry.objects.filter(affected_ids=[str(learnt.id)]).order_by("id")
+    entries = AuditEntry.objects.filter(affected_ids=[str(strategy.id)]).order_by("id")
     assert list(entries.values_list("operation", "memory_type")) == [
         ("store", "procedural"),
         ("reinforce", "procedural"),
@@ -334,7 +334,7 @@ def test_searching_without_the_embedder_is_reported(owner: Owner, embedding_serv
 def test_learning_and_reinforcing_cost_as_many_queries_as_stated(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    learnt = learn(owner, "first", tool_sequence=["search"], success=True)
+    strategy = learn(owner, "first", tool_sequence=["search"], success=True)
 
     # savepoint and release; memory, strategy, vector, agent, audit; tools created, read, linked; count, use, audit
     with django_assert_num_queries(13):
@@ -343,7 +343,7 @@ def test_learning_and_reinforcing_cost_as_many_queries_as_stated(
     with django_assert_num_queries(8):
         learn(owner, "second", tool_sequence=["search"], success=True)
     with django_assert_num_queries(6):
-        reinforce_strategy(owner, learnt.id, success=True, now=NOW)
+        reinforce_strategy(owner, strategy.id, success=True, now=NOW)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -358,10 +358,10 @@ def test_concurrent_learners_store_one_strategy(owner: Owner, start_concurrently
 
 @pytest.mark.django_db(transaction=True)
 def test_fifty_reinforcements_at_the_same_time_are_all_counted(owner: Owner) -> None:
-    learnt = learn(owner)
+    strategy = learn(owner)
 
     def reinforce(number: int) -> None:
-        over_own_connection(lambda: reinforce_strategy(owner, learnt.id, success=number % 5 > 0, now=NOW))
+        over_own_connection(lambda: reinforce_strategy(owner, strategy.id, success=number % 5 > 0, now=NOW))
 
     with ThreadPoolExecutor(10) as pool:
         list(pool.map(reinforce, range(50)))
@@ -372,11 +372,11 @@ def test_fifty_reinforcements_at_the_same_time_are_all_counted(owner: Owner) -> 
 
 @pytest.mark.django_db(transaction=True)
 def test_reinforcing_a_strategy_that_is_being_removed_is_not_found(owner: Owner, start_concurrently: Start) -> None:
-    learnt = learn(owner)
+    strategy = learn(owner)
 
     with transaction.atomic():
-        remove_strategy(owner, learnt.id, now=NOW)
-        late: Future[object] = start_concurrently(lambda: reinforce_strategy(owner, learnt.id, success=True, now=NOW))
+        remove_strategy(owner, strategy.id, now=NOW)
+        late: Future[object] = start_concurrently(lambda: reinforce_strategy(owner, strategy.id, success=True, now=NOW))
 
     with pytest.raises(NotFound):
         late.result(PATIENCE_SECONDS)

@@ -64,7 +64,7 @@ def look(now: datetime = LATER) -> Counter[str]:
 
 def counts() -> dict[str, tuple[int, int]]:
     """Return successes and failures by pattern."""
-    rows: Any = Strategy.objects.order_by("pk")
+    rows = Strategy.objects.order_by("pk")
     return {each.context_pattern: (each.success_count, each.failure_count) for each in rows}
 
 
@@ -78,14 +78,14 @@ def test_a_conversation_that_ended_well_teaches_a_strategy(owner: Owner) -> None
 
     assert look() == Counter(strategies_learnt=1)
 
-    learnt: Any = Strategy.objects.get()
-    assert (learnt.description, learnt.context_pattern) == ("Call search, then read, then send.", REPORT)
-    assert (learnt.task_type, learnt.tool_sequence) == ("report", list(STEPS))
-    assert (learnt.agent_id, learnt.user_id, learnt.channel) == ("assistant", "ana", "atlas")
-    assert (learnt.source, learnt.metadata) == ("patterns", {"learnt_from": {"conversation_id": "c1"}})
-    assert (learnt.success_count, learnt.last_used, learnt.embed_after) == (1, NOW, None)
+    strategy = Strategy.objects.get()
+    assert (strategy.description, strategy.context_pattern) == ("Call search, then read, then send.", REPORT)
+    assert (strategy.task_type, strategy.tool_sequence) == ("report", list(STEPS))
+    assert (strategy.agent_id, strategy.user_id, strategy.channel) == ("assistant", "ana", "atlas")
+    assert (strategy.source, strategy.metadata) == ("patterns", {"learnt_from": {"conversation_id": "c1"}})
+    assert (strategy.success_count, strategy.last_used, strategy.embed_after) == (1, NOW, None)
     found = find_strategies(ana, task_description="Write this week's report", top_k=1, now=LATER)
-    assert [hit.id for hit in found.hits] == [learnt.id]
+    assert [hit.id for hit in found.hits] == [strategy.id]
 
 
 def test_a_similar_task_counts_a_use_and_another_task_makes_a_strategy(owner: Owner) -> None:
@@ -96,7 +96,7 @@ def test_a_similar_task_counts_a_use_and_another_task_makes_a_strategy(owner: Ow
 
     assert look() == Counter(strategies_learnt=3, strategies_counted=1)
 
-    rows: Any = Strategy.objects.order_by("pk")
+    rows = Strategy.objects.order_by("pk")
     assert [(each.context_pattern, len(each.tool_sequence), each.success_count) for each in rows] == [
         (REPORT, 3, 2),
         ("Invite everybody to the party.", 3, 1),
@@ -158,9 +158,9 @@ def test_tasks_are_described_in_the_holders_words_only(owner: Owner) -> None:
 
     assert look() == Counter(strategies_learnt=4, nothing_to_learn=2)
 
-    rows: Any = Strategy.objects.order_by("pk")
-    learnt = {(each.user_id, each.context_pattern, tuple(each.tool_sequence)) for each in rows}
-    assert learnt == {(user, REPORT, steps) for user in ("", "ana") for steps in (STEPS, ("open", "close"))}
+    rows = Strategy.objects.order_by("pk")
+    learned = {(each.user_id, each.context_pattern, tuple(each.tool_sequence)) for each in rows}
+    assert learned == {(user, REPORT, steps) for user in ("", "ana") for steps in (STEPS, ("open", "close"))}
     assert all("goal_id" not in each.metadata["learnt_from"] for each in rows)
 
 
@@ -202,7 +202,7 @@ def test_a_goal_learns_from_its_holders_calls_only(owner: Owner) -> None:
 
     assert look() == Counter(strategies_learnt=2, nothing_to_learn=2)
 
-    rows: Any = Strategy.objects.order_by("pk")
+    rows = Strategy.objects.order_by("pk")
     assert [(each.user_id, each.tool_sequence) for each in rows] == [("", ["buy", "dig"]), ("ana", ["buy", "dig"])]
 
 
@@ -228,11 +228,11 @@ def test_a_strategy_that_an_agent_taught_is_counted(owner: Owner) -> None:
 def test_a_use_is_counted_once_in_a_conversation(owner: Owner) -> None:
     work(owner, "c1")
     look()
-    learnt = Strategy.objects.get()
+    strategy = Strategy.objects.get()
     say(owner, turn("Thanks, and the title?"), conversation_id="c1", now=LATER)
     end_conversation(owner, "c1", outcome="success", now=LATER)
     work(owner, "c2")
-    reinforce_strategy(owner, learnt.pk, success=True, conversation_id="c2", now=NOW)
+    reinforce_strategy(owner, strategy.pk, success=True, conversation_id="c2", now=NOW)
 
     assert look() == Counter(nothing_to_learn=2)
 
@@ -260,9 +260,9 @@ def test_a_completed_goal_teaches_where_no_outcome_was_stated(owner: Owner) -> N
 
     assert look() == Counter(strategies_learnt=1, nothing_to_learn=1)
 
-    learnt: Any = Strategy.objects.get()
-    assert (learnt.context_pattern, learnt.tool_sequence) == ("Plant the roses.", ["buy", "dig", "plant"])
-    assert learnt.metadata == {"learnt_from": {"goal_id": str(goal.pk)}}
+    strategy = Strategy.objects.get()
+    assert (strategy.context_pattern, strategy.tool_sequence) == ("Plant the roses.", ["buy", "dig", "plant"])
+    assert strategy.metadata == {"learnt_from": {"goal_id": str(goal.pk)}}
     last = Conversation.objects.get(conversation_id="c2")
     assert StrategyUse.objects.get().conversation_id == last.pk
     end_conversation(owner, "c2", outcome="success", now=LATER + timedelta(hours=1))

@@ -196,7 +196,7 @@ def test_an_unforeseen_error_does_not_delay_other_conversations(
     for number in range(3):
         talk(owner, 50, conversation_id=f"c{number}")
     # nothing that a client can bring about
-    turns: Any = Turn.objects.filter(conversation_id="c1", index=3)
+    turns = Turn.objects.filter(conversation_id="c1", index=3)
     turns.update(payload={"tool_calls": 5})
 
     assert summarize() == BatchResult(claimed=3, stored=2, failed=1, stopped=False)

@@ -139,7 +139,7 @@ def test_a_turn_is_not_deleted_out_of_its_conversation(owner: Owner) -> None:
     with pytest.raises(Unprocessable):
         delete_memories(owner, [stored.turns[1].pk], now=NOW)
 
-    turns: Any = Turn.objects.order_by("index")
+    turns = list(Turn.objects.order_by("index"))
     assert numbered_texts(turns) == [(0, "message 0"), (1, "message 1"), (2, "message 2")]
 
 

@@ -264,8 +264,8 @@ def test_any_sequence_of_requests_gives_the_same_log(owner: Owner, calls: list[l
             if not is_named or f"named {text}" not in expected:
                 expected.append(f"named {text}" if is_named else text)
 
-    rows: Any = Turn.objects.filter(log__conversation_id="c1")
-    assert numbered_texts(rows.order_by("index")) == [
+    rows = Turn.objects.filter(log__conversation_id="c1")
+    assert numbered_texts(list(rows.order_by("index"))) == [
         (number, text.removeprefix("named ")) for number, text in enumerate(expected)
     ]
 

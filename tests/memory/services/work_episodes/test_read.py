@@ -74,7 +74,7 @@ def test_an_episode_is_expanded_to_its_former_slots(owner: Owner, level: int) ->
             shortened(owner, slot, "Watered.")
         if slot.slot == "observation":
             # would not have been shorter
-            rows: Any = TurnSlot.objects
+            rows = TurnSlot.objects
             rows.filter(pk=slot.pk).update(level=1)
     episode = merged(owner, [recorded.record])
 
@@ -104,7 +104,7 @@ def test_an_expansion_is_cut_at_its_limit(owner: Owner, monkeypatch: pytest.Monk
 
 def test_a_quarantined_slot_is_left_out(owner: Owner) -> None:
     episode = episode_of(owner)
-    rows: Any = TurnSlot.objects
+    rows = TurnSlot.objects
     Memory.objects.filter(id=rows.get(slot="reasoning").id).update(quarantined=True)
 
     assert texts(owner, episode, 0) == [["The roses hang their heads.", "Watered the roses."]]
