@@ -33,6 +33,7 @@ CURRENT_NAMES = current_names(JOBS.values())
 
 def find_job(name: str) -> Job:
     """Return the job with this name or former name. Raises NotFound."""
-    if name not in CURRENT_NAMES:
+    job = JOBS.get(CURRENT_NAMES.get(name, name))
+    if job is None:
         raise NotFound(f"there is no job {name!r}; jobs: {', '.join(JOBS)}")
-    return JOBS[CURRENT_NAMES[name]]
+    return job
