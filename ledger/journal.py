@@ -191,10 +191,11 @@ def flush_journal(size: int, *, after: str = "", account_id: UUID | None = None)
 def store_new_rows(entries: list[StreamEntry]) -> int:
     """Store the entries that have no row yet and return their number. Entries of deleted accounts are dropped."""
     rows = [injection_row(at, entry) for at, entry in entries]
-    stored = Injection.objects.filter(stream_id__in=[row.stream_id for row in rows])
+    named = {row.account_id for row in rows}
+    stored = Injection.objects.filter(account_id__in=named, stream_id__in=[row.stream_id for row in rows])
     known = set(stored.values_list("stream_id", flat=True))
     accounts: Any = apps.get_model("memory", "Account")._default_manager
-    alive = set(accounts.filter(id__in={row.account_id for row in rows}).values_list("id", flat=True))
+    alive = set(accounts.filter(id__in=named).values_list("id", flat=True))
     new = [row for row in rows if row.stream_id not in known and row.account_id in alive]
     Injection.objects.bulk_create(new, ignore_conflicts=True)
     return len(new)

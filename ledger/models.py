@@ -48,7 +48,7 @@ class Injection(models.Model):
     class Meta:
         db_table = "injections"
         constraints = [
-            models.UniqueConstraint(fields=["stream_id"], name="injection_once"),
+            models.UniqueConstraint(fields=["account", "stream_id"], name="injection_once"),
             models.CheckConstraint(condition=Q(event__in=["marked", "evicted", "ended"]), name="injection_event_known"),
             models.CheckConstraint(condition=Q(event="ended") | ~Q(item_key=""), name="injection_names_its_item"),
         ]

@@ -19,7 +19,7 @@ def id_of(scratch: Scratch, noun: str, number: str = "n") -> str:
 def insert_rows(scratch: Scratch, model: type[Model], count: int, /, **columns: str) -> None:
     """Insert `count` rows into the account. `columns` are SQL over `n`, from 1; other columns have their defaults."""
     given: dict[str, sql.Composable] = {name: sql.SQL(text) for name, text in columns.items()}
-    for field in model._meta.local_concrete_fields:
+    for field in model._meta.concrete_fields:
         name = str(field.column)
         if name == "account_id":
             given[name] = sql.Literal(scratch.account.id)

@@ -25,10 +25,10 @@ FACTS_OF_ONE = 200
 
 APPEND = "INSERT INTO bench_log (id, role, content, embedding) VALUES (%s, 'fact', %s, %s)"
 TRUE_NOW = """
-SELECT m.id, m.text, f.confidence, f.valid_from, f.valid_to FROM memory_links l
-JOIN memories m ON m.id = l.source_id JOIN facts f ON f.memory_ptr_id = m.id
-WHERE l.account_id = %s AND l.target_id = %s AND l.type = 'ABOUT' AND NOT m.archived AND f.retracted_at IS NULL
-    AND (f.valid_to IS NULL OR f.valid_to > now()) ORDER BY m.id DESC LIMIT %s
+SELECT m.id, m.text, m.confidence, m.valid_from, m.valid_to FROM memory_links l
+JOIN memories m ON m.account_id = l.account_id AND m.id = l.source_id AND m.kind = 'fact'
+WHERE l.account_id = %s AND l.target_id = %s AND l.type = 'ABOUT' AND NOT m.archived AND m.retracted_at IS NULL
+    AND (m.valid_to IS NULL OR m.valid_to > now()) ORDER BY m.id DESC LIMIT %s
 """
 
 

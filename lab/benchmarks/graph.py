@@ -28,7 +28,7 @@ WITH RECURSIVE walk (id, depth) AS (
     WHERE depth < %s
 )
 SELECT memories.id, kind, text, salience FROM (SELECT DISTINCT id FROM walk LIMIT %s) AS found
-JOIN memories ON memories.id = found.id
+JOIN memories ON memories.account_id = %s AND memories.id = found.id
 """
 
 
@@ -46,9 +46,11 @@ def walk_links(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> l
 
 
 def walk_bare(scratch: Scratch, ids: list[UUID]) -> Callable[[int], object]:
+    account_id = scratch.account.id
+
     def walk(number: int) -> None:
         with psycopg.Cursor(connection.connection) as cursor:
-            parameters: list[Any] = [ids[number % STARTS], scratch.account.id, DEPTH, conf.GRAPH_NODES]
+            parameters: list[Any] = [ids[number % STARTS], account_id, DEPTH, conf.GRAPH_NODES, account_id]
             cursor.execute(NEIGHBOURHOOD, parameters).fetchall()
 
     return walk
@@ -92,5 +94,5 @@ def fill_graph(scratch: Scratch, *, now: datetime) -> list[UUID]:
         batch_size=5_000,
     )
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE memories, entities, memory_links")
+        cursor.execute("ANALYZE memories, memory_links")
     return ids

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 from django.core.management.base import CommandError
@@ -26,17 +27,15 @@ from memory.maintenance.runner import run_at_once
 from memory.models import (
     AgentShortTermMemory,
     ContextAccessLog,
-    ContextEntry,
     Conversation,
-    Fact,
     JobRun,
     Kind,
     Link,
-    Memory,
     TermCount,
     TurnRecord,
     Vector,
 )
+from memory.models.memory import model_of
 from memory.services.audit import record_read
 from memory.services.contexts.access_log import Action, log_reads
 from memory.services.contexts.manage import ensure_own_context
@@ -110,11 +109,6 @@ def run_over(job: str, fill: Fill, size: int) -> tuple[float, int]:
 def empty(scratch: Scratch) -> None:
     """Delete what Django would collect row by row."""
     with connection.cursor() as cursor:
-        for table in (kind._meta.db_table for kind in Memory.__subclasses__()):
-            cursor.execute(
-                f"DELETE FROM {table} USING memories m WHERE m.id = memory_ptr_id AND m.account_id = %s",  # noqa: S608
-                [scratch.account.id],
-            )
         for table in (*EMPTIED, "memories", "conversations", "injections", "memory_terms"):
             cursor.execute(f"DELETE FROM {table} WHERE account_id = %s", [scratch.account.id])  # noqa: S608
 
@@ -136,21 +130,14 @@ def insert_memories(scratch: Scratch, kind: Kind, count: int, *, now: datetime, 
         "created_at": literal(now),
         "updated_at": literal(now),
     }
-    insert_rows(scratch, Memory, count, **given | columns)
+    insert_rows(scratch, model_of(kind), count, **given | columns)
 
 
 def insert_facts(scratch: Scratch, count: int, now: datetime, *, age: timedelta = DAY * 30, **columns: str) -> None:
     """Insert inferred facts that nobody has read."""
     written = literal(now - age)
-    insert_memories(scratch, Kind.FACT, count, now=now, updated_at=written, created_at=written, **columns)
-    insert_rows(
-        scratch,
-        Fact,
-        count,
-        memory_ptr_id=id_of(scratch, Kind.FACT),
-        certainty="'inferred'",
-        recorded_at=written,
-    )
+    given = {"updated_at": written, "created_at": written, "recorded_at": written, "certainty": "'inferred'"}
+    insert_memories(scratch, Kind.FACT, count, now=now, **given | columns)
 
 
 def fill_facts_with_vectors(scratch: Scratch, count: int, now: datetime) -> None:
@@ -183,14 +170,11 @@ def fill_pending(scratch: Scratch, count: int, now: datetime) -> None:
 
 def fill_prominent(scratch: Scratch, count: int, now: datetime) -> None:
     """Insert often read facts of a project, of which a share was learned in two conversations."""
-    insert_facts(scratch, count, now, channel="'atlas'", access_count="6", conversation_id="'one'")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE facts SET confidence = 0.95, certainty = 'explicit' FROM memories m"
-            " WHERE m.id = memory_ptr_id AND m.account_id = %s",
-            [scratch.account.id],
-        )
-    insert_memories(scratch, Kind.TURN, count // SHARE, now=now, conversation_id="'other'")
+    sure: dict[str, Any] = {"confidence": "0.95", "certainty": "'explicit'"}
+    insert_facts(scratch, count, now, channel="'atlas'", access_count="6", conversation_id="'one'", **sure)
+    insert_conversations(scratch, 1, now)
+    of_log = {"log_id": id_of(scratch, "conversation", "1"), "index": "n", "role": "'user'"}
+    insert_memories(scratch, Kind.TURN, count // SHARE, now=now, conversation_id="'other'", **of_log)
     insert_rows(
         scratch,
         Link,
@@ -214,7 +198,6 @@ def fill_entries(scratch: Scratch, count: int, now: datetime) -> None:
         updated_at=written,
         created_at=written,
     )
-    insert_rows(scratch, ContextEntry, count, memory_ptr_id=id_of(scratch, Kind.CONTEXT_ENTRY))
 
 
 def insert_short_term(scratch: Scratch, count: int, now: datetime, **columns: str) -> None:

@@ -38,9 +38,9 @@ VOCABULARY = 20_000
 
 NEAREST = """
 SELECT m.id, m.kind, m.text, m.event_time, m.conversation_id, m.channel, 1 - near.distance AS similarity FROM (
-    SELECT memory_id, vector <=> %s AS distance FROM memory_vectors
+    SELECT account_id, memory_id, vector <=> %s AS distance FROM memory_vectors
     WHERE account_id = %s AND agent_id = %s AND model = %s AND live ORDER BY distance LIMIT %s
-) AS near JOIN memories m ON m.id = near.memory_id ORDER BY near.distance
+) AS near JOIN memories m ON m.account_id = near.account_id AND m.id = near.memory_id ORDER BY near.distance
 """
 
 
@@ -172,4 +172,4 @@ def batches(vectors: Embedding) -> Iterator[tuple[int, Embedding]]:
 def analyze() -> None:
     """Analyze the tables, or the planner would rely on statistics from before they were filled."""
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE memories, memory_vectors, memory_terms, turns, episodic_memories")
+        cursor.execute("ANALYZE memories, memory_vectors, memory_terms")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ledger import store as ledger
 from ledger.journal import JOURNAL, RESTORED
-from memory.models import Account, Conversation, Memory
+from memory.models import Account, Conversation
 from memory.models.statements import Embedding
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
@@ -96,7 +96,6 @@ def delete_everything(account: Account) -> None:
     for number in range(AGENTS):
         client().delete(read_counts.read_counts_key(Owner(account_id=account.id, agent_id=agent_name(number))))
     client().srem(RESTORED, conversation_key(ledger.KEY_NAME, place))
-    Memory.objects.filter(account=account).delete()
     account.delete()
 
 

@@ -34,12 +34,15 @@ UPDATE agent_short_term_memories SET access_count = access_count + 1, last_acces
 WHERE account_id = %s AND agent_id = %s AND session_id = %s AND memory_key = %s AND expires_at > now()
 RETURNING memory_value
 """
-MERGE = "UPDATE memory_pools SET data = (data::jsonb || %s::jsonb)::json, version = version + 1 WHERE id = %s"
+MERGE = """
+UPDATE memory_pools SET data = (data::jsonb || %s::jsonb)::json, version = version + 1
+WHERE account_id = %s AND id = %s
+"""
 NEAREST = """
 SELECT memory_id, text FROM (
-    SELECT memory_id, vector <=> %s::halfvec AS distance FROM memory_vectors
+    SELECT account_id, memory_id, vector <=> %s::halfvec AS distance FROM memory_vectors
     WHERE account_id = %s AND context_id = %s AND model = %s AND live ORDER BY distance LIMIT %s
-) AS nearest JOIN memories ON memories.id = memory_id
+) AS nearest JOIN memories m ON m.account_id = nearest.account_id AND m.id = memory_id
 """
 
 
@@ -73,7 +76,7 @@ def merge_pool(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> l
 
     def merge_bare(number: int) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(MERGE, [encode(changes(number)).decode(), pool.id])
+            cursor.execute(MERGE, [encode(changes(number)).decode(), owner.account_id, pool.id])
 
     def merge_over_http(number: int) -> None:
         client.request("PATCH", POOL_DATA, encode({"agent_id": owner.agent_id, "data": changes(number)}))
@@ -146,4 +149,4 @@ def fill_context(scratch: Scratch, *, now: datetime) -> None:
     ]
     store_entries(owner, ensure_own_context(owner, now=now).id, drafts=drafts, embedded=nothing, now=now)
     with connection.cursor() as cursor:
-        cursor.execute(f"ANALYZE {Vector._meta.db_table}, memories, context_entries, persistent_contexts")
+        cursor.execute(f"ANALYZE {Vector._meta.db_table}, memories, persistent_contexts")

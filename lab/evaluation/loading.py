@@ -30,17 +30,8 @@ TEXTS_AT_ONCE = 64
 EMBED_SECONDS = 300.0
 TERMS_AT_ONCE = 5_000
 TABLES = (
-    *("memories", "memory_vectors", "memory_terms", "memory_links", "conversations", "turns", "episodic_memories"),
-    *(
-        "conversation_participants",
-        "facts",
-        "entities",
-        "entity_names",
-        "goals",
-        "strategies",
-        "context_entries",
-        "persistent_contexts",
-    ),
+    *("memories", "memory_vectors", "memory_terms", "memory_links", "conversations", "conversation_participants"),
+    *("entity_names", "persistent_contexts"),
 )
 """The tables that recall reads."""
 
@@ -115,7 +106,9 @@ def store_sample(
 
 def keep_workers_away(conversation: Conversation) -> None:
     """Dequeue the conversation: summaries and facts that a worker makes of it would be judged, too."""
-    Conversation.objects.filter(pk=conversation.pk).update(summarize_after=None, extract_after=None)
+    Conversation.objects.filter(account_id=conversation.account_id, pk=conversation.pk).update(
+        summarize_after=None, extract_after=None
+    )
 
 
 def store_note(owner: Owner, note: SampleMemory, embedded: EmbeddedTexts, *, now: datetime) -> UUID | None:

@@ -38,37 +38,35 @@ OF_ACCOUNT = (
         WHERE {mine} AND kind = 'episode' AND NOT archived GROUP BY conversation_id) AS covered""",
     """SELECT 'turns of archived conversations', coalesce(sum(turn_count), 0)::bigint FROM conversations
     WHERE {mine} AND archived""",
-    """SELECT 'facts ' || status, count(*) FROM facts JOIN memories m ON m.id = memory_ptr_id
-    WHERE m.{mine} GROUP BY 1""",
+    "SELECT 'facts ' || status, count(*) FROM memories WHERE {mine} AND kind = 'fact' GROUP BY 1",
     """SELECT 'beliefs of facts', coalesce(sum(belief_number), 0)::bigint
-    FROM facts JOIN memories m ON m.id = memory_ptr_id WHERE m.{mine} AND recorded_at IS NOT NULL""",
+    FROM memories WHERE {mine} AND kind = 'fact' AND recorded_at IS NOT NULL""",
     "SELECT 'fact versions ' || reason, count(*) FROM fact_versions WHERE {mine} GROUP BY 1",
     "SELECT 'fact reviews ' || status, count(*) FROM fact_reviews WHERE {mine} GROUP BY 1",
     "SELECT 'fact tombstones', count(*) FROM fact_tombstones WHERE {mine}",
     "SELECT 'entity names', count(*) FROM entity_names WHERE {mine}",
     """SELECT 'names of entities', coalesce(sum(1 + jsonb_array_length(aliases)), 0)::bigint
-    FROM entities JOIN memories m ON m.id = memory_ptr_id WHERE m.{mine}""",
+    FROM memories WHERE {mine} AND kind = 'entity'""",
     "SELECT 'profiles', count(*) FROM user_profiles WHERE {mine}",
     "SELECT 'preferences', count(*) FROM user_profiles, jsonb_object_keys(preferences) WHERE {mine}",
-    """SELECT 'strategies ' || sort, coalesce(sum(n), 0)::bigint FROM strategies JOIN memories m ON m.id = memory_ptr_id
+    """SELECT 'strategies ' || sort, coalesce(sum(n), 0)::bigint FROM memories
     CROSS JOIN LATERAL (VALUES ('succeeded', success_count), ('failed', failure_count)) AS uses (sort, n)
-    WHERE m.{mine} GROUP BY 1""",
+    WHERE {mine} AND kind = 'strategy' GROUP BY 1""",
     """SELECT 'strategy uses ' || CASE WHEN success THEN 'succeeded' ELSE 'failed' END, count(*)
     FROM strategy_uses WHERE {mine} GROUP BY 1""",
     "SELECT 'strategy tools', count(*) FROM strategy_tools WHERE {mine}",
-    """SELECT 'tools named by strategies', count(DISTINCT (m.id, tool))
-    FROM strategies JOIN memories m ON m.id = memory_ptr_id, jsonb_array_elements_text(tool_sequence) AS tool
-    WHERE m.{mine}""",
+    """SELECT 'tools named by strategies', count(DISTINCT (id, tool))
+    FROM memories, jsonb_array_elements_text(tool_sequence) AS tool
+    WHERE {mine} AND kind = 'strategy'""",
     "SELECT 'tools', count(*) FROM tools WHERE {mine}",
     "SELECT 'tool invocations', count(*) FROM tool_invocations WHERE {mine}",
-    """SELECT 'goals ' || status, count(*) FROM goals JOIN memories m ON m.id = memory_ptr_id
-    WHERE m.{mine} GROUP BY 1""",
-    """SELECT 'goals looked at for patterns', count(*) FROM goals JOIN memories m ON m.id = memory_ptr_id
-    WHERE m.{mine} AND patterns_extracted_at IS NOT NULL""",
+    "SELECT 'goals ' || status, count(*) FROM memories WHERE {mine} AND kind = 'goal' GROUP BY 1",
+    """SELECT 'goals looked at for patterns', count(*) FROM memories
+    WHERE {mine} AND kind = 'goal' AND patterns_extracted_at IS NOT NULL""",
     "SELECT 'records of level ' || level, count(*) FROM turn_records WHERE {mine} GROUP BY 1",
-    """SELECT 'votes ' || sort, coalesce(sum(n), 0)::bigint FROM learnings JOIN memories m ON m.id = memory_ptr_id
+    """SELECT 'votes ' || sort, coalesce(sum(n), 0)::bigint FROM memories
     CROSS JOIN LATERAL (VALUES ('helpful', helpful_count), ('unhelpful', unhelpful_count)) AS votes (sort, n)
-    WHERE m.{mine} GROUP BY 1""",
+    WHERE {mine} AND kind = 'learning' GROUP BY 1""",
     "SELECT 'entry versions', count(*) FROM context_entry_versions WHERE {mine}",
     "SELECT 'contexts', count(*) FROM persistent_contexts WHERE {mine}",
     "SELECT 'access log ' || action, sum(count)::bigint FROM context_access_logs WHERE {mine} GROUP BY 1",

@@ -25,8 +25,11 @@ VOLATILE = re.compile(
 )
 DUE = re.compile(r".*_after")
 """Columns that depend on the clock; whether they are set does not."""
-LEFT_OUT = frozenset({"JobRun", "ApiKey", "AuditEntry", "TermCount", "MetricSample", "SharedContextPool"})
-"""Models left out: word counts follow from the texts, audit entries from what they are about."""
+LEFT_OUT = frozenset(
+    {"JobRun", "ApiKey", "AuditEntry", "TermCount", "MetricSample", "SharedContextPool", "Memory", "MemoryTable"}
+)
+"""Models left out: word counts follow from the texts, audit entries from what they are about, and memories are
+described by the models of their kinds."""
 AN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 DECIMALS = 4
 VECTOR = "vector"
@@ -68,16 +71,16 @@ def has_account(model: type[Model]) -> bool:
 
 
 def rows_of_table(model: type[Model], account: Account) -> Iterable[Row]:
-    """Return the rows with their ids; a child has only the columns that its parent lacks."""
-    names = [field.attname for field in model._meta.local_concrete_fields]
+    """Return the rows with their ids."""
+    names = [field.attname for field in model._meta.concrete_fields]
     key = str(model._meta.pk.attname if model._meta.pk else "id")
     rows = model._default_manager.filter(account_id=account.id).order_by(key)
-    for values in rows.values(*dict.fromkeys([key, *names])).iterator():
+    for values in rows.values(*names).iterator():
         yield {"id": values[key], **{name: plain_value(name, value) for name, value in values.items() if name != key}}
 
 
 def plain_value(name: str, value: Any) -> Any:
-    """Convert to JSON values. Ids of a child's parent and of other rows stay."""
+    """Convert to JSON values. Ids of other rows stay."""
     if DUE.fullmatch(name):
         return value is not None
     if isinstance(value, datetime):
@@ -98,11 +101,7 @@ def name_of_row(table: str, row: Row) -> str:
 
 
 def describe_row(row: Row, names: Mapping[UUID, str]) -> Row:
-    return {
-        name: replace_ids(value, names)
-        for name, value in row.items()
-        if not VOLATILE.fullmatch(name) or name.endswith("_ptr_id")
-    }
+    return {name: replace_ids(value, names) for name, value in row.items() if not VOLATILE.fullmatch(name)}
 
 
 def replace_ids(value: Any, names: Mapping[UUID, str]) -> Any:

@@ -23,8 +23,7 @@ from memory.models import Account, JobRun
 FORMER_DAYS = 85
 """Ago: the last of what was said before the month. In it, retention comes to it."""
 SALIENCES = "SELECT id, kind, salience FROM memories WHERE account_id = %s"
-CONFIDENCES = """
-SELECT m.id, 'confidence', confidence FROM facts JOIN memories m ON m.id = memory_ptr_id WHERE m.account_id = %s"""
+CONFIDENCES = "SELECT id, 'confidence', confidence FROM memories WHERE account_id = %s AND kind = 'fact'"
 
 
 class Doer(Protocol):

@@ -57,8 +57,8 @@ def read_artifacts(
     account_id: UUID, *, artifact_ids: Iterable[UUID] = (), record_ids: Iterable[UUID] = ()
 ) -> dict[UUID, ArtifactCard]:
     """Return the named artifacts and those that the turns produced, up to MAX_ARTIFACTS, by id, oldest first."""
-    wanted = Q(pk__in=list(artifact_ids)) | Q(record_id__in=list(record_ids))
-    objects = Artifact.objects
+    wanted = Q(pk__in=list(artifact_ids)) | Q(source_record_id__in=list(record_ids))
+    objects: Any = Artifact.objects
     rows = objects.filter(wanted, account_id=account_id).defer("text", "metadata", "uri")
     lean = rows.annotate(uri_beginning=Left("uri", MAX_URI_CHARACTERS + 1)).order_by("pk")
     return {row.pk: artifact_card(row) for row in lean[:MAX_ARTIFACTS]}
@@ -76,6 +76,6 @@ def artifact_card(row: Any) -> ArtifactCard:
         type=excerpt_of(row.artifact_type),
         revision=format_revision(row),
         digest=excerpt_of(row.digest),
-        record_id=row.record_id,
+        record_id=row.source_record_id,
         is_hidden=row.archived or row.quarantined,
     )

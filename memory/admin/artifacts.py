@@ -67,6 +67,6 @@ class ArtifactAdmin(MemoryKindAdmin):
     address = column("Path or URI", render_uri)
     revision_text = column("Revision", format_revision)
     digest_text = text_column("Digest", "digest")
-    record_page = link_column("Produced by", "turnrecord", "record_id", "Open the structured turn")
+    record_page = link_column("Produced by", "turnrecord", "source_record_id", "Open the structured turn")
     goal_page = link_column("Goal", "goal", "for_goal_id", "Open the goal")
     revisions = column("All revisions", render_revisions)

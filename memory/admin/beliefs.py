@@ -10,8 +10,9 @@ from django.db.models import Q
 from django.db.models.functions import Left
 
 from memory.admin.columns import DAY, MINUTE, change_url, turn_url
+from memory.admin.link_ends import own_column
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
-from memory.models import Fact, FactReview, FactVersion, Link
+from memory.models import Fact, FactReview, FactVersion, Kind, Link
 from memory.services.memories.store import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
 
 MAX_VERSIONS = 100
@@ -124,8 +125,8 @@ def read_history(fact: Fact) -> BeliefHistory:
 
 def quote_columns(end: str) -> tuple[Any, ...]:
     """Return the columns of a link that `turn_quote` needs, for the turn at one end ("source" or "target")."""
-    names = ("event_time", "conversation_id", "turn__index", "turn__role", "turn__name", "turn__log_id")
-    return (Left(f"{end}__text", QUOTE_CHARACTERS + 1), *(f"{end}__{name}" for name in names))
+    own = (own_column(end, name) for name in ("index", "role", "name", "log_id"))
+    return (Left(f"{end}__text", QUOTE_CHARACTERS + 1), f"{end}__event_time", f"{end}__conversation_id", *own)
 
 
 def turn_quote(
@@ -146,7 +147,7 @@ def read_quotes(facts: Sequence[Fact]) -> dict[UUID, list[TurnQuote]]:
     """Return the turns from which facts of one account are derived, by fact, in order of time."""
     fact_ids = [fact.pk for fact in facts]
     links = Link.objects.filter(account_id=facts[0].account_id, source_id__in=fact_ids, type=DERIVED_FROM)
-    rows = links.exclude(target__turn=None).order_by("target__event_time", "target_id")
+    rows = links.filter(target__kind=Kind.TURN).order_by("target__event_time", "target_id")
     found: dict[UUID, list[TurnQuote]] = {}
     for fact_id, *quoted in rows.values_list("source_id", *quote_columns("target"))[: MAX_QUOTES * len(facts)]:
         found.setdefault(fact_id, []).append(turn_quote(*quoted))
@@ -160,8 +161,8 @@ def entity_link(entity_id: UUID, name: str, type_: str) -> NamedLink:
 def read_entities(facts: Sequence[Fact]) -> dict[UUID, list[NamedLink]]:
     """Return the entities that facts of one account are about, by fact."""
     links = Link.objects.filter(account_id=facts[0].account_id, source_id__in=[fact.pk for fact in facts], type=ABOUT)
-    columns = ("source_id", "target_id", "target__entity__name", "target__entity__type")
-    rows = links.exclude(target__entity=None).order_by("id").values_list(*columns)
+    columns = ("source_id", "target_id", own_column("target", "name"), own_column("target", "type"))
+    rows = links.filter(target__kind=Kind.ENTITY).order_by("id").values_list(*columns)
     found: dict[UUID, list[NamedLink]] = {}
     for fact_id, *entity in rows[: MAX_ENTITIES * len(facts)]:
         found.setdefault(fact_id, []).append(entity_link(*entity))
@@ -174,7 +175,7 @@ def read_related_facts(fact: Fact) -> list[RelatedFact]:
     rows = links.filter(type__in=(SUPERSEDES, PROMOTED_FROM)).order_by("-id")
     columns: list[Any] = ["type", "properties"]
     for end in ("source", "target"):
-        columns += [f"{end}_id", text_excerpt(f"{end}__text"), f"{end}__fact__status"]
+        columns += [f"{end}_id", text_excerpt(f"{end}__text"), own_column(end, "status")]
     found = []
     for type_, properties, *ends in rows.values_list(*columns)[:MAX_RELATED]:
         is_out = ends[0] == fact.pk

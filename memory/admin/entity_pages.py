@@ -17,6 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from memory.admin.base import BoundedAdmin, staff_owner
 from memory.admin.beliefs import NamedLink, TurnQuote, entity_link, format_validity, quote_columns, turn_quote
 from memory.admin.columns import change_url
+from memory.admin.link_ends import own_column
 from memory.admin.neighbourhoods import MAX_NODES, Drawing, Edge, Node, render_neighbourhood
 from memory.admin.text import error_sentence, excerpt_of, mark_invisible, text_excerpt
 from memory.errors import MemoryServiceError, NotFound
@@ -66,7 +67,9 @@ def read_neighbours(entity: Entity) -> list[Neighbour]:
     """Return the related entities, those with the greatest weight first."""
     links = Link.objects.filter(Q(source_id=entity.pk) | Q(target_id=entity.pk), account_id=entity.account_id)
     links = links.filter(source__kind=Kind.ENTITY, target__kind=Kind.ENTITY).order_by("-weight", "id")
-    columns = [f"{end}{name}" for end in ("source", "target") for name in ("_id", "__entity__name", "__entity__type")]
+    columns: list[Any] = []
+    for end in ("source", "target"):
+        columns += [f"{end}_id", own_column(end, "name"), own_column(end, "type")]
     neighbours = []
     for link_id, type_, weight, *ends in links.values_list("id", "type", "weight", *columns)[:MAX_NEIGHBOURS]:
         is_out = ends[0] == entity.pk
@@ -79,9 +82,9 @@ def read_neighbours(entity: Entity) -> list[Neighbour]:
 def read_facts(entity: Entity) -> list[EntityFact]:
     """Return the latest facts about an entity, whatever their status."""
     links = Link.objects.filter(account_id=entity.account_id, target_id=entity.pk, type=ABOUT)
-    rows = links.exclude(source__fact=None).order_by("-id")
-    names = (f"source__fact__{name}" for name in ("status", "valid_from", "valid_to", "confidence"))
-    found = rows.values_list("source_id", text_excerpt("source__text"), *names)[:MAX_FACTS]
+    rows = links.filter(source__kind=Kind.FACT).order_by("-id")
+    own = (own_column("source", name) for name in ("status", "valid_from", "valid_to", "confidence"))
+    found = rows.values_list("source_id", text_excerpt("source__text"), *own)[:MAX_FACTS]
     return [
         EntityFact(
             claim=excerpt_of(text),
@@ -97,7 +100,7 @@ def read_facts(entity: Entity) -> list[EntityFact]:
 def read_mentions(entity: Entity) -> list[TurnQuote]:
     """Return the latest turns that mention an entity."""
     links = Link.objects.filter(account_id=entity.account_id, target_id=entity.pk, type=MENTIONS)
-    rows = links.exclude(source__turn=None).order_by("-id").values_list(*quote_columns("source"))
+    rows = links.filter(source__kind=Kind.TURN).order_by("-id").values_list(*quote_columns("source"))
     return [turn_quote(*row) for row in rows[:MAX_MENTIONS]]
 
 

@@ -49,24 +49,26 @@ ROWS: dict[EntryKind, str] = {
         WHERE r.account_id = %(account_id)s AND r.goal_id = %(goal_id)s AND r.episode_id IS NULL""",
     # an episode that another one was made of is shown with that one
     EntryKind.EPISODE: """SELECT m.event_time AS at, m.id
-        FROM work_episodes w JOIN memories m ON m.id = w.memory_ptr_id
-        WHERE m.account_id = %(account_id)s AND w.for_goal_id = %(goal_id)s AND NOT EXISTS (
-            SELECT FROM memory_links l JOIN work_episodes later ON later.memory_ptr_id = l.source_id
-            WHERE l.account_id = m.account_id AND l.target_id = m.id AND l.type = 'DERIVED_FROM')""",
+        FROM memories m
+        WHERE m.account_id = %(account_id)s AND m.kind = 'work_episode' AND m.for_goal_id = %(goal_id)s AND NOT EXISTS (
+            SELECT FROM memory_links l JOIN memories later ON later.account_id = l.account_id AND later.id = l.source_id
+            WHERE l.account_id = m.account_id AND l.target_id = m.id AND l.type = 'DERIVED_FROM'
+                AND later.kind = 'work_episode')""",
     # what a turn for the goal produced is shown with that turn
-    EntryKind.ARTIFACT: """SELECT m.event_time AS at, m.id FROM artifacts a JOIN memories m ON m.id = a.memory_ptr_id
-        WHERE m.account_id = %(account_id)s AND a.for_goal_id = %(goal_id)s AND NOT EXISTS (
-            SELECT FROM turn_records r WHERE r.id = a.record_id AND r.goal_id = %(goal_id)s)""",
+    EntryKind.ARTIFACT: """SELECT m.event_time AS at, m.id FROM memories m
+        WHERE m.account_id = %(account_id)s AND m.kind = 'artifact' AND m.for_goal_id = %(goal_id)s AND NOT EXISTS (
+            SELECT FROM turn_records r
+            WHERE r.account_id = m.account_id AND r.id = m.source_record_id AND r.goal_id = %(goal_id)s)""",
     EntryKind.SET: """SELECT m.event_time AS at, m.id FROM memories m
         WHERE m.account_id = %(account_id)s AND m.id = %(goal_id)s""",
     EntryKind.BLOCKED: """SELECT l.created_at AS at, l.id FROM memory_links l
         WHERE l.account_id = %(account_id)s AND l.source_id = %(goal_id)s AND l.type = 'BLOCKED_BY'""",
     EntryKind.PART: """SELECT l.created_at AS at, l.id FROM memory_links l
         WHERE l.account_id = %(account_id)s AND l.target_id = %(goal_id)s AND l.type = 'SUBGOAL_OF'""",
-    EntryKind.DUE: """SELECT g.deadline AS at, g.memory_ptr_id AS id FROM goals g
-        WHERE g.memory_ptr_id = %(goal_id)s AND g.deadline <= %(now)s""",
-    EntryKind.ENDED: """SELECT g.completed_at AS at, g.memory_ptr_id AS id FROM goals g
-        WHERE g.memory_ptr_id = %(goal_id)s AND g.completed_at IS NOT NULL""",
+    EntryKind.DUE: """SELECT m.deadline AS at, m.id FROM memories m
+        WHERE m.account_id = %(account_id)s AND m.id = %(goal_id)s AND m.deadline <= %(now)s""",
+    EntryKind.ENDED: """SELECT m.completed_at AS at, m.id FROM memories m
+        WHERE m.account_id = %(account_id)s AND m.id = %(goal_id)s AND m.completed_at IS NOT NULL""",
 }
 
 # each part is cut to a page before the parts are combined

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Q
 
+from memory.admin.link_ends import own_column
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.models import Goal, Link
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
@@ -22,7 +23,7 @@ MAX_DEPTH = 20
 MAX_LINKS = 1_000
 
 SHOWN_CONDITIONS = {
-    "open": "NOT {m}.archived AND {g}.status IN ('active', 'blocked')",
+    "open": "NOT {m}.archived AND {m}.status IN ('active', 'blocked')",
     "closed": "NOT {m}.archived",
     "archived": "TRUE",
 }
@@ -30,15 +31,15 @@ SHOWN_CONDITIONS = {
 
 TREE = """
 WITH RECURSIVE roots AS (
-    SELECT m.id FROM memories m JOIN goals g ON g.memory_ptr_id = m.id
+    SELECT m.id FROM memories m
     WHERE m.account_id = %(account_id)s AND m.kind = 'goal' AND {root}
-    ORDER BY g.priority DESC, g.deadline NULLS LAST, m.id LIMIT %(roots)s OFFSET %(skipped)s
+    ORDER BY m.priority DESC, m.deadline NULLS LAST, m.id LIMIT %(roots)s OFFSET %(skipped)s
 ), tree AS (
     SELECT id, NULL::uuid AS parent_id, 0 AS depth FROM roots
     UNION ALL
     SELECT m.id, t.id, t.depth + 1 FROM tree t
     JOIN memory_links l ON l.account_id = %(account_id)s AND l.target_id = t.id AND l.type = 'SUBGOAL_OF'
-    JOIN memories m ON m.id = l.source_id JOIN goals g ON g.memory_ptr_id = m.id
+    JOIN memories m ON m.account_id = l.account_id AND m.id = l.source_id AND m.kind = 'goal'
     WHERE t.depth < %(max_depth)s AND {shown}
 )
 SELECT id, parent_id FROM tree LIMIT %(max_goals)s
@@ -46,7 +47,8 @@ SELECT id, parent_id FROM tree LIMIT %(max_goals)s
 
 # a goal whose parent is not shown is a root
 NO_PARENT_SHOWN = """{shown} AND NOT EXISTS (
-    SELECT FROM memory_links l JOIN memories pm ON pm.id = l.target_id JOIN goals pg ON pg.memory_ptr_id = pm.id
+    SELECT FROM memory_links l
+    JOIN memories pm ON pm.account_id = l.account_id AND pm.id = l.target_id AND pm.kind = 'goal'
     WHERE l.account_id = m.account_id AND l.source_id = m.id AND l.type = 'SUBGOAL_OF' AND {parent_shown}
 )"""
 
@@ -84,7 +86,7 @@ class GoalForest:
 
 def read_trees(account_id: UUID, *, show: str, page: int, now: datetime) -> GoalForest:
     """Return a page of the account's trees. `show` is a key of SHOWN_CONDITIONS; pages count from 0."""
-    shown, parent_shown = SHOWN_CONDITIONS[show].format(m="m", g="g"), SHOWN_CONDITIONS[show].format(m="pm", g="pg")
+    shown, parent_shown = SHOWN_CONDITIONS[show].format(m="m"), SHOWN_CONDITIONS[show].format(m="pm")
     statement = TREE.format(root=NO_PARENT_SHOWN.format(shown=shown, parent_shown=parent_shown), shown=shown)
     found = walk_tree(statement, account_id=account_id, roots=PAGE_ROOTS + 1, skipped=page * PAGE_ROOTS)
     roots = [goal_id for goal_id, parent_id in found if parent_id is None]
@@ -159,7 +161,7 @@ def read_goals(account_id: UUID, goal_ids: Sequence[UUID]) -> dict[UUID, Any]:
 
 def goal_columns(end: str) -> tuple[Any, ...]:
     """Return the columns of a link that `goal_summary` needs, for the goal at one end ("source" or "target")."""
-    return (f"{end}_id", text_excerpt(f"{end}__text"), f"{end}__goal__status")
+    return (f"{end}_id", text_excerpt(f"{end}__text"), own_column(end, "status"))
 
 
 def goal_summary(goal_id: UUID, text: str, status: str | None) -> GoalSummary:

@@ -21,7 +21,7 @@ from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
 from memory.admin.filters import VectorFilter
 from memory.admin.text import excerpt_of, format_decayed, list_invisible, text_excerpt
 from memory.kinds import kinds_where
-from memory.models import Account, Kind, Link, Memory, Vector
+from memory.models import Account, Kind, Link, Memory, MemoryRow, Vector
 from memory.models.memory import model_of
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.retrieval.retrievers.lexical import has_words_or_ids
@@ -32,7 +32,7 @@ from memory.services.memories.correct import MARKS, correct_memory, delete_memor
 from memory.services.memories.store import DUPLICATE_OF, NOT_DUPLICATE_OF
 from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
 
-MERGED_MODELS: frozenset[type[Memory]] = frozenset({Memory, *map(model_of, kinds_where(lambda spec: spec.merging))})
+MERGED_MODELS: frozenset[type[MemoryRow]] = frozenset({Memory, *map(model_of, kinds_where(lambda spec: spec.merging))})
 """Models whose pages show merges and offer to undo them."""
 
 MAX_MERGES = 20
@@ -46,7 +46,7 @@ RELATIONS = {
 """Relations of a memory to another one, by type of link and whether the link goes out."""
 
 
-def render_merges(memory: Memory) -> SafeString | str:
+def render_merges(memory: MemoryRow) -> SafeString | str:
     """Render the merges of a memory, latest first.
 
     The other memories are of the same kind: a user who may read this one may read them.
@@ -59,7 +59,7 @@ def render_merges(memory: Memory) -> SafeString | str:
     return format_html_join("", "<p>{}</p>", ((line,) for line in lines)) or "none"
 
 
-def merge_line(memory: Memory, row: tuple[Any, ...]) -> SafeString:
+def merge_line(memory: MemoryRow, row: tuple[Any, ...]) -> SafeString:
     type_, source_id, target_id, similarity, made_at, source_text, target_text = row
     is_out = source_id == memory.pk
     other_id, text = (target_id, target_text) if is_out else (source_id, source_text)
@@ -158,8 +158,9 @@ class MemoryKindAdmin(BoundedAdmin):
         return ", ".join(marks) or "live"
 
     @admin.display(description="Embedding")
-    def embedding(self, memory: Memory) -> str:
-        found = Vector.objects.filter(memory_id=memory.id).order_by("model").values_list("model", "width")
+    def embedding(self, memory: MemoryRow) -> str:
+        vectors = Vector.objects.filter(account_id=memory.account_id, memory_id=memory.id)
+        found = vectors.order_by("model").values_list("model", "width")
         named = [f"{model} ({width})" for model, width in found[:MAX_VECTORS_SHOWN]]
         if memory.embed_after is not None:
             named.append(f"due {memory.embed_after:%Y-%m-%d %H:%M} UTC {memory.embed_error}".strip())
@@ -215,7 +216,7 @@ def undo_merges(pages: MemoryKindAdmin, request: HttpRequest, queryset: QuerySet
     rows = queryset.only("id", "account_id").order_by("-pk")
     now = datetime.now(UTC)
 
-    def undo(owner: Owner, memory: Memory) -> None:
+    def undo(owner: Owner, memory: MemoryRow) -> None:
         undo_merge(owner, memory.pk, now=now)
 
     pages.change_each(request, rows, undo, done="Made live again:", log="Merge undone.")

@@ -177,7 +177,7 @@ def render_rows_link(pool: MemoryPool) -> SafeString:
 
 def render_stored(pool: MemoryPool) -> SafeString:
     """Render the row as another write left it. It is read again, since the form has changed its own instance."""
-    stored = MemoryPool.objects.get(pk=pool.pk)
+    stored = MemoryPool.objects.get(account_id=pool.account_id, pk=pool.pk)
     access = AccessControl.parse(stored.access_control).model_dump()
     return render_json({"version": stored.version, "data": stored.data, "access_control": access})
 
@@ -269,7 +269,7 @@ class MemoryPoolAdmin(BoundedAdmin):
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         owner, now = staff_owner(request, obj.account_id), datetime.now(UTC)
         if obj.is_expired(now):
-            delete_expired_pools(owner, MemoryPool.objects.filter(pk=obj.pk), now=now)
+            delete_expired_pools(owner, MemoryPool.objects.filter(account_id=obj.account_id, pk=obj.pk), now=now)
         else:
             delete_pool(owner, obj.pool_id, expected=None, now=now)
 

@@ -127,8 +127,8 @@ def read_turn_cards(account_id: UUID, record_ids: Sequence[UUID], visible: Visib
     if not record_ids or not visible.turns:
         return {}
     related = read_related_rows(account_id, record_ids, visible)
-    rows = TurnRecord.objects.filter(account_id=account_id, pk__in=record_ids).annotate(trace_tokens=F("trace__tokens"))
-    lean = rows.select_related("log", "account").defer("metadata", "log__metadata", "log__saved_session")
+    rows = TurnRecord.objects.filter(account_id=account_id, pk__in=record_ids).select_related("log", "account")
+    lean = rows.annotate(trace_tokens=F("traces__tokens")).defer("metadata", "log__metadata", "log__saved_session")
     return {row.pk: turn_card(row, related) for row in lean}
 
 

@@ -33,13 +33,15 @@ TURN_LINES = """
 SELECT w.id, r.id, r.number, r.status, r.event_time, line.text
 FROM unnest(%(ids)s::uuid[], %(logs)s::uuid[], %(firsts)s::int[], %(lasts)s::int[]) AS w (id, log_id, first, last)
 CROSS JOIN LATERAL (
-    SELECT * FROM turn_records r WHERE r.log_id = w.log_id AND r.number BETWEEN w.first AND w.last
+    SELECT r.id, r.number, r.status, r.event_time FROM turn_records r
+    WHERE r.account_id = %(account_id)s AND r.log_id = w.log_id AND r.number BETWEEN w.first AND w.last
     ORDER BY r.number LIMIT %(lines)s
 ) r
 LEFT JOIN LATERAL (
-    SELECT left(m.text, %(characters)s) AS text FROM turn_slots s JOIN memories m ON m.id = s.memory_ptr_id
-    WHERE s.record_id = r.id AND s.slot IN ('outcome', 'action') AND NOT m.quarantined
-    ORDER BY s.slot = 'outcome' DESC, s.level DESC LIMIT 1
+    SELECT left(m.text, %(characters)s) AS text FROM memories m
+    WHERE m.account_id = %(account_id)s AND m.kind = 'turn_slot' AND m.record_id = r.id
+        AND m.slot IN ('outcome', 'action') AND NOT m.quarantined
+    ORDER BY m.slot = 'outcome' DESC, m.level DESC LIMIT 1
 ) line ON TRUE
 ORDER BY w.id, r.number
 """
@@ -86,7 +88,7 @@ def read_work_cards(account_id: UUID, episode_ids: Sequence[UUID], visible: Visi
     sources = read_source_ids(account_id, episode_ids)
     rows = read_episode_rows(account_id, [*episode_ids, *sources.values()])
     chosen = [rows[id_] for id_ in episode_ids if id_ in rows]
-    lines = read_turn_lines(chosen) if visible.turns and visible.slots else {}
+    lines = read_turn_lines(account_id, chosen) if visible.turns and visible.slots else {}
     produced = read_produced_artifacts(account_id, episode_ids) if visible.artifacts else {}
     return {
         row.pk: work_card(
@@ -113,9 +115,10 @@ def read_episode_rows(account_id: UUID, episode_ids: Sequence[UUID]) -> dict[Any
     return {row.pk: row for row in lean.annotate(beginning=Left("text", CARD_CHARACTERS + 1))}
 
 
-def read_turn_lines(rows: Sequence[Any]) -> dict[UUID, list[TurnLine]]:
+def read_turn_lines(account_id: UUID, rows: Sequence[Any]) -> dict[UUID, list[TurnLine]]:
     """Return the first MAX_LINES turns of each episode."""
-    values = {
+    values: dict[str, Any] = {
+        "account_id": account_id,
         "ids": [row.pk for row in rows],
         "logs": [row.log_id for row in rows],
         "firsts": [row.first_number for row in rows],

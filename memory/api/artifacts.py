@@ -131,7 +131,9 @@ class StoredArtifact(MemoryFields, RevisionAnswer):
     type = serializers.CharField(source="artifact_type")
     title = serializers.CharField()
     description = serializers.CharField()
-    record_id = serializers.UUIDField(allow_null=True, help_text="Structured turn that produced it.")
+    record_id = serializers.UUIDField(
+        source="source_record_id", allow_null=True, help_text="Structured turn that produced it."
+    )
     goal_id = serializers.UUIDField(source="for_goal_id", allow_null=True, help_text="Goal that it is for.")
     metadata = serializers.DictField()
     version = serializers.IntegerField(help_text="Increases by one with each change of this revision.")
@@ -216,7 +218,9 @@ class ArtifactFilter(RowFilter):
     uri_prefix = TextFilter(field_name="uri", lookup_expr="startswith", max_length=MAX_URI_CHARACTERS)
     type = TextFilter(field_name="artifact_type", max_length=MAX_TYPE_CHARACTERS)
     conversation_id = TextFilter()
-    record_id = UUIDFilter(label="Limit to artifacts that this structured turn produced.")
+    record_id = UUIDFilter(
+        field_name="source_record_id", label="Limit to artifacts that this structured turn produced."
+    )
     goal_id = UUIDFilter(field_name="for_goal_id", label="Limit to artifacts for this goal.")
 
 

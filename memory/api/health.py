@@ -83,7 +83,7 @@ def check_redis() -> None:
 def fetch_one(statement: str) -> Any:
     """Return the first row of a statement that may take at most STATEMENT_TIMEOUT_MS."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(STATEMENT_TIMEOUT_MS)])
+        cursor.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
         cursor.execute(statement)
         return cursor.fetchone()
 

@@ -192,7 +192,8 @@ class RecordViewSet(OwnerViewSet):
         """Answer a page of records with their slots."""
         allowed = read_policy(owner.account_id).tier
         return self.respond_page(
-            prefetch_slots(rows), lambda record: serialize_record(view_prefetched_record(record, allowed))
+            prefetch_slots(owner.account_id, rows),
+            lambda record: serialize_record(view_prefetched_record(record, allowed)),
         )
 
     def create_record(self, body: dict[str, Any], conversation_id: str) -> Response:

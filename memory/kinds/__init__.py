@@ -8,7 +8,8 @@ To add a kind of memory:
 1. Add its constant to `Kind` in `base.py`, and a module of the same name here with its `SPEC`. The defaults of
    `KindSpec` suit plain knowledge. A kind that no code of this app names, such as one of another Django app, needs
    neither: call `register(SPEC)` before the first request, in `AppConfig.ready`.
-2. If it has columns of its own, add a child of `Memory` in `memory/models` and name it as `model`. Run
+2. If it has columns of its own, add an unmanaged model over `memories` with the base `MemoryRow` in `memory/models` and
+   name it as `model`: the table gets its columns, NULL in rows of other kinds (`memory.models.table`). Run
    `makemigrations`, which also finds constraints and indexes that name kinds: those of the audience CONTEXT_READERS and
    those with `merging`.
 3. Add a service that stores it by `memory.services.memories.store.store_memories`.

@@ -91,7 +91,7 @@ class KindSpec:
     """Lower-case singular noun, as headings and error messages show it."""
     plural: str
     model: str = "memory.Memory"
-    """Django label of the model that holds its rows: a child of Memory if the kind has columns of its own."""
+    """Django label of the model of its rows: one with the base MemoryRow if the kind has columns of its own."""
     audience: Audience = Audience.KNOWLEDGE
     memory_type: Literal["episodic", "semantic", "procedural"] = "semantic"
     """Documented word for the kind in the audit log and in filters of the timeline."""

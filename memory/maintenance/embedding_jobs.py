@@ -65,9 +65,12 @@ def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
     Look at the next memories by id; those that lack the vector, and are not queued yet, become due. Until the `embed`
     job has reached them their words find them, and searches say so.
     """
-    ids = list(batch.next_of(Memory.objects.values_list("id", flat=True)))
-    has_vector = Exists(Vector.objects.filter(memory_id=OuterRef("id"), model=embedding_provider().model))
-    lacking = Memory.objects.filter(~has_vector, id__in=ids, embed_after=None).exclude(IS_STOOD_FOR)
+    found = list(batch.next_of(Memory.objects.values_list("account_id", "id")))
+    ids, accounts = [row_id for _, row_id in found], {account_id for account_id, _ in found}
+    vectors = Vector.objects.filter(account_id=OuterRef("account_id"), memory_id=OuterRef("id"))
+    has_vector = Exists(vectors.filter(model=embedding_provider().model))
+    rows = Memory.objects.filter(account_id__in=accounts, id__in=ids)
+    lacking = rows.filter(~has_vector, embed_after=None).exclude(IS_STOOD_FOR)
     changed = lacking.count() if batch.dry_run else lacking.update(embed_after=now, embed_attempts=0, embed_error="")
     return BatchReport(examined=len(ids), changed=changed, cursor=batch.cursor_after(ids))
 

@@ -172,7 +172,7 @@ def promote_short_term(*, now: datetime, batch: Batch) -> BatchReport:
         sessions.setdefault((owner, entry.session_id), []).append(entry.id)
     promoted = failed = 0
     for (owner, _), ids in sessions.items():
-        waiting = rows.filter(id__in=ids)
+        waiting = rows.filter(account_id=owner.account_id, id__in=ids)
         try:
             for keys in promote_in_batches(owner, waiting, now=now):
                 promoted += len(keys)

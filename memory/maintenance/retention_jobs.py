@@ -10,6 +10,7 @@ answers are those kept for repeated requests (`Idempotency-Key`): such a request
 
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -37,22 +38,20 @@ ACTOR = "job:cleanup"
 
 def archive_conversations(*, now: datetime, batch: Batch) -> BatchReport:
     rows = Conversation.objects.filter(archived=False, updated_at__lt=now - timedelta(days=conf.RETENTION_DAYS))
-    ids = list(batch.next_of(rows.values_list("id", flat=True)))
-    changed = (
-        len(ids)
-        if batch.dry_run
-        else sum(archive_idle_conversation(conversation_id, now=now) for conversation_id in ids)
-    )
-    return BatchReport(examined=len(ids), changed=changed, cursor=batch.cursor_after(ids))
+    found = list(batch.next_of(rows.values_list("account_id", "id")))
+    changed = len(found) if batch.dry_run else sum(archive_idle_conversation(*each, now=now) for each in found)
+    cursor = batch.cursor_after([row_id for _, row_id in found])
+    return BatchReport(examined=len(found), changed=changed, cursor=cursor)
 
 
-def archive_idle_conversation(conversation_id: UUID, *, now: datetime) -> bool:
+def archive_idle_conversation(account_id: UUID, conversation_id: UUID, *, now: datetime) -> bool:
     """Archive a conversation and its turns in one transaction; return False if it was written to meanwhile."""
     oldest = now - timedelta(days=conf.RETENTION_DAYS)
     with transaction.atomic():
-        rows = Conversation.objects.filter(id=conversation_id, archived=False, updated_at__lt=oldest)
+        rows = Conversation.objects.filter(account_id=account_id, id=conversation_id, archived=False)
         # locked as writers lock it, so that no turn comes between; what was saved of its session may be large
-        conversation = rows.defer("saved_session").select_for_update(no_key=True).first()
+        idle = rows.filter(updated_at__lt=oldest).defer("saved_session")
+        conversation = idle.select_for_update(no_key=True).first()
         if conversation is None:
             return False
         owner = Owner(account_id=conversation.account_id, channel=conversation.channel, actor=ACTOR)
@@ -88,7 +87,7 @@ def cleanup(*, now: datetime, batch: Batch) -> BatchReport:
 def forget_results(*, now: datetime, batch: Batch) -> BatchReport:
     """Delete expired tool results, which count towards the size of their pool until then."""
     rows = ToolCacheEntry.objects.filter(expires_at__lte=now)
-    return forget_rows(rows, batch, delete=lambda _rows, ids: delete_expired_results(ids, now=now))
+    return forget_rows(rows, batch, delete=partial(delete_expired_results, now=now))
 
 
 EXPIRE_STAGES: Mapping[str, RunBatch] = {

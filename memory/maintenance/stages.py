@@ -3,7 +3,7 @@
 The cursor of such a job is a stage, a colon, and the stage's own cursor.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,9 +13,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from memory.maintenance.base import Batch, BatchReport, RunBatch
+from memory_project.tenancy import INSTALLATION_TABLES
 
-Delete = Callable[[QuerySet[Any], list[UUID]], int]
-"""Deletes those of the rows that have these ids, and says how many they were."""
+Delete = Callable[[Collection[UUID], Sequence[UUID]], int]
+"""Deletes those of the rows of these accounts with these ids that still are to be deleted; returns their number."""
 
 
 def run_stages(stages: Mapping[str, RunBatch], *, now: datetime, batch: Batch) -> BatchReport:
@@ -41,16 +42,22 @@ def forgetting(find_rows: Callable[[datetime], QuerySet[Any]]) -> RunBatch:
 
 def forget_rows(rows: QuerySet[Any], batch: Batch, *, delete: Delete | None = None) -> BatchReport:
     """Delete the next of `rows` by id. The condition is tried again on deletion: a row renewed meanwhile stays."""
-    ids = list(batch.next_of(rows.values_list("id", flat=True)))
-    changed = len(ids) if batch.dry_run else (delete or delete_rows)(rows, ids)
+    of_accounts = rows.model._meta.db_table not in INSTALLATION_TABLES
+    found = list(batch.next_of(rows.values_list("id", *(["account_id"] if of_accounts else []))))
+    ids, accounts = [row[0] for row in found], {account_id for _, *others in found for account_id in others}
+    if batch.dry_run:
+        changed = len(ids)
+    elif delete is not None:
+        changed = delete(accounts, ids)
+    else:
+        changed = delete_rows(rows.filter(id__in=ids, **({"account_id__in": accounts} if of_accounts else {})))
     return BatchReport(examined=len(ids), changed=changed, cursor=batch.cursor_after(ids))
 
 
-def delete_rows(rows: QuerySet[Any], ids: list[UUID]) -> int:
-    """Delete rows and what depends on them; return how many rows there were."""
+def delete_rows(rows: QuerySet[Any]) -> int:
+    """Delete rows, and return how many there were. The database deletes what depends on them."""
     with transaction.atomic():
-        # locked: where others go along, Django looks up and deletes in statements of their own
-        locked = list(rows.filter(id__in=ids).order_by("id").select_for_update().values_list("id", flat=True))
-        # a pool's data is not read to be deleted
-        rows.filter(id__in=locked).only("id").delete()
+        # in the order of ids, so that two workers do not deadlock
+        locked = list(rows.order_by("id").select_for_update().values_list("id", flat=True))
+        rows.filter(id__in=locked)._raw_delete(rows.db)
     return len(locked)

@@ -26,7 +26,7 @@ from memory.models.facts import Certainty, Fact, FactReview, FactTombstone, Fact
 from memory.models.goals import Goal
 from memory.models.jobs import JobRun
 from memory.models.links import Link
-from memory.models.memory import Memory, TermCount
+from memory.models.memory import Memory, MemoryRow, TermCount
 from memory.models.operations import AuditEntry, EncryptionCanary, IdempotentRequest, MetricSample, ModelUsage
 from memory.models.pools import BlackboardPosting, MemoryPool, SharedContextPool, ToolCacheEntry, WorkflowRun
 from memory.models.procedures import Learning, LearningVote, Strategy, StrategyTool, StrategyUse, Tool, ToolInvocation
@@ -34,3 +34,6 @@ from memory.models.short_term import AgentShortTermMemory, SavedWorkingMemory
 from memory.models.turn_records import Artifact, CompressionLevel, ReasoningTrace, TurnRecord, TurnSlot, WorkEpisode
 from memory.models.turns import EpisodicMemory, Turn
 from memory.models.vectors import Vector
+
+# last, since it is derived from the models of all kinds
+from memory.models.table import MemoryTable as MemoryTable  # isort: skip

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from memory.errors import Unprocessable
 from memory.models.accounts import Account, Team, TeamMember
 from memory.owner import Owner
+from memory_project.tenancy import AccountForeignKey, RowInAccount
 
 MAX_GRANTS = 1_000
 
@@ -86,7 +87,7 @@ def no_grants() -> dict[str, Any]:
     return AccessControl().model_dump()
 
 
-class SharedRow(models.Model):
+class SharedRow(RowInAccount):
     """Columns of rows that agents share. A row with an empty `agent_id` belongs to the account itself."""
 
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
@@ -94,7 +95,7 @@ class SharedRow(models.Model):
         max_length=100, blank=True, default="", help_text="Agent that owns it. Empty: the account itself."
     )
     # a deleted team gives no access any more
-    team = models.ForeignKey(Team, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
+    team = AccountForeignKey(Team, models.SET_NULL, null=True, blank=True, related_name="+")
     access_control = models.JSONField(default=no_grants)
 
     class Meta:

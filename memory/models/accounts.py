@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from memory.reasoning import ReasoningTier
 from memory_project.ids import uuid7
-from memory_project.tenancy import AccountQuerySet
+from memory_project.tenancy import AccountForeignKey, AccountQuerySet, ReferenceInAccount, RowInAccount
 
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 
@@ -72,7 +72,7 @@ class Account(models.Model):
         return self.name
 
 
-class AccountRow(models.Model):
+class AccountRow(RowInAccount):
     """The first columns of tables whose rows belong to an account."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -86,7 +86,7 @@ class AgentQuerySet(AccountQuerySet["Agent"]):
     """Agents by account."""
 
 
-class Agent(models.Model):
+class Agent(RowInAccount):
     """An agent that stores memories. Created by its first write. `agent_id` is the name that clients use."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -112,7 +112,7 @@ class TeamQuerySet(AccountQuerySet["Team"]):
     """Teams by account."""
 
 
-class Team(models.Model):
+class Team(RowInAccount):
     """A group of agents that share rows of team scope."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -133,13 +133,16 @@ class Team(models.Model):
 class TeamMember(AccountRow):
     """An agent in a team, by `agent_id`: an agent may join before its first write creates its row."""
 
-    team = models.ForeignKey(Team, models.CASCADE, related_name="members")
+    team = AccountForeignKey(Team, models.CASCADE, related_name="members")
     agent_id = models.CharField(max_length=100)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         db_table = "team_members"
-        constraints = [models.UniqueConstraint(fields=["account", "team", "agent_id"], name="member_once_in_team")]
+        constraints = [
+            ReferenceInAccount("team", name="team_members_team_in_account"),
+            models.UniqueConstraint(fields=["account", "team", "agent_id"], name="member_once_in_team"),
+        ]
 
     def __str__(self) -> str:
         return self.agent_id

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from memory.models.access import SharedQuerySet, SharedRow
 from memory.models.accounts import AccountRow
 from memory_project.ids import uuid7
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 OWN_CONTEXT = "agent_memory"
 """Name and type of the context that holds an agent's long-term memory."""
@@ -68,6 +69,7 @@ class PersistentContext(SharedRow):
     class Meta:
         db_table = "persistent_contexts"
         constraints = [
+            ReferenceInAccount("team", name="persistent_contexts_team_in_account"),
             models.UniqueConstraint(
                 fields=["account", "agent_id", "team", "name"],
                 name="context_once_by_name",
@@ -79,7 +81,6 @@ class PersistentContext(SharedRow):
                 condition=~Q(name=OWN_CONTEXT) | Q(context_type="agent_memory", scope="agent"),
                 name="context_own_is_private",
             ),
-            models.UniqueConstraint(fields=["account", "id"], name="context_of_account"),
             models.CheckConstraint(condition=~Q(name=""), name="context_has_a_name"),
         ]
         indexes = [models.Index(fields=["account", "team"], name="context_team", condition=Q(team__isnull=False))]
@@ -112,10 +113,8 @@ class ContextAccessLog(AccountRow):
         RESTORE = "restore"
         LOST = "lost"
 
-    # the database deletes lines with their context, by a foreign key within the account (see the migration)
-    context = models.ForeignKey(
-        PersistentContext, models.CASCADE, null=True, related_name="access_logs", db_index=False, db_constraint=False
-    )
+    # the database deletes lines with their context
+    context = AccountForeignKey(PersistentContext, models.CASCADE, null=True, related_name="access_logs")
     entry_id = models.UUIDField(null=True)
     agent_id = models.CharField(max_length=100, blank=True, default="")
     actor = models.CharField(max_length=150, blank=True, default="")
@@ -125,6 +124,9 @@ class ContextAccessLog(AccountRow):
 
     class Meta:
         db_table = "context_access_logs"
+        constraints = [
+            ReferenceInAccount("context", name="context_access_logs_context_in_account"),
+        ]
         indexes = [
             models.Index(fields=["account", "context", "accessed_at"], name="access_of_context"),
             models.Index(fields=["account", "entry_id", "accessed_at"], name="access_of_entry"),

@@ -145,12 +145,12 @@ class Conversation(AccountRow):
             models.Index(fields=["account", "channel"], name="conversation_channel"),
             models.Index(fields=["account", "continues"], name="conversation_resumed", condition=~Q(continues="")),
             models.Index(
-                fields=["summarize_after", "id"],
+                fields=["account", "summarize_after", "id"],
                 name="conversation_to_summarize",
                 condition=Q(summarize_after__isnull=False),
             ),
             models.Index(
-                fields=["extract_after", "id"],
+                fields=["account", "extract_after", "id"],
                 name="conversation_to_extract",
                 condition=Q(extract_after__isnull=False),
             ),

@@ -7,13 +7,14 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 
 from memory.models.accounts import AccountRow
-from memory.models.memory import Memory
+from memory.models.memory import TABLE, MemoryRow
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 MAX_ENTITY_NAME_CHARACTERS = 500
 MAX_ENTITY_TYPE_CHARACTERS = 50
 
 
-class Entity(Memory):
+class Entity(MemoryRow):
     """Something with a name. The memory's `event_time` is when it was first seen, its `text` is what searches read.
 
     `aliases` are its other names as they were written. An entity that was merged into another one is archived and
@@ -25,17 +26,22 @@ class Entity(Memory):
     aliases = models.JSONField(default=list, blank=True)
     description = models.TextField(blank=True, default="")
     properties = models.JSONField(default=dict, blank=True)
-    # the database clears it when that entity is deleted (see the migration)
-    merged_into = models.ForeignKey(
-        "self", models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
-    )
+    # code that deletes that entity clears it
+    merged_into = AccountForeignKey("self", models.DO_NOTHING, null=True, blank=True, related_name="+")
 
     class Meta:
-        db_table = "entities"
+        db_table = TABLE
+        managed = False
         verbose_name_plural = "entities"
         constraints = [
+            ReferenceInAccount("merged_into", name="entity_merged_into_in_account"),
             models.CheckConstraint(condition=~Q(name=""), name="entity_has_a_name"),
             models.CheckConstraint(condition=~Q(type=""), name="entity_has_a_type"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["account", "merged_into"], name="entity_merged", condition=Q(merged_into__isnull=False)
+            ),
         ]
 
     @property
@@ -52,8 +58,8 @@ class EntityName(AccountRow):
     stands for one entity, the one that was stored first.
     """
 
-    # the database deletes names with their entity, by a foreign key within the account (see the migration)
-    entity = models.ForeignKey(Entity, models.CASCADE, related_name="known_names", db_index=False, db_constraint=False)
+    # the database deletes names with their entity
+    entity = AccountForeignKey(Entity, models.CASCADE, related_name="known_names")
     identity = models.CharField(max_length=64)
     # hash of holder and normalized name (`memory.identity.name_digest`), for look-ups whatever the type
     name_digest = models.CharField(max_length=64)
@@ -61,7 +67,10 @@ class EntityName(AccountRow):
 
     class Meta:
         db_table = "entity_names"
-        constraints = [models.UniqueConstraint(fields=["account", "identity"], name="entity_name_once")]
+        constraints = [
+            ReferenceInAccount("entity", name="entity_names_entity_in_account"),
+            models.UniqueConstraint(fields=["account", "identity"], name="entity_name_once"),
+        ]
         indexes = [
             models.Index(fields=["account", "entity"], name="entity_names_of"),
             models.Index(fields=["account", "name_digest"], name="entity_names_alike"),

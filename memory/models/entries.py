@@ -10,15 +10,16 @@ from django.db.models.functions import Cast, Extract, Greatest, Least, Now, Powe
 from memory import scoring
 from memory.models.accounts import AccountRow
 from memory.models.contexts import PersistentContext
-from memory.models.memory import Memory
+from memory.models.memory import TABLE, MemoryRow
 from memory_project.fields import VerbatimJSONField
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 SECONDS_PER_DAY = 86_400.0
 MAX_AGE_DAYS = 10_000.0
 """Age at which recency is 0 to 200 digits. PostgreSQL raises an error for a power that Python rounds to zero."""
 
 
-class ContextEntry(Memory):
+class ContextEntry(MemoryRow):
     """The current state of an entry. The memory's `text` is its content, `context` the context that holds it.
 
     An archived entry was removed: its history is kept, and restoring a snapshot brings it back. `key` names an entry in
@@ -57,7 +58,8 @@ class ContextEntry(Memory):
     content_version = models.PositiveIntegerField(default=1)
 
     class Meta:
-        db_table = "context_entries"
+        db_table = TABLE
+        managed = False
         verbose_name_plural = "context entries"
         constraints = [
             models.CheckConstraint(condition=Q(importance__range=(0, 1)), name="entry_importance_in_range"),
@@ -83,14 +85,11 @@ class ContextEntryVersion(AccountRow):
     It refers to the version before it. `restored_from` is the number of the version whose content it restored.
     """
 
-    # the database deletes versions with their entry, by a foreign key within the account (see the migration)
-    entry = models.ForeignKey(
-        ContextEntry, models.CASCADE, related_name="versions", db_index=False, db_constraint=False
-    )
+    # the database deletes versions with their entry
+    entry = AccountForeignKey(ContextEntry, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
-    previous_version = models.ForeignKey(
-        "self", models.SET_NULL, null=True, blank=True, related_name="newer_versions", db_index=False,
-        db_constraint=False,
+    previous_version = AccountForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="newer_versions",
     )  # fmt: skip
     content = models.TextField()
     value = VerbatimJSONField(null=True, blank=True)
@@ -101,6 +100,8 @@ class ContextEntryVersion(AccountRow):
     class Meta:
         db_table = "context_entry_versions"
         constraints = [
+            ReferenceInAccount("entry", name="context_entry_versions_entry_in_account"),
+            ReferenceInAccount("previous_version", name="context_entry_versions_previous_version_in_account"),
             models.UniqueConstraint(fields=["account", "entry", "number"], name="entry_version_once"),
             models.CheckConstraint(condition=Q(number__gte=1), name="entry_version_from_one"),
         ]
@@ -126,7 +127,7 @@ def effective_relevance(now: datetime) -> Combinable:
 class ContextSnapshot(AccountRow):
     """The entries of a context, with their versions, importance and confidence, at one time."""
 
-    context = models.ForeignKey(PersistentContext, models.CASCADE, related_name="snapshots", db_index=False)
+    context = AccountForeignKey(PersistentContext, models.CASCADE, related_name="snapshots")
     name = models.CharField(max_length=200, blank=True, default="")
     agent_id = models.CharField(max_length=100, blank=True, default="", help_text="Agent that made the snapshot.")
     entry_count = models.PositiveIntegerField(default=0)
@@ -134,6 +135,9 @@ class ContextSnapshot(AccountRow):
 
     class Meta:
         db_table = "context_snapshots"
+        constraints = [
+            ReferenceInAccount("context", name="context_snapshots_context_in_account"),
+        ]
         indexes = [models.Index(fields=["account", "context", "created_at"], name="snapshot_of_context")]
 
     def __str__(self) -> str:
@@ -143,11 +147,9 @@ class ContextSnapshot(AccountRow):
 class SnapshotEntry(AccountRow):
     """One entry of a snapshot. Its content is that of the version, which exists as long as the entry does."""
 
-    # the database deletes these with both, by foreign keys within the account (see the migration)
-    snapshot = models.ForeignKey(
-        ContextSnapshot, models.CASCADE, related_name="entries", db_index=False, db_constraint=False
-    )
-    entry = models.ForeignKey(ContextEntry, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
+    # the database deletes these with both
+    snapshot = AccountForeignKey(ContextSnapshot, models.CASCADE, related_name="entries")
+    entry = AccountForeignKey(ContextEntry, models.CASCADE, related_name="+")
     number = models.PositiveIntegerField(help_text="Number of the version of the entry.")
     importance = models.FloatField()
     confidence = models.FloatField()
@@ -156,7 +158,11 @@ class SnapshotEntry(AccountRow):
     class Meta:
         db_table = "context_snapshot_entries"
         verbose_name_plural = "snapshot entries"
-        constraints = [models.UniqueConstraint(fields=["account", "snapshot", "entry"], name="snapshot_entry_once")]
+        constraints = [
+            ReferenceInAccount("snapshot", name="context_snapshot_entries_snapshot_in_account"),
+            ReferenceInAccount("entry", name="context_snapshot_entries_entry_in_account"),
+            models.UniqueConstraint(fields=["account", "snapshot", "entry"], name="snapshot_entry_once"),
+        ]
         indexes = [
             models.Index(fields=["account", "entry"], name="snapshot_entry_of"),
             # for the database, when it deletes them with their snapshot

@@ -13,7 +13,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from memory.models.accounts import AccountRow
-from memory.models.memory import Memory, value_before_decay
+from memory.models.memory import TABLE, Memory, MemoryRow, value_before_decay
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 
 class Certainty(models.TextChoices):
@@ -31,7 +32,7 @@ class Temporal(models.TextChoices):
     FUTURE = "future"
 
 
-class Fact(Memory):
+class Fact(MemoryRow):
     """A claim (the memory's `text`), ABOUT entities and DERIVED_FROM turns by links.
 
     The `identity` of an open fact follows from its claim, that of a closed one from its claim and times. A fact that is
@@ -59,15 +60,15 @@ class Fact(Memory):
     valid_to = models.DateTimeField(null=True, blank=True)
     recorded_at = models.DateTimeField(null=True, blank=True)
     retracted_at = models.DateTimeField(null=True, blank=True)
-    # the database clears it when the turn is deleted (see the migration)
-    source_turn = models.ForeignKey(
-        Memory, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
-    )
+    # code that deletes the turn clears it
+    source_turn = AccountForeignKey(Memory, models.DO_NOTHING, null=True, blank=True, related_name="+")
     belief_number = models.PositiveIntegerField(default=1, help_text="Number of the latest version.")
 
     class Meta:
-        db_table = "facts"
+        db_table = TABLE
+        managed = False
         constraints = [
+            ReferenceInAccount("source_turn", name="fact_source_turn_in_account"),
             models.CheckConstraint(condition=Q(confidence__range=(0, 1)), name="fact_confidence_in_range"),
             models.CheckConstraint(
                 condition=Q(valid_from=None) | Q(valid_to=None) | Q(valid_to__gt=F("valid_from")),
@@ -85,6 +86,11 @@ class Fact(Memory):
                 | Q(status__in=("retracted", "rejected"), retracted_at__isnull=False)
                 | Q(status__in=("retracted", "rejected"), recorded_at=None),
                 name="fact_believed_by_status",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["account", "source_turn"], name="fact_of_turn", condition=Q(source_turn__isnull=False)
             ),
         ]
 
@@ -109,8 +115,8 @@ class FactVersion(AccountRow):
         ACCEPTED = "accepted"
         PROMOTED = "promoted"
 
-    # the database deletes versions with their fact, by a foreign key within the account (see the migration)
-    fact = models.ForeignKey(Fact, models.CASCADE, related_name="versions", db_index=False, db_constraint=False)
+    # the database deletes versions with their fact
+    fact = AccountForeignKey(Fact, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     claim = models.TextField()
     confidence = models.FloatField()
@@ -125,6 +131,7 @@ class FactVersion(AccountRow):
     class Meta:
         db_table = "fact_versions"
         constraints = [
+            ReferenceInAccount("fact", name="fact_versions_fact_in_account"),
             models.UniqueConstraint(fields=["account", "fact", "number"], name="fact_version_once"),
             models.UniqueConstraint(
                 fields=["account", "fact"], name="fact_version_open_once", condition=Q(retracted_at=None)
@@ -173,9 +180,9 @@ class FactReview(AccountRow):
         KEPT_OLD = "kept_old"
         BOTH_TRUE = "both_true"
 
-    # the database deletes reviews with their facts, by foreign keys within the account (see the migration)
-    old_fact = models.ForeignKey(Fact, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
-    new_fact = models.ForeignKey(Fact, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
+    # the database deletes reviews with their facts
+    old_fact = AccountForeignKey(Fact, models.CASCADE, related_name="+")
+    new_fact = AccountForeignKey(Fact, models.CASCADE, related_name="+")
     similarity = models.FloatField(
         null=True, blank=True, help_text="1 - cosine distance of the two vectors. Empty if one of the facts had none."
     )
@@ -187,6 +194,8 @@ class FactReview(AccountRow):
     class Meta:
         db_table = "fact_reviews"
         constraints = [
+            ReferenceInAccount("old_fact", name="fact_reviews_old_fact_in_account"),
+            ReferenceInAccount("new_fact", name="fact_reviews_new_fact_in_account"),
             models.UniqueConstraint(fields=["account", "old_fact", "new_fact"], name="review_once"),
             models.CheckConstraint(condition=~Q(old_fact=F("new_fact")), name="review_of_two"),
             models.CheckConstraint(

@@ -8,13 +8,14 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Q
 
-from memory.models.memory import Memory
+from memory.kinds import Kind
+from memory.models.memory import TABLE, MemoryRow
 
 SUBGOAL_OF = "SUBGOAL_OF"
 BLOCKED_BY = "BLOCKED_BY"
 
 
-class Goal(Memory):
+class Goal(MemoryRow):
     """A goal, which the memory's `text` describes. Goals of a greater `priority` come first.
 
     A goal is blocked while a goal that it is BLOCKED_BY is open. Services keep `status` up to date.
@@ -39,7 +40,8 @@ class Goal(Memory):
     patterns_extracted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
-        db_table = "goals"
+        db_table = TABLE
+        managed = False
         constraints = [
             models.CheckConstraint(
                 condition=Q(status__in=("active", "blocked"), completed_at=None)
@@ -48,10 +50,14 @@ class Goal(Memory):
             ),
         ]
         indexes = [
-            models.Index(fields=["status", "deadline"], name="goal_deadline", condition=Q(completed_at=None)),
             models.Index(
-                fields=["completed_at"],
+                fields=["account", "status", "deadline"],
+                name="goal_deadline",
+                condition=Q(kind=Kind.GOAL, completed_at=None),
+            ),
+            models.Index(
+                fields=["account", "completed_at"],
                 name="goal_for_patterns",
-                condition=Q(status="completed", patterns_extracted_at=None),
+                condition=Q(kind=Kind.GOAL, status="completed", patterns_extracted_at=None),
             ),
         ]

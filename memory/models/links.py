@@ -6,6 +6,7 @@ from django.db.models.functions import Now
 
 from memory.models.accounts import AccountRow
 from memory.models.memory import Memory
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 STRUCTURAL_TYPES = frozenset(
     {
@@ -20,8 +21,8 @@ such a type."""
 class Link(AccountRow):
     """A typed, weighted edge. A foreign key over (account, id) keeps both ends in the link's account."""
 
-    source = models.ForeignKey(Memory, models.CASCADE, related_name="links_out", db_index=False, db_constraint=False)
-    target = models.ForeignKey(Memory, models.CASCADE, related_name="links_in", db_index=False, db_constraint=False)
+    source = AccountForeignKey(Memory, models.CASCADE, related_name="links_out")
+    target = AccountForeignKey(Memory, models.CASCADE, related_name="links_in")
     type = models.CharField(max_length=50)
     weight = models.FloatField(default=1.0)
     properties = models.JSONField(default=dict, blank=True)
@@ -30,6 +31,8 @@ class Link(AccountRow):
     class Meta:
         db_table = "memory_links"
         constraints = [
+            ReferenceInAccount("source", name="memory_links_source_in_account"),
+            ReferenceInAccount("target", name="memory_links_target_in_account"),
             models.UniqueConstraint(fields=["account", "source", "type", "target"], name="link_once"),
             models.CheckConstraint(condition=~Q(source=F("target")), name="link_between_two"),
             models.CheckConstraint(condition=~Q(type=""), name="link_has_a_type"),

@@ -1,4 +1,8 @@
-"""Memories: every remembered thing is one row, whatever its kind. A kind with more columns has a child table.
+"""Memories: every remembered thing is one row of the table `memories`, whatever its kind.
+
+A kind with columns of its own has a model of its own over the same table. `memory.models.table` derives the table from
+these models: their columns are NULL in rows of other kinds. So a row is written by one statement and read without
+joins, and a row of any kind is distributed by its account. `docs/decisions` has the measurements.
 
 The database generates the column `lexemes`, the words of `text` with their account's prefix, so that the words of one
 account never slow down the searches of another. Django does not know the column, so that no model loads it.
@@ -6,19 +10,20 @@ account never slow down the searches of another. Django does not know the column
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Self, TypeVar
 
 from django.apps import apps
-from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
-from memory.kinds import Audience, Kind, all_kinds, kinds_seen_by, kinds_where, spec_of
+from memory.kinds import Audience, Kind, all_kinds, all_specs, kinds_seen_by, kinds_where, spec_of
 from memory.models.accounts import Account, AccountRow
 from memory.models.contexts import PersistentContext
 from memory.models.conversations import Participant
 from memory.owner import GLOBAL_CHANNEL, Owner
+from memory_project.tenancy import AccountForeignKey
 
 
 def visible_rows(owner: Owner, *kinds: Kind) -> Q:
@@ -72,17 +77,20 @@ RULES: Mapping[Audience, Callable[[Owner], Q]] = {
 IN_CONTEXTS = tuple(sorted(kind.value for kind in kinds_seen_by(Audience.CONTEXT_READERS)))
 DEDUPLICATED = sorted(kind.value for kind in kinds_where(lambda spec: spec.merging))
 
+TABLE = "memories"
+"""The table of all kinds. `memory.models.table.MemoryTable` manages it, the models of kinds read and write it."""
 
-def model_of(kind: str) -> type["Memory"]:
-    """Return the model that holds the rows of a kind. Raises LookupError for a kind that is not registered."""
-    model: type[Memory] = apps.get_model(spec_of(kind).model)
+
+def model_of(kind: str) -> type["MemoryRow"]:
+    """Return the model of the rows of a kind. Raises LookupError for a kind that is not registered."""
+    model: type[MemoryRow] = apps.get_model(spec_of(kind).model)
     return model
 
 
-M = TypeVar("M", bound="Memory")
+Row = TypeVar("Row", bound="MemoryRow", covariant=True)
 
 
-class MemoryQuerySet(models.QuerySet[M]):
+class MemoryQuerySet(models.QuerySet[Row]):
     """Chainable filters. Every use starts at `visible_to`."""
 
     def visible_to(self, owner: Owner, *kinds: Kind) -> Self:
@@ -108,18 +116,42 @@ class MemoryQuerySet(models.QuerySet[M]):
         return self.filter(embed_after__isnull=False)
 
 
-class Memory(AccountRow):
-    """One remembered thing. `identity` is unique per account and kind: storing the same thing again finds its row."""
+@cache
+def kind_of(model: type[models.Model]) -> Kind | None:
+    """Return the kind whose rows a model holds, or None for `Memory`, which holds all of them."""
+    return next((Kind(spec.name) for spec in all_specs() if spec.model == model._meta.label != "memory.Memory"), None)
 
+
+MemoryRowManagerBase = models.Manager.from_queryset(MemoryQuerySet)
+
+
+class MemoryRowManager(MemoryRowManagerBase[Row]):
+    """The manager of the models over `memories`. That of a kind's model sees the rows of the kind alone."""
+
+    def get_queryset(self) -> MemoryQuerySet[Row]:
+        rows: MemoryQuerySet[Row] = MemoryQuerySet(self.model, using=self._db)
+        kind = kind_of(self.model)
+        return rows.filter(kind=kind) if kind else rows
+
+
+class MemoryRow(AccountRow):
+    """The columns of every memory. `identity` is unique per account and kind: the same thing again finds its row."""
+
+    # the database deletes memories with their account and context: Django would look through the model of every kind
+    account = models.ForeignKey(Account, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     kind = models.CharField(max_length=20, choices=Kind)
     identity = models.CharField(max_length=300)
     agent_id = models.CharField(max_length=100, blank=True, default="")
     user_id = models.CharField(max_length=100, blank=True, default="")
     channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
     conversation_id = models.CharField(max_length=100, blank=True, default="")
-    # for kinds that live in contexts, with a foreign key within the account (see the migration)
-    context = models.ForeignKey(
-        PersistentContext, models.CASCADE, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    # for kinds that live in contexts
+    context = AccountForeignKey(
+        PersistentContext,
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="+",
     )
     text = models.TextField()
     # the database replaces an empty one by the account's (see the migration)
@@ -153,54 +185,11 @@ class Memory(AccountRow):
     embed_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     embed_error = models.CharField(max_length=100, blank=True, default="", editable=False)
 
-    objects = MemoryQuerySet.as_manager()
+    objects = MemoryRowManager()
 
     class Meta:
-        db_table = "memories"
-        verbose_name_plural = "memories"
-        constraints = [
-            models.UniqueConstraint(fields=["account", "kind", "identity"], name="memory_identity"),
-            models.UniqueConstraint(fields=["account", "id"], name="memory_of_account"),
-            models.CheckConstraint(condition=Q(salience__range=(0, 1)), name="memory_salience_in_range"),
-            models.CheckConstraint(condition=Q(trust__range=(0, 1)), name="memory_trust_in_range"),
-            models.CheckConstraint(condition=~Q(text=""), name="memory_has_text"),
-            models.CheckConstraint(
-                condition=Q(context__isnull=False, kind__in=IN_CONTEXTS) | (Q(context=None) & ~Q(kind__in=IN_CONTEXTS)),
-                name="memory_in_context_by_kind",
-            ),
-        ]
-        indexes = [
-            models.Index(fields=["account", "conversation_id", "kind", "event_time"], name="memory_conversation"),
-            models.Index(fields=["account", "agent_id", "kind", "event_time"], name="memory_agent"),
-            models.Index(fields=["account", "user_id", "channel", "kind"], name="memory_user_channel"),
-            models.Index(fields=["account", "channel", "kind"], name="memory_channel"),
-            models.Index(
-                # in the order of lists
-                fields=["account", "context", "kind", "id"],
-                name="memory_context",
-                condition=Q(context__isnull=False),
-            ),
-            BrinIndex(fields=["event_time"], name="memory_event_time"),
-            # for timelines of archived memories
-            models.Index(fields=["account", "kind", "event_time"], name="memory_archived", condition=Q(archived=True)),
-            # for the latest memories of a kind: BRIN has no order and knows no account
-            models.Index(fields=["account", "kind", "event_time"], name="memory_latest"),
-            models.Index(fields=["embed_after", "id"], name="memory_to_embed", condition=Q(embed_after__isnull=False)),
-            # no index has counted or decaying columns, so that updating them rewrites no index
-            models.Index(
-                fields=["account", "wording", "user_id", "agent_id"],
-                name="memory_wording",
-                condition=Q(wording__isnull=False),
-            ),
-            # for rows that are older than the column
-            models.Index(
-                fields=["account", "id"],
-                name="memory_unworded",
-                condition=Q(wording=None, kind__in=DEDUPLICATED),
-            ),
-            models.Index(fields=["account", "id"], name="memory_pinned", condition=Q(pinned=True)),
-            models.Index(fields=["account", "agent_id"], name="memory_pending", condition=Q(embed_after__isnull=False)),
-        ]
+        abstract = True
+        base_manager_name = "objects"
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}"
@@ -216,6 +205,15 @@ class Memory(AccountRow):
         return f"{self.kind}:{self.id}"
 
 
+class Memory(MemoryRow):
+    """A remembered thing of any kind, with the columns that all kinds have."""
+
+    class Meta:
+        db_table = TABLE
+        managed = False
+        verbose_name_plural = "memories"
+
+
 def value_before_decay(value: float, *, base: float | None, faded: float | None) -> float:
     """Return the value before it decayed: `base` if the value is the decayed one, otherwise the value itself."""
     return value if base is None or value != faded else base
@@ -227,8 +225,8 @@ class TermCount(models.Model):
     A row is a change by `docs`, which may be negative, of the number of memories that contain a term. A term is a
     lexeme with the prefix of its account. The rows of an account and term add up. The empty term counts the memories
     themselves and their `tokens`. Memories that are archived, quarantined or buried are not counted; expired ones are.
-    Triggers append a row with each write, so that writers do not wait for one another. The job `recall_statistics`
-    replaces the rows of a term by their sum.
+    Each write appends rows, so that writers do not wait for one another: the insert of `memory.models.writer` its own,
+    triggers those of updates and deletions. The job `recall_statistics` replaces the rows of a term by their sum.
     """
 
     # a trigger deletes the rows with their account: a foreign key would be checked for every row

@@ -18,6 +18,7 @@ from memory.models.accounts import AccountRow
 from memory.owner import Owner
 from memory_project.fields import VerbatimJSONField
 from memory_project.ids import uuid7
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 
 class WorkflowRunQuerySet(models.QuerySet["WorkflowRun"]):
@@ -129,9 +130,7 @@ class MemoryPool(SharedRow):
     pool_type = models.CharField(max_length=20, choices=PoolType, default=PoolType.SHARED)
     scope = models.CharField(max_length=20, choices=Scope, default=Scope.ACCOUNT)
     task_id = models.CharField(max_length=100, blank=True, default="")
-    workflow_run = models.ForeignKey(
-        WorkflowRun, models.CASCADE, null=True, blank=True, related_name="pools", db_index=False
-    )
+    workflow_run = AccountForeignKey(WorkflowRun, models.CASCADE, null=True, blank=True, related_name="pools")
     is_own = models.BooleanField(default=False, editable=False)
     data = VerbatimJSONField(default=dict, blank=True)
     version = models.PositiveIntegerField(default=1)
@@ -150,6 +149,8 @@ class MemoryPool(SharedRow):
     class Meta:
         db_table = "memory_pools"
         constraints = [
+            ReferenceInAccount("team", name="memory_pools_team_in_account"),
+            ReferenceInAccount("workflow_run", name="memory_pools_workflow_run_in_account"),
             models.UniqueConstraint(fields=["account", "pool_id"], name="pool_once_in_account"),
             models.UniqueConstraint(fields=["account", "agent_id"], name="pool_own_once", condition=Q(is_own=True)),
             models.CheckConstraint(condition=~Q(pool_id=""), name="pool_has_an_id"),
@@ -201,7 +202,7 @@ class SharedContextPool(MemoryPool):
 class BlackboardPosting(AccountRow):
     """A posting of an agent on a blackboard. Append-only: the database refuses changes."""
 
-    pool = models.ForeignKey(MemoryPool, models.CASCADE, related_name="postings", db_index=False)
+    pool = AccountForeignKey(MemoryPool, models.CASCADE, related_name="postings")
     position = models.PositiveIntegerField(help_text="Number of the posting on its blackboard, from 0 without gaps.")
     agent_id = models.CharField(max_length=100, blank=True, default="")
     content = VerbatimJSONField(null=True)
@@ -209,7 +210,10 @@ class BlackboardPosting(AccountRow):
 
     class Meta:
         db_table = "blackboard_postings"
-        constraints = [models.UniqueConstraint(fields=["account", "pool", "position"], name="posting_position_once")]
+        constraints = [
+            ReferenceInAccount("pool", name="blackboard_postings_pool_in_account"),
+            models.UniqueConstraint(fields=["account", "pool", "position"], name="posting_position_once"),
+        ]
 
     def __str__(self) -> str:
         return f"posting {self.position}"
@@ -233,7 +237,7 @@ class ToolCacheEntryQuerySet(models.QuerySet["ToolCacheEntry"]):
 class ToolCacheEntry(AccountRow):
     """A result of a tool, shared with the other agents of the run until it expires."""
 
-    pool = models.ForeignKey(MemoryPool, models.CASCADE, related_name="cached", db_index=False)
+    pool = AccountForeignKey(MemoryPool, models.CASCADE, related_name="cached")
     key = models.CharField(max_length=200)
     value = VerbatimJSONField(null=True)
     agent_id = models.CharField(max_length=100, blank=True, default="")
@@ -249,6 +253,7 @@ class ToolCacheEntry(AccountRow):
         db_table = "tool_cache_entries"
         verbose_name_plural = "tool cache entries"
         constraints = [
+            ReferenceInAccount("pool", name="tool_cache_entries_pool_in_account"),
             models.UniqueConstraint(fields=["account", "pool", "key"], name="cached_once_by_key"),
             models.CheckConstraint(condition=~Q(key=""), name="cached_has_a_key"),
         ]

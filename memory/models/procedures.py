@@ -10,9 +10,10 @@ from django.db.models.functions import Now
 
 from memory.models.accounts import AccountRow
 from memory.models.conversations import Conversation
-from memory.models.memory import Memory, of_participants
+from memory.models.memory import TABLE, MemoryRow, of_participants
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.fields import SealedJSONField
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 
 class Tool(AccountRow):
@@ -65,17 +66,15 @@ class ToolInvocation(AccountRow):
     conversation_id = models.CharField(max_length=100)
     # with the conversation's id, since the index of a turn may be known before the turn is stored
     turn_index = models.PositiveIntegerField(null=True, blank=True)
-    # the database clears it when the record is deleted (see the migration)
-    record = models.ForeignKey(
+    # code that deletes the record clears it
+    record = AccountForeignKey(
         "TurnRecord",
         models.DO_NOTHING,
         null=True,
         blank=True,
         related_name="invocations",
-        db_index=False,
-        db_constraint=False,
     )
-    tool = models.ForeignKey(Tool, models.CASCADE, related_name="invocations", db_index=False, db_constraint=False)
+    tool = AccountForeignKey(Tool, models.CASCADE, related_name="invocations")
     tool_name = models.CharField(max_length=100)
     task_type = models.CharField(max_length=100, blank=True, default="")
     tool_input = SealedJSONField(null=True, blank=True)
@@ -91,6 +90,8 @@ class ToolInvocation(AccountRow):
     class Meta:
         db_table = "tool_invocations"
         constraints = [
+            ReferenceInAccount("record", name="tool_invocations_record_in_account"),
+            ReferenceInAccount("tool", name="tool_invocations_tool_in_account"),
             models.CheckConstraint(condition=~Q(conversation_id=""), name="invocation_in_a_conversation"),
         ]
         indexes = [
@@ -105,7 +106,7 @@ class ToolInvocation(AccountRow):
         return f"invocation {self.pk}"
 
 
-class Strategy(Memory):
+class Strategy(MemoryRow):
     """A way of doing something that worked (`description`), with counts of later successes and failures.
 
     `context_pattern` says when it applies, `tool_sequence` names its tools in order. The memory's `text` has the
@@ -121,7 +122,8 @@ class Strategy(Memory):
     last_used = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        db_table = "strategies"
+        db_table = TABLE
+        managed = False
         verbose_name_plural = "strategies"
         constraints = [models.CheckConstraint(condition=~Q(description=""), name="strategy_has_a_description")]
         # the search for patterns looks up whole sequences
@@ -131,12 +133,16 @@ class Strategy(Memory):
 class StrategyTool(AccountRow):
     """A tool that a strategy calls: the documented relation USES_TOOL."""
 
-    strategy = models.ForeignKey(Strategy, models.CASCADE, related_name="tools", db_index=False, db_constraint=False)
-    tool = models.ForeignKey(Tool, models.CASCADE, related_name="strategies", db_index=False, db_constraint=False)
+    strategy = AccountForeignKey(Strategy, models.CASCADE, related_name="tools")
+    tool = AccountForeignKey(Tool, models.CASCADE, related_name="strategies")
 
     class Meta:
         db_table = "strategy_tools"
-        constraints = [models.UniqueConstraint(fields=["account", "strategy", "tool"], name="strategy_tool_once")]
+        constraints = [
+            ReferenceInAccount("strategy", name="strategy_tools_strategy_in_account"),
+            ReferenceInAccount("tool", name="strategy_tools_tool_in_account"),
+            models.UniqueConstraint(fields=["account", "strategy", "tool"], name="strategy_tool_once"),
+        ]
         indexes = [models.Index(fields=["account", "tool"], name="strategy_tool_used")]
 
     def __str__(self) -> str:
@@ -146,17 +152,19 @@ class StrategyTool(AccountRow):
 class StrategyUse(AccountRow):
     """A use of a strategy, possibly in a conversation: the documented relation SUCCEEDED_IN if it succeeded."""
 
-    strategy = models.ForeignKey(Strategy, models.CASCADE, related_name="uses", db_index=False, db_constraint=False)
-    # the database clears it when the conversation is deleted (see the migration)
-    conversation = models.ForeignKey(
-        Conversation, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
-    )
+    strategy = AccountForeignKey(Strategy, models.CASCADE, related_name="uses")
+    # code that deletes the conversation clears it
+    conversation = AccountForeignKey(Conversation, models.DO_NOTHING, null=True, blank=True, related_name="+")
     agent_id = models.CharField(max_length=100, blank=True, default="")
     success = models.BooleanField()
     used_at = models.DateTimeField()
 
     class Meta:
         db_table = "strategy_uses"
+        constraints = [
+            ReferenceInAccount("strategy", name="strategy_uses_strategy_in_account"),
+            ReferenceInAccount("conversation", name="strategy_uses_conversation_in_account"),
+        ]
         indexes = [
             models.Index(fields=["account", "strategy", "used_at"], name="strategy_use_of"),
             models.Index(fields=["conversation"], name="strategy_use_in", condition=Q(conversation__isnull=False)),
@@ -166,7 +174,7 @@ class StrategyUse(AccountRow):
         return f"{self.strategy_id} {'+' if self.success else '-'}"
 
 
-class Learning(Memory):
+class Learning(MemoryRow):
     """An insight (the memory's `text`) that an agent publishes to a team, with votes of the agents that used it.
 
     Its `context` is the team's shared one, so that the team's members see it. `score` is the lower bound of how
@@ -178,15 +186,16 @@ class Learning(Memory):
     score = models.FloatField(default=0.0)
 
     class Meta:
-        db_table = "learnings"
+        db_table = TABLE
+        managed = False
         constraints = [models.CheckConstraint(condition=Q(score__range=(0, 1)), name="learning_score_in_range")]
 
 
 class LearningVote(AccountRow):
     """The vote of an agent on whether a learning helped. Voting again changes the vote."""
 
-    # the database deletes votes with their learning, by a foreign key within the account (see the migration)
-    learning = models.ForeignKey(Learning, models.CASCADE, related_name="votes", db_index=False, db_constraint=False)
+    # the database deletes votes with their learning
+    learning = AccountForeignKey(Learning, models.CASCADE, related_name="votes")
     agent_id = models.CharField(max_length=100)
     helpful = models.BooleanField()
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -195,6 +204,7 @@ class LearningVote(AccountRow):
     class Meta:
         db_table = "learning_votes"
         constraints = [
+            ReferenceInAccount("learning", name="learning_votes_learning_in_account"),
             models.UniqueConstraint(fields=["account", "learning", "agent_id"], name="vote_once_an_agent"),
             models.CheckConstraint(condition=~Q(agent_id=""), name="vote_has_an_agent"),
         ]

@@ -16,13 +16,15 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from memory.kinds import Kind
 from memory.models.accounts import AccountRow
 from memory.models.conversations import Conversation
 from memory.models.goals import Goal
-from memory.models.memory import Memory, of_participants
+from memory.models.memory import TABLE, MemoryRow, of_participants
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.reasoning import Provenance, ReasoningTier, is_deeper
 from memory_project.fields import SealedJSONField, VerbatimJSONField
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 TIERS = [(tier.value, tier.value.replace("_", " ")) for tier in ReasoningTier]
 MEMORY_TIERS = [tier.value for tier in ReasoningTier if tier != ReasoningTier.RAW_TRACE]
@@ -45,7 +47,7 @@ class CompressionLevel(models.IntegerChoices):
     ARCHIVED = 3, "archived"
 
 
-class WorkEpisode(Memory):
+class WorkEpisode(MemoryRow):
     """The records `first_number` to `last_number` of a conversation, all of one goal, as the memory's `text`.
 
     `data` holds lists of texts: `decisions`, `rejected`, `constraints`, `findings`, `produced`, `corrections`,
@@ -59,17 +61,15 @@ class WorkEpisode(Memory):
         SUCCEEDED = "succeeded"
         FAILED = "failed"
 
-    log = models.ForeignKey(Conversation, models.CASCADE, related_name="work_episodes", db_index=False)
-    # the database clears it when the goal is deleted (see the migration)
-    for_goal = models.ForeignKey(
-        Goal, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
-    )
+    log = AccountForeignKey(Conversation, models.CASCADE, related_name="work_episodes")
+    # code that deletes the goal clears it
+    for_goal = AccountForeignKey(Goal, models.DO_NOTHING, null=True, blank=True, related_name="+")
     level = models.PositiveSmallIntegerField(choices=CompressionLevel, default=CompressionLevel.MERGED)
     first_number = models.PositiveIntegerField()
     last_number = models.PositiveIntegerField()
     status = models.CharField(max_length=20, choices=Status, default=Status.OPEN)
     tier = models.CharField(max_length=30, choices=TIERS, default=ReasoningTier.NONE.value)
-    data = models.JSONField(default=dict, blank=True)
+    data = VerbatimJSONField(default=dict, blank=True)
     raw_tokens = models.PositiveIntegerField(
         default=0, help_text="Size of the slots that it was made from, in tokens, as they were stored."
     )
@@ -78,8 +78,11 @@ class WorkEpisode(Memory):
     )
 
     class Meta:
-        db_table = "work_episodes"
+        db_table = TABLE
+        managed = False
         constraints = [
+            ReferenceInAccount("log", name="work_episode_log_in_account"),
+            ReferenceInAccount("for_goal", name="work_episode_for_goal_in_account"),
             models.CheckConstraint(condition=Q(level__in=(2, 3)), name="work_episode_level_known"),
             models.CheckConstraint(condition=Q(tier__in=MEMORY_TIERS), name="work_episode_tells_no_trace"),
             models.CheckConstraint(
@@ -87,7 +90,11 @@ class WorkEpisode(Memory):
             ),
             models.UniqueConstraint(fields=["log", "first_number", "level"], name="work_episode_once"),
         ]
-        indexes = [models.Index(fields=["memory_ptr"], name="work_episode_to_archive", condition=Q(level=2))]
+        indexes = [
+            models.Index(
+                fields=["account", "id"], name="work_episode_to_archive", condition=Q(kind=Kind.WORK_EPISODE, level=2)
+            )
+        ]
 
     def __str__(self) -> str:
         return f"work episode {self.pk}"
@@ -132,20 +139,16 @@ class TurnRecord(AccountRow):
     user_id = models.CharField(max_length=100, blank=True, default="")
     channel = models.CharField(max_length=100, default=GLOBAL_CHANNEL)
     conversation_id = models.CharField(max_length=100)
-    log = models.ForeignKey(Conversation, models.CASCADE, related_name="records", db_index=False)
+    log = AccountForeignKey(Conversation, models.CASCADE, related_name="records")
     number = models.PositiveIntegerField()
     client_id = models.CharField(max_length=100, blank=True, default="")
     first_index = models.PositiveIntegerField(
         null=True, blank=True, help_text="Index of the first turn of the conversation that the record is about."
     )
     last_index = models.PositiveIntegerField(null=True, blank=True)
-    # the database clears both when their target is deleted (see the migration)
-    goal = models.ForeignKey(
-        Goal, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
-    )
-    episode = models.ForeignKey(
-        WorkEpisode, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
-    )
+    # code that deletes their targets clears both
+    goal = AccountForeignKey(Goal, models.DO_NOTHING, null=True, blank=True, related_name="+")
+    episode = AccountForeignKey(WorkEpisode, models.DO_NOTHING, null=True, blank=True, related_name="+")
     status = models.CharField(max_length=20, choices=Status, default=Status.OPEN)
     reasoning_tier = models.CharField(max_length=30, choices=TIERS, default=ReasoningTier.NONE.value)
     level = models.PositiveSmallIntegerField(choices=CompressionLevel, default=CompressionLevel.RAW)
@@ -166,9 +169,12 @@ class TurnRecord(AccountRow):
     class Meta:
         db_table = "turn_records"
         constraints = [
-            models.UniqueConstraint(fields=["log", "number"], name="turn_record_number_once"),
+            ReferenceInAccount("log", name="turn_records_log_in_account"),
+            ReferenceInAccount("goal", name="turn_records_goal_in_account"),
+            ReferenceInAccount("episode", name="turn_records_episode_in_account"),
+            models.UniqueConstraint(fields=["account", "log", "number"], name="turn_record_number_once"),
             models.UniqueConstraint(
-                fields=["log", "client_id"], name="turn_record_client_id_once", condition=~Q(client_id="")
+                fields=["account", "log", "client_id"], name="turn_record_client_id_once", condition=~Q(client_id="")
             ),
             models.CheckConstraint(condition=Q(level__range=(0, 3)), name="turn_record_level_known"),
             models.CheckConstraint(
@@ -195,7 +201,7 @@ class TurnRecord(AccountRow):
         return f"turn record {self.pk}"
 
 
-class TurnSlot(Memory):
+class TurnSlot(MemoryRow):
     """One of the four slots of a record, with the memory's `text` and structured `data`.
 
     For a reasoning, `tier` is the deepest tier that text and data contain, never a raw trace. A compressed slot is a
@@ -208,7 +214,7 @@ class TurnSlot(Memory):
         ACTION = "action"
         OUTCOME = "outcome"
 
-    record = models.ForeignKey(TurnRecord, models.CASCADE, related_name="slots", db_index=False)
+    record = AccountForeignKey(TurnRecord, models.CASCADE, related_name="slots")
     slot = models.CharField(max_length=20, choices=Slot)
     level = models.PositiveSmallIntegerField(choices=CompressionLevel, default=CompressionLevel.RAW)
     data = VerbatimJSONField(default=dict, blank=True)
@@ -216,9 +222,14 @@ class TurnSlot(Memory):
     provenance = models.CharField(max_length=30, blank=True, default="", choices=PROVENANCES)
 
     class Meta:
-        db_table = "turn_slots"
+        db_table = TABLE
+        managed = False
         constraints = [
-            models.UniqueConstraint(fields=["record", "slot", "level"], name="turn_slot_once_a_level"),
+            ReferenceInAccount("record", name="turn_slot_record_in_account"),
+            # a condition that the database's deletion of slots with their record meets
+            models.UniqueConstraint(
+                fields=["record", "slot", "level"], name="turn_slot_once_a_level", condition=Q(record__isnull=False)
+            ),
             models.CheckConstraint(condition=Q(level__range=(0, 1)), name="turn_slot_level_known"),
             models.CheckConstraint(
                 condition=Q(slot="reasoning", tier__in=MEMORY_TIERS)
@@ -234,7 +245,7 @@ class TurnSlot(Memory):
 class ReasoningTrace(AccountRow):
     """The reasoning that a provider returned in a turn. It is encrypted at rest, and only deep replay returns it."""
 
-    record = models.OneToOneField(TurnRecord, models.CASCADE, related_name="trace")
+    record = AccountForeignKey(TurnRecord, models.CASCADE, related_name="traces")
     trace = SealedJSONField()
     tokens = models.PositiveIntegerField(default=0)
     provenance = models.CharField(max_length=30, choices=PROVENANCES, default=Provenance.PROVIDER_TRACE.value)
@@ -242,12 +253,16 @@ class ReasoningTrace(AccountRow):
 
     class Meta:
         db_table = "reasoning_traces"
+        constraints = [
+            ReferenceInAccount("record", name="reasoning_traces_record_in_account"),
+            models.UniqueConstraint(fields=["account", "record"], name="trace_once_a_record"),
+        ]
 
     def __str__(self) -> str:
         return f"trace {self.pk}"
 
 
-class Artifact(Memory):
+class Artifact(MemoryRow):
     """One revision of something with a path or URI. The memory's `text` describes it.
 
     The next revision is a row of its own that SUPERSEDES this one. `digest` is the hash of its content.
@@ -262,23 +277,25 @@ class Artifact(Memory):
         max_length=100, blank=True, default="", help_text="Name that the client gave to the revision."
     )
     is_latest = models.BooleanField(default=True)
-    # the database clears both when their target is deleted (see the migration)
-    record = models.ForeignKey(
-        TurnRecord, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
-    )
-    for_goal = models.ForeignKey(
-        Goal, models.DO_NOTHING, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
-    )
+    # code that deletes their targets clears both
+    source_record = AccountForeignKey(TurnRecord, models.DO_NOTHING, null=True, blank=True, related_name="+")
+    for_goal = AccountForeignKey(Goal, models.DO_NOTHING, null=True, blank=True, related_name="+")
 
     class Meta:
-        db_table = "artifacts"
+        db_table = TABLE
+        managed = False
         constraints = [
+            ReferenceInAccount("source_record", name="artifact_source_record_in_account"),
+            ReferenceInAccount("for_goal", name="artifact_for_goal_in_account"),
             models.CheckConstraint(condition=~Q(uri=""), name="artifact_has_a_uri"),
             models.CheckConstraint(condition=Q(revision__gte=1), name="artifact_revision_counts"),
         ]
         indexes = [
             # a URI may be longer than an entry of a B-tree
             HashIndex(fields=["uri"], name="artifact_uri"),
-            models.Index(fields=["record"], name="artifact_of_record", condition=Q(record__isnull=False)),
-            models.Index(fields=["for_goal"], name="artifact_of_goal", condition=Q(for_goal__isnull=False)),
+            models.Index(
+                fields=["account", "source_record"], name="artifact_of_record", condition=Q(source_record__isnull=False)
+            ),
+            # of work episodes too
+            models.Index(fields=["account", "for_goal"], name="work_for_goal", condition=Q(for_goal__isnull=False)),
         ]

@@ -6,13 +6,14 @@ from django.db import models
 from django.db.models import Q
 
 from memory.models.conversations import Conversation
-from memory.models.memory import Memory
+from memory.models.memory import TABLE, MemoryRow
 from memory_project.fields import VerbatimJSONField
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
-class Turn(Memory):
+class Turn(MemoryRow):
     """One message of a conversation. Searches read its `text`; `payload` has the other parts of a chat message.
 
     Turns are numbered from 0 without gaps in their conversation. `client_id` is the id that the client gave it; the
@@ -28,7 +29,7 @@ class Turn(Memory):
         FUNCTION = "function"
 
     # not called `conversation`: the memory's column `conversation_id` holds the client's id
-    log = models.ForeignKey(Conversation, models.CASCADE, related_name="turns", db_index=False)
+    log = AccountForeignKey(Conversation, models.CASCADE, related_name="turns")
     index = models.PositiveIntegerField()
     role = models.CharField(max_length=20, choices=Role)
     name = models.CharField(max_length=100, blank=True, default="", help_text="Name of the speaker.")
@@ -37,9 +38,12 @@ class Turn(Memory):
     payload = VerbatimJSONField(null=True, blank=True)
 
     class Meta:
-        db_table = "turns"
+        db_table = TABLE
+        managed = False
         constraints = [
-            models.UniqueConstraint(fields=["log", "index"], name="turn_index_once"),
+            ReferenceInAccount("log", name="turn_log_in_account"),
+            # with work episodes: a condition that the database's deletion of turns with their conversation meets
+            models.UniqueConstraint(fields=["log", "index"], name="turn_index_once", condition=Q(log__isnull=False)),
             models.UniqueConstraint(
                 fields=["log", "client_id"], name="turn_client_id_once", condition=~Q(client_id="")
             ),
@@ -54,7 +58,7 @@ class Turn(Memory):
         return (self.payload or {}).get("content", self.text)
 
 
-class EpisodicMemory(Memory):
+class EpisodicMemory(MemoryRow):
     """The summary of a conversation (the memory's `text`) with the documented fields. Searches find it by meaning."""
 
     key_decisions = models.JSONField(default=list, blank=True)
@@ -62,5 +66,6 @@ class EpisodicMemory(Memory):
     tools_called = models.JSONField(default=list, blank=True)
 
     class Meta:
-        db_table = "episodic_memories"
+        db_table = TABLE
+        managed = False
         verbose_name_plural = "episodic memories"

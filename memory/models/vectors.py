@@ -20,6 +20,7 @@ from memory.models.memory import Memory, visible_rows
 from memory.owner import Owner
 from memory.providers.embeddings import WIDEST
 from memory_project.ids import uuid7
+from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 MAX_WIDTH = WIDEST
 
@@ -45,7 +46,7 @@ class Vector(models.Model):
     """The embedding of a memory by a model. It has `width` dimensions and unit length."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    memory = models.ForeignKey(Memory, models.CASCADE, related_name="vectors", db_constraint=False)
+    memory = AccountForeignKey(Memory, models.CASCADE, related_name="vectors")
     account = models.ForeignKey(Account, models.CASCADE, related_name="+", db_index=False)
     kind = models.CharField(max_length=20, choices=Kind)
     agent_id = models.CharField(max_length=100, default="")
@@ -66,7 +67,8 @@ class Vector(models.Model):
     class Meta:
         db_table = "memory_vectors"
         constraints = [
-            models.UniqueConstraint(fields=["memory", "model"], name="vector_once_a_model"),
+            ReferenceInAccount("memory", name="memory_vectors_memory_in_account"),
+            models.UniqueConstraint(fields=["account", "memory", "model"], name="vector_once_a_model"),
             models.CheckConstraint(condition=Q(width__range=(1, MAX_WIDTH)), name="vector_width_in_range"),
         ]
         indexes = [

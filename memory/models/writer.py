@@ -1,4 +1,4 @@
-"""Bulk writes of memories: one statement for parents and one for children, which `bulk_create` does not support.
+"""Bulk writes of memories: one statement for the rows of a kind, with one parameter for each column.
 
 Everything runs in the caller's transaction. A row whose account, kind and identity exist already is not stored again.
 """
@@ -14,12 +14,52 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.db.models.expressions import DatabaseDefault
 
-from memory.models.memory import Memory
+from memory.models.memory import MemoryRow
 from memory.models.statements import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 from memory_project.ids import uuid7
 
-M = TypeVar("M", bound=Memory)
+M = TypeVar("M", bound=MemoryRow)
+
+# the words of the new rows are counted for all of them at once: a trigger would append each word of each row
+INSERT_MEMORIES = """
+WITH stored AS (
+    INSERT INTO memories ({names}) {values} ON CONFLICT (account_id, kind, identity) DO NOTHING
+    RETURNING id, created_at, account_id, token_count, lexemes, archived OR quarantined OR buried AS hidden
+), counted AS (
+    INSERT INTO memory_terms (account_id, term, docs, tokens)
+    SELECT account_id, '', count(*), sum(token_count) FROM stored WHERE NOT hidden GROUP BY account_id
+    UNION ALL
+    SELECT account_id, lexeme, count(*), 0 FROM stored CROSS JOIN LATERAL unnest(lexemes)
+    WHERE NOT hidden GROUP BY account_id, lexeme
+)
+SELECT id, created_at FROM stored
+"""
+
+# not by ON DELETE SET NULL, which a distributed database refuses for keys of several columns
+DELETE_MEMORIES = """
+WITH records AS (
+    UPDATE turn_records SET
+        goal_id = CASE WHEN goal_id = ANY(%(ids)s) THEN NULL ELSE goal_id END,
+        episode_id = CASE WHEN episode_id = ANY(%(ids)s) THEN NULL ELSE episode_id END
+    WHERE account_id = %(account_id)s AND (goal_id = ANY(%(ids)s) OR episode_id = ANY(%(ids)s))
+), referring AS (
+    UPDATE memories SET
+        for_goal_id = CASE WHEN for_goal_id = ANY(%(ids)s) THEN NULL ELSE for_goal_id END,
+        merged_into_id = CASE WHEN merged_into_id = ANY(%(ids)s) THEN NULL ELSE merged_into_id END,
+        source_turn_id = CASE WHEN source_turn_id = ANY(%(ids)s) THEN NULL ELSE source_turn_id END
+    WHERE account_id = %(account_id)s AND id <> ALL(%(ids)s)
+        AND (for_goal_id = ANY(%(ids)s) OR merged_into_id = ANY(%(ids)s) OR source_turn_id = ANY(%(ids)s))
+)
+DELETE FROM memories WHERE account_id = %(account_id)s AND id = ANY(%(ids)s)
+"""
+
+CLEAR_RECORD_REFERENCES = """
+WITH invocations AS (
+    UPDATE tool_invocations SET record_id = NULL WHERE account_id = %(account_id)s AND record_id = ANY(%(ids)s)
+)
+UPDATE memories SET source_record_id = NULL WHERE account_id = %(account_id)s AND source_record_id = ANY(%(ids)s)
+"""
 
 INSERT_VECTOR = """
 INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, channel, conversation_id,
@@ -27,7 +67,8 @@ INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, 
 SELECT %s, id, account_id, kind, agent_id, user_id, channel, conversation_id, context_id, event_time,
     NOT (archived OR quarantined OR buried), expires_at, %s, %s, %s
 FROM memories WHERE id = %s AND account_id = %s
-ON CONFLICT (memory_id, model) DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector, created_at = now()
+ON CONFLICT (account_id, memory_id, model)
+DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector, created_at = EXCLUDED.created_at
 """
 
 INSERT_PARTICIPANTS = """
@@ -43,38 +84,31 @@ ON CONFLICT (account_id, conversation_id, agent_id) DO NOTHING
 
 
 def insert_memories(rows: Sequence[M]) -> list[M]:
-    """Store rows of one kind and return those that are new, in order. Two statements, one for plain memories."""
+    """Store rows of one kind and return those that are new, in order. One statement, each column as one array.
+
+    Django's statement, with one parameter per value, takes four times as long. Columns of an array type are not
+    supported.
+    """
     if not rows:
         return []
     # in one order everywhere, so that two writers of the same identities do not deadlock
     in_order = sorted(rows, key=lambda row: row.identity)
-    stored = insert_model_rows(Memory, in_order, on_conflict="ON CONFLICT DO NOTHING")
+    fields = type(rows[0])._meta.concrete_fields
+    columns = [column for field in fields if (column := insert_column(field, in_order)) is not None]
+    names = ", ".join(f'"{column.name}"' for column in columns)
+    with insert_cursor(rows) as cursor:
+        cursor.execute(
+            INSERT_MEMORIES.format(names=names, values=values_sql(columns)), [column.parameter for column in columns]
+        )
+        stored: dict[UUID, datetime] = dict(cursor.fetchall())
     new = [row for row in rows if row.id in stored]
     for row in new:
         row.pk = row.id
         row.created_at = row.updated_at = stored[row.id]
-    if new and type(new[0]) is not Memory:
-        insert_model_rows(type(new[0]), new, on_conflict="")
     return new
 
 
-def insert_model_rows(model: type[M], rows: Sequence[M], *, on_conflict: str) -> dict[UUID, datetime]:
-    """Insert the columns of the rows that are the model's own, not its parents', each column as one array.
-
-    Django's statement, with one parameter per value, takes four times as long. Columns of an array type are not
-    supported. Returns the time of creation by primary key of the stored rows; a child's table does not know the time.
-    """
-    meta = model._meta
-    columns = [column for field in meta.local_concrete_fields if (column := insert_column(field, rows)) is not None]
-    names = ", ".join(f'"{column.name}"' for column in columns)
-    returned = '"id", "created_at"' if model is Memory else f'"{meta.pk.column}", "{meta.pk.column}"'
-    statement = f'INSERT INTO "{meta.db_table}" ({names}) %s {on_conflict} RETURNING {returned}'
-    with insert_cursor(rows) as cursor:
-        cursor.execute(statement % values_sql(columns), [column.parameter for column in columns])
-        return dict(cursor.fetchall())
-
-
-def insert_cursor(rows: Sequence[Memory]) -> AbstractContextManager[CursorWrapper]:
+def insert_cursor(rows: Sequence[MemoryRow]) -> AbstractContextManager[CursorWrapper]:
     """Return a cursor for the insert. For one row, parameters within the text save a round trip."""
     return binary_cursor() if len(rows) > 1 else connection.cursor()
 
@@ -101,7 +135,7 @@ class InsertColumn:
         return self.values if len(self.values) > 1 else self.values[0]
 
 
-def insert_column(field: Any, rows: Sequence[Memory]) -> InsertColumn | None:
+def insert_column(field: Any, rows: Sequence[MemoryRow]) -> InsertColumn | None:
     """Return the column, or None if the database fills it, which it does for all rows of a call or for none."""
     values = [field.pre_save(row, add=True) for row in rows]
     if isinstance(values[0], DatabaseDefault):
@@ -114,15 +148,19 @@ def insert_column(field: Any, rows: Sequence[Memory]) -> InsertColumn | None:
     return InsertColumn(name=field.column, db_type=db_type, values=prepared)
 
 
-def delete_memory_rows(memory_ids: Sequence[UUID]) -> None:
-    """Delete rows of memories and of their child tables. Foreign keys of the database delete vectors and links.
+def delete_memory_rows(account_id: UUID, memory_ids: Sequence[UUID]) -> None:
+    """Delete rows of memories, and clear references of other rows to them. One statement.
 
-    One statement per model: Django's `delete` would load every row of a child, and its parent in a query each.
+    Foreign keys of the database delete what belongs to them: vectors, links, versions, names, votes.
     """
-    kinds: list[type[Memory]] = [*Memory.__subclasses__(), Memory]
-    for model in kinds:
-        rows: Any = model._base_manager.filter(pk__in=memory_ids)
-        rows._raw_delete(using=rows.db)
+    with connection.cursor() as cursor:
+        cursor.execute(DELETE_MEMORIES, {"account_id": account_id, "ids": list(memory_ids)})
+
+
+def clear_record_references(account_id: UUID, record_ids: Sequence[UUID]) -> None:
+    """Clear references to structured turns that are about to be deleted. One statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(CLEAR_RECORD_REFERENCES, {"account_id": account_id, "ids": list(record_ids)})
 
 
 def insert_vectors(account_id: UUID, *, model: str, vectors: Sequence[tuple[UUID, Embedding]]) -> int:

@@ -21,7 +21,7 @@ from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Query, Scope
 from memory.retrieval.retrievers import RETRIEVERS
 from memory.retrieval.retrievers.lexical import term_params, term_scores_sql
 from memory.retrieval.scopes import scope_condition
-from memory.retrieval.statements import NumberedStatement, Sql, owner_params, owner_shape
+from memory.retrieval.statements import NumberedStatement, Sql, memory_sql, owner_params, owner_shape
 from memory.retrieval.visibility import visibility_filter
 
 MIN_CANDIDATES = 100
@@ -34,41 +34,39 @@ NO_DEADLINE_MS = 600_000
 MAX_TEXT_CHARACTERS = MAX_QUERY_CHARACTERS
 """Characters of a candidate's text that are read: as many as a question or claim may have. A turn may have two million,
 and most candidates do not become results, which get their full texts later (`lookups.load_full_texts`)."""
+ID_COLUMNS = {"memories": "memories.id", "memory_vectors": "memory_vectors.memory_id"}
+"""The column of each table that holds the memory's id."""
+
 TEXT = f"left(memories.text, {MAX_TEXT_CHARACTERS} + 1) AS text"
 
+TEMPORAL = "coalesce({}.temporal, '') AS temporal"
+CONFIDENCE = "CASE memories.kind WHEN 'fact' THEN memories.confidence END AS confidence"
+
+# texts that a kind lacks are empty, as in a new Candidate. Other kinds have some of the columns too
 COLUMNS = (
     *("memories.id", "memories.kind", TEXT, "memories.agent_id", "memories.user_id", "memories.channel"),
     *("memories.conversation_id", "memories.event_time", "memories.created_at", "memories.last_accessed"),
     *("memories.access_count", "memories.token_count", "memories.salience", "memories.trust", "memories.pinned"),
-    "memories.source",
+    *("memories.source", "memories.index", "coalesce(memories.role, '') AS role"),
+    "CASE memories.kind WHEN 'turn' THEN memories.name ELSE '' END AS speaker",
+    *("coalesce(memories.slot, '') AS slot", "memories.record_id"),
+    *(CONFIDENCE, TEMPORAL.format("memories"), "memories.valid_from", "memories.valid_to"),
+    "CASE memories.kind WHEN 'fact' THEN memories.status ELSE '' END AS status",
 )
-# columns that a kind lacks are empty strings, as in a new Candidate
-TURN_COLUMNS = ("turns.index", "coalesce(turns.role, '') AS role", "coalesce(turns.name, '') AS speaker")
-SLOT_COLUMNS = ("coalesce(turn_slots.slot, '') AS slot", "turn_slots.record_id")
-TEMPORAL = "coalesce({table}.temporal, '') AS temporal"
-FACT_COLUMNS = (
-    *("facts.confidence", TEMPORAL.format(table="facts"), "coalesce(facts.status, '') AS status"),
-    *("facts.valid_from", "facts.valid_to"),
-)
-
-# lets through facts that are true (now, or at `as_of`) and believed, and all other kinds. With EXISTS the planner might
-# collect all true facts of all accounts first
-TRUE_FACTS = f"""(kind <> 'fact' OR (
-    SELECT {TRUE_AND_BELIEVED_NOW} {{confident}} FROM facts AS own WHERE own.memory_ptr_id = {{memory_id}}))"""
-
-FACTS_BELIEVED_THEN = f"""(kind <> 'fact' OR (
+FACTS_BELIEVED_THEN = f"""(
     SELECT count(*) > 0 FROM fact_versions AS known
-    WHERE {VERSION_BELIEVED_THEN.format("{memory_id}")} AND {TRUE.format("known")} {{confident}}))"""
+    WHERE {VERSION_BELIEVED_THEN.format("{memory_id}")} AND {TRUE.format("known")}{{further}})"""
 
 # at most one row, since the versions of a fact do not overlap in time
 JOIN_BELIEVED_VERSION = f"""LEFT JOIN LATERAL (
-    SELECT * FROM fact_versions AS known WHERE {VERSION_BELIEVED_THEN.format("found.id")} OFFSET 0
+    SELECT * FROM fact_versions AS known WHERE {VERSION_BELIEVED_THEN.format("memories.id")} OFFSET 0
 ) AS known ON true"""
 
 COLUMNS_BELIEVED_THEN = {
     TEXT: f"left(coalesce(known.claim, memories.text), {MAX_TEXT_CHARACTERS} + 1) AS text",
-    TEMPORAL.format(table="facts"): TEMPORAL.format(table="known"),
-    **{f"facts.{name}": f"known.{name}" for name in ("confidence", "valid_from", "valid_to")},
+    TEMPORAL.format("memories"): TEMPORAL.format("known"),
+    CONFIDENCE: "known.confidence",
+    **{f"memories.{name}": f"known.{name}" for name in ("valid_from", "valid_to")},
 }
 """Columns of a fact as it was believed at `known_at`. It is found by its current text."""
 
@@ -159,9 +157,9 @@ def build_gathering_statement(shape: GatheringShape) -> NumberedStatement:
     own, all_kinds_filter = visibility_filter(shape.owner, shape.kinds), visibility_filter(shape.owner, (), mark="a")
     visible = VisibleRows(
         shape=shape,
-        rows=f"{own.rows}{filter_sql(shape, 'memories.id')}",
-        vectors=f"{own.vectors}{filter_sql(shape, 'memory_vectors.memory_id')}",
-        passable=f"{all_kinds_filter.rows} AND {true_facts_sql(shape, 'memories.id')}",
+        rows=f"{own.rows}{filter_sql(shape, 'memories')}",
+        vectors=f"{own.vectors}{filter_sql(shape, 'memory_vectors')}",
+        passable=f"{all_kinds_filter.rows} AND {true_facts_sql(shape, 'memories')}",
     )
     parts = []
     before = "begun"
@@ -191,30 +189,35 @@ def build_gathering_statement(shape: GatheringShape) -> NumberedStatement:
     return Sql(text=text, parameters={**all_kinds_filter.parameters, **own.parameters}).numbered()
 
 
-def filter_sql(shape: GatheringShape, memory_id: str) -> str:
-    """Return the question's filters as a condition on columns that memories and vectors share."""
-    text = f" AND NOT {memory_id} = ANY(%(without)s::uuid[])"
+def filter_sql(shape: GatheringShape, table: str) -> str:
+    """Return the question's filters as a condition on rows of `memories` or of `memory_vectors`."""
+    text = f" AND NOT {ID_COLUMNS[table]} = ANY(%(without)s::uuid[])"
     if not shape.kinds or Kind.FACT.value in shape.kinds:
-        text += f" AND {true_facts_sql(shape, memory_id, confident=f'AND {CONFIDENT}')}"
+        text += f" AND {true_facts_sql(shape, table, further=f' AND {CONFIDENT}')}"
     if shape.has_contexts:
         text += " AND context_id = ANY(%(contexts)s::uuid[])"
     if shape.has_types:
-        text += f""" AND (SELECT typed.entry_type FROM context_entries AS typed
-            WHERE typed.memory_ptr_id = {memory_id}) = ANY(%(types)s::text[])"""
+        text += f" AND {memory_sql('{own}.entry_type', table=table)} = ANY(%(types)s::text[])"
     if shape.has_slots:
-        text += f""" AND (SELECT own.slot FROM turn_slots AS own
-            WHERE own.memory_ptr_id = {memory_id}) = ANY(%(slots)s::text[])"""
+        text += f" AND {memory_sql('{own}.slot', table=table)} = ANY(%(slots)s::text[])"
     text += " AND event_time >= %(since)s::timestamptz" if shape.has_since else ""
     text += " AND event_time < %(until)s::timestamptz" if shape.has_until else ""
     if shape.scopes:
-        within = [scope_condition(Scope(scope), memory_id=memory_id) for scope in shape.scopes]
+        within = [scope_condition(Scope(scope), table=table) for scope in shape.scopes]
         text += f" AND (({') OR ('.join(within)}))"
     return text
 
 
-def true_facts_sql(shape: GatheringShape, memory_id: str, *, confident: str = "") -> str:
-    """Return the condition that facts were true, and believed, at the times asked for."""
-    return (FACTS_BELIEVED_THEN if shape.has_known_at else TRUE_FACTS).format(memory_id=memory_id, confident=confident)
+def true_facts_sql(shape: GatheringShape, table: str, *, further: str = "") -> str:
+    """Return the condition that facts were true, and believed, at the times asked for. Rows of other kinds pass.
+
+    `further` is a condition on what was believed, which is called `{0}` in it.
+    """
+    if shape.has_known_at:
+        fact = FACTS_BELIEVED_THEN.format(memory_id=ID_COLUMNS[table], further=further.format("known"))
+    else:
+        fact = memory_sql(f"{TRUE_AND_BELIEVED_NOW}{further.format('{own}')}", table=table)
+    return f"({table}.kind <> 'fact' OR {fact})"
 
 
 def union_sql(retrievers: Sequence[str]) -> str:
@@ -244,22 +247,14 @@ def scored_sql(shape: GatheringShape) -> str:
     OFFSET 0 makes the planner look memories up one by one; it would read whole tables for some hundreds.
     """
     columns: list[str] = list(COLUMNS)
-    joins = []
-    if not shape.kinds or Kind.TURN.value in shape.kinds:
-        columns += TURN_COLUMNS
-        joins.append(left_join_child("turns"))
-    if not shape.kinds or Kind.TURN_SLOT.value in shape.kinds:
-        columns += SLOT_COLUMNS
-        joins.append(left_join_child("turn_slots"))
-    if not shape.kinds or Kind.FACT.value in shape.kinds:
-        columns += FACT_COLUMNS
-        joins.append(left_join_child("facts"))
-        if shape.has_known_at:
-            columns = [COLUMNS_BELIEVED_THEN.get(column, column) for column in columns]
-            joins.append(JOIN_BELIEVED_VERSION)
+    joins: list[str] = []
+    if shape.has_known_at:
+        columns = [COLUMNS_BELIEVED_THEN.get(column, column) for column in columns]
+        joins.append(JOIN_BELIEVED_VERSION)
     similarity, gist = "NULL::float8", "NULL::float8"
     own = f"""SELECT own.vector FROM memory_vectors AS own
-        WHERE own.memory_id = memories.id AND own.model = %(model)s AND own.width = {shape.width}"""
+        WHERE own.account_id = %(account_id)s AND own.memory_id = memories.id
+            AND own.model = %(model)s AND own.width = {shape.width}"""
     if shape.has_gist:
         joins.append(f"LEFT JOIN LATERAL ({own} OFFSET 0) AS own ON true")
         similarity = "1 - (own.vector <=> %(vector)s::halfvec)"
@@ -268,16 +263,11 @@ def scored_sql(shape: GatheringShape) -> str:
         # vectors of what `vector` found are not read again
         similarity = f"1 - coalesce(found.distance, ({own}) <=> %(vector)s::halfvec)"
     return f"""
-        SELECT {", ".join(columns)}, found.hops, found.ways, found.part_of,
-            {similarity} AS similarity, {gist} AS gist, words.*
-        FROM found CROSS JOIN LATERAL (SELECT * FROM memories WHERE memories.id = found.id OFFSET 0) AS memories
-        {" ".join(joins)}
-        CROSS JOIN LATERAL ({term_scores_sql(shape)}) AS words"""
-
-
-def left_join_child(table: str) -> str:
-    """Return a join with the row that a found memory has in a table of its kind, if any."""
-    return f"LEFT JOIN LATERAL (SELECT * FROM {table} WHERE memory_ptr_id = found.id OFFSET 0) AS {table} ON true"
+        SELECT own.*, found.hops, found.ways, found.part_of FROM found CROSS JOIN LATERAL (
+            SELECT {", ".join(columns)}, {similarity} AS similarity, {gist} AS gist, words.*
+            FROM memories {" ".join(joins)} CROSS JOIN LATERAL ({term_scores_sql(shape)}) AS words
+            WHERE memories.account_id = %(account_id)s AND memories.id = found.id OFFSET 0
+        ) AS own"""
 
 
 def parse_gathered_rows(

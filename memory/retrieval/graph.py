@@ -93,7 +93,7 @@ WALK = """
     ),
     edges AS MATERIALIZED (
         SELECT id, source_id, target_id, type, weight, properties FROM memory_links
-        WHERE id IN (SELECT id FROM between WHERE other_id IS NOT NULL)
+        WHERE account_id = %(account_id)s AND id IN (SELECT id FROM between WHERE other_id IS NOT NULL)
         ORDER BY weight DESC, id LIMIT %(edges)s + 1
     )
     SELECT found.*, (SELECT bool_or(is_cut) FROM walk) OR (
@@ -103,9 +103,9 @@ WALK = """
         SELECT nodes.id, depth, place, described.*,
             NULL::uuid AS source, NULL::uuid AS target, NULL::float8 AS weight, NULL::jsonb AS properties
         FROM nodes CROSS JOIN LATERAL (
-            SELECT kind, coalesce(entities.name, left(text, %(label)s)) AS label, coalesce(entities.type, '') AS type,
-                salience, channel, conversation_id, event_time
-            FROM memories LEFT JOIN entities ON memory_ptr_id = id WHERE id = nodes.id OFFSET 0
+            SELECT kind, CASE kind WHEN 'entity' THEN name ELSE left(text, %(label)s) END AS label,
+                coalesce(type, '') AS type, salience, channel, conversation_id, event_time
+            FROM memories WHERE account_id = %(account_id)s AND memories.id = nodes.id OFFSET 0
         ) AS described
         UNION ALL
         SELECT id, NULL, NULL, '', '', type, NULL, '', '', NULL, source_id, target_id, weight, properties FROM edges
@@ -239,8 +239,7 @@ def build_walk_statement(shape: OwnerShape, *, has_types: bool) -> Sql:
     contexts = readable_contexts_cte(PersistentContext.objects.visible_to(shape.owner).active(), all_kinds())
     rows = walkable_rows(shape.owner)
     believed = where_sql(Fact.objects.filter(true_at(STAND_INS["now"])), prefix="f")
-    # one fact by its key; an EXISTS might read all facts
-    true_now = f"(kind <> 'fact' OR (SELECT {believed.text} FROM facts WHERE memory_ptr_id = memories.id))"
+    true_now = f"(kind <> 'fact' OR {believed.text})"
     links = links_of_node("node.id", has_types=has_types)
     text = WALK.format(
         allowed=ALLOWED_TIERS,
@@ -271,7 +270,7 @@ def walkable_rows(owner: Owner) -> Sql:
     kinds = kinds_seen_by(Audience.CONTEXT_READERS)
     elsewhere = where_sql(Memory.objects.visible_to(owner, *sorted(frozenset(all_kinds()) - kinds)), prefix="v")
     in_contexts = where_sql(Memory.objects.visible_to(replace(owner, agent_id=""), *sorted(kinds)), prefix="w")
-    allowed = reasoning_is_allowed(table="memories", memory_id="memories.id")
+    allowed = reasoning_is_allowed(table="memories")
     text = f"""{of_all.text} AND {allowed} AND (({elsewhere.text})
         OR ({in_contexts.text} AND {IN_READABLE_CONTEXT}))"""
     return Sql(text=text, parameters={**of_all.parameters, **elsewhere.parameters, **in_contexts.parameters})

@@ -39,9 +39,8 @@ ENTRY_COLUMNS = (
 )
 
 READ_ENTRIES = f"""
-SELECT memories.id, metadata, {", ".join(ENTRY_COLUMNS)}
-FROM memories JOIN context_entries ON memory_ptr_id = memories.id
-WHERE account_id = %s AND memories.id = ANY(%s::uuid[])
+SELECT id, metadata, {", ".join(ENTRY_COLUMNS)}
+FROM memories WHERE account_id = %s AND kind = 'context_entry' AND id = ANY(%s::uuid[])
 """
 
 
@@ -126,7 +125,7 @@ STRATEGIES = KindSearch(
     hit=StrategyHit,
     columns=(
         *("description", "context_pattern", "task_type", "tool_sequence"),
-        *("success_count", "failure_count", "strategies.last_used"),
+        *("success_count", "failure_count", "last_used"),
     ),
     text_field="",
     type_column="task_type",
@@ -174,9 +173,8 @@ WITH RECURSIVE tree AS (
     JOIN memories ON memories.id = l.source_id
     WHERE {visible} AND tree.depth < %(deepest)s
 ), found AS (SELECT * FROM tree LIMIT %(limit)s)
-SELECT found.id, found.parent_id, found.depth, memories.text AS description, goals.status, goals.priority,
-    goals.deadline, goals.completed_at
-FROM found JOIN memories ON memories.id = found.id JOIN goals ON goals.memory_ptr_id = found.id
+SELECT found.id, found.parent_id, found.depth, text AS description, status, priority, deadline, completed_at
+FROM found JOIN memories ON memories.account_id = %(account)s AND memories.id = found.id
 ORDER BY depth, priority DESC, deadline ASC NULLS LAST, found.id
 """
 
@@ -253,9 +251,10 @@ def read_goal_tree(
 TRUE = """({0}.valid_from IS NULL OR {0}.valid_from <= %(as_of)s::timestamptz)
     AND ({0}.valid_to IS NULL OR {0}.valid_to > %(as_of)s::timestamptz)"""
 
-TRUE_AND_BELIEVED_NOW = f"own.recorded_at IS NOT NULL AND own.retracted_at IS NULL AND {TRUE.format('own')}"
+TRUE_AND_BELIEVED_NOW = f"{{own}}.recorded_at IS NOT NULL AND {{own}}.retracted_at IS NULL AND {TRUE.format('{own}')}"
+"""The condition on a fact, which is called `{own}` in it."""
 
-CONFIDENT = "confidence >= %(min_confidence)s::float8"
+CONFIDENT = "{0}.confidence >= %(min_confidence)s::float8"
 
 # looked up by the primary key, which begins with account and fact
 VERSION_BELIEVED_THEN = """known.account_id = %(account_id)s AND known.fact_id = {0}
@@ -264,7 +263,7 @@ VERSION_BELIEVED_THEN = """known.account_id = %(account_id)s AND known.fact_id =
 
 TRUE_AND_BELIEVED_THEN = f"""EXISTS (
     SELECT FROM fact_versions AS known
-    WHERE {VERSION_BELIEVED_THEN.format("own.memory_ptr_id")} AND {TRUE.format("known")} AND {CONFIDENT}
+    WHERE {VERSION_BELIEVED_THEN.format("{own}.id")} AND {TRUE.format("known")} AND {CONFIDENT.format("known")}
 )"""
 
 FACT_COLUMNS = (
@@ -303,14 +302,14 @@ TRUE_NOW = KindSearch(
     columns=FACT_COLUMNS,
     text_field="claim",
     type_column="status",
-    condition=f"{TRUE_AND_BELIEVED_NOW} AND {CONFIDENT}".replace("\n", " "),
+    condition=f"{TRUE_AND_BELIEVED_NOW} AND {CONFIDENT.format('{own}')}",
 )
 TRUE_THEN = replace(
     TRUE_NOW,
     columns=("certainty", "status", "source_turn_id", *map(believed_column, VERSION_COLUMNS)),
     condition=TRUE_AND_BELIEVED_THEN,
 )
-WITH_STATUS = replace(TRUE_NOW, condition=CONFIDENT)
+WITH_STATUS = replace(TRUE_NOW, condition=CONFIDENT.format("{own}"))
 
 
 def search_facts(

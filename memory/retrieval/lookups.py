@@ -12,7 +12,7 @@ from memory.kinds import Kind
 from memory.models import Memory
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.gathering import COLUMNS, TURN_COLUMNS
+from memory.retrieval.gathering import COLUMNS
 from memory.retrieval.plans import LinkBetween
 from memory.retrieval.queries import Query, Scope
 from memory.retrieval.statements import NumberedStatement, OwnerShape, Sql, owner_shape
@@ -111,18 +111,17 @@ def build_adjacent_turns_statement(shape: OwnerShape) -> NumberedStatement:
     # OFFSET 0: each turn is looked up by the indexes, however many the planner expects
     text = f"""
         WITH {visible.ctes} wanted AS MATERIALIZED (
-            SELECT turns.* FROM unnest(%(conversations)s::text[], %(indexes)s::int[]) AS spot (conversation_id, "index")
+            SELECT conversations.id AS log_id, spot.index
+            FROM unnest(%(conversations)s::text[], %(indexes)s::int[]) AS spot (conversation_id, "index")
             JOIN conversations ON conversations.account_id = %(account_id)s
                 AND conversations.conversation_id = spot.conversation_id
-            CROSS JOIN LATERAL (
-                SELECT memory_ptr_id, "index", role, name FROM turns
-                WHERE turns.log_id = conversations.id AND turns.index = spot.index OFFSET 0
-            ) AS turns
         )
-        SELECT {", ".join((*COLUMNS, *TURN_COLUMNS))} FROM wanted AS turns CROSS JOIN LATERAL (
-            SELECT * FROM memories WHERE memories.id = turns.memory_ptr_id AND {visible.rows}
-            AND NOT memories.id = ANY(%(without)s::uuid[])
-            AND event_time >= coalesce(%(since)s::timestamptz, '-infinity')
-            AND event_time < coalesce(%(until)s::timestamptz, 'infinity') OFFSET 0
-        ) AS memories"""
+        SELECT turns.* FROM wanted CROSS JOIN LATERAL (
+            SELECT {", ".join(COLUMNS)} FROM memories
+            WHERE memories.account_id = %(account_id)s AND memories.kind = 'turn'
+                AND memories.log_id = wanted.log_id AND memories.index = wanted.index AND {visible.rows}
+                AND NOT memories.id = ANY(%(without)s::uuid[])
+                AND event_time >= coalesce(%(since)s::timestamptz, '-infinity')
+                AND event_time < coalesce(%(until)s::timestamptz, 'infinity') OFFSET 0
+        ) AS turns"""
     return Sql(text=text, parameters=visible.parameters).numbered()

@@ -28,7 +28,15 @@ from memory.retrieval.retrievers.lexical import (
     weighed_terms_sql,
 )
 from memory.retrieval.retrievers.vector import index_name, opaque_sql
-from memory.retrieval.statements import STAND_INS, NumberedStatement, OwnerShape, Sql, owner_shape, where_sql
+from memory.retrieval.statements import (
+    SEARCHED_COLUMNS,
+    STAND_INS,
+    NumberedStatement,
+    OwnerShape,
+    Sql,
+    owner_shape,
+    where_sql,
+)
 from memory.retrieval.visibility import visibility_filter
 
 MAX_GOALS = 20
@@ -103,8 +111,8 @@ LINEAGE = f"""
 
 # the current request: messages from the user's last one on, and structured turns about them
 FIRST_OF_TURN = f"""coalesce(
-    (SELECT max("index") FROM turns WHERE log_id = active.id AND role = 'user'
-        AND "index" >= active.turn_count - {MAX_TURN_MESSAGES}),
+    (SELECT max("index") FROM memories WHERE account_id = %(account_id)s AND kind = 'turn' AND log_id = active.id
+        AND role = 'user' AND "index" >= active.turn_count - {MAX_TURN_MESSAGES}),
     greatest(active.turn_count - {MAX_TURN_MESSAGES}, 0))"""
 CURRENT_TURN = f"""
     (SELECT json_build_array(first_of_turn, (
@@ -121,7 +129,7 @@ CURRENT_TURN = f"""
 OPEN_GOALS = """
     (SELECT json_agg(goal) FROM (
         SELECT id, text AS description, status, priority, deadline
-        FROM memories JOIN goals ON memory_ptr_id = id WHERE {goals} AND completed_at IS NULL
+        FROM memories WHERE {goals} AND kind = 'goal' AND completed_at IS NULL
         ORDER BY priority DESC, deadline ASC NULLS LAST, id LIMIT %(goals)s
     ) AS goal) AS goals"""
 
@@ -130,7 +138,7 @@ PROFILE = """
         'communication_style', communication_style)
         FROM user_profiles WHERE account_id = %(account_id)s AND user_id = %(user_id)s) AS profile"""
 
-PENDING = "SELECT * FROM memories WHERE account_id = %(account_id)s AND embed_after IS NOT NULL"
+PENDING = f"SELECT {SEARCHED_COLUMNS} FROM memories WHERE account_id = %(account_id)s AND embed_after IS NOT NULL"
 # ordered like the index: the planner might expect so many pending rows that it reads the table to find one
 FIRST_PENDING = f"({PENDING} ORDER BY agent_id LIMIT {MAX_PENDING})"
 OWN_PENDING = f"({PENDING} AND agent_id >= %(agent_id)s ORDER BY agent_id LIMIT {MAX_PENDING})"

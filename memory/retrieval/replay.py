@@ -20,15 +20,12 @@ MAX_REASONING_TOKENS = 20_000
 
 # OFFSET 0 keeps each step within its records; the planner might read all slots of all accounts instead
 SLOTS = """
-SELECT memories.*, own.memory_ptr_id, own.record_id, own.slot, own.level, own.tier, own.provenance,
-    CASE WHEN own.slot = 'reasoning' AND memories.token_count <= %(longest_data)s THEN own.data END AS data
-FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
-    SELECT * FROM turn_slots WHERE turn_slots.record_id = wanted.id OFFSET 0
-) AS own CROSS JOIN LATERAL (
-    SELECT id, kind, conversation_id, event_time, token_count, archived, quarantined,
-        CASE WHEN token_count <= %(longest)s THEN text ELSE '' END AS text
-    FROM memories WHERE memories.id = own.memory_ptr_id OFFSET 0
-) AS memories ORDER BY own.level
+SELECT slots.* FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
+    SELECT id, account_id, kind, conversation_id, event_time, token_count, archived, quarantined, record_id, slot,
+        level, tier, provenance, CASE WHEN token_count <= %(longest)s THEN text ELSE '' END AS text,
+        CASE WHEN slot = 'reasoning' AND token_count <= %(longest_data)s THEN data END AS data
+    FROM memories WHERE account_id = %(account_id)s AND kind = 'turn_slot' AND record_id = wanted.id OFFSET 0
+) AS slots ORDER BY level
 """
 
 
@@ -79,13 +76,19 @@ def records_merged_into(episode: WorkEpisode) -> Q:
 
 
 def read_slots_of_records(records: Sequence[TurnRecord], *, max_tokens: int) -> dict[UUID, dict[str, TurnSlot]]:
-    """Return the current slots of visible records by record and slot. Merged records have their earliest kept slots.
+    """Return the current slots of visible records, at least one, by record and slot.
 
-    A slot that is quarantined at any level is left out at all levels. Texts of more than `max_tokens` are empty.
+    Merged records have their earliest kept slots. A slot that is quarantined at any level is left out
+    at all levels. Texts of more than `max_tokens` are empty.
     """
     merged = {record.id for record in records if record.level >= CompressionLevel.MERGED}
     rows = TurnSlot.objects
-    given = {"ids": [record.id for record in records], "longest": max_tokens, "longest_data": MAX_REASONING_TOKENS}
+    given = {
+        "account_id": records[0].account_id,
+        "ids": [record.id for record in records],
+        "longest": max_tokens,
+        "longest_data": MAX_REASONING_TOKENS,
+    }
     # rows come by level: merged records keep the first row of a slot, others the last
     found: dict[UUID, dict[str, TurnSlot]] = {}
     hidden: set[tuple[UUID, str]] = set()
@@ -102,33 +105,33 @@ def read_slots_of_records(records: Sequence[TurnRecord], *, max_tokens: int) -> 
     return found
 
 
-def records_of_reasonings(memory_ids: Collection[UUID]) -> dict[UUID, UUID]:
+def records_of_reasonings(owner: Owner, memory_ids: Collection[UUID]) -> dict[UUID, UUID]:
     """Return the record of each visible memory that is a turn's reasoning, by memory."""
     rows = TurnSlot.objects
-    found = rows.filter(id__in=memory_ids, slot=TurnSlot.Slot.REASONING)
+    found = rows.filter(account_id=owner.account_id, id__in=memory_ids, slot=TurnSlot.Slot.REASONING)
     return dict(found.values_list("id", "record_id"))
 
 
 def trace_sizes(records: Sequence[TurnRecord]) -> dict[UUID, tuple[int, str]]:
-    """Return tokens and provenance of the readable raw traces of records, by record. Nothing is unsealed."""
-    rows = readable_traces([record.id for record in records])
+    """Return tokens and provenance of the readable raw traces of one or more records. Nothing is unsealed."""
+    rows = readable_traces(records[0].account_id, [record.id for record in records])
     return {
         record_id: (tokens, provenance)
         for record_id, tokens, provenance in rows.values_list("record_id", "tokens", "provenance")
     }
 
 
-def readable_traces(record_ids: Collection[UUID]) -> QuerySet[ReasoningTrace]:
+def readable_traces(account_id: UUID, record_ids: Collection[UUID]) -> QuerySet[ReasoningTrace]:
     """Return the traces of records without a reasoning that is quarantined at any level.
 
     A trace without a slot can only be hidden by erasing its record.
     """
-    slots = TurnSlot.objects
-    hidden = slots.filter(record=OuterRef("record"), slot=TurnSlot.Slot.REASONING, quarantined=True)
-    return ReasoningTrace.objects.filter(~Exists(hidden), record_id__in=record_ids)
+    slots = TurnSlot.objects.filter(account_id=account_id)
+    hidden = slots.filter(record_id=OuterRef("record_id"), slot=TurnSlot.Slot.REASONING, quarantined=True)
+    return ReasoningTrace.objects.filter(~Exists(hidden), account_id=account_id, record_id__in=record_ids)
 
 
-def sealed_traces(record_ids: Collection[UUID]) -> dict[UUID, bytes]:
+def sealed_traces(owner: Owner, record_ids: Collection[UUID]) -> dict[UUID, bytes]:
     """Return the readable traces of records as they are stored, by record."""
-    rows = readable_traces(record_ids).annotate(sealed=Cast("trace", BinaryField()))
+    rows = readable_traces(owner.account_id, record_ids).annotate(sealed=Cast("trace", BinaryField()))
     return {record_id: bytes(sealed) for record_id, sealed in rows.values_list("record_id", "sealed")}

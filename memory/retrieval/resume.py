@@ -109,8 +109,8 @@ WITH of_line AS MATERIALIZED (
     SELECT * FROM (SELECT * FROM of_line UNION SELECT * FROM of_goals) AS found WHERE level < %(merged)s
 ), blocked AS (
     SELECT own.id FROM own JOIN of_line ON of_line.id = own.id CROSS JOIN LATERAL (
-        SELECT turn_slots.data FROM turn_slots
-        WHERE turn_slots.record_id = own.id AND turn_slots.slot = 'reasoning' OFFSET 0
+        SELECT data FROM memories WHERE account_id = %(account_id)s AND kind = 'turn_slot'
+            AND memories.record_id = own.id AND slot = 'reasoning' OFFSET 0
     ) AS reasoning
     WHERE own.reasoning_tier IN ('structured_rationale', 'raw_trace')
         AND json_typeof(reasoning.data -> 'rationale' -> 'blockers') = 'array'
@@ -122,18 +122,14 @@ WITH of_line AS MATERIALIZED (
         ORDER BY own.event_time DESC, own.number DESC LIMIT %(most_apart)s)
     UNION SELECT id FROM blocked
 )
-SELECT memories.id, memories.kind, memories.conversation_id, memories.channel, memories.event_time,
-    CASE WHEN length(memories.text) > 2 * %(read)s::int
-        THEN left(memories.text, %(read)s::int) || chr(10) || right(memories.text, %(read)s::int)
-        ELSE memories.text END AS text,
-    slot_row.slot, slot_row.tier, slot_row.data, own.id AS record_id, own.number, own.status, own.goal_id,
-    own.event_time AS recorded_at
+SELECT slots.*, own.id AS record_id, own.number, own.status, own.goal_id, own.event_time AS recorded_at
 FROM chosen JOIN own ON own.id = chosen.id CROSS JOIN LATERAL (
-    SELECT memory_ptr_id, slot, tier, CASE WHEN slot = 'reasoning' THEN data END AS data FROM turn_slots
-    WHERE turn_slots.record_id = own.id OFFSET 0
-) AS slot_row CROSS JOIN LATERAL (
-    SELECT * FROM memories WHERE memories.id = slot_row.memory_ptr_id AND {slots} OFFSET 0
-) AS memories
+    SELECT id, kind, conversation_id, channel, event_time,
+        CASE WHEN length(text) > 2 * %(read)s::int
+            THEN left(text, %(read)s::int) || chr(10) || right(text, %(read)s::int) ELSE text END AS text,
+        slot, tier, CASE WHEN slot = 'reasoning' THEN data END AS data
+    FROM memories WHERE memories.kind = 'turn_slot' AND memories.record_id = own.id AND {slots} OFFSET 0
+) AS slots
 """
 
 
@@ -355,8 +351,8 @@ def read_resumed_artifacts(
     owner: Owner, goal_ids: Collection[UUID], record_ids: Collection[UUID], *, now: datetime
 ) -> list[ResumedArtifact]:
     """Return the latest revisions of the artifacts of these goals and records, newest first."""
-    of_work = Q(for_goal_id__in=goal_ids) | Q(record_id__in=record_ids)
-    artifacts = Artifact.objects.visible_to(owner, Kind.ARTIFACT)
+    of_work = Q(for_goal_id__in=goal_ids) | Q(source_record_id__in=record_ids)
+    artifacts: Any = Artifact.objects.visible_to(owner, Kind.ARTIFACT)
     rows = artifacts.filter(of_work, is_latest=True)
     columns = ("uri", "artifact_type", "title", "digest", "revision", "label")
     newest = rows.order_by("-event_time", "-id")

@@ -28,6 +28,7 @@ from memory.owner import GLOBAL_CHANNEL
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import QueryAnalysis
 from memory.retrieval.queries import Posture, Query, Scope
+from memory.retrieval.statements import memory_sql
 
 ORDERS: Mapping[Posture, Sequence[Scope]] = {
     Posture.ACTIVE_TURN: (Scope.TURN, Scope.SESSION, Scope.LINEAGE, Scope.WORKSPACE, Scope.PROFILE),
@@ -57,13 +58,10 @@ def quoted_list(kinds: Collection[Kind]) -> str:
 
 OWN_CONDITIONS: Mapping[Scope, Mapping[Kind, str]] = {
     Scope.TURN: {
-        Kind.TURN: "(SELECT index FROM turns WHERE memory_ptr_id = {memory_id}) >= %(first_of_turn)s::int",
-        Kind.TURN_SLOT: """(
-            SELECT record_id FROM turn_slots WHERE memory_ptr_id = {memory_id}) = ANY(%(records_of_turn)s::uuid[])""",
+        Kind.TURN: "{own}.index >= %(first_of_turn)s::int",
+        Kind.TURN_SLOT: "{own}.record_id = ANY(%(records_of_turn)s::uuid[])",
     },
-    Scope.WORKSPACE: {
-        Kind.TURN_SLOT: f"(SELECT slot FROM turn_slots WHERE memory_ptr_id = {{memory_id}}) = '{DECISION_SLOT}'",
-    },
+    Scope.WORKSPACE: {Kind.TURN_SLOT: f"{{own}}.slot = '{DECISION_SLOT}'"},
 }
 """Templates of conditions on memories of kinds that only some of are in a scope, by scope and kind."""
 
@@ -78,11 +76,11 @@ CONDITIONS: Mapping[Scope, str] = {
 """Templates of `scope_condition`, by scope."""
 
 
-def scope_condition(scope: Scope, *, memory_id: str) -> str:
-    """Return the SQL condition on what is in a scope, for a table with the owner's columns and this column of ids."""
+def scope_condition(scope: Scope, *, table: str) -> str:
+    """Return the SQL condition on what is in a scope, for rows of `memories` or of `memory_vectors`."""
     own = OWN_CONDITIONS.get(scope, {})
     return CONDITIONS[scope].format(
-        own=" OR ".join(f"kind = '{kind}' AND {text.format(memory_id=memory_id)}" for kind, text in own.items()),
+        own=" OR ".join(f"kind = '{kind}' AND {memory_sql(text, table=table)}" for kind, text in own.items()),
         of_scope=quoted_list(kinds_in(scope)),
         knowledge=quoted_list(kinds_seen_by(Audience.KNOWLEDGE)),
     )

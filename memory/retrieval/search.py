@@ -15,7 +15,6 @@ from uuid import UUID
 from memory import conf
 from memory.kinds import Audience, Kind, spec_of
 from memory.models import Memory, PersistentContext, Vector
-from memory.models.memory import model_of
 from memory.models.statements import Embedding, half_vector
 from memory.owner import Owner
 from memory.retrieval.retrievers.lexical import bm25_ctes
@@ -39,21 +38,21 @@ WANTED_VECTORS = """
     AND NOT memory_vectors.memory_id = ANY(%(without)s::uuid[])
     AND NOT memory_vectors.conversation_id = ANY(%(besides)s::text[])"""
 
-# vectors have no times: the planner starts from whichever side is narrower
-DATED_VECTORS = """
+# the planner starts from whichever side is narrower
+WANTED_MEMORIES = """
     AND EXISTS (
-        SELECT FROM memories AS dated WHERE dated.id = memory_vectors.memory_id
-        AND dated.account_id = %(account_id)s AND dated.event_time > %(since)s
+        SELECT FROM memories AS own
+        WHERE own.account_id = %(account_id)s AND own.id = memory_vectors.memory_id AND {further}
     )"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindSearch(Generic[FoundHit]):
-    """The search in a kind: the class of its hits, and the columns of its own table that a hit has.
+    """The search in a kind: the class of its hits, and the columns of its own that a hit has.
 
     `text_field` is the field of a hit that holds the memory's text; empty if it has none. `type_column` holds the
-    values of `MemoryQuery.types`; empty if the kind has no types. `condition` is a further SQL condition on the kind's
-    table, named `own`; its parameters are `MemoryQuery.values`.
+    values of `MemoryQuery.types`; empty if the kind has no types. `condition` is a further SQL condition on the memory,
+    which is called `{own}` in it; its parameters are `MemoryQuery.values`.
     """
 
     hit: type[FoundHit]
@@ -65,10 +64,6 @@ class KindSearch(Generic[FoundHit]):
     @property
     def kind(self) -> Kind:
         return self.hit.kind
-
-    @property
-    def table(self) -> str:
-        return model_of(self.kind)._meta.db_table
 
     def make_hit(self, row: Row) -> FoundHit:
         text = {self.text_field: row["text"]} if self.text_field else {}
@@ -200,8 +195,7 @@ def build_search_statement(
         WITH {readable.text} {parts}, found AS MATERIALIZED ({union})
         SELECT state.pending, similarity, found.score AS bm25, {", ".join((*SHARED_COLUMNS, *searched.columns))}
         FROM (SELECT EXISTS (SELECT FROM memories WHERE {pending}) AS pending) AS state LEFT JOIN (
-            found JOIN memories ON memories.id = found.id
-            JOIN {searched.table} ON {searched.table}.memory_ptr_id = memories.id
+            found JOIN memories ON memories.account_id = %(account_id)s AND memories.id = found.id
         ) ON true
         ORDER BY similarity DESC NULLS LAST, bm25 DESC NULLS LAST, memories.id"""
     return Sql(
@@ -223,28 +217,25 @@ def candidate_conditions(
     if owner.user_id and spec_of(kind).audience is not Audience.KNOWLEDGE:
         rows, vectors = rows.filter(user_id=owner.user_id), vectors.filter(user_id=owner.user_id)
     of_rows, of_vectors = where_sql(rows, prefix="m"), where_sql(vectors, prefix="v")
-    dated, dated_vectors = (" AND memories.event_time > %(since)s", DATED_VECTORS) if bounds.has_window else ("", "")
     within = f" AND {IN_READABLE_CONTEXT}" if in_context else ""
-    wanted = f"{WANTED_ROWS}{dated}{within}{child_condition(searched, bounds, 'memories.id')}"
-    wanted_vectors = (
-        f"{WANTED_VECTORS}{dated_vectors}{within}{child_condition(searched, bounds, 'memory_vectors.memory_id')}"
-    )
+    wanted, wanted_vectors = f"{WANTED_ROWS}{within}", f"{WANTED_VECTORS}{within}"
+    if further := further_condition(searched, bounds):
+        wanted += f" AND {further.format(own='memories')}"
+        wanted_vectors += WANTED_MEMORIES.format(further=further.format(own="own"))
     return (
         Sql(text=f"{of_rows.text}{wanted}", parameters=of_rows.parameters),
         Sql(text=f"{of_vectors.text}{wanted_vectors}", parameters=of_vectors.parameters),
     )
 
 
-def child_condition(searched: KindSearch[Any], bounds: SearchBounds, memory_id: str) -> str:
-    """Return the condition on columns of the kind's own table; empty if there is none."""
-    typed = [f"own.{searched.type_column} = ANY(%(types)s::text[])"] if bounds.has_types else []
-    conditions = [*typed, *filter(None, [searched.condition])]
-    if not conditions:
-        return ""
-    return f"""
-    AND EXISTS (
-        SELECT FROM {searched.table} AS own WHERE own.memory_ptr_id = {memory_id} AND {" AND ".join(conditions)}
-    )"""
+def further_condition(searched: KindSearch[Any], bounds: SearchBounds) -> str:
+    """Return the condition on columns that only memories have, of a memory called `{own}`; empty if there is none."""
+    conditions = [
+        "{own}.event_time > %(since)s" if bounds.has_window else "",
+        f"{{own}}.{searched.type_column} = ANY(%(types)s::text[])" if bounds.has_types else "",
+        searched.condition,
+    ]
+    return " AND ".join(filter(None, conditions))
 
 
 def interleave_rows(found: Sequence[Row], top_k: int) -> list[Row]:
@@ -277,7 +268,7 @@ class TurnHit(Hit):
 
 
 TurnResults = SearchResults[TurnHit]
-TURNS = KindSearch(hit=TurnHit, columns=("turns.index", "role", "name"))
+TURNS = KindSearch(hit=TurnHit, columns=("index", "role", "name"))
 
 
 def search_turns(owner: Owner, query: MemoryQuery, *, now: datetime) -> TurnResults:
@@ -363,7 +354,7 @@ class LearningHit(Hit):
 LearningResults = SearchResults[LearningHit]
 LEARNINGS = KindSearch(
     hit=LearningHit,
-    columns=(TEAM, "helpful_count", "unhelpful_count", "learnings.score"),
+    columns=(TEAM, "helpful_count", "unhelpful_count", "memories.score"),
     text_field="insight",
 )
 

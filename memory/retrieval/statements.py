@@ -101,6 +101,35 @@ def where_sql(queryset: "QuerySet[Any]", *, prefix: str) -> Sql:
     return Sql(text=sql % tuple(f"%({name})s" for name in names), parameters=own)
 
 
+SEARCHED_COLUMNS = """id, account_id, kind, agent_id, user_id, channel, conversation_id, context_id, event_time,
+    expires_at, archived, quarantined, buried, pinned, embed_after, salience, token_count, lexemes, "index", record_id,
+    slot, tier, entry_type, confidence, recorded_at, retracted_at, valid_from, valid_to, completed_at"""
+"""The columns of a memory that recalls filter, order and score by."""
+
+
+def memory_by_id_sql(memory_id: str) -> str:
+    """Return a sub-select of one of the account's memories, named `memories`, with the columns that recalls search.
+
+    OFFSET 0 makes the planner look it up by its key, whatever conditions the statement has on it.
+    """
+    return f"""(
+        SELECT {SEARCHED_COLUMNS} FROM memories
+        WHERE memories.account_id = %(account_id)s AND memories.id = {memory_id} OFFSET 0
+    ) AS memories"""
+
+
+def memory_sql(expression: str, *, table: str) -> str:
+    """Return an expression over a memory, called `{own}` in it, for rows of `table`: `memories` or `memory_vectors`.
+
+    For vectors it becomes a sub-select that looks the memory up by its key. With EXISTS the planner might read all
+    memories that fit instead.
+    """
+    if table == "memories":
+        return f"({expression.format(own=table)})"
+    return f"""(SELECT {expression.format(own="own")} FROM memories AS own
+        WHERE own.account_id = %(account_id)s AND own.id = {table}.memory_id)"""
+
+
 def collapse_whitespace(statement: str) -> str:
     """Remove the indentation of a statement, which makes it a third shorter to send and to search for placeholders."""
     return re.sub(r"\s+", " ", statement)

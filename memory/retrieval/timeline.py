@@ -35,8 +35,7 @@ SUMMARY_CHARACTERS = 500
 MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
 MAX_TIME = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 
-BELIEVED = """(SELECT own.recorded_at IS NOT NULL AND own.retracted_at IS NULL FROM {table} AS own
-    WHERE own.memory_ptr_id = memories.id)"""
+BELIEVED = "recorded_at IS NOT NULL AND retracted_at IS NULL"
 
 ARCHIVED_CONTEXTS = ", array_agg(id) FILTER (WHERE archived) AS shut"
 
@@ -52,10 +51,10 @@ PAGE = """WITH {ctes}
     )
     SELECT memories.id, kind, event_time, left(text, {characters}) AS summary,
         char_length(text) > {characters} AS truncated,
-        coalesce((SELECT importance FROM context_entries AS own WHERE own.memory_ptr_id = memories.id), salience)
-            AS importance,
-        access_count, last_accessed, channel, {archived} AS archived, conversation_id, agent_id, user_id, metadata
-    FROM page JOIN memories ON memories.id = page.id ORDER BY event_time {way}, memories.id {way}"""
+        coalesce(importance, salience) AS importance, access_count, last_accessed, channel, {archived} AS archived,
+        conversation_id, agent_id, user_id, metadata
+    FROM page JOIN memories ON memories.account_id = %(account_id)s AND memories.id = page.id
+    ORDER BY event_time {way}, memories.id {way}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,4 +204,4 @@ def filter_conditions(shape: TimelineShape, kind: Kind, *, in_context: bool) -> 
     if spec_of(kind).has_beliefs:
         yield BELIEVED.format(table=model_of(kind)._meta.db_table)
     if kind in reasoning_kinds():
-        yield reasoning_is_allowed(table="memories", memory_id="memories.id")
+        yield reasoning_is_allowed(table="memories")

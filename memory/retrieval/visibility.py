@@ -16,10 +16,9 @@ from django.db.models import QuerySet
 
 from memory.kinds import Audience, Kind, all_kinds, kinds_seen_by, kinds_where
 from memory.models import Memory, Participant, PersistentContext, Vector
-from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, where_sql
+from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, memory_sql, where_sql
 
 TIERS = f"ARRAY[{', '.join(repr(tier) for tier in ['', *map(str, ReasoningTier)])}]"
 ALLOWED_TIERS = f"""allowed AS MATERIALIZED (
@@ -36,19 +35,14 @@ def reasoning_kinds() -> frozenset[Kind]:
     return kinds_where(lambda spec: spec.has_reasoning_tier)
 
 
-def reasoning_is_allowed(*, table: str, memory_id: str) -> str:
+def reasoning_is_allowed(*, table: str) -> str:
     """Return the condition that a row of `table` holds no reasoning, or none deeper than the account allows now.
 
-    Statements that use it begin with ALLOWED_TIERS.
+    `table` is `memories` or `memory_vectors`. Statements that use it begin with ALLOWED_TIERS.
     """
-    kinds = sorted(reasoning_kinds())
-    named = ", ".join(repr(kind.value) for kind in kinds)
-    # with EXISTS the planner might collect all slots of all accounts first
-    tiers = ", ".join(
-        f"(SELECT own.tier FROM {model_of(kind)._meta.db_table} AS own WHERE own.memory_ptr_id = {memory_id})"
-        for kind in kinds
-    )
-    return f"""({table}.kind NOT IN ({named}) OR coalesce({tiers}, '') = ANY((SELECT tiers FROM allowed)::text[]))"""
+    kinds = ", ".join(repr(kind.value) for kind in sorted(reasoning_kinds()))
+    tier = memory_sql("{own}.tier", table=table)
+    return f"({table}.kind NOT IN ({kinds}) OR {tier} = ANY((SELECT tiers FROM allowed)::text[]))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +67,8 @@ def visibility_filter(shape: OwnerShape, kinds: tuple[str, ...], *, mark: str = 
     rows = visible_rows_sql(Memory.objects.all(), owner, wanted, f"{mark}m", parameters)
     vectors = visible_rows_sql(Vector.objects.all(), owner, wanted, f"{mark}v", parameters)
     if reasoning_kinds() & wanted:
-        rows += f" AND {reasoning_is_allowed(table='memories', memory_id='memories.id')}"
-        vectors += f" AND {reasoning_is_allowed(table='memory_vectors', memory_id='memory_vectors.memory_id')}"
+        rows += f" AND {reasoning_is_allowed(table='memories')}"
+        vectors += f" AND {reasoning_is_allowed(table='memory_vectors')}"
     return VisibilityFilter(
         ctes=visibility_ctes(owner, wanted, parameters), rows=rows, vectors=vectors, parameters=parameters
     )

@@ -8,7 +8,6 @@ the learning (`lock_learning`), as writes of entries do, so that votes are count
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -16,7 +15,7 @@ from django.db.models import Count, Q, QuerySet
 
 from memory.audit import record_audit
 from memory.errors import Forbidden, NotFound, Unprocessable, require_found
-from memory.models import Kind, Learning, LearningVote, Memory, PersistentContext
+from memory.models import Kind, Learning, LearningVote, PersistentContext
 from memory.models.contexts import TEAM_CONTEXT
 from memory.owner import Owner
 from memory.retrieval.search import LearningResults, SearchResults, search_learnings
@@ -64,9 +63,8 @@ def lock_learning(owner: Owner, learning_id: UUID, *, now: datetime) -> Learning
     """
     found = find_learning(owner, learning_id, now=now)
     context = lock_context(owner, found.context_id)  # type: ignore[arg-type]  # a constraint: learnings have one
-    rows: Any = visible_learnings(owner, now=now).filter(id=learning_id).select_related(None)
-    # the memory before the row of its kind, as all code locks them
-    learning: Learning = require_found(rows.select_for_update(of=("memory_ptr", "self")).first(), "learning")
+    rows = visible_learnings(owner, now=now).filter(id=learning_id).select_related(None)
+    learning = require_found(rows.select_for_update().first(), "learning")
     learning.context = context
     return learning
 
@@ -109,7 +107,7 @@ def count_votes(learning: Learning) -> None:
     learning.helpful_count = counted["helpful"]
     learning.unhelpful_count = counted["total"] - counted["helpful"]
     learning.score = wilson_lower_bound(counted["helpful"], counted["total"])
-    rows = Learning.objects.filter(pk=learning.id)
+    rows = Learning.objects.filter(account_id=learning.account_id, id=learning.id)
     rows.update(helpful_count=learning.helpful_count, unhelpful_count=learning.unhelpful_count, score=learning.score)
 
 
@@ -138,7 +136,8 @@ def remove_learning(owner: Owner, learning_id: UUID, *, now: datetime) -> None:
         learning = lock_learning(owner, learning_id, now=now)
         if owner.agent_id not in ("", learning.agent_id):
             raise Forbidden("a learning can be removed only by the agent that published it or by the account")
-        Memory.objects.filter(id=learning.id).update(archived=True, version=learning.version + 1, updated_at=now)
+        rows = Learning.objects.filter(account_id=learning.account_id, id=learning.id)
+        rows.update(archived=True, version=learning.version + 1, updated_at=now)
         record_audit(owner, operation="archive", memory_type="semantic", affected_ids=[learning.id])
 
 
@@ -167,7 +166,7 @@ def delete_vote(owner: Owner, vote_id: UUID) -> None:
         votes = LearningVote.objects.filter(account_id=owner.account_id, id=vote_id)
         rows = Learning.objects.filter(account_id=owner.account_id, pk__in=votes.values("learning_id"))
         # locked as for voting, since votes are counted one after the other
-        learning = rows.select_for_update(of=("self", "memory_ptr")).first()
+        learning = rows.select_for_update().first()
         if learning is None or not votes.delete()[0]:
             raise NotFound("no such vote")
         count_votes(learning)

@@ -127,7 +127,7 @@ class MemoryManager:
         conversation = find_conversation(self._owner, session_id)
         session = SessionMemory(session_ref(conversation))
         conversation.saved_session, conversation.saved_at = session.snapshot(), now
-        rows = Conversation.objects.filter(id=conversation.id, ended_at=None)
+        rows = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id, ended_at=None)
         if not rows.update(saved_session=conversation.saved_session, saved_at=now):
             raise Unprocessable("the conversation has ended: it has no live session to save")
         session.mark_saved()
@@ -136,7 +136,8 @@ class MemoryManager:
     def clear_session(self, session_id: str) -> None:
         """Delete buffer, goal, thoughts and values, saved ones too; the log stays. Raises NotFound, RedisError."""
         conversation = find_conversation(self._owner, session_id)
-        Conversation.objects.filter(id=conversation.id).update(saved_session=None, saved_at=None)
+        rows = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id)
+        rows.update(saved_session=None, saved_at=None)
         session_store().clear(conversation)
         SessionMemory(session_ref(conversation)).clear_session()
 
@@ -150,7 +151,9 @@ class MemoryManager:
             return False
         if conversation.turn_count - conversation.summarized_count >= conf.SUMMARY_THRESHOLD:
             # this ends the wait for an idle session, not that after a failed attempt
-            rows = Conversation.objects.filter(id=conversation.id, summary_attempts=0, summary_parked_at=None)
+            rows = Conversation.objects.filter(
+                account_id=conversation.account_id, id=conversation.id, summary_attempts=0, summary_parked_at=None
+            )
             rows.exclude(summarize_after__lte=now).update(summarize_after=now)
             return True
         return conversation.summarize_after is not None and conversation.summarize_after <= now

@@ -149,7 +149,8 @@ def correct_entry(owner: Owner, entry_id: UUID, *, value: Any, seen: datetime | 
             raise StaleVersion("the entry was written since it was read: read it again")
         # the measured text, so that the value is not serialized twice
         written = Cast(Value(text), VerbatimJSONField())
-        AgentShortTermMemory.objects.filter(id=entry_id).update(memory_value=written, promoted_at=None, updated_at=now)
+        same = AgentShortTermMemory.objects.filter(account_id=owner.account_id, id=entry_id)
+        same.update(memory_value=written, promoted_at=None, updated_at=now)
         record_entry_change(owner, "update", entry)
 
 
@@ -260,6 +261,7 @@ def promoted_draft(entry: AgentShortTermMemory) -> EntryDraft:
 
 def mark_promoted(entries: Sequence[AgentShortTermMemory], *, now: datetime) -> None:
     """Mark promoted entries, and delete those that were kept only to be promoted."""
-    rows = AgentShortTermMemory.objects.filter(id__in=[entry.id for entry in entries])
+    accounts = {entry.account_id for entry in entries}
+    rows = AgentShortTermMemory.objects.filter(account_id__in=accounts, id__in=[entry.id for entry in entries])
     rows.filter(Q(superseded=True) | Q(expires_at__lte=now)).delete()
     rows.update(promoted_at=now)

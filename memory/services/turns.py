@@ -40,8 +40,6 @@ from memory.services.memories.store import ClientVector, store_memories
 from memory.tiers.session_stores import session_store, session_turn
 from memory_project.ids import uuid7
 
-turn_rows = Turn._default_manager
-
 SOURCE = "agent"
 MAX_TEXT_CHARACTERS = 2_097_152
 """Maximum size of a turn. Over HTTP, a content has at most half of it; tool calls and parts take the rest."""
@@ -217,8 +215,8 @@ def find_stored_turns(conversation: Conversation, drafts: Sequence[TurnDraft]) -
     """Return the stored turns that the drafts may repeat, perhaps twice. No query if they name none."""
     indexes = [draft.index for draft in drafts if draft.index is not None and draft.index < conversation.turn_count]
     client_ids = [draft.client_id for draft in drafts if draft.client_id and conversation.turn_count]
-    rows = turn_rows.filter(log=conversation)
-    known: list[Turn] = list(rows.filter(index__in=indexes)) if indexes else []
+    rows = Turn.objects.filter(account_id=conversation.account_id, log=conversation)
+    known = list(rows.filter(index__in=indexes)) if indexes else []
     for start in range(0, len(client_ids), MAX_INDEXED_IDS):
         known += rows.filter(client_id__in=client_ids[start : start + MAX_INDEXED_IDS])
     return known
@@ -298,7 +296,7 @@ def append_to_session(conversation: Conversation, new: Sequence[Turn]) -> None:
 def turns_of_conversation(owner: Owner, conversation_id: str) -> QuerySet[Turn]:
     """Return all turns of a conversation, in any state. Raises NotFound."""
     # seeing the conversation implies seeing its turns: one check, and the index on numbers gives the order
-    return turn_rows.filter(log=find_conversation(owner, conversation_id))
+    return Turn.objects.filter(account_id=owner.account_id, log=find_conversation(owner, conversation_id))
 
 
 def get_conversation(owner: Owner, conversation_id: str) -> list[Turn]:
@@ -333,10 +331,11 @@ class TurnLifecycle(Lifecycle):
         columns, turn_ids = self.operation.columns, [row.id for row in rows]
         is_update = self.operation.name == "update"
         if is_update and "text" in columns:
-            for turn in turn_rows.filter(pk__in=turn_ids):
-                turn_rows.filter(pk=turn.pk).update(payload=strip_payload_text(turn.payload))
+            turns = Turn.objects.filter(account_id=self.owner.account_id)
+            for turn_id, payload in turns.filter(id__in=turn_ids).values_list("id", "payload"):
+                turns.filter(id=turn_id).update(payload=strip_payload_text(payload))
         if is_update or "quarantined" in columns:
-            clear_session_buffers(turn_ids)
+            clear_session_buffers(self.owner, turn_ids)
 
 
 def strip_payload_text(payload: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -358,13 +357,14 @@ def strip_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def clear_session_buffers(turn_ids: Sequence[UUID]) -> None:
+def clear_session_buffers(owner: Owner, turn_ids: Sequence[UUID]) -> None:
     """Have the sessions of turns read the log again.
 
     Buffers are cleared before the commit, to be sure that Redis answers, and after it, since a reader may refill them.
     """
-    logs = turn_rows.filter(pk__in=turn_ids).values("log_id")
-    conversations = list(Conversation.objects.filter(id__in=logs).defer("saved_session"))
+    logs = Turn.objects.filter(account_id=owner.account_id, id__in=turn_ids).values("log_id")
+    rows = Conversation.objects.filter(account_id=owner.account_id, id__in=logs)
+    conversations = list(rows.defer("saved_session"))
     for conversation in conversations:
         session_store().clear(conversation)
     transaction.on_commit(lambda: clear_buffers_again(conversations))

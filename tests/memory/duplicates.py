@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from memory.maintenance import Batch, BatchReport
 from memory.maintenance.memory_jobs import deduplicate
-from memory.models import Link, Memory
+from memory.models import Link, Memory, MemoryRow
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.memories.store import DUPLICATE_OF, NewLink, insert_links
@@ -57,11 +57,11 @@ def reload(row: Any) -> Any:
     return type(row).objects.get(pk=row.pk)
 
 
-def link_to(owner: Owner, source: Memory, type_: str, target: Memory) -> None:
+def link_to(owner: Owner, source: MemoryRow, type_: str, target: MemoryRow) -> None:
     insert_links(owner.account_id, [NewLink(source_id=source.id, type=type_, target_id=target.id)])
 
 
-def linked(row: Memory) -> set[tuple[str, Any]]:
+def linked(row: MemoryRow) -> set[tuple[str, Any]]:
     """Return the memory's links in both directions, except those of merges."""
     out = Link.objects.filter(source_id=row.id).values_list("type", "target_id")
     into = Link.objects.filter(target_id=row.id).values_list("type", "source_id")

@@ -5,13 +5,14 @@ from uuid import UUID
 
 from django.db import connection
 
-from memory.models import Entity, Kind, Link, Memory
+from memory.models import Entity, Kind, Link, MemoryRow
 from memory.models.writer import insert_memories
 from memory.owner import Owner
 from memory_project.ids import uuid7
 from tests.memory.episodes import NOW
+from tests.memory.rows import row_of
 
-M = TypeVar("M", bound=Memory)
+M = TypeVar("M", bound=MemoryRow)
 
 HUB_LINKS, OTHER_LINKS = 10_000, 90_000
 
@@ -39,9 +40,9 @@ WHERE source <> target LIMIT %(links)s ON CONFLICT DO NOTHING
 """
 
 
-def node(owner: Owner, text: str = "something", *, kind: Kind = Kind.ENTITY, **fields: Any) -> Memory:
+def node(owner: Owner, text: str = "something", *, kind: Kind = Kind.ENTITY, **fields: Any) -> MemoryRow:
     """A memory of the owner's. `fields` are columns of it."""
-    return store_node(owner, Memory(kind=kind, text=text, **fields))
+    return store_node(owner, row_of(kind, text, account_id=owner.account_id, **fields))
 
 
 def entity(owner: Owner, name: str = "Ana", *, type: str = "person", **fields: Any) -> Entity:  # noqa: A002
@@ -58,7 +59,13 @@ def store_node(owner: Owner, row: M) -> M:
     return row
 
 
-def link(source: Memory, target: Memory, type: str = "KNOWS", weight: float = 1.0, **properties: Any) -> Link:  # noqa: A002
+def link(
+    source: MemoryRow,
+    target: MemoryRow,
+    type: str = "KNOWS",  # noqa: A002
+    weight: float = 1.0,
+    **properties: Any,
+) -> Link:
     return Link.objects.create(
         id=uuid7(),
         account_id=source.account_id,
@@ -73,7 +80,7 @@ def link(source: Memory, target: Memory, type: str = "KNOWS", weight: float = 1.
 def make_hub(owner: Owner, *, neighbours: int = HUB_LINKS, others: int = OTHER_LINKS) -> tuple[UUID, UUID]:
     """A hub of 10,000 neighbours among 100,000 links, and one of its neighbours."""
     hub = node(owner, "hub")
-    columns = [str(field.column) for field in Memory._meta.local_concrete_fields]
+    columns = [str(field.column) for field in Entity._meta.concrete_fields]
     own = {"id": NUMBERED, "identity": "'leaf ' || number", "salience": "random()"}
     values = [own.get(column, f"model.{column}") for column in columns]
     given: dict[str, Any] = {"account": owner.account_id, "hub": hub.id, "leaves": neighbours, "links": others}
@@ -84,7 +91,7 @@ def make_hub(owner: Owner, *, neighbours: int = HUB_LINKS, others: int = OTHER_L
         cursor.execute(LINK_HUB, given)
         cursor.execute(LINK_LEAVES, given)
         # those that a walk looks into as well: what is known of them may be of tests before
-        cursor.execute("ANALYZE memories, memory_links, entities, facts, conversation_participants")
+        cursor.execute("ANALYZE memories, memory_links, conversation_participants")
         cursor.execute("SELECT md5('leaf 1')::uuid")
         leaf: UUID = cursor.fetchone()[0]
     return hub.id, leaf

@@ -20,7 +20,9 @@ from memory.retrieval.queries import Query
 from memory.retrieval.query_analysis import analyze_query
 from memory.retrieval.retrievers import RETRIEVERS
 from memory_project.ids import uuid7
+from tests.memory.crowds import of_kinds
 from tests.memory.episodes import NOW
+from tests.memory.rows import make_log
 
 MODEL, PLAIN_MODEL = "text-embedding-3-nested", "not-nested"
 CLUSTERS = 50
@@ -28,14 +30,34 @@ K = 10
 KINDS = ("goal", *["episode"] * 10, *["turn"] * 49, *["entity"] * 40)
 """Of a hundred memories."""
 
-MEMORIES = """
+OWN = {
+    "log_id": {"turn": "%(log)s::uuid"},
+    "index": {"turn": "number"},
+    "role": {"turn": "'user'"},
+    "model": {"turn": "''"},
+    "client_id": {"turn": "''"},
+    "name": {"turn": "''", "entity": "'thing'"},
+    "type": {"entity": "'thing'"},
+    "aliases": {"entity": "'[]'::jsonb"},
+    "description": {"entity": "''"},
+    "properties": {"entity": "'{}'::jsonb"},
+    "key_decisions": {"episode": "'[]'::jsonb"},
+    "entities_mentioned": {"episode": "'[]'::jsonb"},
+    "tools_called": {"episode": "'[]'::jsonb"},
+    "status": {"goal": "'active'"},
+    "priority": {"goal": "0"},
+    "result": {"goal": "''"},
+}
+"""The SQL of the columns that not all kinds have, by kind."""
+
+MEMORIES = f"""
 INSERT INTO memories (id, account_id, kind, identity, agent_id, user_id, channel, conversation_id, text, language,
     content_hash, token_count, salience, access_count, event_time, archived, quarantined, buried, pinned, source, trust,
-    version, metadata, embed_attempts, embed_error)
+    version, metadata, embed_attempts, embed_error, {", ".join(OWN)})
 SELECT id, %(account)s, kind, id::text, %(agent)s, user_id, '_global', conversation_id, 'text', '', '', 1, 0.5, 0,
-    event_time, false, false, false, false, '', 1, 1, '{}', 0, ''
+    event_time, false, false, false, false, '', 1, 1, '{{}}', 0, '', {", ".join(map(of_kinds, OWN.values()))}
 FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(users)s::text[], %(conversations)s::text[], %(times)s::timestamptz[])
-    AS given (id, kind, user_id, conversation_id, event_time)"""
+    WITH ORDINALITY AS given (id, kind, user_id, conversation_id, event_time, number)"""
 
 
 class Nested:
@@ -94,6 +116,7 @@ def fill_shelf(owner: Owner, vectors: Embedding, *, model: str = MODEL) -> Shelf
     given: dict[str, Any] = {
         "account": owner.account_id,
         "agent": owner.agent_id,
+        "log": make_log(owner.account_id).id,
         "ids": [memory.id for memory in memories],
         "kinds": [memory.kind for memory in memories],
         "users": [memory.user_id for memory in memories],

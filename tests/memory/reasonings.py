@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from memory.extraction.turn_slots import Action, Observation, Outcome, Point, Rationale, Reasoning, Slots
-from memory.models import Account, CompressionLevel, Goal, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
+from memory.models import Account, CompressionLevel, Goal, Kind, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
 from memory.reasoning import DEPTHS, ReasoningTier
 from memory.services.memories.store import store_memories
@@ -74,6 +74,6 @@ def merge(owner: Owner, goal: Goal, record_ids: Sequence[UUID]) -> WorkEpisode:
         event_time=records[-1].event_time,
     )
     store_memories(owner, [episode], embedded=NOTHING, own={}, now=NOW)
-    Memory.objects.filter(turnslot__record__in=records).update(archived=True)
+    slots.filter(record__in=records).update(archived=True)
     TurnRecord.objects.filter(id__in=record_ids).update(level=CompressionLevel.MERGED, episode=episode)
     return episode

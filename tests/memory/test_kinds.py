@@ -32,7 +32,7 @@ from memory.kinds import (
 )
 from memory.maintenance import Batch
 from memory.maintenance.memory_jobs import decay_stages, globalize_facts
-from memory.models import AuditEntry, Link, Memory, Vector
+from memory.models import AuditEntry, Link, Memory, MemoryRow, Vector
 from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
@@ -142,7 +142,7 @@ def test_a_kind_refers_only_to_existing_models_and_columns(spec: KindSpec) -> No
     columns = {field.name for field in apps.get_model(spec.model)._meta.get_fields()}
 
     assert Kind[spec.name.upper()] == spec.name
-    assert issubclass(model_of(spec.name), Memory)
+    assert issubclass(model_of(spec.name), MemoryRow)
     assert spec.correctable | spec.not_correctable <= columns
     assert spec.merging is None or {*spec.merging.key, *spec.merging.sums, *spec.merging.maxima} <= columns
     assert not spec.has_reasoning_tier or "tier" in columns

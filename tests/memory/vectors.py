@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from django.db import connection
 
-from memory.models import EpisodicMemory, Memory
+from memory.models import EpisodicMemory
 from memory.models.statements import Embedding
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
@@ -46,23 +46,21 @@ def fill(owner: Owner, vectors: Embedding) -> None:
         "users": ["ana" if number % 10 == 0 else "" for number in range(len(ids))],
         "model": model.id,
     }
-    own = {"id": "given.id", "identity": "given.id::text", "user_id": "given.user_id", "embed_after": "NULL"}
-    copy_rows(Memory, own, given)
-    copy_rows(EpisodicMemory, {"memory_ptr_id": "given.id"}, given)
+    copy_episodes(given)
     insert_vectors(owner.account_id, model=MODEL, vectors=list(zip(ids, vectors, strict=True)))
     model.delete()
 
 
-def copy_rows(table: type[Memory], own: dict[str, str], given: dict[str, Any]) -> None:
-    """Rows like the model's in all columns but its `own`."""
-    columns = [str(field.column) for field in table._meta.local_concrete_fields]
+def copy_episodes(given: dict[str, Any]) -> None:
+    """Insert episodes with these ids and users that are like the `model` in all other columns."""
+    own = {"id": "given.id", "identity": "given.id::text", "user_id": "given.user_id", "embed_after": "NULL"}
+    columns = [str(field.column) for field in EpisodicMemory._meta.concrete_fields]
     values = [own.get(column, f"model.{column}") for column in columns]
-    key = table._meta.pk.column
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""INSERT INTO {table._meta.db_table} ({", ".join(columns)}) SELECT {", ".join(values)}
-            FROM {table._meta.db_table} AS model, unnest(%(ids)s::uuid[], %(users)s::text[]) AS given (id, user_id)
-            WHERE model.{key} = %(model)s""",
+            f"""INSERT INTO memories ({", ".join(columns)}) SELECT {", ".join(values)}
+            FROM memories AS model, unnest(%(ids)s::uuid[], %(users)s::text[]) AS given (id, user_id)
+            WHERE model.id = %(model)s""",
             given,
         )
 

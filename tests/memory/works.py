@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import TypeVar
 from uuid import UUID
 
-from memory.models import CompressionLevel, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
+from memory.models import CompressionLevel, Kind, Memory, MemoryRow, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
 from memory.services.records.record import RecordedTurn
 from tests.memory.graphs import link, store_node
 
-M = TypeVar("M", bound=Memory)
+M = TypeVar("M", bound=MemoryRow)
 
 
 def shorten(owner: Owner, recorded: RecordedTurn) -> dict[str, TurnSlot]:
@@ -47,7 +47,7 @@ def make_episode(record: TurnRecord, level: int) -> WorkEpisode:
     return episode
 
 
-def stand_for(owner: Owner, row: M, sources: Sequence[Memory]) -> M:
+def stand_for(owner: Owner, row: M, sources: Sequence[MemoryRow]) -> M:
     store_node(owner, row)
     for source in sources:
         link(row, source, "DERIVED_FROM")

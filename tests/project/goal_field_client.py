@@ -5,6 +5,7 @@ tests/project/test_goal_field_recipe.py runs it by `manage.py shell` in a copy o
 
 import json
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -12,11 +13,20 @@ from django.test import Client
 from django.test.utils import setup_test_environment
 
 from memory.models import Account, Goal
+from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from memory.services.embedding.embed import embed_texts
+from memory.services.goals.plan import GoalDraft, add_goal
 from tests.api_client import ServiceClient
 from tests.memory.admin.pages import form_values, page_url
 
 ACTING = {"agent_id": "planner"}
+
+
+def store_goal() -> None:
+    """Store a goal before there is a field."""
+    owner = Owner(account_id=Account.objects.create(name="garden").id, agent_id="planner")
+    add_goal(owner, GoalDraft(description="Weed the beds."), embedded=embed_texts([]), now=datetime.now(UTC))
 
 
 def use_field(name: str, *, stored: Any, changed: Any, corrected: Any) -> None:
@@ -47,6 +57,7 @@ def use_field(name: str, *, stored: Any, changed: Any, corrected: Any) -> None:
             "listed": listed[name],
             "refused": refused.status_code,
             "default": without[name],
+            "older": getattr(Goal.objects.get(text="Weed the beds."), name),
             "form": form[name],
             "saved": saved.status_code,
             "row": getattr(Goal.objects.get(pk=created["id"]), name),

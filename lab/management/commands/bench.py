@@ -111,7 +111,7 @@ def measure_in_scratch(rounds: int, *, memories: int) -> list[Measurement]:
         fill_episodes(scratch, EPISODES, now=now)
         with connection.cursor() as cursor:
             # or the planner would go by what it knew before there was anything
-            cursor.execute("ANALYZE memories, episodic_memories, memory_vectors")
+            cursor.execute("ANALYZE memories, memory_vectors")
         with closing(KeepAliveClient(address, scratch.secret)) as client:
             return [
                 row

@@ -8,6 +8,7 @@ from memory.retrieval.plans import QueryAnalysis, Retriever, VisibleRows
 from memory.retrieval.queries import Query
 from memory.retrieval.retrievers.lexical import LEXICAL
 from memory.retrieval.retrievers.vector import VECTOR
+from memory.retrieval.statements import SEARCHED_COLUMNS
 
 MAX_PINNED = 5
 HAS_NO_VECTOR = " AND embed_after IS NOT NULL"
@@ -22,7 +23,7 @@ class PinnedRetriever(Retriever):
         # few memories are pinned: OFFSET 0 spares the planner all other plans
         return f"""
             SELECT id FROM (
-                SELECT * FROM memories WHERE account_id = %(account_id)s AND pinned OFFSET 0
+                SELECT {SEARCHED_COLUMNS} FROM memories WHERE account_id = %(account_id)s AND pinned OFFSET 0
             ) AS memories WHERE {visible.rows}
             ORDER BY salience DESC, event_time DESC, id LIMIT {MAX_PINNED}"""
 

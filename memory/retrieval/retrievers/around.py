@@ -15,6 +15,7 @@ from memory.kinds import Kind
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.retrieval.plans import QueryAnalysis, Retriever, VisibleRows
 from memory.retrieval.queries import Query
+from memory.retrieval.statements import SEARCHED_COLUMNS, memory_by_id_sql
 
 SCANNED = (200, 30, 30)
 """Links of a node that are read in each direction."""
@@ -36,23 +37,24 @@ BOTH_WAYS = " UNION ALL ".join(
 
 # an entity that is talked about a lot has more mentions in turns than other links: mentions come last, and facts have
 # a share of their own
-NEIGHBOURS = """
+NEIGHBOURS = f"""
     SELECT link.other_id AS id, link.is_mention, link.weight FROM (
-        SELECT *, type = 'MENTIONS' AS is_mention FROM ({links}) AS links WHERE NOT other_id = ANY(walk.seen)
+        SELECT *, type = 'MENTIONS' AS is_mention FROM ({{links}}) AS links WHERE NOT other_id = ANY(walk.seen)
         ORDER BY is_mention, weight DESC, id OFFSET 0
     ) AS link WHERE (
-        SELECT {passable} FROM (SELECT * FROM memories WHERE memories.id = link.other_id OFFSET 0) AS memories
+        SELECT {{passable}} FROM {memory_by_id_sql("link.other_id")}
     ) LIMIT (%(followed)s::int[])[walk.depth + 1]"""
 
-WALK = """
+WALK = f"""
     WITH RECURSIVE walk (depth, ids, seen) AS (
         SELECT 0, %(named)s::uuid[], %(named)s::uuid[]
         UNION ALL
         SELECT walk.depth + 1, level.ids, walk.seen || level.ids FROM walk CROSS JOIN LATERAL (
-            SELECT coalesce(array_agg(reached.id ORDER BY is_mention, weight DESC, reached.id), '{{}}') AS ids FROM (
+            SELECT coalesce(array_agg(reached.id ORDER BY is_mention, weight DESC, reached.id), ARRAY[]::uuid[]) AS ids
+            FROM (
                 SELECT near.id, bool_and(near.is_mention) AS is_mention, max(near.weight) AS weight
                 FROM unnest(walk.ids[:(%(walked)s::int[])[walk.depth + 1]]) AS node (id)
-                CROSS JOIN LATERAL (({facts}) UNION ALL ({others})) AS near
+                CROSS JOIN LATERAL (({{facts}}) UNION ALL ({{others}})) AS near
                 GROUP BY near.id ORDER BY is_mention, weight DESC, near.id LIMIT (%(reached)s::int[])[walk.depth + 1]
             ) AS reached
         ) AS level
@@ -61,8 +63,8 @@ WALK = """
     SELECT memories.id, reached.hops FROM (
         SELECT node.id AS node_id, walk.depth AS hops, node.place
         FROM walk CROSS JOIN LATERAL unnest(walk.ids) WITH ORDINALITY AS node (id, place)
-    ) AS reached CROSS JOIN LATERAL (SELECT * FROM memories WHERE memories.id = reached.node_id OFFSET 0) AS memories
-    WHERE {rows} ORDER BY reached.hops, reached.place LIMIT %(candidates)s"""
+    ) AS reached CROSS JOIN LATERAL {memory_by_id_sql("reached.node_id")}
+    WHERE {{rows}} ORDER BY reached.hops, reached.place LIMIT %(candidates)s"""
 
 
 class GraphRetriever(Retriever):
@@ -100,6 +102,7 @@ SOURCES = ("lexical", "vector")
 """Retrievers whose results are searched around."""
 PASSAGE_REACH = 2
 """Turns before and after a found one."""
+STEPS = list(range(-PASSAGE_REACH, PASSAGE_REACH + 1))
 MAX_LINKED_GOALS = 20
 """Links of one goal that are followed, per type of link."""
 
@@ -131,16 +134,15 @@ class PassageRetriever(Retriever):
             return "SELECT NULL::uuid AS id WHERE false"
         return f"""
             SELECT memories.id FROM (
-                SELECT DISTINCT adjacent.memory_ptr_id FROM ({" UNION ".join(first)}) AS first
+                SELECT DISTINCT turn.log_id, turn.index + step AS "index" FROM ({" UNION ".join(first)}) AS first
                 CROSS JOIN LATERAL (
-                    SELECT log_id, "index" FROM turns WHERE turns.memory_ptr_id = first.id OFFSET 0
-                ) AS turn
-                CROSS JOIN LATERAL (
-                    SELECT memory_ptr_id FROM turns WHERE turns.log_id = turn.log_id
-                    AND turns.index BETWEEN turn.index - {PASSAGE_REACH} AND turn.index + {PASSAGE_REACH} OFFSET 0
-                ) AS adjacent
-            ) AS adjacent CROSS JOIN LATERAL (
-                SELECT * FROM memories WHERE memories.id = adjacent.memory_ptr_id OFFSET 0
+                    SELECT log_id, "index" FROM memories
+                    WHERE account_id = %(account_id)s AND memories.id = first.id AND kind = 'turn' OFFSET 0
+                ) AS turn CROSS JOIN unnest(ARRAY{STEPS}) AS step
+            ) AS spot CROSS JOIN LATERAL (
+                SELECT {SEARCHED_COLUMNS} FROM memories
+                WHERE account_id = %(account_id)s AND kind = 'turn'
+                    AND memories.log_id = spot.log_id AND memories.index = spot.index OFFSET 0
             ) AS memories WHERE {visible.rows}"""
 
 
@@ -163,15 +165,16 @@ class SubgoalRetriever(Retriever):
             SELECT memories.id, beneath.part_of FROM (
                 SELECT DISTINCT ON (link.other_id) link.other_id, first.id AS part_of, first.place
                 FROM ({" UNION ALL ".join(first)}) AS first
-                CROSS JOIN LATERAL (SELECT FROM goals WHERE goals.memory_ptr_id = first.id OFFSET 0) AS goal
+                CROSS JOIN LATERAL (
+                    SELECT FROM memories
+                    WHERE account_id = %(account_id)s AND memories.id = first.id AND kind = 'goal' OFFSET 0
+                ) AS goal
                 CROSS JOIN LATERAL ({PARTS} UNION ALL {BLOCKERS}) AS link
                 ORDER BY link.other_id, first.place, first.id
             ) AS beneath
-            CROSS JOIN LATERAL (
-                SELECT FROM goals WHERE goals.memory_ptr_id = beneath.other_id AND completed_at IS NULL OFFSET 0
-            ) AS goal
-            CROSS JOIN LATERAL (SELECT * FROM memories WHERE memories.id = beneath.other_id OFFSET 0) AS memories
-            WHERE {visible.rows} ORDER BY beneath.place, memories.id LIMIT %(candidates)s"""
+            CROSS JOIN LATERAL {memory_by_id_sql("beneath.other_id")}
+            WHERE {visible.rows} AND kind = 'goal' AND completed_at IS NULL
+            ORDER BY beneath.place, memories.id LIMIT %(candidates)s"""
 
 
 PASSAGE, SUBGOALS = PassageRetriever(), SubgoalRetriever()

@@ -164,7 +164,8 @@ def best_by_words_sql(rows: str, score: str, *, limit: str, selective: str) -> s
     """
     return f"""
         SELECT id, {score} AS score FROM (
-            SELECT * FROM memories WHERE {rows} AND lexemes @@ {selective} LIMIT {MAX_SCORED}
+            SELECT id, lexemes, token_count FROM memories
+            WHERE {rows} AND lexemes @@ {selective} LIMIT {MAX_SCORED}
         ) AS memories ORDER BY score DESC, id LIMIT {limit}"""
 
 

@@ -14,6 +14,7 @@ from memory.kinds import all_kinds
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, Retriever, VisibleRows
 from memory.retrieval.queries import Query, TimeWindow
 from memory.retrieval.retrievers.lexical import bm25_of_terms_sql
+from memory.retrieval.statements import SEARCHED_COLUMNS
 
 MAX_FOUND = 50
 MAX_COMPARED = 100
@@ -21,7 +22,7 @@ MAX_COMPARED = 100
 MAX_SCANNED = 1_000
 """Memories of each kind and window that are read to find visible ones, of the account and of the agent each."""
 
-LATEST = f"""(SELECT * FROM memories
+LATEST = f"""(SELECT {SEARCHED_COLUMNS} FROM memories
     WHERE account_id = %(account_id)s{{further}} AND kind = of.kind
         AND event_time >= coalesce(asked.opens, '-infinity') AND event_time < coalesce(asked.closes, 'infinity')
     ORDER BY event_time DESC LIMIT {MAX_SCANNED})"""
@@ -68,7 +69,7 @@ def relevance_order(shape: GatheringShape) -> str:
         return f"{bm25_of_terms_sql(shape)} DESC"
     return f"""(
         SELECT vector <=> %(vector)s::halfvec FROM memory_vectors
-        WHERE memory_id = memories.id AND model = %(model)s AND width = {shape.width}
+        WHERE account_id = %(account_id)s AND memory_id = memories.id AND model = %(model)s AND width = {shape.width}
     )"""
 
 

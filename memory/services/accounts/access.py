@@ -10,7 +10,7 @@ from uuid import UUID
 
 from memory.audit import record_audit
 from memory.errors import Forbidden, NotFound, StaleVersion, Unprocessable
-from memory.models import AccessControl, Memory, MemoryPool, PersistentContext, Team
+from memory.models import AccessControl, MemoryPool, MemoryRow, PersistentContext, Team
 from memory.models.access import SharedQuerySet, SharedRow
 from memory.owner import Owner
 from memory_project.ids import version_tag
@@ -21,7 +21,7 @@ ExpectedVersions = frozenset[str | int] | None
 R = TypeVar("R", bound=SharedRow)
 
 
-def check_author(owner: Owner, row: Memory, *, what: str) -> None:
+def check_author(owner: Owner, row: MemoryRow, *, what: str) -> None:
     """Raise Forbidden if the row of knowledge belongs to another agent and not to the owner's user."""
     if not owner.agent_id or row.agent_id == owner.agent_id:
         return

@@ -79,7 +79,7 @@ def reindex_batch(owner: Owner, language: str, *, after: UUID, size: int) -> lis
         following = memories_in_other_languages(owner, language).filter(id__gt=after).order_by("id")
         ids = list(following.select_for_update(no_key=True).values_list("id", flat=True)[:size])
         # a trigger recomputes the words and their counts
-        Memory.objects.filter(id__in=ids).update(language=language)
+        Memory.objects.filter(account_id=owner.account_id, id__in=ids).update(language=language)
     return ids
 
 

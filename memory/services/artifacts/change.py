@@ -36,7 +36,6 @@ from memory.tiers.json_documents import column_differs
 
 CHANGEABLE_COLUMNS = {"title": "title", "type": "artifact_type", "metadata": "metadata", "goal": "for_goal_id"}
 """Columns of the fields that may be changed. The description may be changed too; it is a part of the text."""
-artifact_rows: Any = Artifact._default_manager
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +88,8 @@ def close_revision_gaps(owner: Owner, gaps: RevisionGaps, *, now: datetime) -> N
     """Close gaps after the revisions were erased."""
     if not gaps.around:
         return
-    rows = artifact_rows.filter(account_id=owner.account_id, pk__in=gaps.around).order_by("pk")
-    kept = {each.id: each for each in rows.select_for_update(of=("memory_ptr", "self"))}
+    rows = Artifact.objects.filter(account_id=owner.account_id, pk__in=gaps.around).order_by("pk")
+    kept = {each.id: each for each in rows.select_for_update()}
     for chain, former in gaps.latest.items():
         if former in kept:
             save_artifact(kept[former], now=now, is_latest=True, identity=chain)
@@ -149,7 +148,7 @@ def delete_artifact(owner: Owner, artifact_id: UUID, *, expected: ExpectedVersio
         artifact = lock_artifact(owner, artifact_id, others=mentions, expected=expected, now=now)
         remove_mentions(owner, [artifact_id], now=now)
         gaps = find_revision_gaps(owner, [artifact])
-        writer.delete_memory_rows([artifact.id])
+        writer.delete_memory_rows(owner.account_id, [artifact.id])
         audit_artifact(owner, "delete", artifact)
         close_revision_gaps(owner, gaps, now=now)
 
@@ -163,7 +162,7 @@ class ArtifactLifecycle(Lifecycle):
 
     def prepare(self) -> None:
         if self.operation.is_erasure:
-            rows = artifact_rows.visible_to(self.owner, Kind.ARTIFACT).filter(id__in=self.memory_ids).order_by("id")
+            rows = Artifact.objects.visible_to(self.owner, Kind.ARTIFACT).filter(id__in=self.memory_ids).order_by("id")
             # an artifact never changes its chain
             chains = sorted({identity.partition(":")[0] for identity in rows.values_list("identity", flat=True)})
             for chain in chains:

@@ -8,7 +8,6 @@ Whatever creates, changes or deletes a revision first takes the chain's lock (`l
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -19,6 +18,7 @@ from memory.errors import require_found
 from memory.identity import digest_parts, holder_key
 from memory.kinds import spec_of
 from memory.models import Artifact, Goal, Kind, Link, Memory, TurnRecord
+from memory.models.memory import MemoryQuerySet
 from memory.owner import Owner
 from memory.retrieval.artifact_lineage import LINEAGE_TYPES, walk_artifact_lineage
 from memory.services.accounts.access import ExpectedVersions, check_author, check_version
@@ -79,12 +79,11 @@ def view_artifact(owner: Owner, artifact_id: UUID, *, now: datetime) -> Artifact
     around = Link.objects.filter(Q(source_id=artifact.id) | Q(target_id=artifact.id), account_id=owner.account_id)
     links = list(around.order_by("-id")[: MAX_LINKS + 1])
     revisions = read_revisions(owner, artifact, now=now)
-    goals = Goal.objects
-    record_id, goal_id = artifact.record_id, artifact.for_goal_id
+    record_id, goal_id = artifact.source_record_id, artifact.for_goal_id
     return ArtifactView(
         artifact=artifact,
         record=TurnRecord.objects.visible_to(owner).filter(id=record_id).first() if record_id else None,
-        goal=goals.visible_to(owner, Kind.GOAL).live(now).filter(id=goal_id).first() if goal_id else None,
+        goal=Goal.objects.visible_to(owner, Kind.GOAL).live(now).filter(id=goal_id).first() if goal_id else None,
         links=read_linked_memories(owner, artifact, links[:MAX_LINKS], now=now),
         revisions=revisions[:MAX_REVISIONS],
         truncated=len(links) > MAX_LINKS or len(revisions) > MAX_REVISIONS,
@@ -149,15 +148,13 @@ def lock_chain(owner: Owner, chain: str) -> None:
         cursor.execute(LOCK_CHAIN, [str(owner.account_id), chain])
 
 
-def artifacts_by_identity(owner: Owner, *identities: str) -> Any:
-    return Artifact.objects.filter(account_id=owner.account_id, kind=Kind.ARTIFACT, identity__in=identities)
+def artifacts_by_identity(owner: Owner, *identities: str) -> QuerySet[Artifact]:
+    return Artifact.objects.filter(account_id=owner.account_id, identity__in=identities)
 
 
-def visible_artifacts(owner: Owner, *, now: datetime) -> QuerySet[Artifact]:
+def visible_artifacts(owner: Owner, *, now: datetime) -> MemoryQuerySet[Artifact]:
     """Return the artifacts that the owner sees, in any channel and of any revision."""
-    rows = Artifact.objects
-    found: QuerySet[Artifact] = rows.visible_to(owner, Kind.ARTIFACT).live(now)
-    return found
+    return Artifact.objects.visible_to(owner, Kind.ARTIFACT).live(now)
 
 
 def find_artifact(owner: Owner, artifact_id: UUID, *, now: datetime) -> Artifact:
@@ -178,8 +175,7 @@ def lock_artifact(
         together = Memory.objects.filter(account_id=owner.account_id, id__in=[artifact_id, *others])
         list(together.order_by("id").select_for_update(of=("self",)).values_list("id", flat=True))
     rows = visible_artifacts(owner, now=now).filter(id=artifact_id)
-    # rows of memories are always locked before those of their kinds
-    artifact = require_found(rows.select_for_update(of=("memory_ptr", "self")).first(), "artifact")
+    artifact = require_found(rows.select_for_update().first(), "artifact")
     check_author(owner, artifact, what="artifact")
     check_version(artifact.version, expected)
     return artifact
@@ -238,6 +234,4 @@ def changed_text(artifact: Artifact, *, title: str, description: str) -> str:
 
 def artifacts_in_channels(owner: Owner, *, now: datetime) -> QuerySet[Artifact]:
     """Return the artifacts in the owner's channel and in `_global`, of any revision, unordered."""
-    rows: Any = visible_artifacts(owner, now=now)
-    found: QuerySet[Artifact] = rows.in_channels(owner)
-    return found
+    return visible_artifacts(owner, now=now).in_channels(owner)

@@ -208,7 +208,8 @@ def lock_link_targets(owner: Owner, draft: ArtifactDraft, chain: str, *, now: da
         record = TurnRecord.objects.visible_to(owner).filter(id=draft.record_id).first()
         if record is None:
             raise Unprocessable("there is no such turn record")
-    slots = {} if record is None else dict(current_slot_rows().filter(record=record).values_list("slot", "id"))
+    rows = current_slot_rows(owner.account_id).filter(record=record)
+    slots = {} if record is None else dict(rows.values_list("slot", "id"))
     slot_id = next((slots[slot] for slot in PRODUCING_SLOTS if slot in slots), None)
     goals = [each for each in (draft.goal_id, record and record.goal_id, former_goal) if each]
     named = {*draft.about, *draft.derived_from, *goals}
@@ -246,7 +247,7 @@ def add_revision(
         digest=draft.digest,
         label=draft.label,
         revision=latest.revision + 1 if latest else 1,
-        record=targets.record,
+        source_record=targets.record,
         for_goal_id=targets.goal_id,
         **draft.shared_columns(now=now),
     )
@@ -270,7 +271,7 @@ def fill_latest_revision(
         "artifact_type": draft.type,
         "digest": draft.digest,
         "label": draft.label,
-        "record_id": targets.record and targets.record.id,
+        "source_record_id": targets.record and targets.record.id,
         "for_goal_id": targets.goal_id,
         "metadata": draft.metadata,
     }
@@ -344,8 +345,7 @@ def save_artifact(artifact: Artifact, *, now: datetime, **columns: Any) -> None:
     for name, value in columns.items():
         setattr(artifact, name, value)
     artifact.version, artifact.updated_at = artifact.version + 1, now
-    rows = Artifact.objects.filter(pk=artifact.pk)
-    # Django splits the columns by table: one statement each
+    rows = Artifact.objects.filter(account_id=artifact.account_id, id=artifact.id)
     rows.update(**columns, version=artifact.version, updated_at=now)
 
 

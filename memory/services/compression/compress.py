@@ -30,7 +30,17 @@ from memory.errors import ProviderError
 from memory.extraction.compression import Compressor, Passage
 from memory.extraction.model_compressor import work_compressor
 from memory.extraction.turn_slots import Call, Rationale
-from memory.models import CompressionLevel, Conversation, Goal, Link, Memory, TurnRecord, TurnSlot
+from memory.models import (
+    CompressionLevel,
+    Conversation,
+    Goal,
+    Link,
+    Memory,
+    MemoryRow,
+    TurnRecord,
+    TurnSlot,
+    WorkEpisode,
+)
 from memory.owner import Owner
 from memory.providers.language_models import Usage
 from memory.reasoning import ReasoningTier, is_deeper
@@ -62,8 +72,19 @@ COPIED_SLOT_COLUMNS = (
 )
 COPIED_LINK_TYPES = (WORKS_ON, PRODUCED, USED)
 """Types of links that a compressed memory copies from its source."""
-Task = Sequence[UUID]
-"""The ids of records that are processed together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionTask:
+    """Records of one account that are processed together."""
+
+    account_id: UUID
+    record_ids: Sequence[UUID]
+
+    @property
+    def rows(self) -> QuerySet[TurnRecord]:
+        """The query for the records."""
+        return TurnRecord.objects.filter(account_id=self.account_id, id__in=self.record_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +120,11 @@ class CompressionWorker:
     """
 
     compressor: Compressor
-    read: Callable[[Task], Sequence[Any]]
+    read: Callable[[CompressionTask], Sequence[Any]]
     store: Callable[[Any, Sequence[str]], Mapping[str, int] | None]
     now: datetime
 
-    def process_tasks(self, tasks: Sequence[Task], *, renew: Callable[[], None]) -> Iterator[ClaimResult]:
+    def process_tasks(self, tasks: Sequence[CompressionTask], *, renew: Callable[[], None]) -> Iterator[ClaimResult]:
         threads = MAX_CONCURRENT_REQUESTS if self.compressor.is_remote else 1
         with ThreadPoolExecutor(threads) as pool:
             for start in range(0, len(tasks), threads):
@@ -125,39 +146,39 @@ class CompressionWorker:
 
     def store_result(self, source: CompressionInput, shortening: "Future[list[str]]") -> ClaimResult:
         """Record what shortening cost and store the result."""
-        ids = [record.id for record in source.records]
+        account_id = source.records[0].account_id
+        task = CompressionTask(account_id=account_id, record_ids=[record.id for record in source.records])
         try:
             # waits for the thread, which adds usages until then
             failure = shortening.exception()
-            keep_usage(source.records[0].account_id, use=USE, usages=source.usages, now=self.now)
+            keep_usage(account_id, use=USE, usages=source.usages, now=self.now)
             if failure is not None:
                 raise failure
             figures = self.store(source, shortening.result())
         except ProviderError as err:
-            logger.warning("compression of record %s failed: %s", ids[0], err)
-            postpone_records(ids, error=err.code, now=self.now)
+            logger.warning("compression of record %s failed: %s", task.record_ids[0], err)
+            postpone_records(task, error=err.code, now=self.now)
             return ClaimResult(outcome=ClaimOutcome.UNANSWERED)
         except Exception as err:  # noqa: BLE001 - the job's outermost loop
-            return postpone_after_error(ids, err, now=self.now)
+            return postpone_after_error(task, err, now=self.now)
         if figures is None:
             return ClaimResult(outcome=ClaimOutcome.OUTDATED)
         return ClaimResult(outcome=ClaimOutcome.STORED, figures=figures)
 
 
-def postpone_after_error(record_ids: Task, error: Exception, *, now: datetime) -> ClaimResult:
+def postpone_after_error(task: CompressionTask, error: Exception, *, now: datetime) -> ClaimResult:
     """Retry records later after an unforeseen error. Only its name is kept: its message may quote the record."""
     name = type(error).__name__
-    logger.error("compression of record %s failed: %s", record_ids[0], name)
-    postpone_records(record_ids, error=name, now=now)
+    logger.error("compression of record %s failed: %s", task.record_ids[0], name)
+    postpone_records(task, error=name, now=now)
     return ClaimResult(outcome=ClaimOutcome.FAILED)
 
 
-def postpone_records(record_ids: Task, *, error: str, now: datetime) -> None:
+def postpone_records(task: CompressionTask, *, error: str, now: datetime) -> None:
     """Retry records later, all at the same time, so that they are still processed together."""
-    rows = TurnRecord.objects.filter(id__in=record_ids)
-    attempts = rows.aggregate(most=Max("compress_attempts"))["most"] or 0
+    attempts = task.rows.aggregate(most=Max("compress_attempts"))["most"] or 0
     wait_seconds = conf.COMPRESSION_BACKOFF_SECONDS * 2 ** min(attempts, 20)
-    rows.update(
+    task.rows.update(
         compress_after=now + timedelta(seconds=min(wait_seconds, conf.COMPRESSION_BACKOFF_LIMIT_SECONDS)),
         compress_attempts=Least(F("compress_attempts"), MAX_ATTEMPTS - 1) + 1,
         compress_error=error[:MAX_ERROR_CHARACTERS],
@@ -179,7 +200,9 @@ def due_records(level: int, *, older_than: timedelta, now: datetime, account_id:
 
 
 def has_closed_goal(column: str, **conditions: Any) -> Exists:
-    return Exists(Goal.objects.filter(pk=OuterRef(column), completed_at__isnull=False, **conditions))
+    """Match rows whose column refers to a closed goal."""
+    goals = Goal.objects.filter(account_id=OuterRef("account_id"), pk=OuterRef(column), completed_at__isnull=False)
+    return Exists(goals.filter(**conditions))
 
 
 def is_past_newest_records() -> Q:
@@ -187,30 +210,36 @@ def is_past_newest_records() -> Q:
     kept = conf.COMPRESS_KEEP_RECORDS
     if not kept:
         return Q()
-    later = TurnRecord.objects.filter(log=OuterRef("log"), number__gt=OuterRef("number")).order_by("number")
+    of_log = TurnRecord.objects.filter(account_id=OuterRef("account_id"), log_id=OuterRef("log_id"))
+    later = of_log.filter(number__gt=OuterRef("number")).order_by("number")
     return Q(Exists(later[kept - 1 : kept]))
 
 
-def lock_conversation_row(log_id: UUID) -> bool:
-    """Lock a conversation as its writers do. Return False if it is gone."""
-    rows = Conversation.objects.filter(id=log_id).select_for_update(no_key=True)
+def lock_conversation_row(row: TurnRecord | WorkEpisode) -> bool:
+    """Lock the conversation of a row as its writers do. Return False if it is gone."""
+    rows = Conversation.objects.filter(account_id=row.account_id, id=row.log_id).select_for_update(no_key=True)
     return bool(rows.values_list("id"))
 
 
 def lock_unchanged_records(records: Sequence[TurnRecord], level: int) -> bool:
     """Lock records and return whether they are still as they were read."""
-    rows = TurnRecord.objects.filter(is_past_newest_records(), id__in=[record.id for record in records], level=level)
+    ids = [record.id for record in records]
+    rows = TurnRecord.objects.filter(
+        is_past_newest_records(), account_id=records[0].account_id, id__in=ids, level=level
+    )
     locked = rows.order_by("id").select_for_update(no_key=True, of=("self",)).values_list("id", "version")
     return dict(locked) == {record.id: record.version for record in records}
 
 
-def lock_unchanged_memories(rows: Sequence[Memory], others: Sequence[UUID] = ()) -> set[UUID] | None:
+def lock_unchanged_memories(
+    account_id: UUID, rows: Sequence[MemoryRow], others: Sequence[UUID] = ()
+) -> set[UUID] | None:
     """Lock memories and return which of the `others` exist, or None if a row has changed since it was read.
 
     Uses one statement, in the order in which memories are always locked.
     """
-    wanted = {*others, *(row.id for row in rows)}
-    locked = Memory.objects.filter(id__in=wanted).order_by("id").select_for_update(no_key=True, of=("self",))
+    wanted = Memory.objects.filter(account_id=account_id, id__in={*others, *(row.id for row in rows)})
+    locked = wanted.order_by("id").select_for_update(no_key=True)
     marks = ("version", "archived", "quarantined", "pinned")
     found = {memory_id: seen for memory_id, *seen in locked.values_list("id", *marks)}
     if any(found.get(row.id) != [getattr(row, mark) for mark in marks] for row in rows):
@@ -229,17 +258,17 @@ def link_compressed(account_id: UUID, made_of: Mapping[UUID, UUID]) -> None:
             weight=link.weight,
             properties=link.properties,
         )
-        for link in Link.objects.filter(account_id=account_id, source__in=made_of, type__in=COPIED_LINK_TYPES)
+        for link in Link.objects.filter(account_id=account_id, source_id__in=made_of, type__in=COPIED_LINK_TYPES)
     ]
     insert_links(account_id, [*derived, *copied])
 
 
-def archive_sources(owner: Owner, rows: Sequence[Memory], *, conversation_id: str, now: datetime) -> None:
+def archive_sources(owner: Owner, rows: Sequence[MemoryRow], *, conversation_id: str, now: datetime) -> None:
     """Archive memories and record it in the audit log."""
     ids = [row.id for row in rows]
     if not ids:
         return
-    mark_rows(Memory.objects.filter(id__in=ids), mark="archive", now=now)
+    mark_rows(owner, Memory.objects.filter(account_id=owner.account_id, id__in=ids), mark="archive", now=now)
     record_audit(
         owner,
         operation="archive",
@@ -283,22 +312,23 @@ def compress_slots(batch: CompressionBatch) -> BatchResult:
     after = timedelta(hours=conf.COMPRESS_AFTER_HOURS)
     due = due_records(RAW, older_than=after, now=batch.now, account_id=batch.account_id)
     rows = due if batch.after is None else due.filter(id__gt=batch.after)
-    ids = list(rows.order_by("id").values_list("id", flat=True)[: batch.limit])
-    last = ids[-1] if len(ids) == batch.limit else None
+    ids = list(rows.order_by("id").values_list("account_id", "id")[: batch.limit])
+    last = ids[-1][1] if len(ids) == batch.limit else None
     if batch.dry_run:
         return BatchResult(claimed=len(ids), stored=len(ids), last=last)
+    tasks = [CompressionTask(account_id=account_id, record_ids=[record_id]) for account_id, record_id in ids]
     store = partial(store_shortened_slots, now=batch.now)
     worker = CompressionWorker(compressor=work_compressor(), read=read_slot_inputs, store=store, now=batch.now)
-    return BatchResult.of(list(worker.process_tasks([[each] for each in ids], renew=batch.renew)), last=last)
+    return BatchResult.of(list(worker.process_tasks(tasks, renew=batch.renew)), last=last)
 
 
-def read_slot_inputs(task: Task) -> Sequence[SlotsInput]:
+def read_slot_inputs(task: CompressionTask) -> Sequence[SlotsInput]:
     """Read the slots of a raw record, without quarantined ones. Three statements."""
-    record = TurnRecord.objects.filter(id__in=task, level=RAW).first()
+    record = task.rows.filter(level=RAW).first()
     if record is None:
         return []
-    slots = TurnSlot.objects
-    rows = slots.filter(record=record, level=RAW, archived=False, quarantined=False)
+    slots = TurnSlot.objects.filter(account_id=record.account_id, record=record, level=RAW)
+    rows = slots.filter(archived=False, quarantined=False)
     allowed = read_policy(record.account_id).tier
     texts = [split_slot_text(slot, allowed) for slot in rows.order_by("id")]
     passages = [Passage(part=text.slot.slot, text=text.prose) for text in texts]
@@ -334,9 +364,9 @@ def store_shortened_slots(inputs: SlotsInput, proses: Sequence[str], *, now: dat
     # outside the transaction: it may take seconds
     embedded = embed_texts([texts[slot.id] for slot in shorter])
     with transaction.atomic():
-        if not lock_conversation_row(record.log_id) or not lock_unchanged_records([record], RAW):
+        if not lock_conversation_row(record) or not lock_unchanged_records([record], RAW):
             return None
-        if lock_unchanged_memories(slots) is None:
+        if lock_unchanged_memories(record.account_id, slots) is None:
             return None
         made = {slot: build_shortened_slot(slot, texts[slot.id]) for slot in shorter}
         owner = Owner(account_id=record.account_id, channel=record.channel, actor=ACTOR)
@@ -346,10 +376,11 @@ def store_shortened_slots(inputs: SlotsInput, proses: Sequence[str], *, now: dat
         link_compressed(record.account_id, {slot.id: row.id for slot, row in made.items()})
         archive_sources(owner, shorter, conversation_id=record.conversation_id, now=now)
         # the others are of the next level unchanged
-        unchanged = TurnSlot.objects.filter(pk__in=[slot.pk for slot in slots if slot not in made])
-        unchanged.update(level=SUMMARIZED)
+        unchanged = [slot.pk for slot in slots if slot not in made]
+        TurnSlot.objects.filter(account_id=record.account_id, pk__in=unchanged).update(level=SUMMARIZED)
         tokens = sum(made.get(slot, slot).token_count for slot in slots)
-        TurnRecord.objects.filter(id=record.id).update(level=SUMMARIZED, tokens=tokens, **completed_columns(now))
+        same = TurnRecord.objects.filter(account_id=record.account_id, id=record.id)
+        same.update(level=SUMMARIZED, tokens=tokens, **completed_columns(now))
     before = sum(slot.token_count for slot in slots)
     return {"tokens_before": before, "tokens_after": tokens, "slots": len(shorter)}
 

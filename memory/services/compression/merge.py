@@ -40,7 +40,7 @@ from memory.models import (
     Goal,
     Kind,
     Link,
-    Memory,
+    MemoryRow,
     ToolInvocation,
     TurnRecord,
     TurnSlot,
@@ -53,8 +53,8 @@ from memory.services.compression.compress import (
     SUMMARIZED,
     CompressionBatch,
     CompressionInput,
+    CompressionTask,
     CompressionWorker,
-    Task,
     archive_sources,
     completed_columns,
     due_records,
@@ -117,12 +117,13 @@ def merge_records(batch: CompressionBatch) -> BatchResult:
     after = timedelta(hours=conf.MERGE_AFTER_HOURS)
     due = due_records(SUMMARIZED, older_than=after, now=batch.now, account_id=batch.account_id)
     rows = due if batch.after is None else due.filter(log_id__gt=batch.after)
-    logs = list(rows.order_by("log_id").values_list("log_id", flat=True).distinct()[: batch.limit])
-    last = logs[-1] if len(logs) == batch.limit else None
-    runs: list[Task] = []
-    for log_id in logs:
-        due_ids = due.filter(log_id=log_id).order_by("number").values_list("id", flat=True)[:MAX_RECORDS]
-        runs += find_adjacent_runs(log_id, set(due_ids))
+    logs = list(rows.order_by("log_id").values_list("account_id", "log_id").distinct()[: batch.limit])
+    last = logs[-1][1] if len(logs) == batch.limit else None
+    runs: list[CompressionTask] = []
+    for account_id, log_id in logs:
+        of_log = due.filter(account_id=account_id, log_id=log_id)
+        due_ids = set(of_log.order_by("number").values_list("id", flat=True)[:MAX_RECORDS])
+        runs += find_adjacent_runs(account_id, log_id, due_ids)
     if batch.dry_run:
         return BatchResult(claimed=len(runs), stored=len(runs), last=last)
     compressor = work_compressor()
@@ -131,13 +132,14 @@ def merge_records(batch: CompressionBatch) -> BatchResult:
     return BatchResult.of(list(worker.process_tasks(runs, renew=batch.renew)), last=last)
 
 
-def find_adjacent_runs(log_id: UUID, due: set[UUID]) -> Iterator[Task]:
+def find_adjacent_runs(account_id: UUID, log_id: UUID, due: set[UUID]) -> Iterator[CompressionTask]:
     """Yield runs of adjacent due records of one goal, each as long as one episode may be.
 
     Records that were set aside, before and between them, are included.
     """
-    first = TurnRecord.objects.filter(id__in=due).order_by("number").values("number")[:1]
-    rows = TurnRecord.objects.filter(log=log_id, number__gte=Subquery(first) - MAX_EPISODE_STEPS).order_by("number")
+    records = TurnRecord.objects.filter(account_id=account_id)
+    first = records.filter(id__in=due).order_by("number").values("number")[:1]
+    rows = records.filter(log_id=log_id, number__gte=Subquery(first) - MAX_EPISODE_STEPS).order_by("number")
     # waiting because their episode would not be shorter, not because of a failure
     is_set_aside = Q(level=SUMMARIZED, compress_after__isnull=False, compress_error="")
     aside = ExpressionWrapper(is_set_aside, output_field=BooleanField())
@@ -149,19 +151,21 @@ def find_adjacent_runs(log_id: UUID, due: set[UUID]) -> Iterator[Task]:
             if may_merge
             else ()
         )
-        yield from (chunk for chunk in chunks if not due.isdisjoint(chunk))
+        for chunk in chunks:
+            if not due.isdisjoint(chunk):
+                yield CompressionTask(account_id=account_id, record_ids=chunk)
 
 
 def set_records_aside(inputs: MergeInput, *, now: datetime) -> None:
     """Postpone records until more of their goal have come, or for SET_ASIDE_FOR."""
     for record in inputs.records:
-        same = TurnRecord.objects.filter(id=record.id, level=SUMMARIZED, version=record.version)
-        same.update(compress_after=now + SET_ASIDE_FOR, compress_attempts=0, compress_error="")
+        same = TurnRecord.objects.filter(account_id=record.account_id, id=record.id, version=record.version)
+        same.filter(level=SUMMARIZED).update(compress_after=now + SET_ASIDE_FOR, compress_attempts=0, compress_error="")
 
 
-def read_merge_inputs(task: Task) -> Sequence[MergeInput]:
+def read_merge_inputs(task: CompressionTask) -> Sequence[MergeInput]:
     """Read records in parts that leave room for their actions. The number of statements is fixed."""
-    rows = TurnRecord.objects.filter(id__in=task, level=SUMMARIZED)
+    rows = task.rows.filter(level=SUMMARIZED)
     records = {record.number: record for record in rows.order_by("number")}
     if not records:
         return []
@@ -173,21 +177,24 @@ def read_merge_inputs(task: Task) -> Sequence[MergeInput]:
 
 def read_merge_sources(records: Sequence[TurnRecord]) -> MergeSources:
     ids, first = [record.id for record in records], records[0]
-    slots = TurnSlot.objects
-    found = list(slots.filter(record_id__in=ids, archived=False, quarantined=False).order_by("id"))
-    goals = Goal.objects
-    goal = goals.filter(pk=first.goal_id, quarantined=False).first() if first.goal_id else None
+    slots = TurnSlot.objects.filter(account_id=first.account_id, record_id__in=ids)
+    found = list(slots.filter(archived=False, quarantined=False).order_by("id"))
+    goals = Goal.objects.filter(account_id=first.account_id, quarantined=False)
+    goal = goals.filter(pk=first.goal_id).first() if first.goal_id else None
     invocations = ToolInvocation.objects.filter(account_id=first.account_id, record_id__in=ids).order_by("timestamp")
     # artifacts that slots link to, or that name one of the records
     record_by_slot = {slot.id: slot.record_id for slot in found}
-    links = Link.objects.filter(account_id=first.account_id, source__in=record_by_slot, type=PRODUCED)
+    links = Link.objects.filter(account_id=first.account_id, source_id__in=record_by_slot, type=PRODUCED)
     makers = {target: record_by_slot[source] for source, target in links.values_list("source_id", "target_id")}
-    artifacts = Artifact.objects.filter(Q(pk__in=makers) | Q(record_id__in=ids), account_id=first.account_id)
+    is_product = Q(pk__in=makers) | Q(source_record_id__in=ids)
+    artifacts = Artifact.objects.filter(is_product, account_id=first.account_id)
     produced = artifacts.filter(quarantined=False).order_by("event_time", "id")
     return MergeSources(
         goal=goal,
         slots=group_by_record((slot.record_id, slot) for slot in found),
-        artifacts=group_by_record((makers.get(artifact.id, artifact.record_id), artifact) for artifact in produced),
+        artifacts=group_by_record(
+            (makers.get(artifact.id, artifact.source_record_id), artifact) for artifact in produced
+        ),
         tools=group_by_record(invocations.values_list("record_id", "tool_name")),
         allowed=read_policy(first.account_id).tier,
     )
@@ -265,12 +272,12 @@ def store_work_episode(
     embedded = embed_texts([text])
     last = inputs.records[-1]
     with transaction.atomic():
-        if not lock_conversation_row(last.log_id) or not lock_unchanged_records(inputs.records, SUMMARIZED):
+        if not lock_conversation_row(last) or not lock_unchanged_records(inputs.records, SUMMARIZED):
             return None
         referenced = [*(artifact.id for artifact in inputs.artifacts), *([last.goal_id] if last.goal_id else [])]
         # the episode repeats the names of artifacts and goal
-        named: list[Memory] = [*inputs.artifacts, *([inputs.goal] if inputs.goal else [])]
-        existing = lock_unchanged_memories([*inputs.slots, *named], referenced)
+        named: list[MemoryRow] = [*inputs.artifacts, *([inputs.goal] if inputs.goal else [])]
+        existing = lock_unchanged_memories(last.account_id, [*inputs.slots, *named], referenced)
         if existing is None:
             return None
         goal_id = last.goal_id if last.goal_id in existing else None
@@ -283,7 +290,8 @@ def store_work_episode(
         insert_links(last.account_id, [*derived, *named_links])
         sources = [slot for slot in inputs.slots if not slot.pinned]
         archive_sources(owner, sources, conversation_id=last.conversation_id, now=now)
-        merged = TurnRecord.objects.filter(id__in=[record.id for record in inputs.records])
+        ids = [record.id for record in inputs.records]
+        merged = TurnRecord.objects.filter(account_id=last.account_id, id__in=ids)
         merged.update(level=MERGED, episode=episode, tokens=0, **completed_columns(now))
     return {"tokens_before": before, "tokens_after": episode.token_count, "merged": len(inputs.records)}
 
@@ -314,8 +322,7 @@ def build_work_episode(inputs: MergeInput, text: str, *, goal_id: UUID | None, s
 
 def archive_episodes(batch: CompressionBatch) -> BatchResult:
     """Reduce a batch of due merged episodes to level 3."""
-    rows: Any = due_episodes(batch)
-    due = list(rows.order_by("id")[: batch.limit])
+    due = list(due_episodes(batch).order_by("id")[: batch.limit])
     last = due[-1].id if len(due) == batch.limit else None
     if batch.dry_run:
         return BatchResult(claimed=len(due), stored=len(due), last=last)
@@ -347,8 +354,7 @@ def due_episodes(batch: CompressionBatch) -> QuerySet[WorkEpisode]:
     )
     if batch.account_id is not None:
         rows = rows.filter(account_id=batch.account_id)
-    due: QuerySet[WorkEpisode] = rows if batch.after is None else rows.filter(id__gt=batch.after)
-    return due
+    return rows if batch.after is None else rows.filter(id__gt=batch.after)
 
 
 def store_archived_episode(episode: WorkEpisode, *, now: datetime) -> Mapping[str, int] | None:
@@ -361,10 +367,11 @@ def store_archived_episode(episode: WorkEpisode, *, now: datetime) -> Mapping[st
     embedded = embed_texts([row.text])
     owner = Owner(account_id=episode.account_id, user_id=episode.user_id, channel=episode.channel, actor=ACTOR)
     with transaction.atomic():
-        if not lock_conversation_row(episode.log_id) or lock_unchanged_memories([episode]) is None:
+        if not lock_conversation_row(episode) or lock_unchanged_memories(episode.account_id, [episode]) is None:
             return None
         store_memories(replace(owner, agent_id=episode.agent_id), [row], embedded=embedded, own={}, now=now)
         link_compressed(episode.account_id, {episode.id: row.id})
         archive_sources(owner, [episode], conversation_id=episode.conversation_id, now=now)
-        TurnRecord.objects.filter(episode=episode).update(episode=row, level=ARCHIVED, **completed_columns(now))
+        records = TurnRecord.objects.filter(account_id=episode.account_id, episode=episode)
+        records.update(episode=row, level=ARCHIVED, **completed_columns(now))
     return {"tokens_before": episode.token_count, "tokens_after": row.token_count, "archived": 1}

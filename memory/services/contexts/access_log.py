@@ -31,7 +31,7 @@ SELECT line.* FROM unnest(
 ) AS line (id, account_id, context_id, entry_id, agent_id, actor, action, count, accessed_at)
 JOIN persistent_contexts c ON c.account_id = line.account_id AND c.id = line.context_id
 ORDER BY c.id FOR KEY SHARE OF c
-ON CONFLICT (id) DO NOTHING RETURNING id
+ON CONFLICT (id, account_id) DO NOTHING RETURNING id
 """
 
 # in the order that all transactions lock memories in
@@ -39,12 +39,13 @@ COUNT_READS = """
 WITH seen AS (
     SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::int[], %s::timestamptz[]) AS seen (account_id, id, reads, at)
 ), locked AS MATERIALIZED (
-    SELECT m.id, seen.reads, seen.at FROM memories m JOIN seen ON m.account_id = seen.account_id AND m.id = seen.id
+    SELECT m.account_id, m.id, seen.reads, seen.at
+    FROM memories m JOIN seen ON m.account_id = seen.account_id AND m.id = seen.id
     ORDER BY m.id FOR NO KEY UPDATE OF m
 )
 UPDATE memories m SET access_count = m.access_count + locked.reads,
     last_accessed = greatest(m.last_accessed, locked.at)
-FROM locked WHERE m.id = locked.id
+FROM locked WHERE m.account_id = locked.account_id AND m.id = locked.id
 """
 
 

@@ -16,18 +16,13 @@ from django.db.models.functions import Greatest, Least
 
 from memory.audit import record_audit, texts_metadata
 from memory.errors import require_found
-from memory.models import ContextEntry, ContextEntryVersion, Kind, Memory, PersistentContext
+from memory.models import ContextEntry, ContextEntryVersion, Kind, PersistentContext
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import register_agent
 from memory.services.contexts.access_log import Action, entry_reference, log_writes
 from memory.services.contexts.manage import find_context, keyed_identity, lock_context, lock_keyed_entries
-from memory.services.contexts.versions import (
-    add_versions,
-    update_entry_columns,
-    update_entry_metadata,
-    update_entry_row,
-)
+from memory.services.contexts.versions import add_versions, entry_row, update_entry_columns
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector, TextUpdate, store_memories, update_texts
 from memory.tiers.base import keyed_json, to_json
@@ -116,9 +111,7 @@ def value_or_content(content: str, value: Any, *, key: str) -> Any:
 
 def visible_entries(owner: Owner, *, now: datetime) -> QuerySet[ContextEntry]:
     """Return the live entries that the owner may read, those of archived contexts included."""
-    rows = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).live(now)
-    found: QuerySet[ContextEntry] = rows
-    return found
+    return ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).live(now)
 
 
 def entries_of_context(owner: Owner, context_id: UUID, *, now: datetime) -> QuerySet[ContextEntry]:
@@ -238,8 +231,7 @@ def apply_edits(
     for entry in relabelled:
         # rewritten entries are at their next version already
         entry.version += entry.id not in rewritten_ids
-    update_entry_columns(entries)
-    update_entry_metadata(relabelled, now=now)
+    update_entry_columns(owner, entries, now=now)
     add_versions([entry for entry, _ in rewritten], editor=editor, restored_from=restored_from, now=now)
     action = Action.UPDATE if restored_from is None else Action.RESTORE
     texts = texts_metadata(owner, (entry.text for entry, _ in rewritten))
@@ -252,7 +244,7 @@ def update_entry_texts(
     """Give entries other content, at the next version of the row and of the content."""
     if not edits:
         return
-    revive_entries([entry for entry, _edit in edits if is_gone(entry, now)])
+    revive_entries(owner, [entry for entry, _edit in edits if is_gone(entry, now)])
     updates = [TextUpdate(row=entry, text=edit.content, own=edit.own) for entry, edit in edits]
     update_texts(owner, updates, embedded=embedded, now=now)
     for entry, edit in edits:
@@ -282,12 +274,13 @@ def changes_content(entry: ContextEntry, edit: EntryEdit) -> bool:
     return (edit.content, to_json(value)) != (entry.text, to_json(entry.value))
 
 
-def revive_entries(entries: Sequence[ContextEntry]) -> None:
+def revive_entries(owner: Owner, entries: Sequence[ContextEntry]) -> None:
     """Make removed and expired entries live again."""
     for entry in entries:
         entry.archived, entry.expires_at = False, None
     if entries:
-        Memory.objects.filter(id__in=[entry.id for entry in entries]).update(archived=False, expires_at=None)
+        rows = ContextEntry.objects.filter(account_id=owner.account_id, id__in=[entry.id for entry in entries])
+        rows.update(archived=False, expires_at=None)
 
 
 def lock_entry(owner: Owner, entry_id: UUID, *, expected: ExpectedVersions = None, now: datetime) -> ContextEntry:
@@ -295,10 +288,9 @@ def lock_entry(owner: Owner, entry_id: UUID, *, expected: ExpectedVersions = Non
 
     Raises NotFound, Forbidden if it may only be read, Conflict if the context is archived, StaleVersion.
     """
-    rows: Any = visible_entries(owner, now=now).filter(id=entry_id)
+    rows = visible_entries(owner, now=now).filter(id=entry_id)
     lock_context(owner, require_found(rows.values_list("context_id", flat=True).first(), "entry"))
-    # rows in the same order as `lock_keyed_entries`
-    entry: ContextEntry = require_found(rows.select_for_update(of=("memory_ptr", "self")).first(), "entry")
+    entry = require_found(rows.select_for_update().first(), "entry")
     check_version(entry.version, expected)
     register_agent(owner.account_id, owner.agent_id)
     return entry
@@ -349,8 +341,7 @@ def change_importance(
     with transaction.atomic():
         entry = lock_entry(owner, entry_id, expected=expected, now=now)
         moved = Least(Value(1.0), Greatest(Value(0.0), F("importance") + by))
-        update_entry_row(entry, importance=moved)
-        Memory.objects.filter(id=entry.id).update(version=F("version") + 1, updated_at=now)
+        entry_row(entry).update(importance=moved, version=F("version") + 1, updated_at=now)
         record_writes(owner, [entry], action=action, now=now)
         entry.refresh_from_db(fields=["importance", "version", "updated_at"])
     return entry
@@ -363,7 +354,7 @@ def remove_entry(owner: Owner, entry_id: UUID, *, expected: ExpectedVersions = N
     """
     with transaction.atomic():
         entry = lock_entry(owner, entry_id, expected=expected, now=now)
-        Memory.objects.filter(id=entry.id).update(archived=True, version=F("version") + 1, updated_at=now)
+        entry_row(entry).update(archived=True, version=F("version") + 1, updated_at=now)
         record_writes(owner, [entry], action=Action.ARCHIVE, now=now)
 
 

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable, require_found
-from memory.models import AccessControl, ContextEntry, Kind, Level, Memory, PersistentContext, Team
+from memory.models import AccessControl, ContextEntry, Level, Memory, PersistentContext, Team
 from memory.models.contexts import OWN_CONTEXT, TEAM_CONTEXT
 from memory.models.statements import fetch_rows
 from memory.owner import Owner
@@ -32,9 +32,8 @@ from memory.services.memories.correct import ROWS_PER_TRANSACTION, erase_memorie
 CHANGEABLE = frozenset({"name", "description", "access_control", "metadata"})
 
 FIND_KEYED = """
-SELECT m.id, c.id, e.value FROM persistent_contexts c
+SELECT m.id, c.id, m.value FROM persistent_contexts c
 JOIN memories m ON m.account_id = c.account_id AND m.kind = 'context_entry' AND m.identity = c.id::text || ':' || %s
-JOIN context_entries e ON e.memory_ptr_id = m.id
 WHERE c.account_id = %s AND c.agent_id = %s AND c.team_id IS NULL AND c.name = %s AND c.scope = 'agent'
     AND NOT m.archived AND NOT m.quarantined AND (m.expires_at IS NULL OR m.expires_at > %s)
 """
@@ -206,9 +205,8 @@ def lock_keyed_entries(context: PersistentContext, keys: Sequence[str]) -> dict[
     if not keys:
         return {}
     identities = [keyed_identity(context.id, key) for key in keys]
-    rows = ContextEntry.objects.filter(account_id=context.account_id, kind=Kind.CONTEXT_ENTRY, identity__in=identities)
-    # parent rows before child rows, as corrections lock them: otherwise deadlocks are possible
-    locked: Any = rows.order_by("id").select_for_update(of=("memory_ptr", "self"))
+    rows = ContextEntry.objects.filter(account_id=context.account_id, identity__in=identities)
+    locked = rows.order_by("id").select_for_update()
     if any(entry.quarantined for entry in locked):
         # a new value would stay invisible to everybody
         raise Conflict("an entry under this key is quarantined: staff must release it before it can be written")
@@ -299,7 +297,7 @@ def delete_context(owner: Owner, context_id: UUID) -> int:
     """
     with transaction.atomic():
         context = lock_managed_context(owner, context_id, expected=None)
-        PersistentContext.objects.filter(id=context.id).update(archived=True)
+        PersistentContext.objects.filter(account_id=owner.account_id, id=context.id).update(archived=True)
     held = Memory.objects.filter(account_id=owner.account_id, context_id=context_id).order_by("id")
     whole = Owner(account_id=owner.account_id, actor=owner.actor)
     deleted = 0

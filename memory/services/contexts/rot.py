@@ -42,18 +42,17 @@ AND aged.days_of_stretch >= %(stale_days)s * {scoring.SUPERSEDED_SCALE} AND (
     )
 )"""
 AGED = f"""
-JOIN context_entries e ON e.memory_ptr_id = m.id
 JOIN persistent_contexts c ON c.account_id = m.account_id AND c.id = m.context_id AND NOT c.archived
 CROSS JOIN LATERAL (
     SELECT date_part('epoch', %(now)s - greatest(m.updated_at, m.last_accessed)) / 86400
-        / ((1 + ln(1 + m.access_count::float8)) * ({scoring.MIN_STALENESS_SCALE} + e.importance)) AS days_of_stretch
+        / ((1 + ln(1 + m.access_count::float8)) * ({scoring.MIN_STALENESS_SCALE} + m.importance)) AS days_of_stretch
 ) AS aged
 """
 # in the order of an index, so that no entry is read twice, however many are archived
 SCAN_ENTRIES = f"""
 WITH reached AS MATERIALIZED (
     SELECT id, account_id, context_id, pinned, archived, quarantined, expires_at, updated_at, last_accessed,
-        access_count
+        access_count, importance
     FROM memories WHERE context_id IS NOT NULL AND kind = 'context_entry'
         AND (account_id, context_id, kind, id) > (%(account_id)s, %(context_id)s, 'context_entry', %(entry_id)s)
         AND (%(only)s::uuid IS NULL OR account_id = %(only)s)
@@ -65,7 +64,8 @@ SELECT account_id, context_id, id, id IN (SELECT id FROM stale) FROM reached ORD
 """  # noqa: S608  made of constants
 LOCK_STALE = f"""
 SELECT m.account_id, m.context_id, m.id FROM memories m {AGED}
-WHERE m.account_id = ANY(%(accounts)s::uuid[]) AND m.id = ANY(%(entries)s::uuid[]) AND {STALE}
+WHERE m.account_id = ANY(%(accounts)s::uuid[]) AND m.id = ANY(%(entries)s::uuid[]) AND m.kind = 'context_entry'
+    AND {STALE}
 ORDER BY m.id FOR NO KEY UPDATE OF m
 """  # noqa: S608  made of constants
 

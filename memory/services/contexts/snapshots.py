@@ -28,14 +28,14 @@ from memory_project.ids import uuid7
 NO_VECTORS = EmbeddedTexts(model="", width=0, vectors={})
 
 ATTRIBUTES = """jsonb_build_object(
-    'entry_type', e.entry_type, 'source_type', e.source_type, 'memory_type', e.memory_type,
+    'entry_type', m.entry_type, 'source_type', m.source_type, 'memory_type', m.memory_type,
     'source', m.source, 'metadata', m.metadata
 )"""
 
 INSERT_SNAPSHOT_ENTRIES = f"""
 INSERT INTO context_snapshot_entries (id, account_id, snapshot_id, entry_id, number, importance, confidence, attributes)
-SELECT gen_random_uuid(), m.account_id, %s, m.id, e.content_version, e.importance, e.confidence, {ATTRIBUTES}
-FROM memories m JOIN context_entries e ON e.memory_ptr_id = m.id
+SELECT gen_random_uuid(), m.account_id, %s, m.id, m.content_version, m.importance, m.confidence, {ATTRIBUTES}
+FROM memories m
 WHERE m.account_id = %s AND m.context_id = %s AND m.kind = 'context_entry' AND NOT m.archived
     AND (m.expires_at IS NULL OR m.expires_at > %s)
 """  # noqa: S608  made of constants
@@ -53,12 +53,11 @@ LOCK_CHANGED_ENTRIES = LOCK_ENTRIES.format(lock="NO KEY UPDATE")
 
 # what to do to each entry that exists now or will; attributes are compared as texts
 PLAN_RESTORE = f"""
-SELECT m.id, e.key, m.archived, m.quarantined, e.content_version AS from_version, s.number AS to_version,
-    v.id IS NOT NULL AND (m.text <> v.content OR e.value::text IS DISTINCT FROM v.value::text) AS is_reworded,
-    s.id IS NOT NULL AND (e.importance, e.confidence) <> (s.importance, s.confidence) AS is_reweighed,
+SELECT m.id, m.key, m.archived, m.quarantined, m.content_version AS from_version, s.number AS to_version,
+    v.id IS NOT NULL AND (m.text <> v.content OR m.value::text IS DISTINCT FROM v.value::text) AS is_reworded,
+    s.id IS NOT NULL AND (m.importance, m.confidence) <> (s.importance, s.confidence) AS is_reweighed,
     s.id IS NOT NULL AND s.attributes <> '{{}}' AND s.attributes::text <> {ATTRIBUTES}::text AS is_relabelled
 FROM memories m
-JOIN context_entries e ON e.memory_ptr_id = m.id
 LEFT JOIN context_snapshot_entries s ON s.account_id = m.account_id AND s.entry_id = m.id AND s.snapshot_id = %s
 LEFT JOIN context_entry_versions v ON v.account_id = m.account_id AND v.entry_id = m.id AND v.number = s.number
 WHERE m.account_id = %s AND m.context_id = %s AND m.kind = 'context_entry'
@@ -76,38 +75,32 @@ ORDER BY v.entry_id
 ADD_VERSIONS = """
 INSERT INTO context_entry_versions
     (id, account_id, entry_id, number, previous_version_id, content, value, editor, restored_from, created_at)
-SELECT wanted.version_id, v.account_id, v.entry_id, e.content_version + 1,
+SELECT wanted.version_id, v.account_id, v.entry_id, m.content_version + 1,
     (
-        SELECT latest.id FROM context_entry_versions latest WHERE latest.account_id = v.account_id
-            AND latest.entry_id = e.memory_ptr_id AND latest.number = e.content_version
+        SELECT latest.id FROM context_entry_versions latest WHERE latest.account_id = m.account_id
+            AND latest.entry_id = m.id AND latest.number = m.content_version
     ),
     v.content, v.value, %s, v.number, %s
 FROM unnest(%s::uuid[], %s::int[], %s::uuid[]) AS wanted (id, number, version_id)
-JOIN context_entries e ON e.memory_ptr_id = wanted.id
-JOIN context_entry_versions v ON v.account_id = %s AND v.entry_id = wanted.id AND v.number = wanted.number
+JOIN memories m ON m.account_id = %s AND m.id = wanted.id
+JOIN context_entry_versions v ON v.account_id = m.account_id AND v.entry_id = m.id AND v.number = wanted.number
 """
 
-# old snapshots have no attributes
+# entries that the snapshot lacks are archived; old snapshots have no attributes; rows with a new text are at their next
+# version already
 UPDATE_ENTRIES = """
-UPDATE context_entries e SET importance = s.importance, confidence = s.confidence,
-    entry_type = COALESCE(s.attributes->>'entry_type', e.entry_type),
-    source_type = COALESCE(s.attributes->>'source_type', e.source_type),
-    memory_type = COALESCE(s.attributes->>'memory_type', e.memory_type),
-    value = CASE WHEN wanted.is_reworded THEN v.value ELSE e.value END,
-    content_version = e.content_version + wanted.is_reworded::int
-FROM unnest(%s::uuid[], %s::bool[]) AS wanted (id, is_reworded)
-JOIN context_snapshot_entries s ON s.account_id = %s AND s.snapshot_id = %s AND s.entry_id = wanted.id
-JOIN context_entry_versions v ON v.account_id = s.account_id AND v.entry_id = s.entry_id AND v.number = s.number
-WHERE e.memory_ptr_id = wanted.id
-"""
-
-# rows with a new text are at their next version already
-UPDATE_MEMORIES = """
 UPDATE memories m SET archived = wanted.archived, version = m.version + (NOT wanted.is_reworded)::int, updated_at = %s,
-    source = COALESCE(s.attributes->>'source', m.source), metadata = COALESCE(s.attributes->'metadata', m.metadata)
+    importance = COALESCE(s.importance, m.importance), confidence = COALESCE(s.confidence, m.confidence),
+    entry_type = COALESCE(s.attributes->>'entry_type', m.entry_type),
+    source_type = COALESCE(s.attributes->>'source_type', m.source_type),
+    memory_type = COALESCE(s.attributes->>'memory_type', m.memory_type),
+    source = COALESCE(s.attributes->>'source', m.source), metadata = COALESCE(s.attributes->'metadata', m.metadata),
+    value = CASE WHEN wanted.is_reworded THEN v.value ELSE m.value END,
+    content_version = m.content_version + wanted.is_reworded::int
 FROM unnest(%s::uuid[], %s::bool[], %s::bool[]) AS wanted (id, archived, is_reworded)
 LEFT JOIN context_snapshot_entries s ON s.account_id = %s AND s.snapshot_id = %s AND s.entry_id = wanted.id
-WHERE m.id = wanted.id AND m.account_id = %s
+LEFT JOIN context_entry_versions v ON v.account_id = s.account_id AND v.entry_id = s.entry_id AND v.number = s.number
+WHERE m.account_id = %s AND m.id = wanted.id
 """
 
 
@@ -323,14 +316,10 @@ def read_contents(snapshot: ContextSnapshot, steps: Sequence[RestoreStep]) -> di
 
 def restore_attributes(snapshot: ContextSnapshot, steps: Sequence[RestoreStep], now: datetime) -> None:
     """Set the snapshot's weights and attributes, archive entries that it lacks, and unarchive those that it has."""
-    wanted = [step for step in steps if not step.is_removed]
-    if wanted:
-        ids, is_reworded = [step.entry_id for step in wanted], [step.is_reworded for step in wanted]
-        execute_statement(UPDATE_ENTRIES, [ids, is_reworded, snapshot.account_id, snapshot.id])
     if steps:
         ids, archived = [step.entry_id for step in steps], [step.is_removed for step in steps]
         is_reworded, account_id = [step.is_reworded for step in steps], snapshot.account_id
-        execute_statement(UPDATE_MEMORIES, [now, ids, archived, is_reworded, account_id, snapshot.id, account_id])
+        execute_statement(UPDATE_ENTRIES, [now, ids, archived, is_reworded, account_id, snapshot.id, account_id])
 
 
 def record_restore(owner: Owner, snapshot: ContextSnapshot, steps: Sequence[RestoreStep], now: datetime) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from psycopg.types.json import Jsonb
 
 from memory.audit import record_audit
@@ -17,48 +18,35 @@ from memory.services.contexts.access_log import Action, entry_reference, log_wri
 from memory.services.memories.lifecycle import Lifecycle
 
 CHANGE_COLUMNS = """
-UPDATE context_entries e SET value = new.value, content_version = new.content_version, entry_type = new.entry_type,
+UPDATE memories m SET value = new.value, content_version = new.content_version, entry_type = new.entry_type,
     source_type = new.source_type, memory_type = new.memory_type, importance = new.importance,
-    confidence = new.confidence
-FROM unnest(%s::uuid[], %s::json[], %s::int[], %s::text[], %s::text[], %s::text[], %s::float8[], %s::float8[])
-    AS new (id, value, content_version, entry_type, source_type, memory_type, importance, confidence)
-WHERE e.memory_ptr_id = new.id
+    confidence = new.confidence, metadata = new.metadata, version = new.version, updated_at = %s
+FROM unnest(%s::uuid[], %s::json[], %s::jsonb[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[],
+        %s::float8[], %s::float8[])
+    AS new (id, value, metadata, version, content_version, entry_type, source_type, memory_type, importance, confidence)
+WHERE m.account_id = %s AND m.id = new.id
 """
 
-ENTRY_COLUMNS = ("content_version", "entry_type", "source_type", "memory_type", "importance", "confidence")
-"""The columns of CHANGE_COLUMNS, after the value."""
-
-CHANGE_METADATA = """
-UPDATE memories m SET metadata = new.metadata, version = new.version, updated_at = %s
-FROM unnest(%s::uuid[], %s::jsonb[], %s::int[]) AS new (id, metadata, version) WHERE m.id = new.id
-"""
+CHANGED_COLUMNS = ("version", "content_version", "entry_type", "source_type", "memory_type", "importance", "confidence")
+"""The columns of CHANGE_COLUMNS, after id, value and metadata."""
 
 
-def update_entry_columns(entries: Sequence[ContextEntry]) -> None:
-    """Store the columns that entries have beyond those of all memories, from these locked entries."""
+def update_entry_columns(owner: Owner, entries: Sequence[ContextEntry], *, now: datetime) -> None:
+    """Store the columns of these locked entries, except their texts and what follows from those. One statement."""
     column: Any = ContextEntry._meta.get_field("value")
-    values = [column.get_db_prep_save(entry.value, connection) for entry in entries]
-    others = [[getattr(entry, name) for entry in entries] for name in ENTRY_COLUMNS]
-    with binary_cursor() as cursor:
-        cursor.execute(CHANGE_COLUMNS, [[entry.id for entry in entries], values, *others])
-
-
-def update_entry_metadata(entries: Sequence[ContextEntry], *, now: datetime) -> None:
-    """Store the metadata and row versions of these locked entries."""
-    if not entries:
-        return
     for entry in entries:
         entry.updated_at = now
-    ids, versions = [entry.id for entry in entries], [entry.version for entry in entries]
+    values = [column.get_db_prep_save(entry.value, connection) for entry in entries]
     metadata: list[Any] = [Jsonb(entry.metadata) for entry in entries]
+    others = [[getattr(entry, name) for entry in entries] for name in CHANGED_COLUMNS]
     with binary_cursor() as cursor:
-        cursor.execute(CHANGE_METADATA, [now, ids, metadata, versions])
+        ids = [entry.id for entry in entries]
+        cursor.execute(CHANGE_COLUMNS, [now, ids, values, metadata, *others, owner.account_id])
 
 
-def update_entry_row(entry: ContextEntry, **columns: Any) -> None:
-    """Store some of the columns that entries have beyond those of all memories."""
-    rows = ContextEntry.objects.filter(pk=entry.id)
-    rows.update(**columns)
+def entry_row(entry: ContextEntry) -> QuerySet[ContextEntry]:
+    """Return the row of an entry, for updates of some of its columns."""
+    return ContextEntry.objects.filter(account_id=entry.account_id, id=entry.id)
 
 
 def add_versions(
@@ -99,11 +87,10 @@ def store_corrected_version(owner: Owner, entry_id: UUID, *, now: datetime) -> N
 
     The value under a key becomes that text too, so that it does not keep saying what was corrected.
     """
-    rows = ContextEntry.objects
-    entry: ContextEntry = rows.get(pk=entry_id)
+    entry = ContextEntry.objects.get(account_id=owner.account_id, id=entry_id)
     entry.content_version += 1
     entry.value = entry.text if entry.key else None
-    update_entry_row(entry, value=entry.value, content_version=entry.content_version)
+    entry_row(entry).update(value=entry.value, content_version=entry.content_version)
     add_versions([entry], editor=owner.actor, now=now)
     log_writes(owner, [entry_reference(entry)], action=Action.UPDATE, now=now)
 
@@ -115,7 +102,7 @@ def delete_old_versions(owner: Owner, entry_id: UUID) -> int:
     """
     with transaction.atomic():
         rows = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).filter(id=entry_id)
-        entry = require_found(rows.select_for_update(of=("memory_ptr", "self")).first(), "entry")
+        entry = require_found(rows.select_for_update().first(), "entry")
         old = {"account_id": entry.account_id, "entry_id": entry.id, "number__lt": entry.content_version}
         SnapshotEntry.objects.filter(**old).delete()
         forgotten, _ = ContextEntryVersion.objects.filter(**old).delete()

@@ -18,7 +18,7 @@ from memory.dates import CLOCK_SKEW
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.imported import BadLine, ImportedConversation, ImportedMessage, Item, NothingSaid
 from memory.extraction.messages import tools_named
-from memory.models import Conversation, EpisodicMemory, Memory
+from memory.models import Conversation, EpisodicMemory, MemoryRow
 from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.providers.digests import ExtractiveDigester, TranscriptSegment
@@ -203,7 +203,7 @@ def store_conversation(
         channel=imported.channel,
         actor=ACTOR,
     )
-    stored: list[Memory] = []
+    stored: list[MemoryRow] = []
     with transaction.atomic():
         if imported.continues:
             lock_lineages(owner)

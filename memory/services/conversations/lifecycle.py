@@ -316,7 +316,7 @@ def clear_live_side(conversation: Conversation, *, now: datetime) -> bool:
 
     Idempotent. A conversation that was reopened meanwhile is left alone.
     """
-    ended = Conversation.objects.filter(id=conversation.id).ended_uncleared()
+    ended = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id).ended_uncleared()
     try:
         # Redis inside the transaction: a turn that reopens the conversation waits, or its new session would be cleared
         with transaction.atomic():

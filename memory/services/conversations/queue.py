@@ -32,6 +32,7 @@ from memory.models import Conversation, Turn
 from memory.owner import Owner
 from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
+from memory.services.claims import lock_due_rows
 from memory.services.embedding.embed import may_be_about_a_text
 from memory.services.operations.usage import record_usage
 from memory.services.turns import visible_turns
@@ -165,14 +166,17 @@ def claim_conversations(
     account_id: UUID | None,
     target_of: Callable[[Conversation], int],
 ) -> list[Claim]:
-    """Put due conversations under lease and count the attempt, skipping those that another worker is claiming."""
-    due = queue.due_rows(now, account_id=account_id)
+    """Put due conversations under lease and count the attempt, skipping those that another worker is claiming.
+
+    Without an account, those of all accounts, each with its share (`services.claims`).
+    """
+    due = queue.due_rows(now)
     leased_until = now + queue.lease_time
     with transaction.atomic():
-        in_order = due.order_by(queue.due, "id").defer("saved_session")
-        rows = list(in_order.select_for_update(skip_locked=True, no_key=True)[:limit])
+        rows = lock_due_rows(due.defer("saved_session"), order_by=queue.due, limit=limit, account_id=account_id)
         attempted = Least(F(queue.attempts), MAX_ATTEMPTS - 1) + 1
-        Conversation.objects.filter(id__in=[row.id for row in rows]).update(
+        accounts = {row.account_id for row in rows}
+        Conversation.objects.filter(account_id__in=accounts, id__in=[row.id for row in rows]).update(
             **{queue.lease: leased_until, queue.attempts: attempted}
         )
     return [
@@ -192,7 +196,7 @@ def held_rows(claim: Claim) -> QuerySet[Conversation]:
     """Return the conversation's row if the claim still holds."""
     queue, row = claim.queue, claim.conversation
     same = {queue.lease: claim.leased_until, queue.done: getattr(row, queue.done)}
-    return Conversation.objects.filter(id=row.id, **same).defer("saved_session")
+    return Conversation.objects.filter(account_id=row.account_id, id=row.id, **same).defer("saved_session")
 
 
 def renew_claim(claim: Claim) -> Claim:

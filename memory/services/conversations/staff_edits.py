@@ -9,11 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from memory.audit import record_audit
 from memory.errors import Unprocessable
 from memory.kinds import Audience, Kind, kinds_seen_by
-from memory.models import Conversation, Memory, Participant, ToolInvocation
+from memory.models import Conversation, Memory, Participant, StrategyUse, ToolInvocation, TurnRecord
+from memory.models.writer import clear_record_references
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import erase_live_side, lock_lineages, lock_visible_conversation
 from memory.services.extraction.extract import request_extraction
@@ -35,8 +37,12 @@ def archive_conversation(owner: Owner, conversation_id: str, *, now: datetime) -
 
 def archive_locked_conversation(owner: Owner, conversation: Conversation, *, now: datetime) -> None:
     """Archive a conversation that the caller has locked. The time of its last write stays."""
-    Conversation.objects.filter(id=conversation.id).update(archived=True)
-    mark_rows(turn_memories(owner, conversation).filter(pinned=False), mark="archive", now=now)
+    row_of(conversation).update(archived=True)
+    mark_rows(owner, turn_memories(owner, conversation).filter(pinned=False), mark="archive", now=now)
+
+
+def row_of(conversation: Conversation) -> QuerySet[Conversation]:
+    return Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id)
 
 
 def unarchive_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> None:
@@ -46,8 +52,8 @@ def unarchive_conversation(owner: Owner, conversation_id: str, *, now: datetime)
     """
     with transaction.atomic():
         conversation = lock_visible_conversation(owner, conversation_id)
-        Conversation.objects.filter(id=conversation.id).update(archived=False, updated_at=now)
-        mark_rows(turn_memories(owner, conversation), mark="unarchive", now=now)
+        row_of(conversation).update(archived=False, updated_at=now)
+        mark_rows(owner, turn_memories(owner, conversation), mark="unarchive", now=now)
         audit_conversation_change(owner, "unarchive", conversation)
 
 
@@ -77,7 +83,7 @@ def requeue_failed_summary(owner: Owner, conversation_id: str, *, now: datetime)
         if conversation.summary_parked_at is not None:
             request_summary(owner, conversation_id, now=now)
         elif conversation.summary_error and conversation.summarize_after is not None:
-            Conversation.objects.filter(id=conversation.id).update(summarize_after=now)
+            row_of(conversation).update(summarize_after=now)
         else:
             raise Unprocessable("no summary of this conversation waits after a failure")
         audit_conversation_change(owner, "retry", conversation)
@@ -133,11 +139,21 @@ def delete_conversation_kinds(owner: Owner, conversation_id: str, *, kinds: Coll
         deleted = sum(erase_memories(owner, ids) for ids in chunk_ids(in_order))
         Participant.objects.of_conversation(owner.account_id, conversation_id).delete()
         relink_continuations(conversation)
-        Conversation.objects.filter(id=conversation.id).delete()
+        clear_conversation_references(conversation)
+        row_of(conversation).delete()
         erase_invocations(owner, conversation)
         audit_conversation_change(owner, "delete", conversation, result_count=deleted)
         erase_live_side(conversation)
     return deleted
+
+
+def clear_conversation_references(conversation: Conversation) -> None:
+    """Clear references to the conversation and to its structured turns, which its deletion deletes."""
+    account_id = conversation.account_id
+    StrategyUse.objects.filter(account_id=account_id, conversation=conversation).update(conversation=None)
+    records = TurnRecord.objects.filter(account_id=account_id, log=conversation).values_list("id", flat=True)
+    for ids in chunk_ids(records.iterator()):
+        clear_record_references(account_id, ids)
 
 
 def erase_invocations(owner: Owner, conversation: Conversation) -> None:

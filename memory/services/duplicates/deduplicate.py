@@ -45,22 +45,23 @@ MAX_NEIGHBOURS = 50
 
 # few new rows are found by time, many in the order of ids: the planner sees the values, and chooses
 SELECT_FRESH = """
-SELECT memory_vectors.account_id, memory_id
-FROM memories JOIN memory_vectors ON memory_id = memories.id AND memory_vectors.model = %(model)s
+SELECT memories.account_id, memories.id
+FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
+    AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
 WHERE (memories.account_id, memories.id) > (%(account)s, %(memory)s) AND memories.account_id <= %(last)s
     AND memories.kind = ANY (%(kinds)s) AND live
     AND (%(since)s::timestamptz IS NULL OR memory_vectors.created_at >= %(since)s)
 ORDER BY memories.account_id, memories.id LIMIT %(size)s"""
 
 SELECT_UNHASHED = """
-SELECT id, kind, text FROM memories
+SELECT account_id, id, kind, text FROM memories
 WHERE wording IS NULL AND kind = ANY (%s) AND (%s::uuid IS NULL OR account_id = %s) LIMIT %s"""
 
 # skips rows whose text changed in the meantime
 UPDATE_HASHES = """
 UPDATE memories SET wording = hashed.wording
-FROM unnest(%s::uuid[], %s::text[], %s::bigint[]) AS hashed (id, text, wording)
-WHERE memories.id = hashed.id AND memories.text = hashed.text"""
+FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::bigint[]) AS hashed (account_id, id, text, wording)
+WHERE memories.account_id = hashed.account_id AND memories.id = hashed.id AND memories.text = hashed.text"""
 
 LOWEST_ID = UUID(int=0)
 HIGHEST_ID = UUID(int=2**128 - 1)
@@ -69,13 +70,15 @@ SELECT_SIMILAR = """
 WITH fresh AS MATERIALIZED (
     SELECT memories.id, memories.kind, wording, memories.agent_id, memories.user_id, memories.channel,
         memories.context_id, width, vector
-    FROM memories JOIN memory_vectors ON memory_id = memories.id AND model = %(model)s
+    FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
+        AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
     WHERE memories.account_id = %(account)s AND memories.id = ANY (%(ids)s) AND live
 )
 SELECT fresh.id, near.id, 1 - near.distance, near.created_at
 FROM fresh CROSS JOIN LATERAL (
     SELECT memories.id, memory_vectors.created_at, memory_vectors.vector <=> fresh.vector AS distance
-    FROM memories JOIN memory_vectors ON memory_id = memories.id AND model = %(model)s
+    FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
+        AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
     WHERE memories.account_id = %(account)s AND memories.wording = fresh.wording
         AND memories.user_id = fresh.user_id AND (fresh.user_id <> '' OR memories.agent_id = fresh.agent_id)
         AND memories.kind = fresh.kind AND memories.channel = fresh.channel
@@ -181,9 +184,9 @@ def store_missing_hashes(size: int, *, account_id: UUID | None) -> int:
         cursor.execute(SELECT_UNHASHED, [sorted(deduplicated_kinds()), account_id, account_id, size])
         rows = cursor.fetchall()
         if rows:
-            ids, kinds, texts = zip(*rows, strict=True)
+            accounts, ids, kinds, texts = zip(*rows, strict=True)
             hashes = list(map(normalized_text_hash, kinds, texts))
-            cursor.execute(UPDATE_HASHES, [list(ids), list(texts), hashes])
+            cursor.execute(UPDATE_HASHES, [list(accounts), list(ids), list(texts), hashes])
         return len(rows)
 
 

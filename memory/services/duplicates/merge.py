@@ -13,14 +13,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q, Value
+from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Greatest, Least
 from django.utils.module_loading import import_string
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound
 from memory.kinds import all_kinds, spec_of
-from memory.models import Fact, FactVersion, Link, Memory
+from memory.models import Fact, FactVersion, Link, Memory, MemoryRow
 from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
@@ -121,8 +121,8 @@ def merge_rows(owner: Owner, survivor: Any, loser: Any, *, similarity: float, no
         source_id=loser.pk, type=DUPLICATE_OF, target_id=survivor.pk, weight=similarity, properties=properties
     )
     insert_links(owner.account_id, [merged])
-    Memory.objects.filter(pk=survivor.pk).update(version=F("version") + 1)
-    Memory.objects.filter(pk=loser.pk).update(archived=True, version=F("version") + 1, updated_at=now)
+    row_of(survivor).update(version=F("version") + 1)
+    row_of(loser).update(archived=True, version=F("version") + 1, updated_at=now)
     record_merge(owner, "deduplicate", survivor, loser, action=Action.ARCHIVE, now=now)
     return MergeResult(
         survivor_id=survivor.pk,
@@ -170,16 +170,16 @@ def link_seen_from(link: Link, memory_id: UUID) -> tuple[bool, str, UUID]:
     return is_out, link.type, link.target_id if is_out else link.source_id
 
 
+def row_of(memory: MemoryRow) -> QuerySet[MemoryRow]:
+    """Return the row of a memory, for updates of columns that its kind has."""
+    return type(memory).objects.filter(account_id=memory.account_id, pk=memory.pk)
+
+
 def move_counts(giver: Any, taker: Any, counts: Mapping[str, int]) -> None:
     """Move counts, limited to the range of their columns: 0 to MAX_COUNT."""
-    for names, model in ((("access_count",), Memory), (merging_of(giver.kind).sums, model_of(giver.kind))):
-        rows: Any = model._default_manager
-        if not names:
-            continue
-        given = {name: Greatest(F(name) - counts[name], Value(0)) for name in names}
-        taken = {name: Least(F(name) + counts[name], Value(MAX_COUNT)) for name in names}
-        rows.filter(pk=giver.pk).update(**given)
-        rows.filter(pk=taker.pk).update(**taken)
+    names = ("access_count", *merging_of(giver.kind).sums)
+    row_of(giver).update(**{name: Greatest(F(name) - counts[name], Value(0)) for name in names})
+    row_of(taker).update(**{name: Least(F(name) + counts[name], Value(MAX_COUNT)) for name in names})
 
 
 def move_rows(giver: Any, taker: Any, noted: Mapping[str, Any] | None = None) -> dict[str, list[str]]:
@@ -197,22 +197,18 @@ def move_rows(giver: Any, taker: Any, noted: Mapping[str, Any] | None = None) ->
 
 def raise_columns(owner: Owner, survivor: Any, loser: Any, *, now: datetime) -> dict[str, list[Any]]:
     """Give the survivor the better value of each column. Returns the former and the new value of changed columns."""
-    raised: dict[str, list[Any]] = {}
-    own = dict.fromkeys(merging_of(survivor.kind).maxima, greater_value)
-    for columns, model in ((COMBINED_COLUMNS, Memory), (own, model_of(survivor.kind))):
-        best = {name: combine(getattr(survivor, name), getattr(loser, name)) for name, combine in columns.items()}
-        better = {name: value for name, value in best.items() if value != getattr(survivor, name)}
-        raised |= {
-            name: [serialize_column(getattr(survivor, name)), serialize_column(value)] for name, value in better.items()
-        }
-        rows: Any = model._default_manager.filter(pk=survivor.pk)
-        if better:
-            rows.update(**better)
+    columns = {**COMBINED_COLUMNS, **dict.fromkeys(merging_of(survivor.kind).maxima, greater_value)}
+    best = {name: combine(getattr(survivor, name), getattr(loser, name)) for name, combine in columns.items()}
+    better = {name: value for name, value in best.items() if value != getattr(survivor, name)}
+    raised = {
+        name: [serialize_column(getattr(survivor, name)), serialize_column(value)] for name, value in better.items()
+    }
     # the salience that was greater before fading, together with how far that one has faded
     if loser.unfaded_salience > survivor.unfaded_salience:
         raised[SALIENCE] = [survivor.unfaded_salience, loser.unfaded_salience]
-        faded = {name: getattr(loser, name) for name in (SALIENCE, "base_salience", "faded_salience")}
-        Memory.objects.filter(pk=survivor.pk).update(**faded)
+        better |= {name: getattr(loser, name) for name in (SALIENCE, "base_salience", "faded_salience")}
+    if better:
+        row_of(survivor).update(**better)
     has_beliefs = spec_of(survivor.kind).has_beliefs
     return raised | (confirm_survivor(owner, survivor, loser, now=now) if has_beliefs else {})
 
@@ -237,7 +233,7 @@ def serialize_column(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def undo_merge(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
+def undo_merge(owner: Owner, memory_id: UUID, *, now: datetime) -> MemoryRow:
     """Restore a memory that was merged into another, with its counts, and remove from that one what it gave.
 
     What was added since stays where it is. The two are not merged again. Returns the restored memory. Raises NotFound
@@ -246,27 +242,28 @@ def undo_merge(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
     """
     with transaction.atomic():
         link = find_merge(owner, memory_id)
-        context_id = Memory.objects.values_list("context_id", flat=True).get(pk=link.source_id)
+        rows = Memory.objects.filter(account_id=owner.account_id)
+        context_id, kind = rows.values_list("context_id", "kind").get(pk=link.source_id)
         if context_id is not None:
             lock_context(owner, context_id)
         lock_for_change(owner, [link.source_id, link.target_id], now=now)
         link = find_merge(owner, memory_id)
-        model: Any = model_of(Memory.objects.values_list("kind", flat=True).get(pk=memory_id))
-        survivor, loser = (model.objects.get(pk=pk) for pk in (link.target_id, link.source_id))
+        both = model_of(kind).objects.filter(account_id=owner.account_id).in_bulk([link.target_id, link.source_id])
+        survivor, loser = both[link.target_id], both[link.source_id]
         merges = Link.objects.filter(account_id=owner.account_id, target_id=survivor.pk, type=DUPLICATE_OF)
         others = list(merges.exclude(pk=link.pk).order_by("id"))
         remove_copied_links(survivor, link, others)
         restore_columns(owner, survivor, link, others, now=now)
         move_usage_back(survivor, loser, link.properties)
-        Link.objects.bulk_update(others, ["properties"])
+        merges.bulk_update(others, ["properties"])
         link.delete()
         apart = NewLink(source_id=loser.pk, type=NOT_DUPLICATE_OF, target_id=survivor.pk, weight=0.0)
         insert_links(owner.account_id, [apart])
-        Memory.objects.filter(pk=survivor.pk).update(version=F("version") + 1)
-        Memory.objects.filter(pk=loser.pk).update(archived=False, version=F("version") + 1, updated_at=now)
+        row_of(survivor).update(version=F("version") + 1)
+        row_of(loser).update(archived=False, version=F("version") + 1, updated_at=now)
         record_merge(owner, "undo_deduplicate", survivor, loser, action=Action.RESTORE, now=now)
     loser.refresh_from_db()
-    return loser  # type: ignore[no-any-return]
+    return loser
 
 
 def find_merge(owner: Owner, memory_id: UUID) -> Link:
@@ -276,7 +273,8 @@ def find_merge(owner: Owner, memory_id: UUID) -> Link:
     link = links.filter(source_id=memory_id).order_by("-id").first() if is_seen else None
     if link is None:
         raise NotFound("this memory was not merged into another one")
-    if links.filter(source_id=link.target_id, source__archived=True).exists():
+    rows = Memory.objects.filter(account_id=owner.account_id, id=link.target_id, archived=True)
+    if links.filter(source_id__in=rows.values("id")).exists():
         raise Conflict("the memory that it was merged into was merged itself since: undo that merge first")
     return link
 
@@ -327,13 +325,9 @@ def store_restored_columns(owner: Owner, survivor: Any, restored: Mapping[str, A
         for name, value in beliefs.items():
             setattr(survivor, name, value)
         revise_beliefs(owner, [survivor], reason=FactVersion.Reason.CORRECTED, now=now)
-    shared = {name: value for name, value in restored.items() if name in (*COMBINED_COLUMNS, SALIENCE)}
-    if shared:
-        Memory.objects.filter(pk=survivor.pk).update(**shared)
-    own = {name: value for name, value in restored.items() if name in merging_of(survivor.kind).maxima}
-    if own:
-        rows: Any = type(survivor)._default_manager.filter(pk=survivor.pk)
-        rows.update(**own)
+    others = {*COMBINED_COLUMNS, SALIENCE, *merging_of(survivor.kind).maxima}
+    if columns := {name: value for name, value in restored.items() if name in others}:
+        row_of(survivor).update(**columns)
 
 
 def move_usage_back(survivor: Any, loser: Any, properties: Mapping[str, Any]) -> None:

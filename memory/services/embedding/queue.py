@@ -17,12 +17,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from memory import conf
 from memory.models import Memory
 from memory.models.writer import insert_vectors
 from memory.providers.connections import Deadline
+from memory.services.claims import lock_due_rows
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.tokens import estimate_tokens
 
@@ -156,18 +157,15 @@ def embed_pending(
 def claim_due_rows(*, now: datetime, limit: int, account_id: UUID | None) -> list[Memory]:
     """Lease due rows and count the attempt. Rows that another worker is claiming are skipped.
 
+    Without an account, rows of all accounts, each with its share (`services.claims`).
+
     The rows returned have the columns that embedding needs, as they are after the claim.
     """
-    due = Memory.objects.filter(embed_after__lte=now)
-    if account_id is not None:
-        due = due.filter(account_id=account_id)
+    due = Memory.objects.filter(embed_after__lte=now).only("account", "text", "content_hash", "embed_attempts")
     leased_until = now + timedelta(seconds=conf.EMBED_LEASE_SECONDS)
     with transaction.atomic():
-        in_order = due.order_by("embed_after", "id").only("account", "text", "content_hash", "embed_attempts")
-        rows = list(in_order.select_for_update(skip_locked=True)[:limit])
-        Memory.objects.filter(id__in=[row.id for row in rows]).update(
-            embed_after=leased_until, embed_attempts=F("embed_attempts") + 1
-        )
+        rows = lock_due_rows(due, order_by="embed_after", limit=limit, account_id=account_id)
+        update_rows(rows, {"embed_after": leased_until, "embed_attempts": F("embed_attempts") + 1})
     for row in rows:
         row.embed_after, row.embed_attempts = leased_until, row.embed_attempts + 1
     return rows
@@ -186,9 +184,8 @@ def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
             same = [row for row in claimed if current.get(row.id) == row.content_hash]
             vectors = [(row.id, embedded.vectors[row.text]) for row in same]
             stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
-            Memory.objects.filter(id__in=[row.id for row in same]).update(
-                embed_after=None, embed_attempts=0, embed_error=""
-            )
+            done = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in same])
+            done.update(embed_after=None, embed_attempts=0, embed_error="")
     return stored
 
 
@@ -212,8 +209,16 @@ def update_leased_rows(rows: Sequence[Memory], columns: Mapping[str, Any]) -> No
     """Update those of the rows, all of one claim, that are still leased by it."""
     if not rows:
         return
-    leased = Memory.objects.filter(id__in=[row.id for row in rows], embed_after=rows[0].embed_after)
+    leased = rows_by_account_and_id(rows).filter(embed_after=rows[0].embed_after)
     with transaction.atomic():
         # in the order that all transactions lock memories in, to avoid deadlocks
-        locked = list(leased.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
-        Memory.objects.filter(id__in=locked).update(**columns)
+        locked = list(leased.order_by("id").select_for_update(no_key=True).only("account"))
+        update_rows(locked, columns)
+
+
+def rows_by_account_and_id(rows: Sequence[Memory]) -> QuerySet[Memory]:
+    return Memory.objects.filter(account_id__in={row.account_id for row in rows}, id__in=[row.id for row in rows])
+
+
+def update_rows(rows: Sequence[Memory], columns: Mapping[str, Any]) -> None:
+    rows_by_account_and_id(rows).update(**columns)

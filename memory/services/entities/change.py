@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 
 from memory.audit import texts_metadata
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
@@ -156,7 +156,7 @@ def remove_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> None:
         )
         if found.id not in {row.id for row in rows}:
             raise NotFound("no such entity")
-        delete_memory_rows([row.id for row in rows])
+        delete_memory_rows(owner.account_id, [row.id for row in rows])
         record_entities(owner, "delete", rows)
 
 
@@ -184,22 +184,19 @@ def correct_entity(
 
 def retype_entity(owner: Owner, entity: Entity, type: str, *, now: datetime) -> None:  # noqa: A002
     """Give a locked entity, and those that were merged into it, another type. Raises Conflict."""
-    absorbed = Entity.objects.filter(
-        account_id=entity.account_id, id__in=merged_entity_ids(entity.account_id, [entity.id])
-    )
-    entities: list[Entity] = [entity, *absorbed.order_by("id").select_for_update(of=("memory_ptr", "self"))]
+    absorbed = merged_entity_ids(entity.account_id, [entity.id])
+    entities = [entity, *lock_entity_rows_exclusively(entity.account_id, absorbed)]
     names = read_entity_names(entity)
     renewed = identities_under_type(entities, names, type)
     if set(entity_ids_by_identity(entity.account_id, renewed.values()).values()):
         raise Conflict("another entity of that type has one of these names: merge the two under one type first")
     for name in names:
         name.identity = renewed.get(name.identity, name.identity)
-    EntityName.objects.bulk_update(names, ["identity"])
+    EntityName.objects.filter(account_id=entity.account_id).bulk_update(names, ["identity"])
     for each in entities:
+        row = Entity.objects.filter(account_id=entity.account_id, id=each.id)
         identity = renewed.get(each.identity, each.identity)
-        Memory.objects.filter(id=each.id).update(identity=identity, version=F("version") + 1, updated_at=now)
-    rows = Entity.objects.filter(pk__in=[each.id for each in entities])
-    rows.update(type=type)
+        row.update(type=type, identity=identity, version=F("version") + 1, updated_at=now)
     record_entities(owner, "update", entities)
 
 
@@ -241,8 +238,9 @@ class EntityLifecycle(Lifecycle):
         """
         if not rows or self.operation.name != "unarchive":
             return ()
-        restored = Entity.objects.filter(pk__in=[row.id for row in rows])
+        restored = Entity.objects.filter(account_id=self.owner.account_id, pk__in=[row.id for row in rows])
         merged = set(restored.filter(merged_into__isnull=False).values_list("pk", flat=True))
-        if restored.filter(known_names__isnull=True).exclude(pk__in=merged).exists():
+        names = EntityName.objects.filter(account_id=self.owner.account_id, entity_id=OuterRef("pk"))
+        if restored.filter(~Exists(names)).exclude(pk__in=merged).exists():
             raise Unprocessable("one of these entities has no name left to be found by: create it again instead")
         return merged

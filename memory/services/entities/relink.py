@@ -44,10 +44,10 @@ WITH moving AS MATERIALIZED (
     SELECT moving.* FROM moving JOIN memory_links kept ON kept.account_id = moving.account_id
         AND kept.source_id = to_source AND kept.type = moving.type AND kept.target_id = to_target
 ), dropped AS (
-    DELETE FROM memory_links l USING twice WHERE l.id = twice.id
+    DELETE FROM memory_links l USING twice WHERE l.account_id = twice.account_id AND l.id = twice.id
 ), moved AS (
     UPDATE memory_links l SET source_id = to_source, target_id = to_target
-    FROM moving WHERE l.id = moving.id AND moving.id NOT IN (SELECT id FROM twice)
+    FROM moving WHERE l.account_id = moving.account_id AND l.id = moving.id AND moving.id NOT IN (SELECT id FROM twice)
     RETURNING l.id, moving.side
 )
 SELECT
@@ -118,9 +118,10 @@ def move_links_to_survivor(
     if hidden := [*parts, *others]:
         # the links between the two go back to their origins
         between = Q(source_id=loser.id, target_id=survivor.id) | Q(source_id=survivor.id, target_id=loser.id)
-        links = list(Link.objects.filter(between, account_id=survivor.account_id))
+        rows = Link.objects.filter(account_id=survivor.account_id)
+        links = list(rows.filter(between))
         restore_origins(links, hidden)
-        Link.objects.bulk_update(links, ["source", "target"], batch_size=LINK_BATCH_SIZE)
+        rows.bulk_update(links, ["source", "target"], batch_size=LINK_BATCH_SIZE)
     return note_dropped_links([deserialize_link(survivor.account_id, link) for link in dropped], parts=[loser, *parts])
 
 
@@ -216,8 +217,8 @@ def lock_third_parts(
     part = {end for noted in dropped for end in serialized_ends(noted)}.difference(inside)
     if not whole and not part:
         return []
-    rows = Entity.objects.filter(Q(merged_into__in=whole) | Q(pk__in=part, merged_into__isnull=False))
-    found = rows.filter(account_id=account_id).values_list("id", flat=True)
+    is_third = Q(merged_into__in=whole) | Q(pk__in=part, merged_into__isnull=False)
+    found = Entity.objects.filter(is_third, account_id=account_id).values_list("id", flat=True)
     return [EntityPart.from_entity(row) for row in lock_entity_rows_exclusively(account_id, list(found))]
 
 
@@ -234,7 +235,8 @@ def store_links_of_wholes(
     stored = {link.id for link in present}
     keys = {link.id: key_between_wholes(link, by_id) for link in (*present, *dropped)}
     sources, targets = {source for source, _, _ in keys.values()}, {target for _, _, target in keys.values()}
-    others = Link.objects.filter(account_id=account_id, source__in=sources, target__in=targets)
+    rows = Link.objects.filter(account_id=account_id)
+    others = rows.filter(source__in=sources, target__in=targets)
     taken = set(others.exclude(id__in=stored).values_list("source_id", "type", "target_id"))
     kept: list[Link] = []
     gone: list[Link] = []
@@ -250,9 +252,10 @@ def store_links_of_wholes(
         note_dropped_link(link, by_id)
     for link in kept:
         move_link(link, keys[link.id], by_id)
-    Link.objects.filter(id__in=stored.intersection(link.id for link in gone)).delete()
+    gone_ids = stored.intersection(link.id for link in gone)
+    rows.filter(id__in=gone_ids).delete()
     moved = [link for link in kept if link.id in stored]
-    Link.objects.bulk_update(moved, ["source", "target"], batch_size=LINK_BATCH_SIZE)
+    rows.bulk_update(moved, ["source", "target"], batch_size=LINK_BATCH_SIZE)
     Link.objects.bulk_create([link for link in kept if link.id not in stored], ignore_conflicts=True)
 
 
@@ -337,16 +340,15 @@ def store_parts(parts: Iterable[EntityPart]) -> None:
     for entity in changed:
         entity.metadata = notes[entity]
     if changed:
-        rows = [Memory(id=entity.id, metadata=entity.metadata) for entity in changed]
-        Memory.objects.bulk_update(rows, ["metadata"])
+        Entity.objects.filter(account_id=changed[0].account_id).bulk_update(changed, ["metadata"])
 
 
 def assign_parts(parts: Sequence[EntityPart], whole: Entity) -> None:
     """Make the parts belong to another whole. One statement, none for no parts."""
     for part in parts:
         part.entity.merged_into = whole
-    rows = Entity.objects.filter(pk__in=[part.id for part in parts])
     if parts:
+        rows = Entity.objects.filter(account_id=whole.account_id, pk__in=[part.id for part in parts])
         rows.update(merged_into=whole)
 
 

@@ -28,7 +28,7 @@ from django.db.models import Q
 from rapidfuzz import fuzz
 
 from memory.identity import entity_identity, holder_key, normalize_name
-from memory.models import Conversation, EntityName, Memory
+from memory.models import Conversation, EntityName, MemoryRow
 from memory.models.statements import Embedding, binary_cursor, half_vector
 from memory.owner import Owner
 
@@ -53,17 +53,17 @@ WITH sought AS MATERIALIZED (
     SELECT number, type, name, left(name, 1) AS begins, length(name) AS letters, vector::halfvec AS vector
     FROM unnest(%s::int[], %s::text[], %s::text[], %s::text[]) AS given (number, type, name, vector)
 ), alike AS MATERIALIZED (
-    SELECT sought.number, sought.vector, n.entity_id, n.name
-    FROM memories m JOIN entities e ON e.memory_ptr_id = m.id
-    JOIN entity_names n ON n.entity_id = m.id AND n.account_id = m.account_id
-    JOIN sought ON sought.type = e.type AND sought.begins = left(n.name, 1)
+    SELECT sought.number, sought.vector, n.account_id, n.entity_id, n.name
+    FROM memories m JOIN entity_names n ON n.account_id = m.account_id AND n.entity_id = m.id
+    JOIN sought ON sought.type = m.type AND sought.begins = left(n.name, 1)
         AND abs(sought.letters - length(n.name)) <= %s
     WHERE m.account_id = %s AND m.kind = 'entity' AND m.user_id = %s AND (m.user_id <> '' OR m.agent_id = %s)
         AND m.channel = ANY(%s) AND NOT m.archived AND NOT m.quarantined
 )
 SELECT number, entity_id, name FROM (
     SELECT number, entity_id, name, v.vector <=> alike.vector AS distance
-    FROM alike JOIN memory_vectors v ON v.memory_id = alike.entity_id AND v.model = %s AND v.width = %s
+    FROM alike JOIN memory_vectors v ON v.account_id = alike.account_id AND v.memory_id = alike.entity_id
+        AND v.model = %s AND v.width = %s
 ) AS near
 WHERE distance <= %s ORDER BY number, distance, entity_id, name
 """
@@ -96,12 +96,12 @@ def holds_memory(owner: Owner, row: Any) -> bool:
     return not owner.agent_id or (row.user_id, row.agent_id) == ("", owner.agent_id)
 
 
-def holder_of_row(row: Memory | Conversation) -> str:
+def holder_of_row(row: MemoryRow | Conversation) -> str:
     """Return the holder (`identity.holder_key`) of a memory or conversation."""
     return holder_key(owner_of_row(row))
 
 
-def owner_of_row(row: Memory | Conversation, *, actor: str = "") -> Owner:
+def owner_of_row(row: MemoryRow | Conversation, *, actor: str = "") -> Owner:
     """Return the holder of a memory or conversation as an owner, in its channel."""
     return Owner(
         account_id=row.account_id, agent_id=row.agent_id, user_id=row.user_id, channel=row.channel, actor=actor

@@ -19,19 +19,15 @@ from memory.services.entities.resolve import holds_memory
 from memory.services.memories.store import MENTIONS, TextUpdate, update_texts
 
 UPDATE_ENTITIES = """
-WITH new AS MATERIALIZED (
-    SELECT * FROM unnest(%s::uuid[], %s::int[], %s::float8[], %s::bool[], %s::timestamptz[], %s::timestamptz[],
+UPDATE memories m SET version = new.version, salience = new.salience, archived = new.archived,
+    expires_at = new.expires_at, event_time = new.event_time, identity = new.identity, name = new.name,
+    aliases = new.aliases, description = new.description, properties = new.properties,
+    merged_into_id = new.merged_into_id, updated_at = %s
+FROM unnest(%s::uuid[], %s::int[], %s::float8[], %s::bool[], %s::timestamptz[], %s::timestamptz[],
         %s::text[], %s::text[], %s::jsonb[], %s::text[], %s::jsonb[], %s::uuid[])
     AS new (id, version, salience, archived, expires_at, event_time, identity, name, aliases, description, properties,
         merged_into_id)
-), remembered AS (
-    UPDATE memories m SET version = new.version, salience = new.salience, archived = new.archived,
-        expires_at = new.expires_at, event_time = new.event_time, identity = new.identity, updated_at = %s
-    FROM new WHERE m.id = new.id AND m.account_id = %s
-)
-UPDATE entities e SET name = new.name, aliases = new.aliases, description = new.description,
-    properties = new.properties, merged_into_id = new.merged_into_id
-FROM new WHERE e.memory_ptr_id = new.id
+WHERE m.account_id = %s AND m.id = new.id
 """
 
 EntityState = tuple[Any, ...]
@@ -80,15 +76,14 @@ def lock_entity_rows(account_id: UUID, entity_ids: Collection[UUID]) -> list[Ent
 
     References to them may still be added: those take `lock_entities`.
     """
-    rows = Entity.objects.filter(account_id=account_id, kind=Kind.ENTITY, id__in=entity_ids).order_by("id")
-    # the memory before the row of its kind, as all code locks them
-    return list(rows.select_for_update(no_key=True, of=("memory_ptr", "self")))
+    rows = Entity.objects.filter(account_id=account_id, id__in=entity_ids).order_by("id")
+    return list(rows.select_for_update(no_key=True))
 
 
 def lock_entity_rows_exclusively(account_id: UUID, entity_ids: Collection[UUID]) -> list[Entity]:
     """Lock entities as `lock_entity_rows` does, and against new references to them."""
-    rows = Entity.objects.filter(account_id=account_id, kind=Kind.ENTITY, id__in=entity_ids).order_by("id")
-    return list(rows.select_for_update(of=("memory_ptr", "self")))
+    rows = Entity.objects.filter(account_id=account_id, id__in=entity_ids).order_by("id")
+    return list(rows.select_for_update())
 
 
 def entity_state(entity: Entity) -> EntityState:
@@ -122,7 +117,7 @@ def update_changed_entities(
         columns: list[Any] = [[entity.id for entity in changed], [entity.version for entity in changed]]
         columns += map(list, zip(*map(entity_state, changed), strict=True))
         with binary_cursor() as cursor:
-            cursor.execute(UPDATE_ENTITIES, [*columns, now, owner.account_id])
+            cursor.execute(UPDATE_ENTITIES, [now, *columns, owner.account_id])
     return changed
 
 
@@ -140,8 +135,7 @@ def visible_entities(owner: Owner, *, now: datetime) -> QuerySet[Entity]:
 def find_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> Entity:
     """Return an entity of any channel. Raises NotFound."""
     rows = Entity.objects.visible_to(owner, Kind.ENTITY).live(now)
-    entity: Entity = require_found(rows.filter(id=entity_id).first(), "entity")
-    return entity
+    return require_found(rows.filter(id=entity_id).first(), "entity")
 
 
 def lock_entities(owner: Owner, entity_ids: Collection[UUID]) -> list[Entity]:
@@ -152,7 +146,7 @@ def lock_entities(owner: Owner, entity_ids: Collection[UUID]) -> list[Entity]:
     """
     if not entity_ids:
         return []
-    rows = Entity.objects.filter(account_id=owner.account_id, kind=Kind.ENTITY, id__in=set(entity_ids))
+    rows = Entity.objects.filter(account_id=owner.account_id, id__in=set(entity_ids))
     statement, parameters = rows.filter(archived=False, quarantined=False).order_by("id").query.sql_with_params()
     # Django does not offer FOR KEY SHARE
     locked = Entity.objects.raw(f"{statement} FOR KEY SHARE OF memories", parameters)
@@ -191,8 +185,7 @@ def find_live_or_merged_entity(owner: Owner, entity_id: UUID, *, now: datetime) 
     """Return an entity of any channel, or one that was merged into another. Raises NotFound."""
     merged = Q(merged_into__isnull=False, quarantined=False)
     rows = Entity.objects.visible_to(owner, Kind.ENTITY).filter(id=entity_id)
-    entity: Entity = require_found((rows.live(now) | rows.filter(merged)).first(), "entity")
-    return entity
+    return require_found((rows.live(now) | rows.filter(merged)).first(), "entity")
 
 
 def normalize_type(given: str) -> str:

@@ -25,7 +25,7 @@ from memory.extraction.knowledge import (
     Extraction,
 )
 from memory.identity import normalize_name
-from memory.models import Fact, Link
+from memory.models import Fact, Kind, Link
 from memory.owner import Owner
 from memory.scoring import CONFIDENCE_BY_CERTAINTY
 from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entities_leniently
@@ -168,7 +168,7 @@ def drop_rejected_facts(inputs: ExtractionInput, items: StoredItems) -> list[Ext
     items.counts.refuse("withheld", len(about_someone) - len(facts))
     tombstones = find_tombstones(inputs.owner, [(fact.claim, items.all_names(fact.entities)) for fact in facts])
     matched = [tombstone for tombstone in tombstones if tombstone is not None]
-    count_tombstone_matches(matched, now=inputs.now)
+    count_tombstone_matches(inputs.owner, matched, now=inputs.now)
     items.counts.refuse("rejected", len(matched))
     items.rejected |= {fact.number for fact, tombstone in zip(facts, tombstones, strict=True) if tombstone is not None}
     return [fact for fact, tombstone in zip(facts, tombstones, strict=True) if tombstone is None]
@@ -243,8 +243,8 @@ def lock_active_facts(owner: Owner, fact_ids: Sequence[UUID]) -> list[Fact]:
     """Lock facts and return those that are still active, in the given order."""
     if not fact_ids:
         return []
-    rows = Fact.objects.visible_to(owner).filter(id__in=fact_ids, user_id=owner.user_id)
-    locked = rows.order_by("id").select_for_update(of=("memory_ptr", "self"))
+    rows = Fact.objects.visible_to(owner, Kind.FACT).filter(id__in=fact_ids, user_id=owner.user_id)
+    locked = rows.order_by("id").select_for_update()
     active = {fact.id: fact for fact in locked if fact.status == Fact.Status.ACTIVE and not fact.quarantined}
     return [active[fact_id] for fact_id in fact_ids if fact_id in active]
 

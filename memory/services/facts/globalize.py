@@ -21,7 +21,7 @@ from django.db.models.functions import Coalesce
 from memory import conf
 from memory.audit import record_audit
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
-from memory.models import Fact, FactVersion, Kind, Link, Memory
+from memory.models import Fact, FactVersion, Kind, Link, Turn
 from memory.models.facts import true_at
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
@@ -50,9 +50,8 @@ DOCUMENTED_THRESHOLDS = GlobalizeThresholds()
 
 def filter_prominent(*, now: datetime, thresholds: GlobalizeThresholds) -> QuerySet[Fact]:
     """Return the facts of all accounts to be globalized: true, live, in a project's channel and not copied before."""
-    facts = Fact.objects
     promoted = Link.objects.filter(account_id=OuterRef("account_id"), target_id=OuterRef("pk"), type=PROMOTED_FROM)
-    rows = facts.live(now).filter(
+    rows = Fact.objects.live(now).filter(
         true_at(now),
         ~Exists(promoted),
         status=Fact.Status.ACTIVE,
@@ -127,9 +126,12 @@ def globalize_if_prominent(
     linked = [link.target_id for link in links_from_facts([found], ABOUT, DERIVED_FROM)]
     # with its copy and what both refer to, in the order in which all code locks memories
     [fact] = lock_facts(owner, [found.pk], alone=set(known), shared=linked, now=now)
-    if not filter_prominent(now=now, thresholds=thresholds).filter(pk=fact.pk).exists():
+    prominent = filter_prominent(now=now, thresholds=thresholds).filter(account_id=owner.account_id, pk=fact.pk)
+    if not prominent.exists():
         return Counter()
-    copies: Any = find_global_copy(owner, fact).annotate(links=Count("links_out"))
+    links = Link.objects.filter(account_id=owner.account_id, source_id=OuterRef("pk")).order_by().values("source_id")
+    counted = Coalesce(Subquery(links.annotate(number=Count("id")).values("number")), 0)
+    copies: Any = find_global_copy(owner, fact).annotate(links=counted)
     before = copies.first()
     reason = f"prominent in {fact.channel}"
     globalize_fact(owner, fact.pk, reason=reason, thresholds=asdict(thresholds), embedded=embedded, now=now)
@@ -147,7 +149,7 @@ def globalize_if_prominent(
 def find_global_copy(owner: Owner, fact: Fact) -> QuerySet[Fact]:
     """Return the query for the equal fact of `_global`, at most one."""
     identity = identity_of_fact(replace(owner, channel=GLOBAL_CHANNEL), fact)
-    return Fact.objects.filter(account_id=fact.account_id, kind=Kind.FACT, identity=identity)
+    return Fact.objects.filter(account_id=fact.account_id, identity=identity)
 
 
 def globalize_fact(
@@ -210,7 +212,7 @@ def link_global_copy(fact: Fact, copy: LearnedFact, *, reason: str, now: datetim
     links.append(NewLink(source_id=copy.fact.id, type=PROMOTED_FROM, target_id=fact.id, properties=properties))
     insert_links(fact.account_id, links)
     if copy.is_new and fact.source_turn_id in turn_ids:
-        rows = Fact.objects.filter(pk=copy.fact.id)
+        rows = Fact.objects.filter(account_id=fact.account_id, id=copy.fact.id)
         rows.update(source_turn_id=fact.source_turn_id)
         copy.fact.source_turn_id = fact.source_turn_id
     return turn_ids
@@ -219,7 +221,8 @@ def link_global_copy(fact: Fact, copy: LearnedFact, *, reason: str, now: datetim
 def record_globalization(
     owner: Owner, fact: Fact, copy: LearnedFact, *, turn_ids: Sequence[UUID], **columns: Mapping[str, Any]
 ) -> None:
-    sources = set(Memory.objects.filter(id__in=turn_ids, kind=Kind.TURN).values_list("conversation_id", flat=True))
+    turns = Turn.objects.filter(account_id=fact.account_id, id__in=turn_ids)
+    sources = set(turns.values_list("conversation_id", flat=True))
     conversations = sources | {fact.conversation_id} - {""}
     record_audit(
         owner,

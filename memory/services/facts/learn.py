@@ -16,7 +16,7 @@ from django.db.models import Q
 from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable
 from memory.identity import fact_identity
-from memory.models import Certainty, Fact, FactVersion, Kind, Memory, Temporal
+from memory.models import Certainty, Fact, FactVersion, Kind, Temporal
 from memory.owner import Owner
 from memory.scoring import CONFIDENCE_BY_CERTAINTY
 from memory.services.duplicates.resolve import find_survivors, survivors_condition
@@ -216,9 +216,9 @@ def lock_known_facts(owner: Owner, identities: Sequence[str]) -> dict[str, Fact]
     """
     if not identities:
         return {}
-    rows = Fact.objects.filter(account_id=owner.account_id, kind=Kind.FACT)
+    rows = Fact.objects.filter(account_id=owner.account_id)
     wanted = rows.filter(Q(identity__in=identities) | Q(survivors_condition(owner, Kind.FACT, identities)))
-    locked = list(wanted.order_by("id").select_for_update(no_key=True, of=("memory_ptr", "self")))
+    locked = list(wanted.order_by("id").select_for_update(no_key=True))
     by_identity, by_id = {fact.identity: fact for fact in locked}, {fact.id: fact for fact in locked}
     # only if one is merged is there another query
     merged = [fact for fact in locked if fact.archived and fact.identity in identities]
@@ -238,7 +238,8 @@ def restore_facts(facts: Iterable[Fact], *, now: datetime) -> None:
             raise Conflict("this claim is in quarantine; staff can release it")
         fact.archived, fact.expires_at = False, None
     if hidden:
-        Memory.objects.filter(id__in=[fact.id for fact in hidden]).update(archived=False, expires_at=None)
+        rows = Fact.objects.filter(account_id=hidden[0].account_id, id__in=[fact.id for fact in hidden])
+        rows.update(archived=False, expires_at=None)
 
 
 def is_hidden_fact(fact: Fact, *, now: datetime) -> bool:

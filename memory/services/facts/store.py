@@ -92,7 +92,7 @@ def store_fact_versions(owner: Owner, facts: Sequence[Fact], *, reason: FactVers
 
 
 def revise_beliefs(owner: Owner, facts: Sequence[Fact], *, reason: FactVersion.Reason, now: datetime) -> None:
-    """Store the current columns of locked facts as the next version of each. Five statements.
+    """Store the current columns of locked facts as the next version of each. Three statements.
 
     The confidence that is stored is the one before fading, as the belief was written just now.
     """
@@ -127,8 +127,7 @@ def save_facts(facts: Sequence[Fact], *, now: datetime) -> None:
     """Save the columns of locked facts, except their texts, and increment their row versions."""
     for fact in facts:
         fact.version, fact.updated_at = fact.version + 1, now
-    rows = Fact.objects
-    rows.bulk_update(facts, SAVED_COLUMNS)
+    Fact.objects.filter(account_id__in={fact.account_id for fact in facts}).bulk_update(facts, SAVED_COLUMNS)
 
 
 def visible_facts(

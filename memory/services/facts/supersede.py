@@ -229,7 +229,8 @@ def store_successor(
 def live_entities_of_facts(*facts: Fact, now: datetime) -> list[UUID]:
     """Return the ids of the live entities that the facts are about, without duplicates."""
     linked = list(dict.fromkeys(link.target_id for link in links_from_facts(facts, ABOUT)))
-    live = set(Memory.objects.live(now).filter(id__in=linked).values_list("id", flat=True))
+    rows = Memory.objects.live(now).filter(account_id=facts[0].account_id, id__in=linked)
+    live = set(rows.values_list("id", flat=True))
     return [entity_id for entity_id in linked if entity_id in live]
 
 

@@ -21,7 +21,7 @@ from django.db.models import F, Q
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound
 from memory.identity import digest_parts, holder_key, normalize_claim, normalize_name
-from memory.models import Fact, FactTombstone, Kind, Link
+from memory.models import Fact, FactTombstone, Link
 from memory.owner import Owner
 from memory.services.entities.resolve import filter_by_holder
 from memory.services.facts.store import entity_names_by_fact
@@ -83,13 +83,14 @@ def refuse_rejected_claims(owner: Owner, claims: Sequence[NamedClaim]) -> None:
         raise Conflict("this claim was rejected; staff can lift its tombstone to allow it again")
 
 
-def count_tombstone_matches(tombstones: Collection[FactTombstone], *, now: datetime) -> None:
+def count_tombstone_matches(owner: Owner, tombstones: Collection[FactTombstone], *, now: datetime) -> None:
     """Count that extraction met these rejected claims again, once for each occurrence in `tombstones`."""
     times: dict[int, list[UUID]] = defaultdict(list)
     for tombstone_id, count in Counter(tombstone.id for tombstone in tombstones).items():
         times[count].append(tombstone_id)
     for count, ids in times.items():
-        FactTombstone.objects.filter(id__in=ids).update(met_count=F("met_count") + count, last_met_at=now)
+        rows = FactTombstone.objects.filter(account_id=owner.account_id, id__in=ids)
+        rows.update(met_count=F("met_count") + count, last_met_at=now)
 
 
 def add_tombstone(owner: Owner, claim: str, names: Collection[str], *, now: datetime) -> FactTombstone:
@@ -130,9 +131,7 @@ def find_equal_claims(holder: Owner, fact: Fact) -> list[UUID]:
     holds normalized claims.
     """
     claim = normalize_claim(fact.text)
-    rows = Fact.objects.filter(
-        filter_by_holder(holder), BELIEVED_OR_PENDING, account_id=holder.account_id, kind=Kind.FACT
-    )
+    rows = Fact.objects.filter(filter_by_holder(holder), BELIEVED_OR_PENDING, account_id=holder.account_id)
     texts = rows.exclude(pk=fact.pk).order_by("id").values_list("id", "text").iterator()
     same = [fact_id for fact_id, text in texts if normalize_claim(text) == claim]
     if not same:
@@ -155,6 +154,6 @@ def filter_equal_claims(fact: Fact, fact_ids: Collection[UUID]) -> list[Fact]:
     """Return those of the locked facts that are still believed or pending, and still have an equal claim."""
     if not fact_ids:
         return []
-    rows = Fact.objects.filter(BELIEVED_OR_PENDING, account_id=fact.account_id, kind=Kind.FACT, id__in=fact_ids)
+    rows = Fact.objects.filter(BELIEVED_OR_PENDING, account_id=fact.account_id, id__in=fact_ids)
     claim = normalize_claim(fact.text)
     return [each for each in rows.order_by("id") if normalize_claim(each.text) == claim]

@@ -25,7 +25,6 @@ from memory.services.audit import delete_audited_row
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holder_of_row
 from memory.services.goals.store import (
-    IS_OPEN_BLOCKER,
     GoalLink,
     find_goal,
     insert_goal_links,
@@ -35,6 +34,7 @@ from memory.services.goals.store import (
     lock_goal_rows,
     lock_linkable_goals,
     lock_with_waiters,
+    open_goals,
     recompute_status,
     recompute_waiters,
     record_goals,
@@ -225,8 +225,7 @@ def unblock_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: ExpectedVer
         gone, _ = links.filter(target_id=by).delete()
         if not gone:
             return goal
-        is_live = Q(target__expires_at=None) | Q(target__expires_at__gt=now)
-        waits = links.filter(IS_OPEN_BLOCKER & is_live).exists()
+        waits = links.filter(target_id__in=open_goals(owner.account_id).live(now).values("id")).exists()
         status = goal.status if goal.completed_at else (Status.BLOCKED if waits else Status.ACTIVE).value
         save_goal(goal, now=now, status=status)
         record_goals(owner, "unblock", [goal])
@@ -284,8 +283,8 @@ def erase_locked_goal(owner: Owner, goal: Goal, waiting: Collection[UUID], *, no
     orphans = Memory.objects.filter(account_id=owner.account_id, id__in=children)
     locked = list(orphans.order_by("id").select_for_update(no_key=True).values_list("id", flat=True))
     remove_mentions(owner, [goal.id], now=now)
-    writer.delete_memory_rows([goal.id])
-    Memory.objects.filter(id__in=locked).update(version=F("version") + 1, updated_at=now)
+    writer.delete_memory_rows(owner.account_id, [goal.id])
+    orphans.filter(id__in=locked).update(version=F("version") + 1, updated_at=now)
     record_goals(owner, "delete", [goal])
     return unblock_waiters(owner, waiting, now=now)
 
@@ -342,10 +341,12 @@ class GoalLifecycle(Lifecycle):
         if self.operation.is_erasure or self._is_hidden_or_shown:
             lock_goal_graph(self.owner.account_id)
         if self.operation.is_erasure:
+            goals = open_goals(self.owner.account_id)
+            blockers = goals.filter(id__in=self.memory_ids, archived=False, quarantined=False)
             waiting = links_between_goals(self.owner.account_id, BLOCKED_BY).filter(
-                target_id__in=self.memory_ids, source__goal__status__in=Goal.OPEN
+                source_id__in=goals.values("id"), target_id__in=blockers.values("id")
             )
-            if waiting.filter(IS_OPEN_BLOCKER).exists():
+            if waiting.exists():
                 raise Unprocessable("others wait for one of these goals: delete it from the list of goals")
 
     def propagate(self, rows: Sequence[Memory]) -> None:

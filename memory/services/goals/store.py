@@ -17,8 +17,9 @@ from django.db.models.functions import Coalesce
 
 from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable, require_found
-from memory.models import Goal, Kind, Link, Memory
+from memory.models import Goal, Kind, Link
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
+from memory.models.memory import MemoryQuerySet
 from memory.owner import Owner
 from memory.retrieval.kind_searches import GOALS, GoalResults
 from memory.retrieval.search import search_kind
@@ -30,8 +31,8 @@ from memory.services.recall.recall import embed_search_query, record_search
 PARENT_CYCLE = "this link would close a cycle: a goal would be a subgoal of itself"
 BLOCKER_CYCLE = "this link would close a cycle: a goal would wait for itself"
 
-# the same lock as in the database's guard (migration 0008)
-LOCK_GOAL_GRAPH = "SELECT pg_advisory_xact_lock(hashtextextended('goals of ' || %s, 0))"
+# the same lock as in the database's guard (migration 0023)
+LOCK_GOAL_GRAPH = "SELECT FROM accounts WHERE id = %s FOR NO KEY UPDATE"
 
 REACHES = """
 WITH RECURSIVE ahead AS (
@@ -46,24 +47,18 @@ SELECT EXISTS (SELECT FROM ahead WHERE id = %(source)s)
 # sets open goals to blocked or active as their blockers require, and returns those that changed
 RECOMPUTE_STATUS = """
 WITH wanted AS (
-    SELECT g.memory_ptr_id AS id, CASE WHEN EXISTS (
-        SELECT FROM memory_links l JOIN memories m ON m.id = l.target_id JOIN goals b ON b.memory_ptr_id = m.id
-        WHERE l.account_id = %(account_id)s AND l.source_id = g.memory_ptr_id AND l.type = 'BLOCKED_BY'
-            AND b.completed_at IS NULL AND NOT m.archived AND NOT m.quarantined
-            AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
+    SELECT g.id, CASE WHEN EXISTS (
+        SELECT FROM memory_links l JOIN memories b ON b.account_id = l.account_id AND b.id = l.target_id
+        WHERE l.account_id = g.account_id AND l.source_id = g.id AND l.type = 'BLOCKED_BY'
+            AND b.kind = 'goal' AND b.completed_at IS NULL AND NOT b.archived AND NOT b.quarantined
+            AND (b.expires_at IS NULL OR b.expires_at > %(now)s)
     ) THEN 'blocked' ELSE 'active' END AS status
-    FROM goals g WHERE g.memory_ptr_id = ANY(%(ids)s) AND g.completed_at IS NULL
-), changed AS (
-    UPDATE goals g SET status = wanted.status FROM wanted
-    WHERE g.memory_ptr_id = wanted.id AND g.status <> wanted.status
-    RETURNING g.memory_ptr_id AS id, g.status
+    FROM memories g
+    WHERE g.account_id = %(account_id)s AND g.id = ANY(%(ids)s) AND g.kind = 'goal' AND g.completed_at IS NULL
 )
-UPDATE memories m SET version = m.version + 1, updated_at = %(now)s FROM changed
-WHERE m.id = changed.id AND m.account_id = %(account_id)s RETURNING m.id, changed.status
+UPDATE memories m SET status = wanted.status, version = m.version + 1, updated_at = %(now)s FROM wanted
+WHERE m.account_id = %(account_id)s AND m.id = wanted.id AND m.status <> wanted.status RETURNING m.id, m.status
 """
-
-IS_OPEN_BLOCKER = Q(target__goal__status__in=Goal.OPEN, target__archived=False, target__quarantined=False)
-"""Condition on a BLOCKED_BY link: its target is open, and neither archived nor quarantined. It may have expired."""
 
 
 class GoalLink(NamedTuple):
@@ -75,9 +70,9 @@ class GoalLink(NamedTuple):
 
 
 def lock_goal_graph(account_id: UUID) -> None:
-    """Serialize changes to the account's goal links with an advisory lock until the transaction ends."""
+    """Serialize changes to the account's goal links by locking the account's row until the transaction ends."""
     with connection.cursor() as cursor:
-        cursor.execute(LOCK_GOAL_GRAPH, [str(account_id)])
+        cursor.execute(LOCK_GOAL_GRAPH, [account_id])
 
 
 def lock_with_waiters(account_id: UUID, goal_ids: Collection[UUID]) -> dict[UUID, Goal]:
@@ -90,13 +85,17 @@ def lock_with_waiters(account_id: UUID, goal_ids: Collection[UUID]) -> dict[UUID
 
 
 def lock_goal_rows(account_id: UUID, which: Q) -> dict[UUID, Goal]:
-    rows = Goal.objects.filter(which, account_id=account_id).order_by("id")
-    locked: list[Goal] = list(rows.select_for_update(no_key=True, of=("memory_ptr", "self")))
-    return {goal.id: goal for goal in locked}
+    rows = Goal.objects.filter(which, account_id=account_id).order_by("id").select_for_update(no_key=True)
+    return {goal.id: goal for goal in rows}
 
 
 def links_between_goals(account_id: UUID, *types: str) -> Any:
     return Link.objects.filter(account_id=account_id, type__in=types)
+
+
+def open_goals(account_id: UUID) -> MemoryQuerySet[Goal]:
+    """Return the open goals of an account, archived, quarantined and expired ones included."""
+    return Goal.objects.filter(account_id=account_id, completed_at=None)
 
 
 def refuse_goal_cycle(account_id: UUID, link: GoalLink) -> None:
@@ -165,8 +164,7 @@ def find_goal(owner: Owner, goal_id: UUID, *, now: datetime) -> Goal:
 def lock_goal(owner: Owner, goal_id: UUID, *, expected: ExpectedVersions = None, now: datetime) -> Goal:
     """Lock a goal that the owner may change, until the transaction ends. Raises NotFound, Forbidden, StaleVersion."""
     rows = visible_goals(owner, now=now).filter(id=goal_id)
-    # the memory before the row of its kind, as all code locks them
-    goal = require_found(rows.select_for_update(no_key=True, of=("memory_ptr", "self")).first(), "goal")
+    goal = require_found(rows.select_for_update(no_key=True).first(), "goal")
     check_author(owner, goal, what="goal")
     check_version(goal.version, expected)
     return goal
@@ -197,11 +195,8 @@ def save_goal(goal: Goal, *, now: datetime, **columns: Any) -> None:
     for name, value in columns.items():
         setattr(goal, name, value)
     goal.version, goal.updated_at = goal.version + 1, now
-    shared = {"metadata": columns.pop("metadata")} if "metadata" in columns else {}
-    Memory.objects.filter(id=goal.id).update(version=goal.version, updated_at=now, **shared)
-    if columns:
-        rows = Goal.objects.filter(pk=goal.id)
-        rows.update(**columns)
+    rows = Goal.objects.filter(account_id=goal.account_id, id=goal.id)
+    rows.update(**columns, version=goal.version, updated_at=now)
 
 
 def record_goals(owner: Owner, operation: str, goals: Sequence[Goal], **columns: Any) -> None:

@@ -59,31 +59,26 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
         row = require_found(next(iter(lock_memories(owner, [memory_id])), None), "memory")
         if row.version != version:
             raise StaleVersion("the memory was changed in the meantime: load it again")
-        of_child = own_columns(row.kind, changes)
-        columns = {name: value for name, value in changes.items() if name not in of_child}
+        check_correctable(row.kind, changes)
+        columns = dict(changes)
         for lifecycle in lifecycles:
             columns |= lifecycle.derive_columns(row)
         if "text" in columns:
             columns |= columns_of_text(row.kind, columns["text"], now=now)
             Vector.objects.filter(account_id=owner.account_id, memory_id=memory_id).delete()
-        Memory.objects.filter(id=memory_id).update(**columns, version=F("version") + 1, updated_at=now)
-        if of_child:
-            model_of(row.kind)._default_manager.filter(pk=memory_id).update(**of_child)
+        rows = model_of(row.kind).objects.filter(account_id=owner.account_id, id=memory_id)
+        rows.update(**columns, version=F("version") + 1, updated_at=now)
         for lifecycle in lifecycles:
             lifecycle.propagate([row])
         audit_memories(owner, "update", [row], metadata={"columns": sorted(changes)})
 
 
-def own_columns(kind: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the changes that are columns of the kind's own model.
-
-    Raises Unprocessable for columns that may not be corrected.
-    """
+def check_correctable(kind: str, changes: Mapping[str, Any]) -> None:
+    """Raise Unprocessable for columns that may not be corrected."""
     spec = spec_of(kind)
     refused = set(changes) - (CORRECTABLE - spec.not_correctable) - spec.correctable
     if refused:
         raise Unprocessable(f"these columns of {spec.plural} are not corrected here: {', '.join(sorted(refused))}")
-    return {name: value for name, value in changes.items() if name in spec.correctable}
 
 
 def columns_of_text(kind: str, text: str, *, now: datetime) -> dict[str, Any]:
@@ -121,7 +116,7 @@ def mark_together(operation: Operation, memory_ids: Sequence[UUID]) -> int:
         merged = find_merged_memories(operation.owner.account_id, [row.id for row in rows])
         rows = [row for row in rows if row.id not in merged]
     rows = [row for row in rows if any(getattr(row, name) != value for name, value in operation.columns.items())]
-    marked = Memory.objects.filter(id__in=[row.id for row in rows])
+    marked = Memory.objects.filter(account_id=operation.owner.account_id, id__in=[row.id for row in rows])
     marked.update(**operation.columns, version=F("version") + 1, updated_at=operation.now)
     for lifecycle in lifecycles:
         lifecycle.propagate(own_rows(lifecycle, rows))
@@ -135,13 +130,17 @@ def own_rows(lifecycle: Lifecycle, rows: Sequence[Memory]) -> list[Memory]:
     return [row for row in rows if row.id in ids]
 
 
-def mark_rows(rows: QuerySet[Memory], *, mark: str, now: datetime) -> int:
-    """Mark any number of rows in the caller's transaction, which writes the audit entry. Returns how many changed."""
+def mark_rows(owner: Owner, rows: QuerySet[Memory], *, mark: str, now: datetime) -> int:
+    """Mark any number of rows of the account in the caller's transaction, which writes the audit entry.
+
+    Returns how many changed.
+    """
     # locked in the order that is used everywhere, to avoid deadlocks
     locked = rows.exclude(**MARKS[mark]).order_by("id").select_for_update(no_key=True, of=("self",))
     changed = 0
     for ids in chunk_ids(locked.values_list("id", flat=True).iterator(ROWS_PER_TRANSACTION)):
-        changed += Memory.objects.filter(id__in=ids).update(**MARKS[mark], version=F("version") + 1, updated_at=now)
+        chosen = Memory.objects.filter(account_id=owner.account_id, id__in=ids)
+        changed += chosen.update(**MARKS[mark], version=F("version") + 1, updated_at=now)
     return changed
 
 
@@ -152,7 +151,8 @@ def queue_for_embedding(owner: Owner, memory_ids: Sequence[UUID], *, now: dateti
         with transaction.atomic():
             rows = lock_memories(owner, ids)
             found = [row.id for row in rows]
-            Memory.objects.filter(id__in=found).update(embed_after=now, embed_attempts=0, embed_error="")
+            queue = Memory.objects.filter(account_id=owner.account_id, id__in=found)
+            queue.update(embed_after=now, embed_attempts=0, embed_error="")
             audit_memories(owner, "embed", rows)
         queued += len(rows)
     return queued
@@ -197,7 +197,7 @@ def erase_memories(owner: Owner, memory_ids: Sequence[UUID]) -> int:
     """
     with transaction.atomic():
         rows = lock_memories(owner, memory_ids)
-        writer.delete_memory_rows([row.id for row in rows])
+        writer.delete_memory_rows(owner.account_id, [row.id for row in rows])
         audit_memories(owner, "delete", rows)
     return len(rows)
 

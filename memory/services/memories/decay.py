@@ -15,6 +15,7 @@ Pinned, archived and quarantined memories do not decay.
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -28,18 +29,15 @@ from memory.owner import Owner
 # locked in one order, so that two recalls of the same memories do not deadlock. No index has the counted columns, so
 # that the update rewrites only the row
 REINFORCE = """
-{lax}UPDATE memories SET access_count = LEAST(access_count::bigint + 1, 2147483647),
+UPDATE memories SET access_count = LEAST(access_count::bigint + 1, 2147483647),
     last_accessed = GREATEST(last_accessed, %s)
 FROM (
-    SELECT id FROM memories WHERE account_id = %s AND id = ANY(%s::uuid[]) ORDER BY id FOR NO KEY UPDATE
-) AS found{is_lax} WHERE memories.id = found.id
+    SELECT account_id, id FROM memories WHERE account_id = %s AND id = ANY(%s::uuid[]) ORDER BY id FOR NO KEY UPDATE
+) AS found WHERE memories.account_id = found.account_id AND memories.id = found.id
 """
 # commits without waiting for the disk: a crash may lose the latest counts. Not used in a transaction of the caller,
-# whose commit it would weaken
-REINFORCE_LAX = REINFORCE.format(
-    lax="WITH lax AS (SELECT set_config('synchronous_commit', 'off', true)) ", is_lax=" CROSS JOIN lax"
-)
-REINFORCE_DURABLY = REINFORCE.format(lax="", is_lax="")
+# whose commit it would weaken. Sent together, the two statements are one transaction and one round trip
+REINFORCE_LAX = f"SET LOCAL synchronous_commit = off; {REINFORCE}"
 
 FIRST_ID = UUID(int=0)
 """An id before all others."""
@@ -47,35 +45,26 @@ FIRST_ID = UUID(int=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecayedColumn:
-    """A column that decays. `faded` is its formula in SQL over `memories` (and `facts`), `base` and `age_days`."""
+    """A column that decays. `faded` is its formula in SQL over `memories`, `base` and `age_days`."""
 
-    table: str
-    key: str
     column: str
-    joined: str
     condition: str
     faded: str
 
 
 SALIENCE = DecayedColumn(
-    table="memories",
-    key="id",
     column="salience",
-    joined="",
     condition="true",
     # at least 1e-9, since PostgreSQL raises an error for products that are too small for a float
     faded=f"""CASE WHEN age_days < {scoring.DECAY_AFTER_DAYS} THEN base ELSE least(base, greatest(base, 1e-9)
         * power({scoring.DAILY_DECAY}::float8, least(age_days, {scoring.MAX_DECAY_STEPS}))
-        * (1 + {scoring.DECAY_FREQUENCY_BOOST} * ln(1 + memories.access_count::float8))
+        * (1 + {scoring.DECAY_FREQUENCY_BOOST} * ln(1 + access_count::float8))
         * (1 + {scoring.DECAY_RECENCY_BOOST} * exp(-least(age_days, {scoring.MAX_DECAY_STEPS})))) END""",
 )
 CONFIDENCE = DecayedColumn(
-    table="facts",
-    key="memory_ptr_id",
     column="confidence",
-    joined="JOIN facts ON facts.memory_ptr_id = memories.id",
     # inferred facts that are still believed
-    condition="facts.certainty = 'inferred' AND facts.status = 'active'",
+    condition="certainty = 'inferred' AND status = 'active'",
     faded=f"""least(base, greatest(base, 1e-9) * power(
         {scoring.DAILY_DECAY}::float8, least(floor(age_days / {scoring.WEEK_DAYS}), {scoring.MAX_DECAY_STEPS})
     ))""",
@@ -103,23 +92,18 @@ class DecayResult:
 
 # the current value, its base, and the value that it should have. Rows are due if old enough, or decayed before
 VALUES = f"""
-SELECT memories.id, own.value, own.base, {{faded}} AS faded
-FROM memories {{joined}} CROSS JOIN LATERAL (
-    SELECT {{table}}.{{column}} AS value,
-        CASE WHEN {{table}}.{{column}} = {{table}}.faded_{{column}} THEN {{table}}.base_{{column}}
-            ELSE {{table}}.{{column}} END AS base,
-        greatest(memories.updated_at, memories.last_accessed) AS used_at
-) AS own CROSS JOIN LATERAL (
-    SELECT greatest(date_part('epoch', %(now)s - used_at) / 86400, 0) AS age_days
+SELECT id, {{column}} AS former, base, {{faded}} AS faded
+FROM memories CROSS JOIN LATERAL (
+    SELECT CASE WHEN {{column}} = faded_{{column}} THEN base_{{column}} ELSE {{column}} END AS base,
+        greatest(date_part('epoch', %(now)s - greatest(updated_at, last_accessed)) / 86400, 0) AS age_days
 ) AS aged
-WHERE memories.account_id = %(account_id)s AND memories.kind = %(kind)s AND {{condition}}
-    AND NOT (memories.pinned OR memories.archived OR memories.quarantined)
-    AND (age_days >= {scoring.DECAY_AFTER_DAYS} OR own.value < own.base)
+WHERE account_id = %(account_id)s AND kind = %(kind)s AND {{condition}} AND NOT (pinned OR archived OR quarantined)
+    AND (age_days >= {scoring.DECAY_AFTER_DAYS} OR {{column}} < base)
 """  # noqa: S608  made of constants
 DUE = f"""
 WITH due AS MATERIALIZED (
-    SELECT id, abs(faded - value) >= {scoring.MIN_DECAY_STEP} AS has_moved FROM (
-        {VALUES} AND memories.id > %(after)s ORDER BY memories.id LIMIT %(limit)s
+    SELECT id, abs(faded - former) >= {scoring.MIN_DECAY_STEP} AS has_moved FROM (
+        {VALUES} AND id > %(after)s ORDER BY id LIMIT %(limit)s
     ) AS found
 )"""  # noqa: S608  made of constants
 RESULT = "SELECT count(*), {moved}, (SELECT id FROM due ORDER BY id DESC LIMIT 1) FROM due"
@@ -127,11 +111,10 @@ PREVIEW = f"{DUE} {RESULT.format(moved='count(*) FILTER (WHERE has_moved)')}"
 # rows are locked in the order that is used everywhere, and computed again under the lock, since one may have been read
 # or changed meanwhile
 DECAY = f"""{DUE}, moving AS MATERIALIZED (
-    {VALUES} AND memories.id IN (SELECT id FROM due WHERE has_moved)
-    ORDER BY memories.id FOR NO KEY UPDATE OF {{locked}}
+    {VALUES} AND id IN (SELECT id FROM due WHERE has_moved) ORDER BY id FOR NO KEY UPDATE OF memories
 ), moved AS (
-    UPDATE {{table}} SET {{column}} = moving.faded, faded_{{column}} = moving.faded, base_{{column}} = moving.base
-    FROM moving WHERE {{table}}.{{key}} = moving.id RETURNING 1
+    UPDATE memories SET {{column}} = moving.faded, faded_{{column}} = moving.faded, base_{{column}} = moving.base
+    FROM moving WHERE memories.account_id = %(account_id)s AND memories.id = moving.id RETURNING 1
 ) {RESULT.format(moved="(SELECT count(*) FROM moved)")}
 """  # noqa: S608  made of constants
 
@@ -147,8 +130,7 @@ def preview_decay(decayed: DecayedColumn, rows: DecayBatch, *, now: datetime) ->
 
 
 def run_decay_statement(statement: str, decayed: DecayedColumn, rows: DecayBatch, *, now: datetime) -> DecayResult:
-    locked = "memories" if decayed.table == "memories" else f"memories, {decayed.table}"
-    found = fetch_rows(statement.format(**asdict(decayed), locked=locked), {**asdict(rows), "now": now})
+    found = fetch_rows(statement.format(**asdict(decayed)), {**asdict(rows), "now": now})
     [(examined, changed, last)] = found
     return DecayResult(examined=examined, changed=changed, last=last if examined == rows.limit else None)
 
@@ -167,5 +149,10 @@ def reinforce(owner: Owner, ids: Collection[UUID], *, now: datetime) -> int:
     """
     if not ids:
         return 0
-    statement = REINFORCE_DURABLY if connection.in_atomic_block else REINFORCE_LAX
-    return execute_statement(statement, [now, owner.account_id, list(ids)])
+    parameters: list[Any] = [now, owner.account_id, list(ids)]
+    if connection.in_atomic_block:
+        return execute_statement(REINFORCE, parameters)
+    with connection.cursor() as cursor:
+        cursor.execute(REINFORCE_LAX, parameters)
+        cursor.nextset()
+        return int(cursor.rowcount)

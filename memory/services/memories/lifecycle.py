@@ -74,9 +74,9 @@ class Lifecycle:
         """Bring what depends on the memories up to date. `rows` are those of them that were corrected or marked."""
 
 
-def lock_conversations(conversation_ids: Collection[UUID]) -> None:
+def lock_conversations(owner: Owner, conversation_ids: Collection[UUID]) -> None:
     """Lock rows of conversations by primary key, in one order, as those who store turns in them do."""
-    rows = Conversation.objects.filter(id__in=conversation_ids).order_by("id")
+    rows = Conversation.objects.filter(account_id=owner.account_id, id__in=conversation_ids).order_by("id")
     list(rows.select_for_update(no_key=True).values_list("id", flat=True))
 
 
@@ -95,7 +95,7 @@ def open_lifecycles(operation: Operation, memory_ids: Collection[UUID]) -> list[
         for path in spec.lifecycles if spec.name in kinds else ():
             served.setdefault(path, []).extend(kinds[spec.name])
     lifecycles: list[Lifecycle] = [import_string(path)(operation, ids) for path, ids in served.items()]
-    lock_conversations({pk for each in lifecycles for pk in each.find_conversations()})
+    lock_conversations(operation.owner, {pk for each in lifecycles for pk in each.find_conversations()})
     for each in lifecycles:
         each.prepare()
     return lifecycles

@@ -12,7 +12,7 @@ from django.db import transaction
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Unprocessable, WrongVectorWidth
 from memory.kinds import spec_of
-from memory.models import Link, Memory, Vector
+from memory.models import Link, MemoryRow, Vector
 from memory.models.statements import Embedding, binary_cursor
 from memory.models.writer import insert_memories, insert_participants, insert_vectors
 from memory.owner import Owner
@@ -40,7 +40,7 @@ DUPLICATE_OF = "DUPLICATE_OF"
 NOT_DUPLICATE_OF = "NOT_DUPLICATE_OF"
 """Links two memories whose merge staff undid. The weight is 0, so that no graph walk follows it."""
 
-M = TypeVar("M", bound=Memory)
+M = TypeVar("M", bound=MemoryRow)
 
 VectorsByModel = dict[str, list[tuple[UUID, Embedding]]]
 """Ids of memories with their vectors, by embedding model."""
@@ -84,7 +84,7 @@ def own_vectors(drafts: Iterable[MemoryDraft]) -> dict[UUID, ClientVector]:
     return {draft.id: draft.own for draft in drafts if draft.own is not None}
 
 
-def fill_derived_columns(row: Memory, *, owner: Owner) -> None:
+def fill_derived_columns(row: MemoryRow, *, owner: Owner) -> None:
     """Set the columns that follow from owner and text. The identity defaults to the id."""
     row.account_id = owner.account_id
     row.agent_id, row.user_id, row.channel = owner.agent_id, owner.user_id, owner.channel
@@ -101,7 +101,7 @@ def derive_from_text(kind: str, text: str) -> dict[str, Any]:
     }
 
 
-def set_columns_of_text(row: Memory) -> None:
+def set_columns_of_text(row: MemoryRow) -> None:
     for name, value in derive_from_text(row.kind, row.text).items():
         setattr(row, name, value)
 
@@ -134,7 +134,7 @@ def store_memories(
     return new
 
 
-def collect_vectors(row: Memory, *, own: ClientVector | None, embedded: EmbeddedTexts, into: VectorsByModel) -> bool:
+def collect_vectors(row: MemoryRow, *, own: ClientVector | None, embedded: EmbeddedTexts, into: VectorsByModel) -> bool:
     """Add the vectors of the row's text and return whether one is of the current model."""
     made = embedded.vectors.get(row.text)
     is_current = own is not None and own.model == embedded.model
@@ -149,7 +149,7 @@ def collect_vectors(row: Memory, *, own: ClientVector | None, embedded: Embedded
 class TextUpdate:
     """A new text for a locked memory, with the vector of it that the client sent."""
 
-    row: Memory
+    row: MemoryRow
     text: str
     own: ClientVector | None = None
 
@@ -179,9 +179,9 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
         insert_vectors(owner.account_id, model=model, vectors=found)
 
 
-def audit_memories(owner: Owner, operation: str, rows: Sequence[Memory], **columns: Any) -> None:
+def audit_memories(owner: Owner, operation: str, rows: Sequence[MemoryRow], **columns: Any) -> None:
     """Write one audit entry per documented type of memory, none for no rows."""
-    by_type: dict[str, list[Memory]] = {}
+    by_type: dict[str, list[MemoryRow]] = {}
     for row in rows:
         by_type.setdefault(spec_of(row.kind).memory_type, []).append(row)
     for memory_type, of_type in by_type.items():

@@ -123,11 +123,12 @@ UNION ALL SELECT 'memory_database_bytes', '', pg_database_size(current_database(
 
 # the age of a turn is that of its row, because imported turns were said long ago
 EXTRACTION_LAG = """
-SELECT extract(epoch FROM %(now)s - min(memories.created_at)) FROM (
-    SELECT id, extracted_count FROM conversations WHERE extract_after IS NOT NULL ORDER BY extract_after LIMIT %(most)s
+SELECT extract(epoch FROM %(now)s - min(turn.created_at)) FROM (
+    SELECT account_id, id, extracted_count FROM conversations
+    WHERE extract_after IS NOT NULL ORDER BY extract_after LIMIT %(most)s
 ) AS waiting
-JOIN turns ON turns.log_id = waiting.id AND turns.index = waiting.extracted_count
-JOIN memories ON memories.id = turns.memory_ptr_id
+JOIN memories turn ON turn.account_id = waiting.account_id AND turn.log_id = waiting.id
+    AND turn.index = waiting.extracted_count AND turn.kind = 'turn'
 """
 
 DELAYS = """

@@ -204,15 +204,13 @@ def count_waiting_conversations(
 
 
 def count_knowledge(of: Mapping[str, Any]) -> KnowledgeCounts:
-    entities = Entity.objects.filter(**of)
-    goals = Goal.objects.filter(**of)
     tombstones = FactTombstone.objects.filter(**of)
     return KnowledgeCounts(
-        entities=entities.filter(merged_into=None).count(),
+        entities=Entity.objects.filter(**of, merged_into=None).count(),
         facts=count_by(Fact.objects.filter(**of), "status"),
         open_reviews=FactReview.objects.filter(**of, status=FactReview.Status.OPEN).count(),
         **tombstones.aggregate(tombstones=Count("id"), tombstones_met=Count("id", filter=Q(met_count__gt=0))),
-        open_goals=goals.filter(status__in=Goal.OPEN).count(),
+        open_goals=Goal.objects.filter(**of, status__in=Goal.OPEN).count(),
         invocations=ToolInvocation.objects.filter(**of).count(),
     )
 

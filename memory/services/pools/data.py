@@ -6,7 +6,7 @@ of them, including expired rows that have not been deleted yet.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -73,15 +73,16 @@ RETURNING *
 # checks the expiry again: a result may have been renewed before its pool was locked
 DELETE_EXPIRED = """
 WITH gone AS (
-    DELETE FROM tool_cache_entries WHERE id = ANY(%s) AND expires_at <= %s
-    RETURNING pool_id, octet_length(key) + octet_length(value::text) AS size_bytes
+    DELETE FROM tool_cache_entries WHERE account_id = ANY(%s) AND id = ANY(%s) AND expires_at <= %s
+    RETURNING account_id, pool_id, octet_length(key) + octet_length(value::text) AS size_bytes
 ), freed AS (
-    SELECT pool_id, count(*) AS entry_count, sum(size_bytes) AS size_bytes FROM gone GROUP BY pool_id
+    SELECT account_id, pool_id, count(*) AS entry_count, sum(size_bytes) AS size_bytes FROM gone
+    GROUP BY account_id, pool_id
 ), counted AS (
     UPDATE memory_pools AS pool SET
         entry_count = greatest(pool.entry_count - freed.entry_count, 0),
         size_bytes = greatest(pool.size_bytes - freed.size_bytes, %s)
-    FROM freed WHERE pool.id = freed.pool_id
+    FROM freed WHERE pool.account_id = freed.account_id AND pool.id = freed.pool_id
 )
 SELECT count(*) FROM gone
 """
@@ -185,7 +186,7 @@ def change_data(
 
 def update_pool_content(pool: MemoryPool, columns: Mapping[str, Any], *, now: datetime) -> None:
     """Store these columns of a locked pool, its counts among them, as its next version. One UPDATE."""
-    MemoryPool.objects.filter(id=pool.id).update(
+    MemoryPool.objects.filter(account_id=pool.account_id, id=pool.id).update(
         **columns,
         version=pool.version + 1,
         write_count=F("write_count") + 1,
@@ -313,14 +314,17 @@ def delete_cached_result(owner: Owner, pool_id: str, key: str, *, now: datetime)
     return bool(forgotten)
 
 
-def delete_expired_results(ids: Sequence[UUID], *, now: datetime) -> int:
-    """Delete those of these results that have expired, update their pools' counts, and return their number."""
-    expired = ToolCacheEntry.objects.filter(id__in=ids, expires_at__lte=now)
+def delete_expired_results(account_ids: Collection[UUID], ids: Sequence[UUID], *, now: datetime) -> int:
+    """Delete those of these results that have expired, update their pools' counts, and return their number.
+
+    `account_ids` are the accounts of the results.
+    """
+    expired = ToolCacheEntry.objects.filter(account_id__in=account_ids, id__in=ids, expires_at__lte=now)
     with transaction.atomic():
         # lock the pools before the entries, as writers do
-        pools = MemoryPool.objects.filter(id__in=expired.values("pool_id"))
+        pools = MemoryPool.objects.filter(account_id__in=account_ids, id__in=expired.values("pool_id"))
         list(pools.order_by("id").select_for_update(no_key=True).values_list("id"))
-        [(deleted,)] = fetch_rows(DELETE_EXPIRED, [list(ids), now, EMPTY_BYTES])
+        [(deleted,)] = fetch_rows(DELETE_EXPIRED, [list(account_ids), list(ids), now, EMPTY_BYTES])
     return int(deleted)
 
 
@@ -354,5 +358,6 @@ def check_result_key(key: str) -> str:
 
 def record_pool_read(owner: Owner, pool_id: UUID, *, now: datetime) -> None:
     """Count a read of the pool, and audit it if the account's level keeps reads."""
-    MemoryPool.objects.filter(id=pool_id).update(read_count=F("read_count") + 1, last_accessed_at=now)
+    rows = MemoryPool.objects.filter(account_id=owner.account_id, id=pool_id)
+    rows.update(read_count=F("read_count") + 1, last_accessed_at=now)
     record_read(owner, memory_type="pool", affected_ids=[pool_id])

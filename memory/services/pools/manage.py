@@ -139,7 +139,7 @@ def insert_pool(owner: Owner, pool: MemoryPool, *, now: datetime) -> MemoryPool:
     delete_expired_pools(owner, MemoryPool.objects.filter(account_id=pool.account_id, pool_id=pool.pool_id), now=now)
     MemoryPool.objects.bulk_create([pool], ignore_conflicts=True)
     # None if another pool with this id was first; with the times that the database set
-    stored = MemoryPool.objects.filter(id=pool.id).defer("data").first()
+    stored = MemoryPool.objects.filter(account_id=pool.account_id, id=pool.id).defer("data").first()
     if stored is None:
         raise Conflict("the account already has a pool with this id")
     record_audit(owner, operation="create", memory_type="pool", affected_ids=[pool.id])

@@ -153,7 +153,7 @@ def revoke_agents(owner: Owner, run: WorkflowRun, removed: set[str], *, now: dat
         pool.access_control, pool.version, pool.updated_at = kept.model_dump(), pool.version + 1, now
     if pools:
         columns = ["agent_id", "access_control", "version", "updated_at"]
-        MemoryPool.objects.bulk_update(pools, columns, batch_size=500)
+        MemoryPool.objects.filter(account_id=run.account_id).bulk_update(pools, columns, batch_size=500)
         record_audit(owner, operation="revoke", memory_type="pool", affected_ids=[pool.id for pool in pools])
 
 

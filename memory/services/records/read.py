@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Prefetch, QuerySet
 
 from memory.errors import require_found
-from memory.models import Kind, Link, Memory, ToolInvocation, TurnRecord, TurnSlot
+from memory.models import Kind, Link, MemoryTable, ToolInvocation, TurnRecord, TurnSlot
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.conversations.lifecycle import find_conversation
@@ -62,8 +62,12 @@ def get_record(
     """
     record, allowed = find_record(owner, record_id), read_policy(owner.account_id).tier
     ids = [record.id]
-    rows = read_current_slots(ids) if level is None else read_slots_at_level(ids, level)[record.id]
-    return build_record_view(record, rows, allowed), read_references(owner, record, now=now)
+    slots = (
+        read_current_slots(owner.account_id, ids)
+        if level is None
+        else read_slots_at_level(owner.account_id, ids, level)[record.id]
+    )
+    return build_record_view(record, slots, allowed), read_references(owner, record, now=now)
 
 
 def find_record(owner: Owner, record_id: UUID) -> TurnRecord:
@@ -73,12 +77,12 @@ def find_record(owner: Owner, record_id: UUID) -> TurnRecord:
 
 def records_of_conversation(owner: Owner, conversation_id: str) -> QuerySet[TurnRecord]:
     """Return the records of a conversation, unordered. Raises NotFound."""
-    return TurnRecord.objects.filter(log=find_conversation(owner, conversation_id))
+    return TurnRecord.objects.filter(account_id=owner.account_id, log=find_conversation(owner, conversation_id))
 
 
-def prefetch_slots(records: QuerySet[TurnRecord]) -> QuerySet[TurnRecord]:
-    """Prefetch the current slots of records for `view_prefetched_record`."""
-    return records.prefetch_related(Prefetch("slots", queryset=current_slot_rows(), to_attr="current"))
+def prefetch_slots(account_id: UUID, records: QuerySet[TurnRecord]) -> QuerySet[TurnRecord]:
+    """Prefetch the current slots of an account's records for `view_prefetched_record`."""
+    return records.prefetch_related(Prefetch("slots", queryset=current_slot_rows(account_id), to_attr="current"))
 
 
 def view_prefetched_record(record: TurnRecord, allowed: ReasoningTier) -> RecordView:
@@ -93,27 +97,28 @@ def build_record_view(record: TurnRecord, rows: Sequence[TurnSlot], allowed: Rea
     return RecordView(record=record, slots=slots, tier=visible_tier(record.reasoning_tier, reasoning, allowed))
 
 
-def read_current_slots(record_ids: Sequence[UUID]) -> list[TurnSlot]:
+def read_current_slots(account_id: UUID, record_ids: Sequence[UUID]) -> list[TurnSlot]:
     """Return the current slots of records, sorted. The caller has checked who may see the records."""
-    return sort_slots(current_slot_rows().filter(record_id__in=record_ids))
+    return sort_slots(current_slot_rows(account_id).filter(record_id__in=record_ids))
 
 
-def current_slot_rows() -> Any:
-    """Return the slots that are neither archived nor quarantined."""
-    slots = TurnSlot.objects
-    return slots.filter(archived=False, quarantined=False)
+def current_slot_rows(account_id: UUID) -> QuerySet[TurnSlot]:
+    """Return the slots of the account that are neither archived nor quarantined."""
+    return TurnSlot.objects.filter(account_id=account_id, archived=False, quarantined=False)
 
 
-def read_slots_at_level(record_ids: Collection[UUID], level: int) -> Mapping[UUID, Sequence[TurnSlot]]:
+def read_slots_at_level(
+    account_id: UUID, record_ids: Collection[UUID], level: int
+) -> Mapping[UUID, Sequence[TurnSlot]]:
     """Return the slots of records as they were at `level`, by record. One statement.
 
     Compressed slots are archived and stay readable as long as retention keeps them. The nearest lower level stands in
     for a missing one; where none is below, the next higher one does, since a slot that compression would not shorten
     is raised to the next level unchanged. Quarantined slots are left out.
     """
-    slots = TurnSlot.objects
+    slots = TurnSlot.objects.filter(account_id=account_id, record_id__in=record_ids)
     best: dict[tuple[UUID, str], TurnSlot] = {}
-    for row in slots.filter(record_id__in=record_ids).order_by("level"):
+    for row in slots.order_by("level"):
         key = (row.record_id, row.slot)
         if row.level <= level or key not in best:
             best[key] = row
@@ -132,7 +137,8 @@ def sort_slots(slots: Iterable[TurnSlot]) -> list[TurnSlot]:
 def read_references(owner: Owner, record: TurnRecord, *, now: datetime) -> ResolvedReferences:
     """Return the references of a record that the owner may see. Three statements."""
     # slots of every level: a compressed slot has copies of its source's links, or left them there
-    of_slots = Link.objects.filter(account_id=record.account_id, source__turnslot__record=record)
+    slots = TurnSlot.objects.filter(account_id=record.account_id, record=record)
+    of_slots = Link.objects.filter(account_id=record.account_id, source_id__in=slots.values("id"))
     links = of_slots.filter(type__in=(PRODUCED, USED)).order_by("id").values_list("type", "target_id")
     linked = list(links[: MAX_READ_REFERENCES + 1])
     invocations = ToolInvocation.objects.visible_to(owner).filter(record=record).order_by("timestamp", "id")
@@ -140,11 +146,11 @@ def read_references(owner: Owner, record: TurnRecord, *, now: datetime) -> Resol
     by_type: dict[str, dict[UUID, None]] = {PRODUCED: {}, USED: {}}
     for link_type, target_id in linked[:MAX_READ_REFERENCES]:
         by_type[link_type][target_id] = None
-    targets = Memory.objects.visible_to(owner).live(now).filter(id__in={*by_type[PRODUCED], *by_type[USED]})
+    targets = MemoryTable.objects.visible_to(owner).live(now).filter(id__in={*by_type[PRODUCED], *by_type[USED]})
     # None stands for a memory that is no artifact
     visible = {
-        row_id: ReferencedArtifact(id=row_id, uri=uri, title=title) if kind == Kind.ARTIFACT else None
-        for row_id, kind, uri, title in targets.values_list("id", "kind", "artifact__uri", "artifact__title")
+        row_id: ReferencedArtifact(id=row_id, uri=uri or "", title=title or "") if kind == Kind.ARTIFACT else None
+        for row_id, kind, uri, title in targets.values_list("id", "kind", "uri", "title")
     }
     return ResolvedReferences(
         produced=[artifact for each in by_type[PRODUCED] if (artifact := visible.get(each))],

@@ -225,11 +225,11 @@ def destroy_traces(owner: Owner, *, size: int = BATCH_ROWS) -> Iterator[TraceCou
             locked = list(traces.select_for_update().values_list("id", "record_id", "tokens")[:size])
             if not locked:
                 return
-            ReasoningTrace.objects.filter(id__in=[trace_id for trace_id, _, _ in locked]).delete()
+            traces.filter(id__in=[trace_id for trace_id, _, _ in locked]).delete()
             record_ids = [record_id for _, record_id, _ in locked]
             # the tier of a record becomes that of its slots
-            slots = TurnSlot.objects
-            deepest = slots.filter(record_id=OuterRef("id"), slot=TurnSlot.Slot.REASONING).order_by("-level")
+            slots = TurnSlot.objects.filter(account_id=owner.account_id, record_id=OuterRef("id"))
+            deepest = slots.filter(slot=TurnSlot.Slot.REASONING).order_by("-level")
             tier = Coalesce(Subquery(deepest.values("tier")[:1]), Value(ReasoningTier.NONE.value))
             records = TurnRecord.objects.filter(account_id=owner.account_id, id__in=record_ids)
             records.update(reasoning_tier=tier, version=F("version") + 1, updated_at=Now())

@@ -18,7 +18,7 @@ from memory.dates import has_come
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
 from memory.extraction.turn_slots import Slots
 from memory.models import CompressionLevel, Conversation, Kind, Participant, ReasoningTrace, TurnRecord, TurnSlot
-from memory.models.writer import insert_participants
+from memory.models.writer import clear_record_references, insert_participants
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, is_deeper
 from memory.services.conversations.lifecycle import ConversationDefaults, is_valid_id, open_conversation
@@ -154,7 +154,7 @@ def record_turn(
             taking_part = Participant.objects.of_agent(owner).filter(conversation_id=conversation_id)
             if not taking_part.exists():
                 raise NotFound("no such conversation")
-        same = TurnRecord.objects.filter(log=conversation, client_id=draft.client_id)
+        same = TurnRecord.objects.filter(account_id=owner.account_id, log=conversation, client_id=draft.client_id)
         known = same.first() if draft.client_id else None
         record = known or build_record(owner, conversation, draft, now=now)
         write = RecordWrite(
@@ -192,8 +192,9 @@ def delete_record(owner: Owner, record_id: UUID) -> None:
             raise Conflict("the record is merged into a work episode")
         if slots := read_stored_slots(record).rows:
             erase_memories(owner, [row.id for row in slots])
-        ReasoningTrace.objects.filter(record=record).delete()
-        rows = TurnRecord.objects.filter(id=record.id)
+        ReasoningTrace.objects.filter(account_id=owner.account_id, record=record).delete()
+        clear_record_references(owner.account_id, [record.id])
+        rows: Any = TurnRecord.objects.filter(account_id=owner.account_id, id=record.id)
         # nothing is left for Django's cascade to look for
         rows._raw_delete(using=rows.db)
         audit_turn_record(owner, "delete", record)
@@ -324,7 +325,7 @@ def save_next_version(write: RecordWrite, slots: Sequence[TurnSlot]) -> None:
 
 
 def touch_conversation(write: RecordWrite) -> None:
-    conversation = Conversation.objects.filter(id=write.conversation.id)
+    conversation = Conversation.objects.filter(account_id=write.owner.account_id, id=write.conversation.id)
     conversation.update(updated_at=write.now, archived=False, record_count=write.conversation.record_count)
 
 

@@ -132,8 +132,7 @@ def check_slot_text(slot: Slot, text: str) -> str:
 
 def read_stored_slots(record: TurnRecord) -> StoredSlots:
     """Read all rows of a record's slots. One statement."""
-    rows = TurnSlot.objects
-    return StoredSlots(rows=list(rows.filter(record=record)))
+    return StoredSlots(rows=list(TurnSlot.objects.filter(account_id=record.account_id, record=record)))
 
 
 def find_slot_changes(
@@ -188,7 +187,7 @@ def reconcile_outcome(
     update_texts(owner, [TextUpdate(row=row, text=outcome.text) for row in rows], embedded=embedded, now=now)
     for row in rows:
         row.data = dict(data)
-    outcomes = TurnSlot.objects.filter(pk__in=[row.pk for row in rows])
+    outcomes = TurnSlot.objects.filter(account_id=owner.account_id, pk__in=[row.pk for row in rows])
     outcomes.update(data=data)
     conversation_id = rows[-1].conversation_id
     record_audit(
@@ -217,7 +216,8 @@ def estimate_slot_tokens(rows: Iterable[TurnSlot]) -> int:
 
 def store_trace(record: TurnRecord, kept: KeptReasoning, *, is_new: bool) -> bool:
     """Store a raw trace if the record has none, and return whether it did. Raises Conflict for another trace."""
-    known = None if is_new else ReasoningTrace.objects.defer("trace").filter(record=record).first()
+    traces = ReasoningTrace.objects.filter(account_id=record.account_id, record=record)
+    known = None if is_new else traces.defer("trace").first()
     if known is None:
         ReasoningTrace.objects.create(
             account_id=record.account_id,
@@ -300,8 +300,8 @@ def link_references(
     insert_links(record.account_id, links)
     if references.produced:
         # the record is the origin of artifacts that have none yet
-        artifacts = Artifact.objects.filter(account_id=record.account_id, id__in=references.produced, record=None)
-        artifacts.update(record=record)
+        artifacts = Artifact.objects.filter(account_id=record.account_id, id__in=references.produced)
+        artifacts.filter(source_record=None).update(source_record=record)
     attribute_invocations(owner, record, references.invocations)
 
 

@@ -249,7 +249,7 @@ def find_decision_material(owner: Owner, query: TargetQuery, *, now: datetime) -
     """
     hits, degraded = recall_decision(owner, query, now=now)
     ids = [hit.id for hit in hits]
-    record_ids = records_of_reasonings(ids) if ids else {}
+    record_ids = records_of_reasonings(owner, ids) if ids else {}
     reasoned = [hit for hit in hits if hit.kind == Kind.WORK_EPISODE or hit.id in record_ids]
     matching = [hit for hit in reasoned if matches_question(hit, query.request.decision)]
     if not matching:
@@ -348,7 +348,7 @@ def unseal_traces(owner: Owner, request: ReplayRequest, selected: Sequence[Repla
             conversation_id=request.conversation_id,
             session_id=request.conversation_id,
         )
-        sealed = sealed_traces(record_ids) if record_ids else {}
+        sealed = sealed_traces(owner, record_ids) if record_ids else {}
     return [opened for each in selected if (opened := unseal_trace(each, sealed)) is not None]
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
@@ -18,7 +18,8 @@ from django.db.models.functions import Greatest
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Forbidden, Unprocessable, require_found
 from memory.identity import digest_parts, holder_key, normalize_claim
-from memory.models import Kind, Memory, Strategy, StrategyTool, StrategyUse
+from memory.models import Kind, Memory, Strategy, StrategyTool, StrategyUse, Tool
+from memory.models.memory import MemoryQuerySet
 from memory.owner import Owner
 from memory.retrieval.kind_searches import StrategyResults, search_strategies
 from memory.services.accounts.register import register_agent
@@ -164,24 +165,24 @@ def link_strategy_tools(owner: Owner, strategy: Strategy) -> None:
 
 
 def lock_known_strategy(owner: Owner, identity: str) -> Strategy:
-    rows = Strategy.objects.filter(account_id=owner.account_id, kind=Kind.STRATEGY)
+    rows = Strategy.objects.filter(account_id=owner.account_id)
     wanted = rows.filter(Q(identity=identity) | Q(survivors_condition(owner, Kind.STRATEGY, [identity])))
     locked = {each.pk: each for each in lock_strategy_rows(wanted)}
-    strategy: Strategy | None = next((each for each in locked.values() if each.identity == identity), None)
+    strategy = next((each for each in locked.values() if each.identity == identity), None)
     if strategy is None:
         raise Conflict("the strategy was removed at the same time: try again")
     if strategy.archived:
         # a strategy that was merged into another is known as that one
         survivors = find_survivors(owner.account_id, [strategy.pk])
-        strategy = locked.get(survivors.get(strategy.pk), strategy)
+        strategy = locked.get(survivors.get(strategy.pk, strategy.pk), strategy)
     if strategy.quarantined:
         raise Conflict("this strategy is quarantined; staff can release it")
     return strategy
 
 
-def lock_strategy_rows(rows: Any) -> Any:
-    """Lock strategies, the memory before the row of its kind, as all code locks them."""
-    return rows.order_by("id").select_for_update(of=("memory_ptr", "self"))
+def lock_strategy_rows(rows: QuerySet[Strategy]) -> QuerySet[Strategy]:
+    """Return the rows as they are locked, in the order in which all code locks memories."""
+    return rows.order_by("id").select_for_update()
 
 
 def complete_strategy(
@@ -205,7 +206,7 @@ def complete_strategy(
         strategy.version -= 1  # incremented once, below
         update_texts(owner, [TextUpdate(row=strategy, text=text, own=draft.own)], embedded=embedded, now=now)
     strategy.version, strategy.updated_at = strategy.version + 1, now
-    rows = Strategy.objects.filter(pk=strategy.pk)
+    rows = Strategy.objects.filter(account_id=owner.account_id, id=strategy.id)
     rows.update(**missing, version=strategy.version, updated_at=now)
     link_strategy_tools(owner, strategy)
     texts = texts_metadata(owner, [strategy.text])
@@ -217,7 +218,7 @@ def count_strategy_use(
 ) -> None:
     """Count a use of a strategy, in its row (and in the given object) and as a row of its own."""
     name = "success_count" if success else "failure_count"
-    rows = Strategy.objects.filter(pk=strategy.pk)
+    rows = Strategy.objects.filter(account_id=owner.account_id, id=strategy.id)
     # in the database, so that no concurrent use is lost
     rows.update(**{name: F(name) + 1}, last_used=Greatest("last_used", now))
     setattr(strategy, name, getattr(strategy, name) + 1)
@@ -249,19 +250,18 @@ def move_uses(giver: Strategy, taker: Strategy, ids: Sequence[str] | None) -> li
     """Move the uses of a locked strategy to another: all, or those with these ids. Returns their ids."""
     uses = StrategyUse.objects.filter(account_id=giver.account_id, strategy_id=giver.pk)
     found = list((uses if ids is None else uses.filter(id__in=ids)).order_by("id").values_list("id", flat=True))
-    StrategyUse.objects.filter(id__in=found).update(strategy_id=taker.pk)
+    uses.filter(id__in=found).update(strategy_id=taker.pk)
     return found
 
 
-def strategies_in_all_channels(owner: Owner, *, now: datetime) -> QuerySet[Strategy]:
+def strategies_in_all_channels(owner: Owner, *, now: datetime) -> MemoryQuerySet[Strategy]:
     """Return the strategies that the owner may see, in every channel, for look-ups by id."""
     return Strategy.objects.visible_to(owner, Kind.STRATEGY).live(now)
 
 
 def visible_strategies(owner: Owner, *, now: datetime) -> QuerySet[Strategy]:
     """Return the strategies that the owner may see in its channel and in `_global`."""
-    rows: Any = strategies_in_all_channels(owner, now=now)
-    return cast("QuerySet[Strategy]", rows.in_channels(owner))
+    return strategies_in_all_channels(owner, now=now).in_channels(owner)
 
 
 def find_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> Strategy:
@@ -271,8 +271,7 @@ def find_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> Strategy
 def lock_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> Strategy:
     """Lock a strategy until the transaction ends. Raises NotFound."""
     rows = lock_strategy_rows(strategies_in_all_channels(owner, now=now).filter(id=strategy_id))
-    strategy: Strategy = require_found(rows.first(), "strategy")
-    return strategy
+    return require_found(rows.first(), "strategy")
 
 
 def remove_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> None:
@@ -284,7 +283,7 @@ def remove_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> None:
         strategy = lock_strategy(owner, strategy_id, now=now)
         if owner.agent_id and holder_of_row(strategy) != holder_key(owner):
             raise Forbidden("a strategy can be removed only by its holder or by the account")
-        rows = Memory.objects.filter(id=strategy.id)
+        rows = Strategy.objects.filter(account_id=owner.account_id, id=strategy.id)
         rows.update(archived=True, identity=str(strategy.id), version=F("version") + 1, updated_at=now)
         record_audit(owner, operation="archive", memory_type="procedural", affected_ids=[strategy.id])
 
@@ -323,8 +322,8 @@ class StrategyLifecycle(Lifecycle):
         if not is_list or not isinstance(task_type, str):
             raise Unprocessable("task_type must be a text, tool_sequence a list of names of tools")
         check_strategy_tools(StrategyDraft(description="", task_type=task_type, tool_sequence=tool_sequence))
-        rows = Strategy.objects.only("text", "description", "context_pattern")
-        strategy: Strategy = rows.get(pk=row.id)
+        rows = Strategy.objects.filter(account_id=self.owner.account_id)
+        strategy = rows.only("text", "description", "context_pattern").get(id=row.id)
         parts = {name: changes.get(name, getattr(strategy, name)) for name in ("description", "context_pattern")}
         text = strategy_text(**parts)
         return {} if text == strategy.text else {"text": text}
@@ -334,14 +333,17 @@ class StrategyLifecycle(Lifecycle):
         if self.operation.name != "update":
             return
         for row in rows:
-            strategy = Strategy.objects.get(pk=row.id)
+            stored = Strategy.objects.filter(account_id=self.owner.account_id, id=row.id)
+            strategy = stored.get()
             owner = owner_of_row(strategy)
             # a removed strategy keeps its id as identity
             if strategy.identity != str(strategy.pk):
                 try:
                     with transaction.atomic():
-                        Memory.objects.filter(pk=strategy.pk).update(identity=strategy_identity(owner, strategy))
+                        stored.update(identity=strategy_identity(owner, strategy))
                 except IntegrityError as err:
                     raise Conflict("an equal strategy exists already: archive one of the two first") from err
-            StrategyTool.objects.filter(strategy=strategy).exclude(tool__name__in=strategy.tool_sequence).delete()
+            kept = Tool.objects.filter(account_id=owner.account_id, name__in=strategy.tool_sequence).values("id")
+            used = StrategyTool.objects.filter(account_id=owner.account_id, strategy=strategy)
+            used.exclude(tool_id__in=kept).delete()
             link_strategy_tools(owner, strategy)

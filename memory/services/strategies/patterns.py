@@ -22,7 +22,7 @@ from django.db.models import Q
 
 from memory.extraction.patterns import MIN_TASK_LIKENESS, Pattern, task_likeness
 from memory.identity import holder_key
-from memory.models import Conversation, Kind, Strategy, StrategyUse
+from memory.models import Conversation, Strategy, StrategyUse
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.resolve import filter_by_holder, holder_of_row
 from memory.services.strategies.learn import (
@@ -40,16 +40,22 @@ logger = logging.getLogger(__name__)
 # marks only rows that are as they were read; others are extracted again
 MARK_EXTRACTED = """
 UPDATE {table} SET patterns_extracted_at = %s FROM (
-    SELECT source.{pk} AS id FROM {table} source
-    JOIN unnest(%s::uuid[], %s::timestamptz[], %s::text[]) AS read (id, ended_at, state)
-        ON read.id = source.{pk} AND read.ended_at = source.{ended_at} AND read.state = source.{state}
-    WHERE source.patterns_extracted_at IS NULL FOR NO KEY UPDATE OF source SKIP LOCKED
-) AS same WHERE {table}.{pk} = same.id
+    SELECT source.account_id, source.id FROM {table} source
+    JOIN unnest(%s::uuid[], %s::uuid[], %s::timestamptz[], %s::text[]) AS read (account_id, id, ended_at, state)
+        ON read.account_id = source.account_id AND read.id = source.id AND read.ended_at = source.{ended_at}
+            AND read.state = source.{state}
+    WHERE {condition} FOR NO KEY UPDATE OF source SKIP LOCKED
+) AS same WHERE {table}.account_id = same.account_id AND {table}.id = same.id
 """
 MARK_CONVERSATIONS_EXTRACTED = MARK_EXTRACTED.format(
-    table="conversations", pk="id", ended_at="ended_at", state="outcome"
+    table="conversations", ended_at="ended_at", state="outcome", condition="source.patterns_extracted_at IS NULL"
 )
-MARK_GOALS_EXTRACTED = MARK_EXTRACTED.format(table="goals", pk="memory_ptr_id", ended_at="completed_at", state="status")
+MARK_GOALS_EXTRACTED = MARK_EXTRACTED.format(
+    table="memories",
+    ended_at="completed_at",
+    state="status",
+    condition="source.kind = 'goal' AND source.patterns_extracted_at IS NULL",
+)
 
 
 class SourceChanged(Exception):  # noqa: N818 - it says what happened
@@ -103,7 +109,8 @@ def mark_extracted(sources: Sequence[WorkSource], *, now: datetime) -> int:
     is_goal = not isinstance(rows[0], Conversation)
     states = [row.outcome if isinstance(row, Conversation) else row.status for row in rows]
     with connection.cursor() as cursor:
-        parameters: list[Any] = [now, [row.pk for row in rows], [source.ended_at for source in sources], states]
+        keys = [[row.account_id for row in rows], [row.pk for row in rows]]
+        parameters: list[Any] = [now, *keys, [source.ended_at for source in sources], states]
         cursor.execute(MARK_GOALS_EXTRACTED if is_goal else MARK_CONVERSATIONS_EXTRACTED, parameters)
         return int(cursor.rowcount)
 
@@ -127,7 +134,7 @@ def texts_of_new_strategies(sources: Iterable[WorkSource], *, now: datetime) -> 
 
 def strategies_with_same_tools(account_id: UUID, patterns: Iterable[Pattern], *, now: datetime) -> Any:
     """Return the strategies, quarantined or not, that call the same tools in the same order as one of the patterns."""
-    rows = Strategy.objects.filter(account_id=account_id, kind=Kind.STRATEGY, archived=False)
+    rows = Strategy.objects.filter(account_id=account_id, archived=False)
     sequences = [list(steps) for steps in dict.fromkeys(pattern.steps for pattern in patterns)]
     return rows.filter(Q(expires_at=None) | Q(expires_at__gt=now), tool_sequence__in=sequences)
 

@@ -104,14 +104,12 @@ def current_summaries(
 def summary_episodes(account_id: UUID, conversation_ids: Sequence[str]) -> Any:
     """Return all episodes made as summaries, superseded ones included; the alias `log` is their conversation's key."""
     rows = EpisodicMemory.objects.alias(log=KeyTextTransform(LOG, "metadata"))
-    return rows.filter(
-        account_id=account_id, kind=Kind.EPISODE, source__in=SUMMARIES, conversation_id__in=conversation_ids
-    )
+    return rows.filter(account_id=account_id, source__in=SUMMARIES, conversation_id__in=conversation_ids)
 
 
 def current_summary(conversation: Conversation) -> EpisodicMemory | None:
     """Return the summary that the next one includes."""
-    this = Conversation.objects.filter(id=conversation.id)
+    this = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id)
     return current_summaries(conversation.account_id, [conversation.conversation_id], among=this).first()
 
 
@@ -140,7 +138,8 @@ def store_copies(
         copy = replace(draft, id=uuid7(), identity=identity)
         stored += store_episodes(replace(owner, agent_id=agent_id), drafts=[copy], embedded=embedded, now=now)
     if len(stored) > 1:
-        Memory.objects.filter(id__in=[row.id for row in stored]).update(created_at=stored[0].created_at)
+        rows = EpisodicMemory.objects.filter(account_id=owner.account_id, id__in=[row.id for row in stored])
+        rows.update(created_at=stored[0].created_at)
     return stored
 
 
@@ -162,9 +161,7 @@ def adopt_episode(
     episode = rows.select_for_update(no_key=True).first()
     if episode is None or LOG in episode.metadata:
         return False
-    Memory.objects.filter(id=episode.id).update(
-        metadata=episode.metadata | metadata, version=F("version") + 1, updated_at=now
-    )
+    rows.update(metadata=episode.metadata | metadata, version=F("version") + 1, updated_at=now)
     return True
 
 

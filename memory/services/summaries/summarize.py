@@ -220,10 +220,11 @@ def store_summary(work: SummaryWork, digest: Digest | None, *, embedded: Embedde
         if conversation is None:
             return ClaimResult(outcome=ClaimOutcome.OUTDATED)
         # what the new one supersedes, so that nobody corrects it meanwhile
-        this = Conversation.objects.filter(id=conversation.id)
+        this = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id)
         live = live_summaries(conversation.account_id, [conversation.conversation_id], among=this)
         # in the order in which memories are always locked, or two transactions could deadlock
-        in_order = Memory.objects.filter(id__in=live.values("id")).order_by("id").only("id", "agent_id")
+        rows = Memory.objects.filter(account_id=conversation.account_id, id__in=live.values("id"))
+        in_order = rows.order_by("id").only("id", "agent_id")
         before = list(in_order.select_for_update(no_key=True))
         if not is_work_current(work):
             make_due_now(work.claim, now=now)
@@ -291,12 +292,17 @@ def supersede_summaries(
     """Archive the former summaries, each linked from its agent's new one or, if there is none, from the first."""
     if not before:
         return
-    by_agent = {row.agent_id: row for row in new}
+    new_ids = {row.agent_id: row.id for row in new}
     ids = [row.id for row in before]
-    mark_rows(Memory.objects.filter(id__in=ids), mark="archive", now=now)
+    mark_rows(account, Memory.objects.filter(account_id=account.account_id, id__in=ids), mark="archive", now=now)
     Link.objects.bulk_create(
         [
-            Link(account_id=account.account_id, source=by_agent.get(old.agent_id, new[0]), target=old, type=SUPERSEDES)
+            Link(
+                account_id=account.account_id,
+                source_id=new_ids.get(old.agent_id, new[0].id),
+                target=old,
+                type=SUPERSEDES,
+            )
             for old in before
         ]
     )

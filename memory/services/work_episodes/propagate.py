@@ -17,10 +17,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum, Value
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from memory.audit import record_audit
@@ -33,6 +32,7 @@ from memory.models import (
     Goal,
     Link,
     Memory,
+    MemoryTable,
     ReasoningTrace,
     TurnRecord,
     TurnSlot,
@@ -54,26 +54,35 @@ MENTIONED_COLUMNS = frozenset({"text", "title"})
 EPISODE_BATCH = 500
 NO_VECTORS = EmbeddedTexts(model="", width=0, vectors={})
 REASONING = TurnSlot.Slot.REASONING.value
-slot_rows: Any = TurnSlot._default_manager
-episode_rows: Any = WorkEpisode._default_manager
-artifact_rows: Any = Artifact._default_manager
 
 
-def find_conversations_of_work(memory_ids: Collection[UUID]) -> list[UUID]:
+def slot_rows(owner: Owner) -> QuerySet[TurnSlot]:
+    """Return all slots of the account."""
+    return TurnSlot.objects.filter(account_id=owner.account_id)
+
+
+def episode_rows(owner: Owner) -> QuerySet[WorkEpisode]:
+    """Return all work episodes of the account."""
+    return WorkEpisode.objects.filter(account_id=owner.account_id)
+
+
+def find_conversations_of_work(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
     """Return the primary keys of the conversations that these slots and work episodes are of."""
-    logs = slot_rows.filter(pk__in=memory_ids).order_by().values_list("record__log_id")
-    logs = logs.union(episode_rows.filter(pk__in=memory_ids).order_by().values_list("log_id"))
+    records = slot_rows(owner).filter(pk__in=memory_ids).values("record_id")
+    logs = TurnRecord.objects.filter(account_id=owner.account_id, id__in=records).order_by().values_list("log_id")
+    logs = logs.union(episode_rows(owner).filter(pk__in=memory_ids).order_by().values_list("log_id"))
     return [log_id for (log_id,) in logs]
 
 
-def find_all_levels(memory_ids: Collection[UUID]) -> list[UUID]:
+def find_all_levels(owner: Owner, memory_ids: Collection[UUID]) -> list[UUID]:
     """Return these slots and episodes with all of their levels."""
-    same_slot = slot_rows.filter(pk__in=memory_ids, record=OuterRef("record"), slot=OuterRef("slot"))
-    of_slots = slot_rows.filter(Exists(same_slot), record__slots__in=memory_ids)
-    same_span = episode_rows.filter(pk__in=memory_ids, log=OuterRef("log"), first_number=OuterRef("first_number"))
-    of_episodes = episode_rows.filter(Exists(same_span), log__work_episodes__in=memory_ids)
-    found = [*of_slots.values_list("pk", flat=True), *of_episodes.values_list("pk", flat=True)]
-    return list(dict.fromkeys(found))
+    slots = slot_rows(owner).filter(pk__in=memory_ids)
+    same_slot = slots.filter(record_id=OuterRef("record_id"), slot=OuterRef("slot"))
+    of_slots = slot_rows(owner).filter(Exists(same_slot), record_id__in=slots.values("record_id"))
+    episodes = episode_rows(owner).filter(pk__in=memory_ids)
+    same_span = episodes.filter(log_id=OuterRef("log_id"), first_number=OuterRef("first_number"))
+    of_episodes = episode_rows(owner).filter(Exists(same_span), log_id__in=episodes.values("log_id"))
+    return [*of_slots.values_list("pk", flat=True), *of_episodes.values_list("pk", flat=True)]
 
 
 def follow_derivations(
@@ -97,21 +106,22 @@ def find_deleted_along(owner: Owner, memory_ids: Sequence[UUID]) -> list[UUID]:
     """Return what is deleted with these locked slots and episodes: their other levels and their sources."""
     if not memory_ids:
         return []
-    levels = find_all_levels(memory_ids)
+    levels = find_all_levels(owner, memory_ids)
     return [*levels, *follow_derivations(owner, levels, start="source", end="target", kinds=WORK_KINDS)]
 
 
-def find_replaced(memory_ids: Collection[UUID]) -> set[UUID]:
+def find_replaced(owner: Owner, memory_ids: Collection[UUID]) -> set[UUID]:
     """Return those that are archived because another level replaces them."""
-    above = slot_rows.filter(record=OuterRef("record"), slot=OuterRef("slot"), level__gt=OuterRef("level"))
+    is_above = Q(level__gt=OuterRef("level"))
+    above = slot_rows(owner).filter(is_above, record_id=OuterRef("record_id"), slot=OuterRef("slot"))
     is_merged = Q(record__level__gte=CompressionLevel.MERGED)
-    slots = slot_rows.filter(Exists(above) | is_merged, pk__in=memory_ids).values_list("pk", flat=True)
-    later = episode_rows.filter(log=OuterRef("log"), first_number=OuterRef("first_number"), level__gt=OuterRef("level"))
-    episodes = episode_rows.filter(Exists(later), pk__in=memory_ids).values_list("pk", flat=True)
+    slots = slot_rows(owner).filter(Exists(above) | is_merged, pk__in=memory_ids).values_list("pk", flat=True)
+    later = episode_rows(owner).filter(is_above, log_id=OuterRef("log_id"), first_number=OuterRef("first_number"))
+    episodes = episode_rows(owner).filter(Exists(later), pk__in=memory_ids).values_list("pk", flat=True)
     return {*slots, *episodes}
 
 
-def find_records_of_slots(memory_ids: Collection[UUID]) -> dict[UUID, bool]:
+def find_records_of_slots(owner: Owner, memory_ids: Collection[UUID]) -> dict[UUID, bool]:
     """Return the records of slots among these, each with whether its reasoning is among them.
 
     Call it before the slots are erased.
@@ -119,12 +129,12 @@ def find_records_of_slots(memory_ids: Collection[UUID]) -> dict[UUID, bool]:
     if not memory_ids:
         return {}
     has_reasoning: dict[UUID, bool] = {}
-    for record_id, slot in slot_rows.filter(pk__in=memory_ids).values_list("record_id", "slot"):
+    for record_id, slot in slot_rows(owner).filter(pk__in=memory_ids).values_list("record_id", "slot"):
         has_reasoning[record_id] = has_reasoning.get(record_id, False) or slot == REASONING
     return has_reasoning
 
 
-def recompute_records(records: dict[UUID, bool]) -> None:
+def recompute_records(owner: Owner, records: dict[UUID, bool]) -> None:
     """Recompute the tokens of records from their slots and, where the reasoning changed, the tier.
 
     The raw traces next to a changed reasoning are erased.
@@ -132,13 +142,13 @@ def recompute_records(records: dict[UUID, bool]) -> None:
     if not records:
         return
     reasoned = [record_id for record_id, has_reasoning in records.items() if has_reasoning]
-    ReasoningTrace.objects.filter(record_id__in=reasoned).delete()
-    own = slot_rows.filter(record=OuterRef("pk"), archived=False).order_by()
-    tokens = Subquery(own.values("record").annotate(total=Sum("token_count")).values("total"))
+    ReasoningTrace.objects.filter(account_id=owner.account_id, record_id__in=reasoned).delete()
+    own = slot_rows(owner).filter(record_id=OuterRef("pk"), archived=False).order_by()
+    tokens = Subquery(own.values("record_id").annotate(total=Sum("token_count")).values("total"))
     tier = Subquery(own.filter(slot=REASONING).values("tier")[:1])
-    rows = TurnRecord.objects.filter(id__in=records)
+    rows = TurnRecord.objects.filter(account_id=owner.account_id, id__in=records)
     rows.filter(level__lt=CompressionLevel.MERGED).update(tokens=Coalesce(tokens, 0), version=F("version") + 1)
-    TurnRecord.objects.filter(id__in=reasoned).update(reasoning_tier=Coalesce(tier, Value(ReasoningTier.NONE.value)))
+    rows.filter(id__in=reasoned).update(reasoning_tier=Coalesce(tier, Value(ReasoningTier.NONE.value)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +180,7 @@ def find_mentioning_episodes(owner: Owner, memory_ids: Collection[UUID]) -> list
         return []
     links = Link.objects.filter(account_id=owner.account_id, target_id__in=found, type__in=MENTION_TYPES)
     linked = links.filter(source__kind=Kind.WORK_EPISODE).order_by().values_list("source_id")
-    for_goals = episode_rows.filter(for_goal_id__in=found).order_by().values_list("pk")
+    for_goals = episode_rows(owner).filter(for_goal_id__in=found).order_by().values_list("pk")
     return sorted(each for (each,) in linked.union(for_goals))
 
 
@@ -178,7 +188,7 @@ def lock_mentioning_episodes(owner: Owner, memory_ids: Collection[UUID]) -> list
     """Lock the conversations of the episodes that mention these and return the episodes."""
     mentions = find_mentioning_episodes(owner, memory_ids)
     if mentions:
-        lock_conversations(find_conversations_of_work(mentions))
+        lock_conversations(owner, find_conversations_of_work(owner, mentions))
     return mentions
 
 
@@ -198,24 +208,25 @@ def update_mentions(owner: Owner, memory_ids: Collection[UUID], *, are_gone: boo
 def update_mentions_in_batch(
     owner: Owner, episode_ids: Sequence[UUID], memory_ids: Collection[UUID], *, are_gone: bool, now: datetime
 ) -> None:
-    rows = episode_rows.filter(pk__in=episode_ids).order_by("pk")
-    episodes: list[WorkEpisode] = list(rows.select_for_update(no_key=True, of=("memory_ptr", "self")))
+    rows = episode_rows(owner).filter(pk__in=episode_ids).order_by("pk")
+    episodes = list(rows.select_for_update(no_key=True))
     links = Link.objects.filter(account_id=owner.account_id, source_id__in=episode_ids, type__in=MENTION_TYPES)
     named: dict[UUID, set[UUID]] = defaultdict(set)
     for source, target in links.values_list("source_id", "target_id"):
         named[source].add(target)
     current = read_current_names(owner, {each for ids in named.values() for each in ids}, memory_ids, are_gone=are_gone)
-    changed = []
+    changed: dict[WorkEpisode, str] = {}
     for episode in episodes:
         names = named[episode.pk] | ({episode.for_goal_id} if episode.for_goal_id else set())
         text, data = rewrite_episode(episode.text, episode.data, build_renaming(current, names))
         if (text, data) != (episode.text, episode.data):
             episode.data = data
-            changed.append(TextUpdate(row=episode, text=text))
+            changed[episode] = text
     if changed:
-        episode_rows.bulk_update([each.row for each in changed], ["data"])
-        update_texts(owner, changed, embedded=NO_VECTORS, now=now)
-        ids = [each.row.id for each in changed]
+        episode_rows(owner).bulk_update(changed, ["data"])
+        updates = [TextUpdate(row=row, text=text) for row, text in changed.items()]
+        update_texts(owner, updates, embedded=NO_VECTORS, now=now)
+        ids = [row.id for row in changed]
         record_audit(owner, operation="update", memory_type="episodic", affected_ids=ids, result_count=len(ids))
 
 
@@ -223,9 +234,8 @@ def read_current_names(
     owner: Owner, named: Collection[UUID], memory_ids: Collection[UUID], *, are_gone: bool
 ) -> CurrentNames:
     goals = Goal.objects.filter(account_id=owner.account_id, pk__in=memory_ids).values_list("pk", "text")
-    wanted = {*named, *memory_ids}
-    artifacts = artifact_rows.filter(account_id=owner.account_id, pk__in=wanted).values_list("pk", "title", "uri")
-    known = {each: (title, uri) for each, title, uri in artifacts}
+    artifacts = Artifact.objects.filter(account_id=owner.account_id, pk__in={*named, *memory_ids})
+    known = {each: (title, uri) for each, title, uri in artifacts.values_list("pk", "title", "uri")}
     return CurrentNames(
         goals={each: "" if are_gone else text for each, text in goals},
         changed={each: known[each][1] for each in known if each in set(memory_ids)},
@@ -260,7 +270,7 @@ class WorkLifecycle(Lifecycle):
         self.records: dict[UUID, bool] = {}
 
     def find_conversations(self) -> Collection[UUID]:
-        return find_conversations_of_work(self.memory_ids)
+        return find_conversations_of_work(self.owner, self.memory_ids)
 
     def find_along(self) -> Collection[UUID]:
         if self.operation.is_erasure:
@@ -268,7 +278,7 @@ class WorkLifecycle(Lifecycle):
             return self.along
         if not self.memory_ids or self.operation.name not in ("quarantine", "release"):
             return ()
-        levels = find_all_levels(self.memory_ids)
+        levels = find_all_levels(self.owner, self.memory_ids)
         if self.operation.name == "release":
             return levels
         # what repeats them
@@ -277,14 +287,14 @@ class WorkLifecycle(Lifecycle):
 
     def leave_out(self, rows: Sequence[Memory]) -> Collection[UUID]:
         """Keep rows archived that another level replaced, since both have the same content."""
-        return find_replaced([row.id for row in rows]) if self.operation.name == "unarchive" else ()
+        return find_replaced(self.owner, [row.id for row in rows]) if self.operation.name == "unarchive" else ()
 
     def before_erasure(self) -> None:
-        self.records = find_records_of_slots(self.along)
+        self.records = find_records_of_slots(self.owner, self.along)
 
     def propagate(self, rows: Sequence[Memory]) -> None:
         if self.operation.is_erasure:
-            recompute_records(self.records)
+            recompute_records(self.owner, self.records)
         elif "text" in self.operation.columns:
             for row in rows:
                 self._erase_other_versions(row.id)
@@ -294,16 +304,16 @@ class WorkLifecycle(Lifecycle):
 
         Raises Unprocessable for a memory that another level stands for: nobody would read the corrected text.
         """
-        if find_replaced([memory_id]):
+        if find_replaced(self.owner, [memory_id]):
             raise Unprocessable("another level stands for it: correct that one")
         others = [each for each in find_deleted_along(self.owner, [memory_id]) if each != memory_id]
-        records = find_records_of_slots([memory_id, *others])
+        records = find_records_of_slots(self.owner, [memory_id, *others])
         # the data repeats the former text
-        slot_rows.filter(pk=memory_id).update(data={})
-        episode_rows.filter(pk=memory_id).update(data={})
+        kinds = (Kind.TURN_SLOT, Kind.WORK_EPISODE)
+        MemoryTable.objects.filter(account_id=self.owner.account_id, pk=memory_id, kind__in=kinds).update(data={})
         for ids in chunk_ids(others):
             erase_memories(self.owner, ids)
-        recompute_records(records)
+        recompute_records(self.owner, records)
 
 
 class MentionLifecycle(Lifecycle):
@@ -320,7 +330,7 @@ class MentionLifecycle(Lifecycle):
     def find_conversations(self) -> Collection[UUID]:
         if self.operation.is_erasure or self.operation.name == "quarantine" or self._is_renamed:
             self.mentions = find_mentioning_episodes(self.owner, self.memory_ids)
-        return find_conversations_of_work(self.mentions) if self.mentions else ()
+        return find_conversations_of_work(self.owner, self.mentions) if self.mentions else ()
 
     def find_along(self) -> Collection[UUID]:
         """Hide the episodes that name what is quarantined."""

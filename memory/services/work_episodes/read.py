@@ -86,9 +86,7 @@ def texts_in_data(value: Any) -> list[str]:
 
 def visible_work_episodes(owner: Owner, *, now: datetime) -> QuerySet[WorkEpisode]:
     """Return the episodes that the owner sees, each at its current level, unordered."""
-    rows = WorkEpisode.objects
-    found: QuerySet[WorkEpisode] = rows.visible_to(owner, Kind.WORK_EPISODE).live(now)
-    return found
+    return WorkEpisode.objects.visible_to(owner, Kind.WORK_EPISODE).live(now)
 
 
 def view_work_episode(owner: Owner, episode_id: UUID, *, level: int | None = None, now: datetime) -> ExpandedEpisode:
@@ -96,10 +94,9 @@ def view_work_episode(owner: Owner, episode_id: UUID, *, level: int | None = Non
 
     The episode may be of any level, and archived. Three statements, two more for the records. Raises NotFound.
     """
-    rows = WorkEpisode.objects
     lasting = Q(expires_at=None) | Q(expires_at__gt=now)
-    seen = rows.visible_to(owner, Kind.WORK_EPISODE).filter(lasting, quarantined=False)
-    episode: WorkEpisode = require_found(seen.filter(id=episode_id).first(), "work episode")
+    seen = WorkEpisode.objects.visible_to(owner, Kind.WORK_EPISODE).filter(lasting, quarantined=False)
+    episode = require_found(seen.filter(id=episode_id).first(), "work episode")
     allowed = read_policy(owner.account_id).tier
     # by number range: an episode of a higher level stands for the same records
     span = (episode.first_number, episode.last_number)
@@ -107,7 +104,7 @@ def view_work_episode(owner: Owner, episode_id: UUID, *, level: int | None = Non
     in_order = merged.filter(number__range=span).order_by("number")
     found = [] if level is None else list(in_order[: MAX_RECORDS + 1])
     records = found[:MAX_RECORDS]
-    slots = {} if level is None else read_slots_at_level([record.id for record in records], level)
+    slots = {} if level is None else read_slots_at_level(owner.account_id, [record.id for record in records], level)
     origins = Link.objects.filter(account_id=episode.account_id, source_id=episode.id, type=DERIVED_FROM)
     return ExpandedEpisode(
         view=redacted_view(episode, allowed),

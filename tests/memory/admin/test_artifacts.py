@@ -15,7 +15,9 @@ from tests.memory.stories import make_artifact
 @pytest.fixture
 def plan(owner: Owner) -> Artifact:
     record = add_record(owner).record
-    return make_artifact(owner, "docs/plan.md", title="Plan", record=record, for_goal=aim(owner), is_latest=False)
+    return make_artifact(
+        owner, "docs/plan.md", title="Plan", source_record=record, for_goal=aim(owner), is_latest=False
+    )
 
 
 def test_an_artifacts_page_links_to_its_record_goal_and_revisions(staff: Client, owner: Owner, plan: Artifact) -> None:
@@ -24,7 +26,7 @@ def test_an_artifacts_page_links_to_its_record_goal_and_revisions(staff: Client,
 
     page = shown(staff.get(page_url("artifact", plan.pk)))
 
-    for text in (page_url("turnrecord", plan.record_id), page_url("goal", plan.for_goal_id),
+    for text in (page_url("turnrecord", plan.source_record_id), page_url("goal", plan.for_goal_id),
                  page_url("artifact", later.pk), "revision 1, superseded", "revision 2"):  # fmt: skip
         assert text in page
     assert page.count("revision ") == 3

@@ -135,7 +135,7 @@ def test_artifacts_are_shown_with_their_revision_where_they_were_produced(
     staff: Client, owner: Owner, goal: Goal
 ) -> None:
     record = work(owner, goal, 1)
-    make_artifact(owner, "docs/pump.md", record=record, for_goal=goal, revision=2, label="v2")
+    make_artifact(owner, "docs/pump.md", source_record=record, for_goal=goal, revision=2, label="v2")
     make_artifact(owner, "docs/bill.pdf", for_goal=goal, now=NOW + 2 * HOUR)
 
     activity = activity_of(staff, goal)
@@ -202,7 +202,7 @@ def test_a_shortened_slot_is_shown_with_its_original_text(staff: Client, owner: 
     objects = TurnSlot.objects
     raw = objects.get(record=record, slot="observation")
     Memory.objects.filter(pk=raw.pk).update(archived=True)
-    raw.pk = raw.id = raw.memory_ptr_id = uuid7()
+    raw.pk = uuid7()
     raw._state.adding, raw.level, raw.text, raw.identity = True, CompressionLevel.SLOT_SUMMARIZED, "Pump?", "short"
     raw.archived = False
     raw.save(force_insert=True)
@@ -274,7 +274,7 @@ def fill(owner: Owner, goal: Goal, numbers: range) -> None:
     for number in numbers:
         record = work(owner, goal, number, conversation_id=f"busy {number}")
         use_tool(owner, record)
-        plan = make_artifact(owner, f"plans/{number}.md", record=record)
+        plan = make_artifact(owner, f"plans/{number}.md", source_record=record)
         work(owner, goal, number, conversation_id=f"idle {number}", used=[plan.pk])
         archive(owner, merge(owner, goal, [work(owner, goal, number, conversation_id=f"done {number}")]))
         make_artifact(owner, f"bills/{number}.md", for_goal=goal)
@@ -306,7 +306,7 @@ def test_whatever_was_said_is_shown_as_text(staff: Client, owner: Owner, goal: G
     talk(owner, 1, conversation_id=HOSTILE[:90])
     record = work(owner, goal, slots=whole_slots(HOSTILE), conversation_id=HOSTILE[:90])
     use_tool(owner, record, task_type="x")
-    artifact = make_artifact(owner, HOSTILE, record=record, title=HOSTILE, digest=HOSTILE, label=HOSTILE[:90])
+    artifact = make_artifact(owner, HOSTILE, source_record=record, title=HOSTILE, digest=HOSTILE, label=HOSTILE[:90])
     episode = merge(owner, goal, [work(owner, goal, 1, slots=whole_slots(HOSTILE))], HOSTILE, data={HOSTILE: [HOSTILE]})
 
     rows = [("goal", goal.pk), ("turnrecord", record.pk), ("artifact", artifact.pk), ("workepisode", episode.pk)]
@@ -331,7 +331,7 @@ def test_each_kind_of_card_requires_permission_to_view_it(
 ) -> None:
     record = work(owner, goal)
     use_tool(owner, record, latency_ms=1_234)
-    make_artifact(owner, "docs/pump.md", record=record)
+    make_artifact(owner, "docs/pump.md", source_record=record)
     merge(owner, goal, [work(owner, goal, 1)])
     allow("newcomer", "view_goal", *granted)
 

@@ -11,6 +11,7 @@ from memory.models.links import STRUCTURAL_TYPES
 from memory.owner import Owner
 from tests.memory.admin.pages import add_url, choose, list_url, page_url, shown
 from tests.memory.episodes import NOW, draft, store
+from tests.memory.graphs import link as link_between
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_links_of_system_types_cannot_be_made_by_hand(staff: Client, ends: list[
     given = {"type": type_, "weight": 1, "properties": "{}"}
 
     added = staff.post(add_url("link"), {"source_memory": ends[0].id, "target_memory": ends[1].id, **given})
-    link = Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="KNOWS")
+    link = link_between(ends[0], ends[1], "KNOWS")
     edited = staff.post(page_url("link", link.id), given)
 
     assert list(Link.objects.values_list("type", flat=True)) == ["KNOWS"]
@@ -78,7 +79,7 @@ def test_links_of_system_types_cannot_be_made_by_hand(staff: Client, ends: list[
 
 
 def test_the_type_of_a_system_link_cannot_be_changed(staff: Client, ends: list[Any]) -> None:
-    link = Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="SUPERSEDES")
+    link = link_between(ends[0], ends[1], "SUPERSEDES")
 
     staff.post(page_url("link", link.id), {"type": "KNOWS", "weight": 1, "properties": "{}"})
 
@@ -88,7 +89,7 @@ def test_the_type_of_a_system_link_cannot_be_changed(staff: Client, ends: list[A
 
 @pytest.mark.parametrize("weight", ["2.5", "nan", "x"])
 def test_the_weight_of_a_link_is_edited_and_the_link_deleted(staff: Client, ends: list[Any], weight: str) -> None:
-    link = Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="ABOUT")
+    link = link_between(ends[0], ends[1], "ABOUT")
 
     staff.post(page_url("link", link.id), {"type": "ABOUT", "weight": weight, "properties": "{}"})
     link.refresh_from_db()
@@ -100,7 +101,7 @@ def test_the_weight_of_a_link_is_edited_and_the_link_deleted(staff: Client, ends
 
 
 def test_links_of_a_memory_are_found_from_its_page(staff: Client, ends: list[Any]) -> None:
-    Link.objects.create(account_id=ends[0].account_id, source=ends[0], target=ends[1], type="ABOUT")
+    link_between(ends[0], ends[1], "ABOUT")
 
     assert [staff.get(list_url("link", q=end.id)).context["cl"].result_count for end in ends] == [1, 1]
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from memory import conf
-from memory.models import Account, Entity, Kind, Memory
+from memory.models import Account, Entity, Kind, MemoryRow
 from memory.owner import Owner
 from memory.services.accounts.register import READ_ONLY, issue_key
 from tests.api_client import ServiceClient
@@ -28,8 +28,8 @@ def ana(owner: Owner) -> Entity:
     return ana
 
 
-def walk(api: ServiceClient, *starts: Memory | UUID | str, agent_id: str = "assistant", **parameters: Any) -> Any:
-    named = ",".join(str(start.id if isinstance(start, Memory) else start) for start in starts)
+def walk(api: ServiceClient, *starts: MemoryRow | UUID | str, agent_id: str = "assistant", **parameters: Any) -> Any:
+    named = ",".join(str(start.id if isinstance(start, MemoryRow) else start) for start in starts)
     query = "".join(f"&{name}={value}" for name, value in parameters.items())
     return api.get(f"/graph?ids={named}&agent_id={agent_id}{query}", HTTP_X_REQUEST_ID="same")
 

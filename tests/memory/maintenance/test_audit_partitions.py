@@ -106,7 +106,7 @@ def test_a_partition_has_the_documented_indexes(no_partitions: None) -> None:
         cursor.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'memory_audit_log_20300102'")
         columns = {definition[definition.index("(") :] for (definition,) in cursor.fetchall()}
     documented = {"user_id", "session_id", "operation", "memory_type", "source_channel"}
-    assert columns == {'(id, "timestamp")', '(account_id, "timestamp")'} | {
+    assert columns == {'(id, account_id, "timestamp")', '(account_id, "timestamp")'} | {
         f'(account_id, {column}, "timestamp")' for column in documented
     }
 

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from memory.maintenance import Batch, find_job
 from memory.maintenance.memory_jobs import deduplicate
 from memory.maintenance.runner import run_at_once
-from memory.models import Account, JobRun, Kind, Link, Memory, Vector
+from memory.models import Account, Fact, JobRun, Kind, Link, Memory, Vector
 from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.services.duplicates.deduplicate import (
@@ -183,7 +183,7 @@ def test_duplicates_stored_before_text_hashes_are_found(owner: Owner) -> None:
 def test_a_search_reads_only_similarly_phrased_rows_among_thousands(owner: Owner) -> None:
     """All memories belong to one agent, so that only their texts tell them apart."""
     claims = [f"Room {number} is red." for number in range(3_000)] + ["Room 7 is really red."]
-    rows = [Memory(kind=Kind.FACT, text=claim, event_time=NOW) for claim in claims]
+    rows = [Fact(kind=Kind.FACT, text=claim, event_time=NOW, recorded_at=NOW) for claim in claims]
     own = {row.id: ClientVector(model=MODEL, vector=direction(0.0)) for row in rows}
     store_memories(owner, rows, embedded=NOTHING, own=own, now=NOW)
     with connection.cursor() as cursor:

@@ -80,7 +80,7 @@ def test_samples_past_their_retention_are_deleted_by_batches() -> None:
 def test_rows_are_counted_by_kind_and_by_tier(account: Account, stranger: Account, owner: Owner) -> None:
     episodes = store(owner, draft("a"), draft("b"))
     store(Owner(account_id=stranger.id, agent_id="spy"), draft("theirs"))
-    Link.objects.create(account=account, source=episodes[0], target=episodes[1], type="FOLLOWED_BY")
+    Link.objects.create(account=account, source_id=episodes[0].id, target_id=episodes[1].id, type="FOLLOWED_BY")
 
     found = figures(timezone.now())
 

@@ -63,7 +63,7 @@ def test_folding_leaves_one_row_per_term_with_the_same_sum(owner: Owner, size: i
 
 def test_terms_with_a_count_of_zero_are_deleted(owner: Owner) -> None:
     gone, archived, _ = store_each(owner, "pump seal", "roof", "bean")
-    delete_memory_rows([gone])
+    delete_memory_rows(owner.account_id, [gone])
     Memory.objects.filter(id=archived).update(archived=True)
 
     fold()
@@ -72,7 +72,7 @@ def test_terms_with_a_count_of_zero_are_deleted(owner: Owner) -> None:
 
 
 def test_an_account_without_memories_has_no_statistics(owner: Owner) -> None:
-    delete_memory_rows(store_each(owner, "pump seal", "roof"))
+    delete_memory_rows(owner.account_id, store_each(owner, "pump seal", "roof"))
 
     fold()
 
@@ -172,7 +172,7 @@ def test_a_cursor_whose_row_is_gone_leaves_the_rest_to_the_next_run(owner: Owner
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_terms_that_all_have_a_count_of_zero_do_not_stop_the_run(owner: Owner, size: int) -> None:
-    delete_memory_rows(store_each(owner, "bean pump", "roof seal pump"))
+    delete_memory_rows(owner.account_id, store_each(owner, "bean pump", "roof seal pump"))
     store_each(owner, "zebra", "zebra")
 
     counted = total(fold(size=size, dry_run=True))
@@ -203,7 +203,7 @@ def test_rows_appended_during_folding_are_not_lost(owner: Owner) -> None:
         for place in range(15):
             [stored] = store_each(owner, f"pump word{number}x{place}")
             if place % 3 == 0:
-                delete_memory_rows([stored])
+                delete_memory_rows(owner.account_id, [stored])
 
     def keep_folding(_number: int) -> None:
         together.wait(PATIENCE_SECONDS)

@@ -40,7 +40,7 @@ def test_a_longer_conversation_takes_no_more_queries(
         imported = replace(spoken(f"c{number}"), messages=spoken("c").messages * number)
         drafted = draft_conversation(imported, now=NOW)
 
-        with django_assert_num_queries(18):
+        with django_assert_num_queries(16):
             imports.store_conversation(account.id, drafted, embedded=NOTHING, now=NOW)
 
 

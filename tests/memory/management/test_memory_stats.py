@@ -40,7 +40,7 @@ def filled(account: Account, stranger: Account, owner: Owner) -> Account:
     Memory.objects.filter(id=episodes[2].id).update(
         embed_after=NOW + timedelta(hours=1), embed_error="provider_refused"
     )
-    Link.objects.create(account=account, source=episodes[0], target=episodes[1], type="FOLLOWED_BY")
+    Link.objects.create(account=account, source_id=episodes[0].id, target_id=episodes[1].id, type="FOLLOWED_BY")
     JobRun.objects.create(account=account, job="embed")
     store(Owner(account_id=stranger.id, agent_id="spy"), draft("theirs"))
     return account

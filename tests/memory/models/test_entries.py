@@ -7,10 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory.models import ContextEntry, Memory
+from memory.models import ContextEntry
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
-from memory.services.contexts.versions import update_entry_row
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
 from tests.properties import examples
@@ -26,8 +25,9 @@ REUSED = examples(60)
 
 def weigh(entries: list[ContextEntry], weights: list[tuple[float, float, datetime, datetime | None]]) -> None:
     for row, (importance, confidence, updated_at, last_accessed) in zip(entries, weights, strict=False):
-        update_entry_row(row, importance=importance, confidence=confidence)
-        Memory.objects.filter(id=row.id).update(updated_at=updated_at, last_accessed=last_accessed)
+        ContextEntry.objects.filter(id=row.id).update(
+            importance=importance, confidence=confidence, updated_at=updated_at, last_accessed=last_accessed
+        )
 
 
 def in_order_of_score(rows: list[ContextEntry], now: datetime) -> list[ContextEntry]:

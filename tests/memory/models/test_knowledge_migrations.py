@@ -1,21 +1,18 @@
-"""The migrations of knowledge and recall, forward over data of the previous version, and back."""
+"""The migrations of knowledge and recall over data of the previous version."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
-from memory.models import Conversation, Entity, Fact, Link, Strategy, Turn
+from memory.models import Account, Conversation, Entity, Fact, Link, Strategy, Turn
 from memory.owner import Owner
 from memory.services.embedding.embed import embed_texts
 from memory.services.entities.learn import EntityDraft, upsert_entity
 from memory.services.facts.learn import FactDraft, learn_fact
 from tests.memory.episodes import NOW
-from tests.memory.knowledge import say_sentences
+from tests.memory.migrations import empty_database, migrate_forward, migrate_to
 from tests.memory.procedures import learn
-from tests.memory.turns import say, turn
 
 BEFORE = "0006_tier_walls"
 """The version before knowledge."""
@@ -23,22 +20,10 @@ BEFORE = "0006_tier_walls"
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
 
 
-def migrate_forward() -> None:
-    executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes("memory"))
-
-
-def migrate_to(name: str) -> Any:
-    """Migrate to a migration and return its models."""
-    executor = MigrationExecutor(connection)
-    executor.migrate([("memory", name)])
-    return MigrationExecutor(connection).loader.project_state([("memory", name)]).apps
-
-
 @pytest.fixture(autouse=True)
-def _come_back() -> Iterator[None]:
-    yield
-    migrate_forward()
+def _own_database(transactional_db: None) -> Iterator[None]:
+    with empty_database():
+        yield
 
 
 def know(owner: Owner) -> tuple[bool, bool]:
@@ -57,49 +42,64 @@ SAID: tuple[tuple[str, str], ...] = (
 )
 
 
-def texts() -> list[tuple[str, str, int]]:
-    rows = Strategy.objects.order_by("id")
+def texts(owner: Owner) -> list[tuple[str, str, int]]:
+    rows = Strategy.objects.filter(account_id=owner.account_id).order_by("id")
     return [(row.text, row.content_hash, row.token_count) for row in rows.only("text", "content_hash", "token_count")]
 
 
-@pytest.fixture
-def turns(owner: Owner) -> Sequence[Turn]:
-    """Store two conversations, knowledge and strategies, and return the turns of the second conversation."""
-    say_sentences(owner, "I live in Lisbon.")
-    turns = say(owner, turn("a"), turn("b"), turn("c"), conversation_id="c2").turns
-    know(owner)
-    for description, pattern in SAID:
-        learn(owner, description, context_pattern=pattern, angle=0.0)
-    return turns
+def owner_of(account: Any) -> Owner:
+    return Owner(account_id=account.id, agent_id="assistant")
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("turns")
-def test_texts_of_strategies_gain_the_pattern_and_lose_it_on_the_way_back() -> None:
-    learned = texts()
+def test_texts_of_strategies_gain_the_pattern() -> None:
+    old = migrate_to("0010_recall_words")
+    owner = owner_of(old.get_model("memory", "Account").objects.create(name="workshop"))
+    for number, (description, pattern) in enumerate(SAID):
+        old.get_model("memory", "Strategy").objects.create(
+            account_id=owner.account_id,
+            kind="strategy",
+            identity=str(number),
+            text=description,
+            context_pattern=pattern,
+            event_time=NOW,
+        )
 
-    migrate_to("0010_recall_words")
-    former = [text for text, _, _ in texts()]
     migrate_forward()
 
     rows = Strategy.objects.order_by("id")
-    assert former == [description for description, _ in SAID] == [row.description for row in rows]
-    assert texts() == learned
+    assert [row.description for row in rows] == [description for description, _ in SAID]
     assert [row.embed_after is not None for row in rows] == [True, True, True, False]
+    other = owner_of(Account.objects.create(name="as learned now"))
+    for description, pattern in SAID[:3]:
+        learn(other, description, context_pattern=pattern, angle=0.0)
+    assert texts(owner)[:3] == texts(other)
 
 
-def test_turns_survive_the_migrations_of_knowledge_in_both_directions(owner: Owner, turns: Sequence[Turn]) -> None:
-    child, parent, other = turns
+def test_turns_survive_the_migrations_of_knowledge() -> None:
     old = migrate_to(BEFORE)
+    owner = owner_of(old.get_model("memory", "Account").objects.create(name="workshop"))
+    of_account = {"account_id": owner.account_id, "agent_id": owner.agent_id, "conversation_id": "c1"}
+    log = old.get_model("memory", "Conversation").objects.create(**of_account, started_at=NOW, turn_count=3)
+    child, *others = (
+        old.get_model("memory", "Turn").objects.create(
+            **of_account, kind="turn", identity=text, text=text, event_time=NOW, log=log, index=index, role="user"
+        )
+        for index, text in enumerate("abc")
+    )
     # as staff could do before goals existed
-    for target in (parent, other):
+    for target in others:
         old.get_model("memory", "Link").objects.create(
             account_id=owner.account_id, source_id=child.id, target_id=target.id, type="SUBGOAL_OF"
         )
+
     migrate_forward()
 
+    turns: Any = Turn.objects.order_by("index")
+    assert [(row.id, row.text, row.role, row.log_id) for row in turns] == [
+        (row.id, row.text, "user", log.id) for row in (child, *others)
+    ]
     assert sorted(Link.objects.values_list("type", flat=True)) == ["WAS_SUBGOAL_OF", "WAS_SUBGOAL_OF"]
-    queued = Conversation.objects.filter(extract_after__isnull=False, extracted_count=0)
-    assert sorted(queued.values_list("conversation_id", flat=True)) == ["c1", "c2"]
+    assert Conversation.objects.filter(extract_after__isnull=False, extracted_count=0).count() == 1
     assert (Fact.objects.count(), Entity.objects.count()) == (0, 0)
     assert know(owner) == (True, True)

@@ -43,11 +43,9 @@ def test_every_composite_index_starts_with_the_account() -> None:
             AND relation.relname ~ '^(memor|agent|team|api_key|conversation|job|idempotent|episodic|injection|ledger)'
     """)
 
-    # exceptions: one vector per memory and model, and queues, which are in the order of time across accounts
-    queues = {"memories.memory_to_embed", "conversations.conversation_to_extract"}
-    exempt = {"memory_vectors.vector_once_a_model", "conversations.conversation_to_summarize", *queues}
+    # primary keys begin with the id, so that look-ups by id alone find it as well
     others = {name for name, column in ours if column != "account_id" and "_pkey" not in name}
-    assert others == exempt
+    assert others == set()
 
 
 def test_vectors_stay_out_of_toast() -> None:

@@ -18,9 +18,11 @@ from memory.models import (
     Vector,
     WorkflowRun,
 )
+from memory.models.writer import insert_memories
 from memory.owner import Owner
 from tests.memory.contexts import context_of, entry, keep, rewrite
 from tests.memory.episodes import NOW
+from tests.memory.rows import row_of
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +36,7 @@ def test_every_composite_index_of_the_tiers_starts_with_the_account() -> None:
             FROM pg_index JOIN pg_class index ON index.oid = indexrelid
             JOIN pg_class relation ON relation.oid = indrelid
             JOIN pg_attribute attribute ON attribute.attrelid = indrelid AND attribute.attnum = indkey[0]
-            WHERE indnkeyatts > 1 AND attribute.attname <> 'account_id'
+            WHERE indnkeyatts > 1 AND NOT indisprimary AND attribute.attname <> 'account_id'
                 AND relation.relname ~ '^(workflow|blackboard|tool_cache|persistent|context|learning|memory_pool)'
         """)
         others = cursor.fetchall()
@@ -45,22 +47,20 @@ def test_every_composite_index_of_the_tiers_starts_with_the_account() -> None:
 def test_an_entry_lives_in_a_context_of_its_own_account(owner: Owner, stranger: Account) -> None:
     context = context_of(Owner(account_id=stranger.id, agent_id="theirs"))
 
-    mixed = {"account_id": owner.account_id, "context": context, "kind": Kind.CONTEXT_ENTRY}
+    row = row_of(Kind.CONTEXT_ENTRY, account_id=owner.account_id, context=context)
 
-    with pytest.raises(IntegrityError, match="memory_in_context_of_account"):
-        Memory.objects.create(**mixed, identity="x", text="x", event_time=NOW)
+    with pytest.raises(IntegrityError, match="memories_context_in_account"):
+        insert_memories([row])
 
 
 @pytest.mark.parametrize(
     ("kind", "in_context"), [(Kind.FACT, True), (Kind.CONTEXT_ENTRY, False), (Kind.LEARNING, False)]
 )
 def test_only_entries_and_learnings_live_in_contexts(owner: Owner, kind: Kind, in_context: bool) -> None:
-    context = context_of(owner) if in_context else None
+    row = row_of(kind, account_id=owner.account_id, context=context_of(owner) if in_context else None)
 
     with pytest.raises(IntegrityError, match="memory_in_context_by_kind"):
-        Memory.objects.create(
-            account_id=owner.account_id, kind=kind, identity="x", context=context, text="x", event_time=NOW
-        )
+        insert_memories([row])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,6 @@ def test_deleting_a_context_deletes_everything_in_it(owner: Owner) -> None:
     rewrite(owner, row, "new")
 
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM context_entries WHERE memory_ptr_id = %s", [row.id])
         cursor.execute("DELETE FROM persistent_contexts WHERE id = %s", [context.id])
 
     assert not Memory.objects.exists()

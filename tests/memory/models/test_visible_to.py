@@ -5,7 +5,6 @@ from itertools import product
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from memory.kinds import Audience, kinds_seen_by, spec_of
 from memory.models import (
@@ -22,6 +21,7 @@ from memory.models import (
 from memory.models.writer import insert_memories, insert_vectors
 from memory.owner import Owner
 from tests.memory.episodes import MODEL, direction
+from tests.memory.rows import row_of
 
 pytestmark = pytest.mark.django_db
 
@@ -77,19 +77,18 @@ def stored(accounts: dict[str, Account]) -> dict[str, Row]:
     Participant.objects.create(account=accounts["strangers"], agent_id="assistant", conversation_id="elsewhere")
     rows = {str(number): row for number, row in enumerate(ROWS)}
     memories = [
-        Memory(
-            account=accounts[row.account],
-            kind=row.kind,
-            identity=text,
+        row_of(
+            row.kind,
+            text,
+            account_id=accounts[row.account].id,
             agent_id=row.agent_id,
             user_id=row.user_id,
             conversation_id=row.conversation_id,
-            text=text,
-            event_time=timezone.now(),
         )
         for text, row in rows.items()
     ]
-    insert_memories(memories)
+    for kind in KINDS:
+        insert_memories([memory for memory in memories if memory.kind == kind])
     for account in accounts.values():
         own = [(memory.id, direction(0)) for memory in memories if memory.account_id == account.id]
         insert_vectors(account.id, model=MODEL, vectors=own)
@@ -140,9 +139,7 @@ def contexts(accounts: dict[str, Account]) -> list[PersistentContext]:
             made.append(PersistentContext.objects.create(account=account, name=name, **columns))
     for context, kind in product(made, sorted(IN_CONTEXTS)):
         text = f"{kind} in {context.id}"
-        row = Memory(
-            account=context.account, kind=kind, context=context, identity=text, text=text, event_time=timezone.now()
-        )
+        row = row_of(kind, text, account_id=context.account_id, context=context)
         insert_memories([row])
         insert_vectors(context.account_id, model=MODEL, vectors=[(row.id, direction(0))])
     return made

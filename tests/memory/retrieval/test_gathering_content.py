@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.models import Kind, Memory
+from memory.models import Kind, MemoryRow
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
@@ -32,7 +32,7 @@ def candidates_of(owner: Owner, query: Query, *names: str) -> dict[str, Candidat
     return {each.text: each for each in gathered(owner, query, analysis, *(names or ("lexical",))).candidates}
 
 
-def keep(owner: Owner, *texts: str) -> list[Memory]:
+def keep(owner: Owner, *texts: str) -> list[MemoryRow]:
     """Store memories of equal length, as far as statistics go."""
     return [node(owner, text, token_count=4) for text in texts]
 

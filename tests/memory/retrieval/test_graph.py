@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from memory.errors import NotFound, Unprocessable
-from memory.models import Account, Fact, Kind, Memory, Participant
+from memory.models import Account, Fact, Kind, MemoryRow, Participant
 from memory.owner import Owner
 from memory.retrieval.graph import Graph, WalkBounds, walk_graph
 from tests.memory.contexts import context_of, entry, keep
@@ -27,7 +27,7 @@ TYPES = ("KNOWS", "PART_OF", "MENTIONS")
 
 
 def walk(
-    owner: Owner, *starts: Memory, depth: int = 1, types: Sequence[str] = (), bounds: WalkBounds | None = None
+    owner: Owner, *starts: MemoryRow, depth: int = 1, types: Sequence[str] = (), bounds: WalkBounds | None = None
 ) -> Graph:
     return walk_graph(
         owner, [start.id for start in starts], depth=depth, types=types, bounds=bounds or WalkBounds(), now=NOW

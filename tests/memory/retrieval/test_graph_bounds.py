@@ -14,7 +14,7 @@ from tests.memory.graphs import HUB_LINKS, OTHER_LINKS, make_hub
 
 pytestmark = pytest.mark.django_db
 
-TABLES = ("memory_links", "memories", "entities", "facts", "conversation_participants")
+TABLES = ("memory_links", "memories", "conversation_participants")
 BOUNDS = WalkBounds()
 
 

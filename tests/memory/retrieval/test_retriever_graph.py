@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memory.models import Account, Fact, Kind, Link, Memory, Participant
+from memory.models import Account, Fact, Kind, Link, MemoryRow, Participant
 from memory.owner import Owner
 from memory.retrieval.plans import QueryAnalysis
 from memory.retrieval.queries import Query
@@ -27,13 +27,13 @@ NEIGHBOURS, OTHERS = 2_000, 20_000
 MOST_READ = 5_000
 
 
-def reached(owner: Owner, *starts: Memory, query: Query = ANYTHING) -> dict[str, int | None]:
+def reached(owner: Owner, *starts: MemoryRow, query: Query = ANYTHING) -> dict[str, int | None]:
     """Return what is found, and over how many links."""
     analysis = about(*(start.id for start in starts))
     return {each.text: each.hops for each in gathered(owner, query, analysis, "graph").candidates}
 
 
-def chain(owner: Owner, *texts: str, **middle: Any) -> list[Memory]:
+def chain(owner: Owner, *texts: str, **middle: Any) -> list[MemoryRow]:
     """Return goals linked one to the next; `middle` are columns of all but the first and the last."""
     ends = {0, len(texts) - 1}
     nodes = [node(owner, text, kind=Kind.GOAL, **({} if place in ends else middle)) for place, text in enumerate(texts)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.models import Account, Kind, Memory
+from memory.models import Account, Kind, Memory, MemoryRow
 from memory.owner import Owner
 from memory.providers.connections import Deadline
 from memory.retrieval.gathering import MIN_CANDIDATES, GatheredCandidates, gather_candidates
@@ -36,12 +36,12 @@ def found(owner: Owner, text: str = "lamp", **fields: Any) -> set[str]:
     return {each.text for each in looked(owner, text, **fields).candidates}
 
 
-def said_before(owner: Owner, *texts: str, **fields: Any) -> list[Memory]:
+def said_before(owner: Owner, *texts: str, **fields: Any) -> list[MemoryRow]:
     """The turns of one conversation."""
     return list(say(owner, *map(turn, texts), **fields).turns)
 
 
-def change(memory: Memory, **fields: Any) -> None:
+def change(memory: MemoryRow, **fields: Any) -> None:
     Memory.objects.filter(id=memory.id).update(**fields)
 
 

@@ -21,6 +21,7 @@ from tests.memory.facts import day, fact_draft, know
 from tests.memory.gatherings import Sent, rows_read
 from tests.memory.goals import aim
 from tests.memory.reasonings import allow, thought
+from tests.memory.rows import row_of
 from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db
@@ -168,10 +169,9 @@ def test_a_page_reads_no_more_than_pages_of_its_kinds(account: Account) -> None:
     agents = crowd(account, rows=6_000)
     context = context_of(agents[0])
     times = [NOW - timedelta(minutes=number) for number in range(1_000)]
-    entries = [Memory(account=account, kind=Kind.CONTEXT_ENTRY, text="x", event_time=time) for time in times]
-    for row in entries:
-        row.context_id, row.identity = context.id, str(row.id)
-    insert_memories(entries)
+    insert_memories(
+        [row_of(Kind.CONTEXT_ENTRY, account_id=account.id, context=context, event_time=time) for time in times]
+    )
     analyze()
     knowledge = [Kind.FACT, Kind.ENTITY]
 

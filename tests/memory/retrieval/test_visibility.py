@@ -9,13 +9,14 @@ from uuid import UUID
 import pytest
 
 from memory.kinds import Audience, spec_of
-from memory.models import Account, Kind, Memory, Participant, PersistentContext, Vector
+from memory.models import Account, Kind, Memory, MemoryRow, Participant, PersistentContext, Vector
 from memory.models.writer import insert_memories, insert_vectors
 from memory.owner import Owner
 from memory.retrieval.statements import Sql, owner_params, owner_shape
 from memory.retrieval.visibility import visibility_filter
 from tests.memory.contexts import context_of
 from tests.memory.episodes import MODEL, NOW, direction
+from tests.memory.rows import row_of
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +31,7 @@ KIND_FILTERS = ((), (Kind.EPISODE,), (Kind.TURN, Kind.FACT), (Kind.LEARNING,), (
 @pytest.fixture
 def crowd(account: Account, stranger: Account) -> None:
     """Rows of all kinds, agents and users in both accounts, wherever kinds may live, each with a vector."""
-    rows: list[Memory] = []
+    rows: list[MemoryRow] = []
     for each in (account, stranger):
         places = list(places_in(each))
         for (kind, place), agent_id, user_id in product(places, AGENTS, USERS):
@@ -44,14 +45,11 @@ def crowd(account: Account, stranger: Account) -> None:
     Vector.objects.filter(memory_id__in=[row.id for row in rows if row.buried]).update(live=False)
 
 
-def row_states(account: Account, **fields: Any) -> list[Memory]:
+def row_states(account: Account, kind: Kind, **fields: Any) -> list[MemoryRow]:
     """Return one in each channel, and one in another state by turns."""
-    number = sum(map(ord, "".join(map(str, fields.values()))))
+    number = sum(map(ord, "".join(map(str, (kind, *fields.values())))))
     states = [*({"channel": channel} for channel in CHANNELS), STATES[number % len(STATES)]]
-    made = [Memory(account=account, text="x", event_time=NOW, **{**fields, **state}) for state in states]
-    for row in made:
-        row.identity = str(row.id)
-    return made
+    return [row_of(kind, "x", account_id=account.id, **fields, **state) for state in states]
 
 
 def places_in(account: Account) -> Iterator[tuple[Kind, dict[str, Any]]]:

@@ -46,7 +46,7 @@ def take_step(owners: Sequence[Owner], action: str, number: int, text: str) -> N
     elif action == "edit":
         Memory.objects.filter(id__in=chosen).update(text=text, token_count=number + 1)
     elif action == "delete":
-        delete_memory_rows(chosen)
+        delete_memory_rows(owner.account_id, chosen)
     else:
         Memory.objects.filter(id__in=chosen).update(**COLUMNS[action])
 

@@ -18,7 +18,7 @@ from tests.memory.records import add_record
 
 pytestmark = pytest.mark.django_db
 
-LARGE = frozenset({"turn_records", "turn_slots", "memories"})
+LARGE = frozenset({"turn_records", "memories"})
 OTHERS, RECORDS = 8, 300
 LINE = resume.ResumedLineage(conversations=["long"], allowed=ReasoningTier.STRUCTURED_RATIONALE)
 
@@ -41,15 +41,13 @@ WITH logs AS (
         CASE number WHEN 3 THEN 'open' ELSE 'succeeded' END, 'none', 0, 4, 4,
         %(now)s - (%(records)s - number) * interval '1 minute', '{}', 1, 0, ''
     FROM logs CROSS JOIN generate_series(0, %(records)s - 1) AS number RETURNING *
-), texts AS (
-    INSERT INTO memories (id, account_id, kind, identity, agent_id, user_id, channel, conversation_id, text, language,
-        content_hash, token_count, salience, access_count, event_time, archived, quarantined, buried, pinned, source,
-        trust, version, metadata, embed_attempts, embed_error)
-    SELECT gen_random_uuid(), account_id, 'turn_slot', id, 'assistant', '', '_global', 'long', 'Did ' || number, '', '',
-        4, 0.5, 0, event_time, false, false, false, false, '', 1, 1, '{}', 0, '' FROM records RETURNING *
 )
-INSERT INTO turn_slots (memory_ptr_id, record_id, slot, level, data, tier, provenance)
-SELECT id, identity::uuid, 'action', 0, '{}', '', '' FROM texts
+INSERT INTO memories (id, account_id, kind, identity, agent_id, user_id, channel, conversation_id, text, language,
+    content_hash, token_count, salience, access_count, event_time, archived, quarantined, buried, pinned, source,
+    trust, version, metadata, embed_attempts, embed_error, record_id, slot, level, data, tier, provenance)
+SELECT gen_random_uuid(), account_id, 'turn_slot', id, 'assistant', '', '_global', 'long', 'Did ' || number, '', '',
+    4, 0.5, 0, event_time, false, false, false, false, '', 1, 1, '{}', 0, '', id, 'action', 0, '{}', '', ''
+FROM records
 """
 
 

@@ -247,7 +247,7 @@ def test_publishing_and_voting_cost_as_many_queries_as_stated(
 ) -> None:
     learning = learn(owner, crew.id)
 
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(8):
         learn(owner, crew.id, "another", angle=0.0)
     with django_assert_num_queries(9):
         vote_on_learning(colleague, learning.id, helpful=True, now=NOW)

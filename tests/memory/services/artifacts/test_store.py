@@ -140,7 +140,7 @@ def test_the_turn_that_produced_it_and_its_goal_are_linked(owner: Owner) -> None
 
     made = kept(owner, record_id=done.record.id, about=[fact.id], derived_from=[source.id])
 
-    assert (made.record_id, made.conversation_id, made.for_goal_id) == (done.record.id, "chat-1", goal.id)
+    assert (made.source_record_id, made.conversation_id, made.for_goal_id) == (done.record.id, "chat-1", goal.id)
     assert links() == {
         (action.id, "PRODUCED", made.id),
         (made.id, "WORKS_ON", goal.id),
@@ -171,7 +171,7 @@ def test_a_later_turn_that_names_it_is_linked_and_the_first_stays(owner: Owner) 
 
     again = kept(owner, record_id=second.record.id)
 
-    assert (again.id, stored(made).record_id, Link.objects.filter(type="PRODUCED").count()) == (
+    assert (again.id, stored(made).source_record_id, Link.objects.filter(type="PRODUCED").count()) == (
         made.id,
         first.record.id,
         2,
@@ -299,9 +299,9 @@ def test_storing_takes_a_fixed_number_of_statements(
         with django_assert_num_queries(most):
             store_artifact(owner, draft, embedded=NOTHING, now=NOW)
 
-    store(12, digest="sha256:1", **ends)
+    store(11, digest="sha256:1", **ends)
     store(9, digest="sha256:1", **ends)
-    store(16, digest="sha256:2", **ends)
+    store(13, digest="sha256:2", **ends)
     store(6, digest="sha256:2")
 
 

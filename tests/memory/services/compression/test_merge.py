@@ -9,9 +9,11 @@ from pytest_django import DjangoAssertNumQueries
 from memory import conf
 from memory.extraction.survivors import facts_in
 from memory.extraction.turn_slots import Action, Outcome, Point, Rationale, Reasoning, Slots
-from memory.models import Account, Artifact, Goal, Memory, TurnRecord, TurnSlot
+from memory.models import Account, Artifact, Memory, TurnRecord, TurnSlot
+from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
+from memory.services.compression.compress import CompressionTask
 from memory.services.compression.merge import MergeInput, read_merge_inputs, store_work_episode
 from memory.services.conversations.staff_edits import delete_conversation
 from memory.services.memories.store import DERIVED_FROM, PRODUCED, WORKS_ON, store_memories
@@ -48,11 +50,15 @@ def decide(owner: Owner, what: str, *, rejected: str = "", **fields: Any) -> Non
     add_record(owner, slots=Slots(reasoning=reasoning, action=Action(text=WALK)), **fields)
 
 
+def task_of(piece: MergeInput) -> CompressionTask:
+    return CompressionTask(account_id=piece.records[0].account_id, record_ids=[record.id for record in piece.records])
+
+
 def read_input(owner: Owner, count: int = 2, **fields: Any) -> MergeInput:
     records = [recorded.record.id for recorded in work(owner, count, **fields)]
     TurnRecord.objects.update(level=1)
     TurnSlot.objects.update(level=1)
-    [piece] = read_merge_inputs(records)
+    [piece] = read_merge_inputs(CompressionTask(account_id=owner.account_id, record_ids=records))
     return piece
 
 
@@ -224,7 +230,7 @@ def test_no_episode_is_stored_if_its_goal_or_artifact_changed_since_it_was_read(
     piece = read_input(owner, goal_id=goal.id, produced=[plan.id])
     row = Memory.objects.filter(id=goal.id if named == "goal" else plan.id)
     if changed == "deleted":
-        (Goal if named == "goal" else Artifact).objects.filter(pk=row.get().id).delete()
+        delete_memory_rows(row.get().account_id, [row.get().id])
     else:
         row.update(quarantined=changed == "quarantined", version=7)
 
@@ -235,9 +241,9 @@ def test_no_episode_is_stored_if_its_goal_or_artifact_changed_since_it_was_read(
 def test_work_on_a_goal_that_was_deleted_is_merged_without_it(owner: Owner) -> None:
     goal = aim(owner)
     piece = read_input(owner, goal_id=goal.id)
-    Goal.objects.filter(pk=goal.id).delete()
+    delete_memory_rows(owner.account_id, [goal.id])
 
-    [again] = read_merge_inputs([record.id for record in piece.records])
+    [again] = read_merge_inputs(task_of(piece))
 
     assert store(again)
     assert [episode.for_goal_id for episode in episodes()] == [None]
@@ -292,8 +298,8 @@ def test_statements_do_not_depend_on_the_records(
     piece = read_input(owner, 9, goal_id=aim(owner).id)
 
     with django_assert_num_queries(7):
-        read_merge_inputs([record.id for record in piece.records])
-    with django_assert_num_queries(15):
+        read_merge_inputs(task_of(piece))
+    with django_assert_num_queries(14):
         assert store(piece)
 
 

@@ -14,6 +14,7 @@ from memory.models import AuditEntry, Conversation, Memory, ModelUsage, TurnReco
 from memory.owner import Owner
 from memory.services.compression.compress import (
     CompressionBatch,
+    CompressionTask,
     SlotsInput,
     compress_slots,
     read_slot_inputs,
@@ -42,7 +43,7 @@ def _none_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read(owner: Owner, **fields: Any) -> SlotsInput:
     [recorded] = work(owner, 1, **fields)
-    [piece] = read_slot_inputs([recorded.record.id])
+    [piece] = read_slot_inputs(CompressionTask(account_id=owner.account_id, record_ids=[recorded.record.id]))
     return piece
 
 
@@ -116,7 +117,7 @@ def test_a_compressed_record_expands_to_its_original_slots(owner: Owner) -> None
     compress()
 
     for recorded in (long, short):
-        slots = read_slots_at_level([recorded.record.id], 0)[recorded.record.id]
+        slots = read_slots_at_level(owner.account_id, [recorded.record.id], 0)[recorded.record.id]
         assert [slot.text for slot in slots] == [slot.text for slot in recorded.slots]
 
 
@@ -300,5 +301,5 @@ def test_statements_do_not_depend_on_the_slots(owner: Owner, django_assert_num_q
     goal = aim(owner)
     piece = read(owner, goal_id=goal.id)
 
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(16):
         assert store(piece)

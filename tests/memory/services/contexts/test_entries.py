@@ -328,7 +328,7 @@ def test_a_thousand_entries_take_as_many_statements_as_ten(
 ) -> None:
     for count in (10, 1_000):
         # two of the savepoint; the context; rows, children, agent, audit; versions; access log
-        with django_assert_num_queries(9):
+        with django_assert_num_queries(8):
             keep(owner, context, *(entry(f"{count}: {number}") for number in range(count)))
 
 

@@ -134,6 +134,6 @@ def test_a_thousand_entries_with_attributes_take_as_many_statements_as_ten(
         given = [entry("new", key=f"{count}: {number}", metadata={"n": number}) for number in range(count)]
 
         # those of edits, and the rows' metadata
-        with django_assert_num_queries(12):
+        with django_assert_num_queries(11):
             keep(owner, context, *given)
     assert set(ContextEntry.objects.values_list("metadata__n", flat=True)) == set(range(1_000))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from memory.models import Account, Conversation, Kind, Memory
+from memory.models import Account, Conversation, Fact, Kind
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, claim_conversations
 from memory.services.embedding.queue import claim_due_rows
 from tests.memory.episodes import NOW
@@ -36,8 +36,16 @@ def claim_extractions() -> int:
 @pytest.fixture
 def waiting(account: Account) -> None:
     """Make all rows due together, as after a new embedding model or an outage."""
-    Memory.objects.bulk_create(
-        Memory(account=account, kind=Kind.FACT, identity=f"{number}", text="x", event_time=NOW, embed_after=NOW)
+    Fact.objects.bulk_create(
+        Fact(
+            account=account,
+            kind=Kind.FACT,
+            identity=f"{number}",
+            text="x",
+            event_time=NOW,
+            recorded_at=NOW,
+            embed_after=NOW,
+        )
         for number in range(WAITING)
     )
     Conversation.objects.bulk_create(

@@ -7,7 +7,7 @@ from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from memory.kinds import spec_of
-from memory.models import Account, Fact, Kind, Memory
+from memory.models import Account, Fact, Kind, Memory, MemoryRow
 from memory.owner import Owner
 from memory.services.contexts.snapshots import create_snapshot, restore_snapshot
 from memory.services.duplicates.deduplicate import store_missing_hashes
@@ -41,7 +41,7 @@ def hash_of(text: str) -> int:
     return number
 
 
-def stored_hash(row: Memory) -> int | None:
+def stored_hash(row: MemoryRow) -> int | None:
     return Memory.objects.get(id=row.id).wording
 
 

@@ -158,7 +158,7 @@ def test_upserts_cost_as_many_queries_as_stated_however_many_they_are(
     for count in (1, 50):
         names = [f"of {count}: {number}" for number in range(count)]
         # the holder's lock, names, misspellings; rows, children, vectors, agent, audit, names
-        with django_assert_num_queries(9 + SAVEPOINT):
+        with django_assert_num_queries(8 + SAVEPOINT):
             entities_of(owner, *names, angle=0.0)
         # the lock, names, rows
         with django_assert_num_queries(3 + SAVEPOINT):

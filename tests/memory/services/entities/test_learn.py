@@ -93,7 +93,7 @@ def test_a_changed_text_is_embedded_again(owner: Owner) -> None:
 
     row = stored(first)
     assert (row.text, row.embed_after) == ("Ana Lima (Anita)", None)
-    assert Vector.objects.get(memory=row).vector[0] == pytest.approx(0.8776, abs=1e-3)
+    assert Vector.objects.get(memory_id=row.id).vector[0] == pytest.approx(0.8776, abs=1e-3)
 
 
 def test_a_changed_text_without_a_vector_waits_for_one(owner: Owner) -> None:

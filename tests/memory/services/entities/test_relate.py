@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory import conf
 from memory.errors import Forbidden, NotFound, TooLarge, Unprocessable
-from memory.models import Account, AuditEntry, Entity, Kind, Link, Memory
+from memory.models import Account, AuditEntry, Entity, Kind, Link, Memory, MemoryRow
 from memory.models.links import STRUCTURAL_TYPES
 from memory.owner import Owner
 from memory.services.entities.relate import (
@@ -53,11 +53,11 @@ def whole_account(owner: Owner) -> Owner:
     return replace(owner, agent_id="")
 
 
-def between(source: Memory, target: Memory, type: str = "WORKS_FOR", **fields: Any) -> RelationshipDraft:  # noqa: A002
+def between(source: MemoryRow, target: MemoryRow, type: str = "WORKS_FOR", **fields: Any) -> RelationshipDraft:  # noqa: A002
     return RelationshipDraft(source_id=source.id, target_id=target.id, type=type, **fields)
 
 
-def join(owner: Owner, source: Memory, target: Memory, **fields: Any) -> StoredRelationship:
+def join(owner: Owner, source: MemoryRow, target: MemoryRow, **fields: Any) -> StoredRelationship:
     return create_relationship(owner, between(source, target, **fields), now=NOW)
 
 
@@ -140,7 +140,7 @@ def test_properties_have_a_maximum_size(owner: Owner, ana: Entity, acme: Entity)
     assert set(Link.objects.get().properties) == {"a"}
 
 
-Ends = Callable[[Owner, Account], Memory]
+Ends = Callable[[Owner, Account], MemoryRow]
 
 
 @pytest.mark.parametrize(

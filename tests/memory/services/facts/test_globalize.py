@@ -141,7 +141,7 @@ def test_equal_facts_of_two_channels_become_one_copy(owner: Owner, atlas: Owner)
 
     assert done == Counter(facts_promoted=1, facts_known=1, links_made=6, versions_made=2)
     copy = Fact.objects.get(channel="_global")
-    assert (copy.confidence, Link.objects.filter(source=copy, type="PROMOTED_FROM").count()) == (0.95, 2)
+    assert (copy.confidence, Link.objects.filter(source_id=copy.id, type="PROMOTED_FROM").count()) == (0.95, 2)
 
 
 def test_an_archived_copy_is_restored(owner: Owner, atlas: Owner) -> None:

@@ -317,10 +317,10 @@ def test_learning_costs_as_many_queries_as_stated(
     source = say(owner, turn("I moved to Berlin.")).turns[0]
     evidence: dict[str, Any] = {"entity_ids": [ana.id], "turn_ids": [source.id]}
 
-    with django_assert_num_queries(13):  # two of them the savepoint's
+    with django_assert_num_queries(12):  # two of them the savepoint's
         know(owner, angle=0.0, **evidence)
     with django_assert_num_queries(10):
         know(owner, **evidence)
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(13):
         drafts = [fact_draft(f"number {number}", angle=0.0, **evidence) for number in range(20)]
         learn_facts(owner, [*drafts, fact_draft()], embedded=NOTHING, now=NOW)

@@ -233,8 +233,8 @@ def test_matches_by_extraction_are_counted(owner: Owner) -> None:
     reject(owner, "Ana owns a boat.")
     met = find_tombstones(owner, [(CLAIM, ()), ("Ana has a dog.", ()), (CLAIM, ("Ana",)), ("Ana owns a boat.", ())])
 
-    count_tombstone_matches([tombstone for tombstone in met if tombstone is not None], now=day(5))
-    count_tombstone_matches([], now=day(6))
+    count_tombstone_matches(owner, [tombstone for tombstone in met if tombstone is not None], now=day(5))
+    count_tombstone_matches(owner, [], now=day(6))
 
     assert [tombstone is not None for tombstone in met] == [True, False, True, True]
     counted = FactTombstone.objects.order_by("id").values_list("met_count", "last_met_at")

@@ -243,9 +243,9 @@ def test_blocking_costs_as_many_queries_as_stated(
 ) -> None:
     goal, blocker = aim(owner), aim(owner)
 
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(11):
         block(owner, goal, blocker)
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(8):
         unblock(owner, goal, blocker)
 
 

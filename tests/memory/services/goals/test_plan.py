@@ -373,15 +373,15 @@ def test_the_audit_log_records_operations_and_no_descriptions(owner: Owner) -> N
 
 def test_goals_cost_as_many_queries_as_stated(owner: Owner, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     parent, blocker = aim(owner), aim(owner)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(5):
         goal = aim(owner)
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(8):
         linked = aim(owner, parent_id=parent.id, blocked_by=[blocker.id])
     with django_assert_num_queries(1):
         list(active_goals(owner, now=NOW))
     with django_assert_num_queries(3):
         get_goal(owner, linked.id, now=NOW)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(5):
         change(owner, goal, priority=2)
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(9):
         finish(owner, blocker)

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from ledger import store as ledger
 from memory.errors import Unprocessable
-from memory.models import Account, Kind, Memory
+from memory.models import Account, Kind, Memory, MemoryRow
 from memory.owner import Owner
 from memory.retrieval.candidates import Bundle
 from memory.retrieval.queries import Posture, Query, Scope
@@ -44,7 +44,7 @@ def recalled_texts(owner: Owner, **fields: Any) -> set[str]:
     return {result.text for result in run_recall(owner, **fields).results}
 
 
-def say_archive(owner: Owner, words: str = "The archive is here", **fields: Any) -> Memory:
+def say_archive(owner: Owner, words: str = "The archive is here", **fields: Any) -> MemoryRow:
     return say(owner, turn(words, angle=0.1), **fields).turns[0]
 
 

@@ -60,7 +60,7 @@ def recorded(owner: Owner, goal_id: UUID) -> RecordedTurn:
 
 
 def artifact_of(owner: Owner, record: TurnRecord, goal_id: UUID) -> Artifact:
-    row = Artifact(kind=Kind.ARTIFACT, text="roses.md", uri="roses.md", record_id=record.id, for_goal_id=goal_id)
+    row = Artifact(kind=Kind.ARTIFACT, text="roses.md", uri="roses.md", source_record_id=record.id, for_goal_id=goal_id)
     return store_node(owner, row)
 
 
@@ -78,7 +78,7 @@ def test_a_deleted_conversation_leaves_nothing_of_its_evidence(
 
     assert not any(counts().values())
     assert not ids_where(kind__in=(Kind.TURN_SLOT, Kind.WORK_EPISODE))
-    assert Artifact.objects.get(pk=artifact.pk).record_id is None
+    assert Artifact.objects.get(pk=artifact.pk).source_record_id is None
 
 
 def test_a_deleted_conversation_leaves_the_evidence_of_others(

@@ -173,7 +173,7 @@ def test_a_compressed_slot_is_compared_with_its_source(owner: Owner) -> None:
     with pytest.raises(Conflict):
         add(owner, recorded.record, Slots(observation=Observation(text="It rains.")))
     record_id = recorded.record.id
-    assert read_slots_at_level([record_id], 0)[record_id][0].text == "The roses hang their heads."
+    assert read_slots_at_level(owner.account_id, [record_id], 0)[record_id][0].text == "The roses hang their heads."
 
 
 def test_a_compressed_open_outcome_is_replaced_at_each_level(owner: Owner) -> None:
@@ -183,8 +183,8 @@ def test_a_compressed_open_outcome_is_replaced_at_each_level(owner: Owner) -> No
     add(owner, recorded.record, outcome("succeeded", "Dry."))
 
     record_id = recorded.record.id
-    assert read_slots_at_level([record_id], 0)[record_id][-1].text == "Dry."
-    assert read_current_slots([record_id])[-1].text == "Dry."
+    assert read_slots_at_level(owner.account_id, [record_id], 0)[record_id][-1].text == "Dry."
+    assert read_current_slots(owner.account_id, [record_id])[-1].text == "Dry."
 
 
 def test_a_quarantined_slot_is_neither_shown_nor_replaced(owner: Owner) -> None:
@@ -325,7 +325,7 @@ def test_a_new_record_takes_a_fixed_number_of_statements(
     prepare = Slots(observation=Observation(text="Dry."), reasoning=RATIONALE, action=DONE)
 
     # the policy; savepoint, conversation, client_id, goal; record, slots (2), agent, audit, links, conversation; end
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(12):
         add_record(owner, slots=prepare, goal_id=goal.id, client_id="t9")
 
 
@@ -336,7 +336,7 @@ def test_an_outcome_takes_a_fixed_number_of_statements(
     late = add_record(owner, slots=Slots(action=DONE)).record
 
     # the policy; savepoint, conversation, record, its slots; slot (2), agent, audit; record, conversation, release
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(11):
         add(owner, late, outcome("failed"))
     # the policy; savepoint, conversation, record, its slots; text, vectors, data, audit; record, conversation, release
     with django_assert_num_queries(12):

@@ -7,7 +7,7 @@ import pytest
 
 from memory.errors import Unprocessable
 from memory.extraction.turn_slots import Action, Call, Outcome, Point, Rationale, Reasoning, Slots
-from memory.models import Account, AuditEntry, Memory, ReasoningTrace, TurnRecord, TurnSlot, WorkEpisode
+from memory.models import Account, AuditEntry, Memory, MemoryRow, ReasoningTrace, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
@@ -39,7 +39,7 @@ def recorded(owner: Owner) -> RecordedTurn:
     return add_record(owner, slots=SLOTS)
 
 
-def correct(staff: Owner, row: Memory, text: str = "(taken out)") -> None:
+def correct(staff: Owner, row: MemoryRow, text: str = "(taken out)") -> None:
     version = Memory.objects.values_list("version", flat=True).get(id=row.pk)
     correct_memory(staff, row.pk, changes={"text": text}, version=version, now=LATER)
 
@@ -131,7 +131,7 @@ def test_a_quarantined_slot_is_shown_at_no_level(
 
     assert ids_where(quarantined=True) == {row.id for row in levels}
     record_id = recorded.record.id
-    slots = [slot for each in (0, 1) for slot in read_slots_at_level([record_id], each)[record_id]]
+    slots = [slot for each in (0, 1) for slot in read_slots_at_level(owner.account_id, [record_id], each)[record_id]]
     assert "action" not in {slot.slot for slot in slots}
 
 

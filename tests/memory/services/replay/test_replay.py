@@ -170,7 +170,7 @@ def test_quarantined_memories_are_not_replayed(owner: Owner, goal: Goal, posture
     merged, fresh = record_turn(owner, goal, 1), record_turn(owner, goal, 2)
     episode = merge(owner, goal, [merged])
     Memory.objects.filter(id=episode.id).update(quarantined=True)
-    Memory.objects.filter(turnslot__slot="outcome").update(quarantined=True)
+    TurnSlot.objects.filter(slot="outcome").update(quarantined=True)
 
     assert "outcome" not in {item.slot for item in ask_replay(owner, record_id=fresh, posture=Posture(posture)).items}
     with pytest.raises(NotFound):

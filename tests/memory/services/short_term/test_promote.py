@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 LATER = NOW + timedelta(hours=1)
 """A time at which everything has expired."""
 
-BATCH_STATEMENTS = 22
+BATCH_STATEMENTS = 21
 """A savepoint's two among them, and the look for another batch."""
 
 

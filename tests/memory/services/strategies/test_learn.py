@@ -23,6 +23,7 @@ from memory.models import (
     Tool,
 )
 from memory.owner import Owner
+from memory.services.conversations.staff_edits import delete_conversation
 from memory.services.strategies.learn import (
     MAX_TOOLS,
     find_strategies,
@@ -316,7 +317,7 @@ def test_uses_survive_their_conversation(owner: Owner) -> None:
     invoke(owner, conversation_id="c1")
     learn(owner, conversation_id="c1", success=True)
 
-    Conversation.objects.all().delete()
+    delete_conversation(Owner(account_id=owner.account_id), "c1")
 
     assert StrategyUse.objects.get().conversation is None
 
@@ -336,8 +337,8 @@ def test_learning_and_reinforcing_cost_as_many_queries_as_stated(
 ) -> None:
     strategy = learn(owner, "first", tool_sequence=["search"], success=True)
 
-    # savepoint and release; memory, strategy, vector, agent, audit; tools created, read, linked; count, use, audit
-    with django_assert_num_queries(13):
+    # savepoint and release; strategy, vector, agent, audit; tools created, read, linked; count, use, audit
+    with django_assert_num_queries(12):
         learn(owner, "second", tool_sequence=["search", "read"], success=True, angle=0.0)
     # savepoint and release; insert without effect, lock; count, use, audit
     with django_assert_num_queries(8):

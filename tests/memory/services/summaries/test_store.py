@@ -135,5 +135,5 @@ def test_storing_costs_the_same_statements_for_one_and_for_many(
     drafts = [draft(f"number {number}", angle=number / 100) for number in range(rows)]
 
     # parents, children, vectors, agent and participant, audit entry
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(4):
         store(owner, *drafts)

@@ -245,7 +245,7 @@ def test_storing_takes_the_same_few_statements_for_one_turn_and_for_many(
 
     # a savepoint and its release (the transaction itself, outside of tests), the conversation's lock, memories,
     # turns, vectors, participants, audit, the conversation's new count
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(8):
         say(owner, *drafts)
 
 
