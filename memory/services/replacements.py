@@ -47,7 +47,7 @@ WITH added AS MATERIALIZED (
         FROM memories
         WHERE account_id = %(account_id)s AND kind = 'turn' AND agent_id = holder.agent_id
             AND user_id = holder.user_id AND channel = holder.channel AND role = ANY(%(roles)s::text[])
-            AND NOT archived AND NOT quarantined
+            AND NOT (archived OR quarantined OR buried)
         ORDER BY event_time DESC LIMIT {MAX_TURNS}
     ) AS latest JOIN memory_vectors AS own
         ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s
