@@ -5,18 +5,17 @@ daughter Chioma studies in Utrecht". A logistic regression over few features dec
 text, numbers and names that differ, subjects that differ, plans and questions, the time between them, and how near the
 two are in meaning compared with all else that was said (`rank` and `nearer`).
 
-The weights are learned by `manage.py learn_replacements` from `docs/sample/updates.json` and
-`docs/sample/plain-updates.json` (168 replaced statements and all other pairs in them), with pairs of other
-conversations as further examples of what replaces nothing. In files that were left out of the learning, 84 of 100 pairs
-above `scoring.SURE_REPLACEMENT` are replacements.
+The weights are in `replacement.json`, with how they were learned (`manage.py learn_replacements`).
 """
 
+import json
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from pathlib import Path
 
 MAX_COMPARED_CHARACTERS = 2_000
 
@@ -206,11 +205,10 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
     )
 
 
-INTERCEPT = -1.922
-WEIGHTS: Sequence[float] = (
-    *(-4.253, -1.461, -0.575, 1.884, -1.491, -1.44, -1.664, -1.442, -1.161, -1.489),
-    *(0.836, 1.016, -0.963, -1.59, -0.188, 1.244, 0.497),
-)
+WEIGHTS_FILE = Path(__file__).with_name("replacement.json")
+_LEARNED = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
+INTERCEPT: float = _LEARNED["intercept"]
+WEIGHTS: Sequence[float] = [_LEARNED["weights"][name] for name in FEATURES]
 
 
 def replacement_probability(pair: Pair) -> float:

@@ -6,6 +6,7 @@ later statement replaces the earlier one (`extraction.replacement`). Recalls ord
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -80,16 +81,27 @@ def is_comparable(turn: Turn) -> bool:
     return turn.role in SPOKEN_ROLES and may_state(turn.text)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedTurns:
+    """Two turns, one of which may replace the other."""
+
+    newer_id: UUID
+    older_id: UUID
+    pair: Pair
+
+
 def link_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> None:
     """Link these turns, which have vectors of this model, to those that they replace or that replace them.
 
     Two statements, or one if nothing is replaced.
     """
-    parameters = {"account_id": account_id, "ids": list(turn_ids), "model": model, "roles": list(SPOKEN_ROLES)}
-    with binary_cursor() as cursor:
-        cursor.execute(NEAREST_TURNS, parameters)
-        rows = cursor.fetchall()
-    insert_links(account_id, replacements_of(rows))
+    links = []
+    for compared in compare_turns(account_id, turn_ids, model=model):
+        probability = replacement_probability(compared.pair)
+        if probability >= PROBABLE_REPLACEMENT:
+            link = NewLink(source_id=compared.newer_id, type=REPLACES, target_id=compared.older_id, weight=probability)
+            links.append(link)
+    insert_links(account_id, links)
 
 
 def relink_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> None:
@@ -100,16 +112,22 @@ def relink_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: 
         link_replaced_turns(account_id, turn_ids, model=model)
 
 
-def replacements_of(rows: Sequence[Sequence[Any]]) -> Iterator[NewLink]:
-    """Yield a link for each pair that is probably a statement and its replacement, from rows of NEAREST_TURNS."""
+def compare_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> Iterator[ComparedTurns]:
+    """Yield each of these turns with the turns nearest to it, if both may state something. One statement."""
+    parameters: dict[str, Any] = {
+        "account_id": account_id,
+        "ids": list(turn_ids),
+        "model": model,
+        "roles": list(SPOKEN_ROLES),
+    }
+    with binary_cursor() as cursor:
+        cursor.execute(NEAREST_TURNS, parameters)
+        rows = cursor.fetchall()
     for row in rows:
         (older_id, older), (newer_id, newer) = sorted(map(read_turn, (row[:5], row[5:10])), key=lambda said: said[1].at)
-        if not (may_state(older.text) and may_state(newer.text)):
-            continue
-        pair = Pair(older=older, newer=newer, rank=row[10], nearer=row[11])
-        probability = replacement_probability(pair)
-        if probability >= PROBABLE_REPLACEMENT:
-            yield NewLink(source_id=newer_id, type=REPLACES, target_id=older_id, weight=probability)
+        if may_state(older.text) and may_state(newer.text):
+            pair = Pair(older=older, newer=newer, rank=row[10], nearer=row[11])
+            yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=pair)
 
 
 def read_turn(columns: Sequence[Any]) -> tuple[UUID, Saying]:
