@@ -160,15 +160,14 @@ class Strategies(OwnerViewSet):
     def reinforce(self, request: Request, strategy_id: UUID) -> Response:
         """Count a success or a failure of the strategy."""
         body = self.body()
-        owner, success, conversation_id = self.owner(body), body["success"], body.get("conversation_id", "")
-
-        def write() -> Response:
-            counted = reinforce_strategy(
-                owner, strategy_id, success=success, conversation_id=conversation_id, now=timezone.now()
-            )
-            return self.respond(counted)
-
-        return self.write_once(write)
+        return self.write_row(
+            reinforce_strategy,
+            self.owner(body),
+            strategy_id,
+            success=body["success"],
+            conversation_id=body.get("conversation_id", ""),
+            now=timezone.now(),
+        )
 
 
 class StrategySearches(OwnerViewSet):
