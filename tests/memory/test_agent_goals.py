@@ -232,6 +232,15 @@ def test_a_task_that_is_closed_or_deleted_inside_its_block_stays_so(memory: Agen
     ]
 
 
+def test_a_blocked_goal_is_completed_only_with_force(memory: AgentMemory) -> None:
+    waiter = memory.add_goal("plant", blocked_by=[memory.add_goal("dig").id])
+
+    with pytest.raises(Conflict):
+        memory.complete_goal(waiter.id)
+
+    assert memory.complete_goal(waiter.id, force=True).goal.status == "completed"
+
+
 def test_a_task_in_a_failed_transaction_raises_the_original_error(
     memory: AgentMemory, caplog: pytest.LogCaptureFixture
 ) -> None:
