@@ -64,11 +64,12 @@ class AgentGoals(AgentPart):
         deadline: datetime | None = None,
         parent_id: UUID | None = None,
         blocked_by: Sequence[UUID] = (),
+        event_time: datetime | None = None,
         now: datetime | None = None,
     ) -> Goal:
-        """Add a goal. The greater the priority, the more it matters.
+        """Add a goal. The greater the priority, the more it matters. It was set at `event_time`, by default now.
 
-        Raises Unprocessable for a parent or blocker that is missing or closed.
+        Raises Unprocessable for a parent or blocker that is missing or closed, and for an `event_time` in the future.
         """
         draft = GoalDraft(
             description=description,
@@ -76,6 +77,7 @@ class AgentGoals(AgentPart):
             deadline=deadline,
             parent_id=parent_id,
             blocked_by=blocked_by,
+            event_time=event_time,
         )
         return add_goal(self._owner, draft, embedded=embed_texts([description]), now=self._moment(now))
 

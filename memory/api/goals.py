@@ -15,6 +15,7 @@ from memory.api.fields import (
     AwareDateTimeField,
     BoundedIds,
     EmbeddingState,
+    EventTime,
     IdList,
     MemoryFields,
     Metadata,
@@ -96,6 +97,7 @@ class NewGoal(EditableGoalFields):
     blocked_by = BoundedIds(
         max_length=MAX_BLOCKERS, help_text="Open goals that it waits for, of the same user (or agent)."
     )
+    event_time = EventTime("Time when it was set, at most 5 minutes in the future. Default: now.")
 
 
 class GoalChange(EditableGoalFields):
@@ -143,6 +145,7 @@ class StoredGoal(DescribedGoal, GoalColumns):
     result = serializers.CharField(help_text="Outcome of the work on it. May be empty.")
     metadata = serializers.DictField()
     version = serializers.IntegerField(help_text="Increases by one with each change.")
+    event_time = serializers.DateTimeField(help_text="Time when it was set.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     embedding = EmbeddingState()

@@ -78,6 +78,14 @@ def test_goals_are_added_read_and_closed(memory: AgentMemory) -> None:
     assert (done.goal.result, done.goal.completed_at, done.unblocked) == ("a hole", NOW, [waiter.id])
 
 
+def test_an_imported_goal_keeps_its_date(memory: AgentMemory) -> None:
+    then = NOW - timedelta(days=400)
+
+    assert memory.add_goal("dig", event_time=then).event_time == then
+    with pytest.raises(Unprocessable, match="at most 5 minutes in the future"):
+        memory.add_goal("plant", event_time=NOW + timedelta(minutes=6))
+
+
 def test_goal_methods_raise_the_errors_of_the_services(memory: AgentMemory, owner: Owner, stranger: Account) -> None:
     goal = memory.add_goal("dig")
 

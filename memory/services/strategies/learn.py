@@ -87,7 +87,8 @@ def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: EmbeddedText
     with transaction.atomic():
         strategy, _is_new = upsert_strategy(owner, draft, embedded=embedded, now=now)
         if draft.success is not None:
-            count_strategy_use(owner, strategy, success=draft.success, conversation_pk=conversation, now=now)
+            used_at = draft.event_time or now
+            count_strategy_use(owner, strategy, success=draft.success, conversation_pk=conversation, now=used_at)
     return strategy
 
 
