@@ -2,9 +2,9 @@
 
 Vectors do not see everything. So two such texts stay apart if a number, a name, a quotation, a negation, a time, a
 tense, a person, an estimate or one of a pair of opposites differs, and if one of them only adds something. What they
-share must come in the same order, or with its beginning moved to its end (*On Fridays the office closes*), since
-*Ana manages Ben* and *Ben manages Ana* have similar vectors. Words may be exchanged for others only where they are at
-least a fifth of each text, because a vector of a long text hardly changes with one word.
+share must come in the same order, or with its beginning moved to its end (*On Fridays the office closes*, *The team is
+led by Clara*), since *Ana manages Ben* and *Ben manages Ana* have similar vectors. Words may be exchanged for others
+only where they are at least a fifth of each text, because a vector of a long text hardly changes with one word.
 
 In other languages, whose negations are not known here, only `texts.differing_words` decides.
 """
@@ -145,7 +145,7 @@ def paraphrase_words(one: str, other: str) -> frozenset[str] | None:
     if (different - LIGHT_WORDS) & (first.capitals | second.capitals) or changes_meaning(first, second):
         return None
     if not any(exchanged):
-        return different if is_reordered(first, second, ours, theirs) else None
+        return different if is_reordered(first, second) else None
     if has_enough_exchanged(ours, theirs, shared) and keeps_order(first, second, shared):
         return different
     return None
@@ -221,10 +221,10 @@ def differ_in_tense(one: str, other: str) -> bool:
     return one[:3] == other[:3] and one.endswith("ed") != other.endswith("ed")
 
 
-def is_reordered(one: ParsedText, other: ParsedText, ours: Sequence[str], theirs: Sequence[str]) -> bool:
+def is_reordered(one: ParsedText, other: ParsedText) -> bool:
     """Return True if the words are the same, and the end of one text is the beginning of the other."""
-    light = [Counter(word for word in each.words if word in LIGHT_WORDS) for each in (one, other)]
-    return list(ours) != list(theirs) and light[0] == light[1] and is_rotation(ours, theirs)
+    ours, theirs = ([stem_of(word) for word in each.words if word not in FILLERS] for each in (one, other))
+    return ours != theirs and is_rotation(ours, theirs)
 
 
 def is_rotation(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -243,14 +243,19 @@ def has_enough_exchanged(ours: Sequence[str], theirs: Sequence[str], shared: Col
 
 
 def keeps_order(one: ParsedText, other: ParsedText, shared: Collection[str]) -> bool:
-    """Return True if both texts have the shared words in one order, apart from times.
+    """Return True if both texts have the shared words in one order, apart from times; else if only one is passive.
 
-    With fewer than two names among them, the beginning may have moved to the end.
+    Then its beginning is the end of the other text, since it begins with what the other text is about.
     """
-    orders, names = [], set()
+    orders = []
     for text in (one, other):
         kept = [word for word in text.words if word not in TIME_WORDS]
         kept = [word for word in kept if word in text.names or word not in FILLERS | LIGHT_WORDS]
         orders.append([stem_of(word) for word in kept if stem_of(word) in shared])
-        names |= {stem_of(word) for word in text.capitals & set(kept)} & set(shared)
-    return orders[0] == orders[1] or (len(names) < 2 and is_rotation(*orders))
+    if is_passive(one) == is_passive(other):
+        return orders[0] == orders[1]
+    return orders[0] != orders[1] and is_rotation(*orders)
+
+
+def is_passive(text: ParsedText) -> bool:
+    return "by" in text.words

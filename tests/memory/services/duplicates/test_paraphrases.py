@@ -19,7 +19,7 @@ PARAPHRASES = (
     ("Ana's dog is called Rex.", "Ana has a dog named Rex."),
     ("Use the blue button to save the form.", "To save the form, use the blue button."),
     ("The user dislikes long emails.", "The user hates long emails."),
-    ("Maria is employed by Siemens.", "Maria works for Siemens."),
+    ("Tom is scared of spiders.", "Tom is afraid of spiders."),
     ("At night, Ana does not drink coffee.", "Ana does not drink coffee at night."),
 )
 """Pairs whose vectors have a similarity of at least 0.92 with the shipped model."""
@@ -30,6 +30,10 @@ SIMILAR = (
     ("Ana introduced Ben to Clara.", "Clara was introduced to Ana by Ben."),
     ("Tom owes Maria money.", "Maria owes Tom money."),
     ("Tom hired Ben.", "Ben fired Tom."),
+    ("The design team is led by Clara.", "The design team leads Clara."),
+    ("The dog chased the cat.", "The cat followed the dog."),
+    ("The team has a manager.", "The manager has a team."),
+    ("The key is in the box.", "The box is in the key."),
     ("The cache is written before the database.", "The database is written before the cache."),
     ("The report is sent to the finance team.", "The report is sent by the finance team."),
     ("The backup was stored in the archive.", "The backup is stored in the archive."),
