@@ -278,12 +278,20 @@ class AgentMemory(AgentGoals):
         conclude_resume(self._owner, packet, now=moment)
         return packet
 
-    def end_conversation(self, conversation_id: str, *, outcome: str = "", now: datetime | None = None) -> Conversation:
+    def end_conversation(
+        self,
+        conversation_id: str,
+        *,
+        outcome: str = "",
+        event_time: datetime | None = None,
+        now: datetime | None = None,
+    ) -> Conversation:
         """End the session: summary queued where it is long enough, live side cleared. `outcome`: success, failure.
 
-        Raises NotFound.
+        It ended at `event_time`, by default now. Raises NotFound; Unprocessable for an end before the last turn.
         """
-        return end_conversation(self._owner, conversation_id, outcome=outcome, now=self._moment(now))
+        moment = self._moment(now)
+        return end_conversation(self._owner, conversation_id, outcome=outcome, event_time=event_time, now=moment)
 
     def remember(
         self,

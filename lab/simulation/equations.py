@@ -201,8 +201,8 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
     "patterns": [
         equal(figures("goals"), "goals looked at for patterns"),
         equal(figures("conversations"), "conversations looked at for patterns"),
-        equal(figures("strategies_learnt"), "memories strategy *"),
-        equal(figures("strategies_learnt"), "audited store procedural"),
+        equal(figures("strategies_learnt", "failures_learnt"), "memories strategy *"),
+        equal(figures("strategies_learnt", "failures_learnt"), "audited store procedural"),
         equal(figures("strategies_learnt", "strategies_counted"), "strategy uses *"),
         balanced("strategy uses succeeded", "strategies succeeded"),
         balanced("strategy uses failed", "strategies failed"),

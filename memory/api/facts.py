@@ -15,6 +15,7 @@ from memory.api.fields import (
     AwareDateTimeField,
     BoundedIds,
     EmbeddingState,
+    EventTime,
     Fraction,
     IdList,
     MemoryFields,
@@ -91,6 +92,9 @@ class NewFact(EditableFactFields):
     entities = BoundedIds(max_length=MAX_ENTITIES, help_text="Entities that the fact is about.")
     source_turn_id = serializers.UUIDField(required=False, help_text="Turn that states the fact.")
     metadata = Metadata(required=False, help_text="Facts of your own about the claim, such as its origin.")
+    event_time = EventTime(
+        "Time when it was stated, at most 5 minutes in the future. Default: now. It is believed from now on."
+    )
 
 
 class FactCorrection(EditableFactFields):
@@ -265,9 +269,10 @@ class FactChanges(VersionedViewSet):
     statuses = {"supersede": 201}
 
     def supersede(self, request: Request, fact_id: UUID) -> Response:
-        """Replace a fact because the world changed: it ends where the new one begins (default: now), and is kept.
+        """Replace a fact because the world changed: it ends where the new one begins, and is kept.
 
-        The new fact has the same user and channel, and the same entities if it names none.
+        The new fact begins at `valid_from`, else at `event_time`, else now. It has the same user and channel, and the
+        same entities if it names none.
         """
         body, owner = self.body_and_owner()
         draft = fact_draft_from_body(owner, body)

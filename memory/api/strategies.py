@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from memory.api.fields import (
     EmbeddingState,
+    EventTime,
     MemoryFields,
     Metadata,
     NonBlankText,
@@ -64,6 +65,7 @@ class NewStrategy(OwnerFields, VectorFields):
     conversation_id = ExternalId(required=False, help_text="Source of the strategy; the agent takes part.")
     success = Flag(required=False, allow_null=True, help_text="True if it worked there. Null: not counted.")
     metadata = Metadata(required=False, help_text="Facts of your own about the strategy.")
+    event_time = EventTime("Time when it was learned or used, at most 5 minutes in the future. Default: now.")
 
 
 class StrategySearch(OwnerFields, QueryVectorFields):

@@ -67,7 +67,7 @@ def extract_knowledge(*, now: datetime, batch: Batch) -> BatchReport:
 
 @job(every=timedelta(hours=1), batch_size=200)
 def patterns(*, now: datetime, batch: Batch) -> BatchReport:
-    """Learn strategies from completed goals and from conversations that ended in success.
+    """Learn strategies from completed goals, from conversations that ended in success, and from repeated failures.
 
     One batch of one stage, goals first (the documented detect_patterns). What was looked at is marked, and not found
     again.

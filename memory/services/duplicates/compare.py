@@ -12,6 +12,7 @@ from django.db.models.functions import Lower
 from memory.kinds import Merging, spec_of
 from memory.models import EntityName, FactReview, Link, Memory, Temporal
 from memory.models.memory import model_of
+from memory.services.duplicates.paraphrases import paraphrase_words
 from memory.services.duplicates.resolve import find_separated_pairs
 from memory.services.duplicates.texts import deduplicated_kinds, differing_words
 from memory.services.entities.resolve import holder_of_row
@@ -82,11 +83,17 @@ def merge_key(candidate: MergeCandidate) -> Hashable:
 
 
 def filter_duplicate_pairs(candidates: Mapping[UUID, MergeCandidate], pairs: Sequence[MemoryPair]) -> set[MemoryPair]:
-    """Return the pairs with equal merge keys and equivalent texts that nobody separated. Two statements at most."""
+    """Return the pairs with equal merge keys and texts that say the same, which nobody separated.
+
+    Two statements at most. Whether their vectors are similar enough is known to the caller.
+    """
     words: dict[MemoryPair, frozenset[str]] = {}
     for one, other in pairs:
         if one in candidates and other in candidates and merge_key(candidates[one]) == merge_key(candidates[other]):
-            differing = differing_words(candidates[one].row.text, candidates[other].row.text)
+            texts = candidates[one].row.text, candidates[other].row.text
+            differing = differing_words(*texts)
+            if differing is None:
+                differing = paraphrase_words(*texts)
             if differing is not None:
                 words[one, other] = differing
     if not words:

@@ -6,13 +6,13 @@ that happened; entities have a merge of their own (`entities.merge`).
 
 Both memories have one holder, kind, channel, context and trust; facts are about the same entities and times, entries
 have the same types and value, strategies the same type of task and tools (`compare`). They mean the same to
-MEMORY_DUPLICATE_SIMILARITY, and their texts are equivalent (`texts`), whatever the vectors say. The loser is archived
-and linked to the survivor, which takes over what it had; staff can undo that (`merge`). A memory that is stored again
-after it was merged is known as the survivor (`resolve`).
+MEMORY_DUPLICATE_SIMILARITY, and their texts say the same (`texts`, `paraphrases`), whatever the vectors say. The loser
+is archived and linked to the survivor, which takes over what it had; staff can undo that (`merge`). A memory that is
+stored again after it was merged is known as the survivor (`resolve`).
 
-Equivalent texts have one hash (`normalized_text_hash`), by which they are found; the vectors of what is found say
-whether it means the same. So nothing that would be merged is missed, and each look-up takes as long among many
-memories as among few. An index over vectors misses some, and took 1.3 to 2 times as long a row among ten times as many.
+Equivalent texts have one hash (`normalized_text_hash`), by which they are found among any number of memories.
+Paraphrases are found by comparing the vector of each new memory with up to MAX_COMPARED_VECTORS others of the same
+holder, kind and place; the vector index of large accounts would miss some of them.
 
 A memory that becomes a duplicate without a new vector (a fact gets another entity, a memory another holder) is not
 looked at again.
@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 ACTOR = "job:deduplicate"
 MAX_NEIGHBOURS = 50
 """Rows that each row is compared with: beyond them are more of the same, which are looked up in their turn."""
+
+MAX_COMPARED_VECTORS = 20_000
+"""Vectors of a holder's channel or context that the vector of each row is compared with, to find paraphrases."""
 
 # few new rows are found by time, many in the order of ids: the planner sees the values, and chooses
 SELECT_FRESH = """
@@ -76,7 +79,7 @@ WITH fresh AS MATERIALIZED (
 )
 SELECT fresh.id, near.id, 1 - near.distance, near.created_at
 FROM fresh CROSS JOIN LATERAL (
-    SELECT memories.id, memory_vectors.created_at, memory_vectors.vector <=> fresh.vector AS distance
+    (SELECT memories.id, memory_vectors.created_at, memory_vectors.vector <=> fresh.vector AS distance
     FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
         AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
     WHERE memories.account_id = %(account)s AND memories.wording = fresh.wording
@@ -84,7 +87,16 @@ FROM fresh CROSS JOIN LATERAL (
         AND memories.kind = fresh.kind AND memories.channel = fresh.channel
         AND memories.context_id IS NOT DISTINCT FROM fresh.context_id AND memories.id <> fresh.id
         AND live AND width = fresh.width
-    LIMIT %(neighbours)s
+    LIMIT %(neighbours)s)
+    UNION
+    (SELECT held.memory_id, held.created_at, held.vector <=> fresh.vector AS distance FROM (
+        SELECT memory_id, created_at, vector FROM memory_vectors
+        WHERE account_id = %(account)s AND kind = fresh.kind AND model = %(model)s AND user_id = fresh.user_id
+            AND (fresh.user_id <> '' OR agent_id = fresh.agent_id) AND channel = fresh.channel
+            AND context_id IS NOT DISTINCT FROM fresh.context_id AND memory_id <> fresh.id
+            AND live AND width = fresh.width
+        LIMIT %(compared)s
+    ) AS held ORDER BY distance LIMIT %(neighbours)s)
 ) AS near
 WHERE near.distance <= %(furthest)s
 ORDER BY near.distance, fresh.id, near.id"""
@@ -99,7 +111,7 @@ class FreshMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarPair:
-    """Two memories with equal text hashes and similar vectors. `similarity` is 1 - cosine distance.
+    """Two memories with similar vectors. `similarity` is 1 - cosine distance.
 
     `vector_at` is when the vector of the second one was stored.
     """
@@ -160,13 +172,14 @@ def read_fresh_memories(batch: DeduplicationBatch) -> list[FreshMemory]:
 def find_similar_pairs(rows: Sequence[FreshMemory]) -> list[SimilarPair]:
     """Return the memories that rows of one account are similar to by DUPLICATE_SIMILARITY, the most similar first.
 
-    They have the same text hash, holder, channel and context. One statement.
+    They have the same holder, channel and context. One statement.
     """
     given: dict[str, Any] = {
         "account": rows[0].account_id,
         "model": embedding_provider().model,
         "ids": [row.id for row in rows],
         "neighbours": MAX_NEIGHBOURS,
+        "compared": MAX_COMPARED_VECTORS,
         "furthest": 1 - conf.DUPLICATE_SIMILARITY,
     }
     with binary_cursor() as cursor:
@@ -216,7 +229,7 @@ def deduplicate(batch: DeduplicationBatch) -> DeduplicationResult:
 def preview_duplicates(batch: DeduplicationBatch) -> DeduplicationResult:
     """Return approximately what `deduplicate` would do, and change nothing.
 
-    Consequences of merges are not considered, and memories without a text hash are not found.
+    Consequences of merges are not considered, and memories without a text hash are found by their vectors only.
     """
     rows = read_fresh_memories(batch)
     figures: Counter[str] = Counter()

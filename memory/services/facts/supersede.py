@@ -72,10 +72,11 @@ def supersede_fact(
     embedded: EmbeddedTexts,
     now: datetime,
 ) -> Fact:
-    """End facts where their successor begins (`valid_from`, by default now): the world changed. Returns the successor.
+    """End facts where their successor begins, because the world changed. Returns the successor.
 
-    An old fact that would end before it began never held: it is retracted. A successor that is over already, and does
-    not say when it began, has no start. `also` are further facts that it supersedes.
+    It begins at its `valid_from`, else at its `event_time`, else now. One that is over already, and has no
+    `valid_from`, has no start. An old fact that would end before it began never held: it is retracted. `also` are
+    further facts that it supersedes.
 
     The successor belongs to the holder and channel of the first old fact, so that what supersedes a fact of `_global`
     is known in `_global`, whichever channel it was said in. It is about the same entities unless it names some. It may
@@ -87,7 +88,7 @@ def supersede_fact(
         with transaction.atomic():
             olds = lock_facts_to_replace(owner, [fact_id, *also], draft, now=now)
             now = max(next_belief_at(old, now) for old in olds)
-            begins = draft.valid_from or now
+            begins = draft.valid_from or draft.event_time or now
             for old in olds:
                 close_fact(owner, old, at=begins, now=now)
             draft = with_default_start(draft, begins)

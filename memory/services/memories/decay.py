@@ -7,6 +7,9 @@ kind. Each value is computed from a stored base and the age, so that a second ru
 month equals a month of daily runs. Code that sets a salience or confidence need not know of this: a value other than
 the decayed one becomes the new base. A memory that is read returns to its base.
 
+Age counts from the last read or write. A memory that was not changed since it was stored ages from its `event_time`, so
+that an imported history has faded as if it had been stored when it happened.
+
 Decay does not count as a change of a memory: it changes neither version nor time of change, records no new belief of a
 fact and no audit entry. No index has a decaying column, so that an update rewrites only the row, if its page has room.
 Pinned, archived and quarantined memories do not decay.
@@ -95,7 +98,9 @@ VALUES = f"""
 SELECT id, {{column}} AS former, base, {{faded}} AS faded
 FROM memories CROSS JOIN LATERAL (
     SELECT CASE WHEN {{column}} = faded_{{column}} THEN base_{{column}} ELSE {{column}} END AS base,
-        greatest(date_part('epoch', %(now)s - greatest(updated_at, last_accessed)) / 86400, 0) AS age_days
+        greatest(date_part('epoch', %(now)s - greatest(
+            CASE WHEN version = 1 THEN least(updated_at, event_time) ELSE updated_at END, last_accessed
+        )) / 86400, 0) AS age_days
 ) AS aged
 WHERE account_id = %(account_id)s AND kind = %(kind)s AND {{condition}} AND NOT (pinned OR archived OR quarantined)
     AND (age_days >= {scoring.DECAY_AFTER_DAYS} OR {{column}} < base)

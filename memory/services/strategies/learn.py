@@ -46,6 +46,9 @@ MAX_TOOLS = 100
 PATTERN_SOURCE = "patterns"
 """Source of strategies that were learned from work that ended well."""
 
+FAILURE_SOURCE = "failures"
+"""Source of strategies that were learned from calls of tools that failed the same way."""
+
 WHEN_PREFIX = re.compile(r"\s*(?:when\b\s*)?", re.IGNORECASE)
 """Beginning of a pattern that `strategy_text` adds itself."""
 
@@ -87,7 +90,8 @@ def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: EmbeddedText
     with transaction.atomic():
         strategy, _is_new = upsert_strategy(owner, draft, embedded=embedded, now=now)
         if draft.success is not None:
-            count_strategy_use(owner, strategy, success=draft.success, conversation_pk=conversation, now=now)
+            used_at = draft.event_time or now
+            count_strategy_use(owner, strategy, success=draft.success, conversation_pk=conversation, now=used_at)
     return strategy
 
 
@@ -150,11 +154,14 @@ def find_conversation_row(owner: Owner, conversation_id: str) -> UUID | None:
 def strategy_identity(owner: Owner, draft: StrategyDraft | Strategy) -> str:
     """Return what identifies a strategy: holder, channel, type of task and the normalized description.
 
-    The pattern is part of it for strategies learned from work, whose descriptions only name their tools.
+    Of strategies learned from work the pattern and the tools are part of it, as their descriptions follow from the
+    tools. Those learned from failures are identified by the pattern alone, as one may learn later what helps.
     """
     words = [normalize_claim(draft.description)]
     if draft.source == PATTERN_SOURCE:
-        words.append(normalize_claim(draft.context_pattern))
+        words += [normalize_claim(draft.context_pattern), *draft.tool_sequence]
+    elif draft.source == FAILURE_SOURCE:
+        words = [FAILURE_SOURCE, normalize_claim(draft.context_pattern)]
     return digest_parts(holder_key(owner), owner.channel, "strategy", draft.task_type, *words)
 
 

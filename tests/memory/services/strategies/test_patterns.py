@@ -79,7 +79,7 @@ def test_a_conversation_that_ended_well_teaches_a_strategy(owner: Owner) -> None
     assert look() == Counter(strategies_learnt=1)
 
     strategy = Strategy.objects.get()
-    assert (strategy.description, strategy.context_pattern) == ("Call search, then read, then send.", REPORT)
+    assert (strategy.description, strategy.context_pattern) == ("First search, then read, and finally send.", REPORT)
     assert (strategy.task_type, strategy.tool_sequence) == ("report", list(STEPS))
     assert (strategy.agent_id, strategy.user_id, strategy.channel) == ("assistant", "ana", "atlas")
     assert (strategy.source, strategy.metadata) == ("patterns", {"learnt_from": {"conversation_id": "c1"}})
@@ -362,13 +362,13 @@ def test_a_conversation_reopened_since_it_was_read_is_skipped(owner: Owner) -> N
     assert (done.marked, done.figures, Strategy.objects.count()) == (0, Counter(), 0)
 
 
-def test_a_batch_that_teaches_nothing_takes_four_statements(
+def test_a_batch_that_teaches_nothing_takes_five_statements(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(6):
         work(owner, f"c{number}", "search", outcome="" if number % 2 else "success")
 
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         done = extract_patterns(
             next_conversation_sources(SourceBatch(now=LATER, limit=10)), now=LATER, renew=lambda: None
         )
