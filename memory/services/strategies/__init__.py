@@ -5,5 +5,5 @@
 - `patterns`: `extract_patterns` learns strategies from work that ended, found by `sources`: `next_conversation_sources`
   and `next_goal_sources`.
 
-Another source of work belongs in `sources`, as a function that returns `WorkSource` rows in the order of their ends.
+Another source of work belongs in `sources`, as a function that returns a `SourcePage` by account and end.
 """
