@@ -20,6 +20,8 @@ from pglast.enums import A_Expr_Kind, BoolExprType, JoinType, SubLinkType
 from memory_project.tenancy import INSTALLATION_TABLES
 
 ACCOUNT = "account_id"
+ACCOUNTS = "accounts"
+"""The table of the accounts, whose ids are accounts: a join with all of them names none."""
 
 PARAMETER = re.compile(r"%(?:\(\w+\))?[sbt]\b")
 
@@ -43,17 +45,42 @@ def tenant_tables() -> frozenset[str]:
     return frozenset(tables - INSTALLATION_TABLES.keys())
 
 
+def account_column(table: str) -> str:
+    """Return the name of the column with the account of a table's rows, empty for a table of the installation."""
+    return "id" if table == ACCOUNTS else ACCOUNT if table in tenant_tables() else ""
+
+
 def unfiltered_tables(sql: str) -> list[str]:
     """Return the tables of accounts, in alphabetical order, of which the statement does not say the account.
 
     In each SELECT, UPDATE, DELETE and MERGE, a condition of its WHERE or of a join must compare the table's
-    `account_id`, by `=`, `IN` or as part of a row, with something of the outside (a parameter, an outer query, a CTE, a
-    function, a table of the installation), or with a column of a table for which that holds. A condition in only one
-    branch of an OR is none, and the ON of an outer join says nothing of the side whose rows all stay. An INSERT must
-    name the column. Raises pglast.Error for what PostgreSQL would not parse.
+    `account_id`, by `=`, `IN` or as part of a row, with something of the outside (a parameter, a function, or the
+    account of an outer query or CTE), or with the account of a table for which that holds. The ids of `accounts` are
+    such accounts: that table is returned too where others are joined with all its rows. A condition in only one branch
+    of an OR is none, and the ON of an outer join says nothing of the side whose rows all stay. An INSERT must name the
+    column. Raises pglast.Error for what PostgreSQL would not parse.
     """
     text = PARAMETER.sub("NULL", sql).replace("%%", "%")
-    return sorted({table for raw in parse_sql(text) for table in find_unfiltered(raw.stmt, frozenset())})
+    statements = [raw.stmt for raw in parse_sql(text)]
+    found = {table for statement in statements for table in find_unfiltered(statement, frozenset())}
+    if not any(table in tenant_tables() for statement in statements for table in tables_in(statement)):
+        found.discard(ACCOUNTS)
+    return sorted(found)
+
+
+def tables_in(node: Any) -> Iterator[str]:
+    """Yield the names of what a statement reads or writes."""
+    if isinstance(node, ast.RangeVar):
+        yield str(node.relname)
+    for each in children_of(node):
+        yield from tables_in(each)
+
+
+def children_of(node: Any) -> Iterator[Any]:
+    if isinstance(node, tuple | list):
+        yield from node
+    elif isinstance(node, ast.Node):
+        yield from (getattr(node, name) for name in node)
 
 
 def find_unfiltered(node: Any, ctes: frozenset[str]) -> Iterator[str]:
@@ -115,7 +142,7 @@ class Scope:
     def add_source(self, source: Any) -> frozenset[str]:
         """Add a table or join of the FROM and return the aliases of the tables of accounts in it."""
         if is_a(source, ast.RangeVar):
-            if source.relname not in tenant_tables() or (source.relname in self.ctes and not source.schemaname):
+            if not account_column(source.relname) or (source.relname in self.ctes and not source.schemaname):
                 return frozenset()
             alias = source.alias.aliasname if source.alias else source.relname
             self.tables[alias] = source.relname
@@ -160,16 +187,26 @@ class Scope:
         """Return the alias if the node is the account of a table of this query, otherwise an empty text."""
         if not is_a(node, ast.ColumnRef):
             return ""
-        alias, name = column_of(node)
-        if name != ACCOUNT:
-            return ""
-        # without an alias it is that of the only table: PostgreSQL refuses ambiguous names
-        return alias if alias in self.tables else next(iter(self.tables), "") if not alias else ""
+        alias, name = self.resolve(column_of(node))
+        return alias if alias in self.tables and name == account_column(self.tables[alias]) else ""
+
+    def resolve(self, column: Column) -> Column:
+        """Return the column with the alias that it has without saying so, if any.
+
+        An account without an alias is that of the only table with one: PostgreSQL refuses ambiguous names.
+        """
+        alias, name = column
+        owners = (each for each, table in self.tables.items() if account_column(table) == name)
+        return (alias or next(owners, ""), name)
 
     def is_known(self, node: Any, alias: str, known: set[str]) -> bool:
-        """Return whether a value is from outside, or of other tables of this query whose account is known."""
-        used = {each for each, _ in columns_in(node)} & self.tables.keys()
-        return alias not in used and used <= known
+        """Return whether a value is from outside, or the account of other tables of this query that is known."""
+        used = {self.resolve(column) for column in columns_in(node)}
+        of_query = {each: name for each, name in used if each in self.tables}
+        of_others = {name for each, name in used if each not in self.tables}
+        if any(name != account_column(self.tables[each]) for each, name in of_query.items()):
+            return False
+        return alias not in of_query and of_query.keys() <= known and of_others <= {ACCOUNT, "id"}
 
 
 def is_a(node: Any, kind: Any) -> bool:
