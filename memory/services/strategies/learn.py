@@ -227,7 +227,7 @@ def count_strategy_use(
     rows.update(**{name: F(name) + 1}, last_used=Greatest("last_used", now))
     setattr(strategy, name, getattr(strategy, name) + 1)
     strategy.last_used = max(strategy.last_used or now, now)
-    used = {"id": uuid7(), "agent_id": owner.agent_id, "success": success, "used_at": now}
+    used: dict[str, Any] = {"id": uuid7(), "agent_id": owner.agent_id, "success": success, "used_at": now}
     named = {"account_id": owner.account_id, "strategy": strategy.pk, "conversation": conversation_pk}
     with connection.cursor() as cursor:
         cursor.execute(INSERT_USE, used | named)
