@@ -29,7 +29,7 @@ MIN_CANDIDATES_OF_ONE = 20
 """The limit if a single retriever finds by the only score there is, so that no other score moves later rows up."""
 CANDIDATES_PER_RESULT = 3
 NO_DEADLINE_MS = 600_000
-"""Ten minutes, longer than any statement takes."""
+"""Ten minutes, longer than any statement takes: what statements are given without a deadline."""
 
 MAX_TEXT_CHARACTERS = MAX_QUERY_CHARACTERS
 """Characters of a candidate's text that are read: as many as a question or claim may have. A turn may have two million,
@@ -120,10 +120,9 @@ def gathering_shape(owner: Owner, query: Query, analysis: QueryAnalysis, retriev
 
 
 def query_params(query: Query, analysis: QueryAnalysis, context: RecallContext) -> dict[str, Any]:
-    # negative once the deadline has passed: no retriever begins then
-    left_ms = NO_DEADLINE_MS if context.deadline.at is None else context.deadline.left_seconds() * 1_000
     return {
-        "left_ms": left_ms,
+        # negative once the deadline has passed: no retriever begins then
+        "left_ms": min(context.deadline.left_seconds() * 1_000, NO_DEADLINE_MS),
         "model": query.model,
         "vector": None if query.vector is None else half_vector(query.vector),
         "gist_vector": None if query.gist_vector is None else half_vector(query.gist_vector),

@@ -30,9 +30,11 @@ from uuid import UUID
 from django.db import DatabaseError, connection
 
 from memory import conf
+from memory.models import Memory, Vector
 from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
+from memory.services.account_walk import read_account_page, walk_accounts
 from memory.services.duplicates.compare import MemoryPair, filter_duplicate_pairs, rank_pair, read_merge_candidates
 from memory.services.duplicates.merge import MergeResult, merge_pair
 from memory.services.duplicates.texts import deduplicated_kinds, normalized_text_hash
@@ -51,14 +53,9 @@ SELECT_FRESH = """
 SELECT memories.account_id, memories.id
 FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
     AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
-WHERE (memories.account_id, memories.id) > (%(account)s, %(memory)s) AND memories.account_id <= %(last)s
-    AND memories.kind = ANY (%(kinds)s) AND live
+WHERE memories.account_id = %(account)s AND memories.id > %(memory)s AND memories.kind = ANY (%(kinds)s) AND live
     AND (%(since)s::timestamptz IS NULL OR memory_vectors.created_at >= %(since)s)
-ORDER BY memories.account_id, memories.id LIMIT %(size)s"""
-
-SELECT_UNHASHED = """
-SELECT account_id, id, kind, text FROM memories
-WHERE wording IS NULL AND kind = ANY (%s) AND (%s::uuid IS NULL OR account_id = %s) LIMIT %s"""
+ORDER BY memories.id LIMIT %(size)s"""
 
 # skips rows whose text changed in the meantime
 UPDATE_HASHES = """
@@ -67,7 +64,6 @@ FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::bigint[]) AS hashed (account
 WHERE memories.account_id = hashed.account_id AND memories.id = hashed.id AND memories.text = hashed.text"""
 
 LOWEST_ID = UUID(int=0)
-HIGHEST_ID = UUID(int=2**128 - 1)
 
 SELECT_SIMILAR = """
 WITH fresh AS MATERIALIZED (
@@ -154,19 +150,25 @@ class DeduplicationResult:
 
 def read_fresh_memories(batch: DeduplicationBatch) -> list[FreshMemory]:
     """Return the memories of the batch that have a vector of the current model, by account and id."""
-    account, _, memory = batch.after.partition(":")
-    given = {
-        "model": embedding_provider().model,
-        "since": batch.since,
-        "kinds": sorted(deduplicated_kinds()),
-        "account": UUID(account) if account else batch.account_id or LOWEST_ID,
-        "memory": UUID(memory) if memory else LOWEST_ID,
-        "last": batch.account_id or HIGHEST_ID,
-        "size": batch.size,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(SELECT_FRESH, given)
-        return list(map(FreshMemory._make, cursor.fetchall()))
+    model = embedding_provider().model
+
+    def read(account_id: UUID, memory: str, room: int) -> list[FreshMemory]:
+        given = {
+            "model": model,
+            "since": batch.since,
+            "kinds": sorted(deduplicated_kinds()),
+            "account": account_id,
+            "memory": UUID(memory) if memory else LOWEST_ID,
+            "size": room,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(SELECT_FRESH, given)
+            return list(map(FreshMemory._make, cursor.fetchall()))
+
+    vectors = Vector.objects.filter(model=model, kind__in=sorted(deduplicated_kinds()))
+    fresh = vectors if batch.since is None else vectors.filter(created_at__gte=batch.since)
+    after = batch.after.replace(":", "/")
+    return walk_accounts(fresh, read, after=after, limit=batch.size, account_id=batch.account_id)
 
 
 def find_similar_pairs(rows: Sequence[FreshMemory]) -> list[SimilarPair]:
@@ -193,14 +195,13 @@ def find_similar_pairs(rows: Sequence[FreshMemory]) -> list[SimilarPair]:
 
 def store_missing_hashes(size: int, *, account_id: UUID | None) -> int:
     """Store the hashes of up to `size` memories that have none. Returns how many had none."""
-    with connection.cursor() as cursor:
-        cursor.execute(SELECT_UNHASHED, [sorted(deduplicated_kinds()), account_id, account_id, size])
-        rows = cursor.fetchall()
-        if rows:
-            accounts, ids, kinds, texts = zip(*rows, strict=True)
-            hashes = list(map(normalized_text_hash, kinds, texts))
-            cursor.execute(UPDATE_HASHES, [list(accounts), list(ids), list(texts), hashes])
-        return len(rows)
+    unhashed = Memory.objects.filter(wording=None, kind__in=sorted(deduplicated_kinds()))
+    page = read_account_page(unhashed.only("account", "kind", "text"), after="", limit=size, account_id=account_id)
+    if page.rows:
+        columns = [(row.account_id, row.id, row.text, normalized_text_hash(row.kind, row.text)) for row in page.rows]
+        with connection.cursor() as cursor:
+            cursor.execute(UPDATE_HASHES, list(map(list, zip(*columns, strict=True))))
+    return len(page.rows)
 
 
 def deduplicate(batch: DeduplicationBatch) -> DeduplicationResult:

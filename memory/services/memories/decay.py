@@ -22,10 +22,8 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Exists, OuterRef
 
 from memory import scoring
-from memory.models import Account, Memory
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 
@@ -138,13 +136,6 @@ def run_decay_statement(statement: str, decayed: DecayedColumn, rows: DecayBatch
     found = fetch_rows(statement.format(**asdict(decayed)), {**asdict(rows), "now": now})
     [(examined, changed, last)] = found
     return DecayResult(examined=examined, changed=changed, last=last if examined == rows.limit else None)
-
-
-def next_account_with_kind(kind: str, *, after: UUID | None) -> UUID | None:
-    """Return the next account after this one, by id, that has a memory of the kind, or None if there is none."""
-    has_any = Memory.objects.filter(account_id=OuterRef("id"), kind=kind)
-    accounts = Account.objects.filter(Exists(has_any), id__gt=after or FIRST_ID)
-    return accounts.order_by("id").values_list("id", flat=True).first()
 
 
 def reinforce(owner: Owner, ids: Collection[UUID], *, now: datetime) -> int:

@@ -55,7 +55,11 @@ WHEN_PREFIX = re.compile(r"\s*(?:when\b\s*)?", re.IGNORECASE)
 # locks the conversation against deletion; one that is deleted already leaves the use without it, as deleting it would
 INSERT_USE = """
 INSERT INTO strategy_uses (id, account_id, strategy_id, conversation_id, agent_id, success, used_at)
-VALUES (%s, %s, %s, (SELECT id FROM conversations WHERE account_id = %s AND id = %s FOR KEY SHARE), %s, %s, %s)
+SELECT %(id)s, strategy.account_id, strategy.id, conversation.id, %(agent_id)s, %(success)s, %(used_at)s
+FROM memories strategy LEFT JOIN (
+    SELECT account_id, id FROM conversations WHERE account_id = %(account_id)s AND id = %(conversation)s FOR KEY SHARE
+) AS conversation ON conversation.account_id = strategy.account_id
+WHERE strategy.account_id = %(account_id)s AND strategy.id = %(strategy)s
 """
 
 
@@ -230,11 +234,10 @@ def count_strategy_use(
     rows.update(**{name: F(name) + 1}, last_used=Greatest("last_used", now))
     setattr(strategy, name, getattr(strategy, name) + 1)
     strategy.last_used = max(strategy.last_used or now, now)
+    used: dict[str, Any] = {"id": uuid7(), "agent_id": owner.agent_id, "success": success, "used_at": now}
+    named = {"account_id": owner.account_id, "strategy": strategy.pk, "conversation": conversation_pk}
     with connection.cursor() as cursor:
-        conversation = [owner.account_id, conversation_pk]
-        cursor.execute(
-            INSERT_USE, [uuid7(), owner.account_id, strategy.pk, *conversation, owner.agent_id, success, now]
-        )
+        cursor.execute(INSERT_USE, used | named)
     record_audit(owner, operation="reinforce", memory_type="procedural", affected_ids=[strategy.id])
 
 

@@ -166,7 +166,7 @@ def test_a_duplicate_is_found_among_many_facts_by_one_statement(owner: Owner, dj
 
     # former runs, rows without a text hash, rows, the search
     with django_assert_num_queries(4):
-        deduplicate(now=NOW, batch=Batch(size=50))
+        deduplicate(now=NOW, batch=Batch(size=50, account_id=owner.account_id))
     know(owner, "Room 7 is really red.", angle=3.5)
 
     assert merged() == 1
