@@ -14,7 +14,7 @@ from memory.extraction.rules import events, states
 from memory.extraction.rules.copulas import read_copula
 from memory.extraction.rules.grammar import Rule, by_verb
 from memory.extraction.rules.names import NAME, bare_name, is_name
-from memory.extraction.rules.phrases import Voice, cut_phrase, make_phrase, trim_phrase
+from memory.extraction.rules.phrases import Voice, cut_phrase, is_vague, make_phrase, trim_phrase
 from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
 from memory.extraction.rules.relations import read_possessions
 from memory.extraction.rules.statements import LIKINGS, NamedThing, Statement, attitude_to
@@ -52,7 +52,7 @@ def liking_of(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, 
         if is_stated and not (_NO_TOPIC.match(text) or _THAT_ONE.match(text))
         else ""
     )
-    if not topic:
+    if not topic or is_vague(topic):
         return None
     how = LIKINGS[predicate.verb]
     if predicate.form is Form.NEGATED:
@@ -211,7 +211,7 @@ class Fit:
 def _by_rule(said: ClauseContext, subject: Subject, predicate: Predicate, fit: Fit) -> Statement | None:
     rule, times = fit.rule, times_of(predicate.form, fit.rule, fit.dates, said)
     words = make_phrase(fit.words, subject.voice)
-    if times is None or bool(words) != bool(fit.words):
+    if times is None or bool(words) != bool(fit.words) or is_vague(words):
         return None
     form = Form.PRESENT if times.temporal == Temporal.CURRENT and rule.is_state else predicate.form
     verb = replace(predicate, form=form).words(is_plural=subject.is_plural)

@@ -48,6 +48,23 @@ _VAGUE = re.compile(
     r"|happen|happening|spending time|playing|doing|making|having|being|getting|going|one day|moments?|experiences?)?",
     re.IGNORECASE,
 )
+_PRAISE = (
+    "great|awesome|amazing|good|nice|cool|beautiful|lovely|wonderful|fantastic|incredible|fun|gorgeous|stunning|perfect"
+    "|delicious|interesting|special|exciting|inspiring|cute|sweet|pretty|big|huge|fresh|rare|unique|fancy|funny|crazy"
+    "|terrible|horrible|awful|bad|weird|strange|memorable|unforgettable|magical|breathtaking|adorable|neat|epic|sick"
+    "|fabulous|brilliant|super|yummy|tasty|favou?rite|impressive|fascinating|peaceful|relaxing|real|new|different|classic"
+)
+_PRAISED = re.compile(
+    rf"(?:(?:an?|the|my|our|their|some|many|several|so many|two|three|a few|a lot of|lots of|plenty of) )?"
+    rf"(?:(?:really|very|so|super|truly|pretty|absolutely|most) )*(?:(?:{_PRAISE}),? (?:and )?)+[\w'-]+",
+    re.IGNORECASE,
+)
+_NEW = re.compile(
+    r"(?:an?|the|my|our|their|two|three) (?:(?:new|big|fresh|rare|classic|real|different) )+[\w'-]+", re.I
+)
+_SOME = re.compile(
+    r"(?:[\w-]+ )?(?:some|many|several|a few|a couple of|lots of|plenty of)(?: (?:[\w-]+ )?[\w'-]+)?", re.IGNORECASE
+)
 _HALF = re.compile(r"(?:both|either|neither|whether|all|even|just|only|really|so|too|very|quite)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"\b(?:his|her|their)\b", re.IGNORECASE)
 _ANOTHER = re.compile(r"\banother (?P<vowel>(?=[aeiou]))?")
@@ -93,6 +110,13 @@ def make_phrase(text: str, voice: Voice) -> str:
     if voice.is_own and _OF_OTHERS.search(text):
         return ""
     return _MINE.sub(voice.possessive, text)
+
+
+def is_vague(text: str) -> bool:
+    """Return True for an object that could be anything: "some", "some awesome cars", "a great shot"."""
+    if any(word[:1].isupper() or word[:1].isdecimal() for word in text.split()[1:]):
+        return False
+    return _SOME.fullmatch(text) is not None or (_PRAISED.fullmatch(text) is not None and not _NEW.fullmatch(text))
 
 
 def trim_phrase(text: str) -> str:
