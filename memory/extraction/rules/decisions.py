@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from memory.dates import Tense
 from memory.extraction.rules.nouns import Noun, read_noun
 from memory.extraction.rules.phrases import possessive
 from memory.extraction.rules.readings import ClauseContext
@@ -18,14 +19,14 @@ from memory.extraction.rules.things import attribute_of, make_thing, Reading
 from memory.extraction.rules.values import Value, read_value
 from memory.extraction.rules.words import LANGUAGES, words
 from memory.models.facts import Certainty, Temporal
-from memory.verbs import Verb
+from memory.verbs import VERBS, Verb
 
 _WE = r"(?:we|We|I|i)"
 _SETTLED = re.compile(
     rf"(?:(?P<lets>[Ll]et's|lets|Lets|[Ll]et us)|{_WE}(?: have| are| will| all|'ll|'re|'ve|'m| am)?)(?: also| now| just| finally)? "
     r"(?P<verb>(?:go(?:ing)?|went|stick(?:ing)?|stay(?:ing)?|stuck|start(?:ing)?|gone) with|use|switch(?:ed|ing)? (?:over )?to|mov(?:e|ed|ing) to"
     r"|migrat(?:e|ed|ing) to|settled on|agreed on|agreed to|agreed|decided on|decided to|decided against|decided|picked|chose"
-    r"|opted for|keep|dropped|are dropping|drop|dropping|ditched|ditching|replaced|replacing|replace|standardi[sz]ed on"
+    r"|opted for|pinned|disabled|enabled|capped|limited|removed|named|keep|dropped|are dropping|drop|dropping|ditched|ditching|replaced|replacing|replace|standardi[sz](?:ed|ing) on"
     r"|sticking to|stick to|went for|go for|going for|going to use|going to go with|gonna use|gonna go with|will use"
     r"|adopt|adopted|pin|call it|name it|aim for|aiming for|target|targeting|settle on|postpone|postponed|delay|delayed"
     r"|settle on|stick with|ship|skip|do|make it|take|taking|not use|not do|set|limit|cap|meet|book|booked|hire|hired|rename|renamed|paid|bought|ordered|upgraded|upgrade|moved|move|switched|changed|change|set up|chosen|bumped|bump|raised|raise|lowered|lower|reduced|increased|cut) "
@@ -71,7 +72,7 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _USE = re.compile(
-    r"(?P<verb>use|stick with|stick to|keep using|go with|switch to|prefer|default to|target|run|name|pin) (?P<rest>.+)",
+    r"(?P<verb>prefer(?= .+ over )|use|stick with|stick to|keep using|go with|switch to|prefer|default to|target|run|name|pin) (?P<rest>.+)",
     re.IGNORECASE,
 )
 _SET = re.compile(
@@ -85,8 +86,8 @@ _CALL_ME = re.compile(
     re.IGNORECASE,
 )
 _REACH = re.compile(
-    r"(?P<verb>ping|e-?mail|call|ask|contact|write to|write|message|phone|ring|reach out to|reach|text|talk to|send"
-    r"|notify|tag|assign|cc|invite|dm|tell|page) (?P<who>[A-Za-z][\w'.-]*(?: [A-Z][\w'.-]+){0,2}) (?P<rest>(?:at|on|under|via|by|about"
+    r"(?P<verb>ping|e-?mail|call|ask|contact|write to|phone|ring|reach out to|reach|text|talk to|send"
+    r"|notify|tag|assign|cc|invite|dm|page) (?P<who>[A-Za-z][\w'.-]*(?: [A-Z][\w'.-]+){0,2}) (?P<rest>(?:at|on|under|via|by|about"
     r"|for|with|in|when|over|if) .+)"
 )
 _SEND_TO = re.compile(
@@ -115,12 +116,12 @@ _OUR_VERBS = (
     "need publish log bill accept take offer sell order work teach have sleep live get train hold rotate sync review "
     "tag version freeze merge back require allow write send measure count target expect aim cache sample drink eat "
     "speak treat feed water bake print rent pick own play follow plan cook wake drive commute study read draw code type "
-    "take listen watch clock park bring teach cycle walk eat drink open close live mow prescribe post swim run"
+    "take weigh listen watch clock park bring teach cycle walk eat drink open close live mow prescribe post swim run"
 ).split()
 _PRESENT = {base: Verb(base, "", "", "").present for base in _OUR_VERBS}
 _OURS = re.compile(
     rf"(?P<who>[Ww]e|I) (?:(?:also|currently|now|only|always|usually|still|mostly|generally|just|all|normally) )*"
-    rf"(?P<neg>(?:do not|don't|never) )?(?P<verb>{'|'.join(_OUR_VERBS)}) (?:up )?(?P<rest>.+)"
+    rf"(?P<neg>(?:do not|don't|never) )?(?P<verb>{'|'.join(_OUR_VERBS)})(?P<up> up)? (?P<rest>.+)"
 )
 _ENGAGED = re.compile(r"(?:engag|marri|with (?:each|one)|together)")
 
@@ -133,13 +134,10 @@ def read_decisions(said: ClauseContext, text: str) -> Iterator[Statement]:
             return
 
 
-def _value(said: ClauseContext, text: str) -> Value | None:
-    return read_value(text, at=said.turn.timestamp, speaker=said.speaker)
-
-
-def _own_value(said: ClauseContext, text: str) -> Value | None:
+def _own_value(said: ClauseContext, text: str, *, is_past: bool = False) -> Value | None:
     """Return a value in a clause about the speaker, in which "my" becomes "their"."""
-    value = _value(said, text)
+    tense = Tense.PAST if is_past else Tense.FUTURE
+    value = read_value(text, at=said.turn.timestamp, speaker=said.speaker, tense=tense)
     return replace(value, words=value.words.replace(possessive(said.speaker.label), "their")) if value else None
 
 
@@ -193,6 +191,9 @@ def _own_clause(said: ClauseContext, text: str) -> Statement | None:
         who = f"{said.speaker.owner} team"
         claim = f"{who} is {match['on']} {value.words}"
         return _state(said, subject=who, attribute=f"be {match['on']}", value=value, claim=claim)
+    if match := _USING.fullmatch(text):
+        base = "use" if match["verb"] == "using" else match["verb"].removesuffix("ing")
+        text = f"{match['who']} {base} {match['rest']}"
     if match := _OURS.fullmatch(text):
         return _habit(said, match)
     return None
@@ -208,7 +209,7 @@ def _decision(said: ClauseContext, text: str, rest: str) -> Statement | None:
 
 _PAST_VERBS = re.compile(
     r"(?:went with|switched(?: over)? to|moved to|migrated to|settled on|agreed on|agreed to|agreed|decided on|decided to"
-    r"|decided against|decided|picked|chose|opted for|dropped|ditched|replaced|standardi[sz]ed on|went for|adopted|stuck with"
+    r"|decided against|decided|picked|chose|opted for|pinned|disabled|enabled|capped|limited|removed|named|dropped|ditched|replaced|standardi[sz]ed on|went for|adopted|stuck with"
     r"|postponed|delayed|booked|hired|renamed|paid|bought|ordered|upgraded|moved|switched|changed|set up|chosen|bumped|raised|lowered|reduced|increased)"
 )
 _TO_BASE = (
@@ -217,9 +218,10 @@ _TO_BASE = (
     (re.compile(r"^going\b"), "go"),
     (re.compile(r"^(switch|stick|stay|start|aim|target|go|ditch)ing\b"), r"\1"),
     (re.compile(r"^(mov|migrat|replac|tak)ing\b"), r"\1e"),
+    (re.compile(r"^standardi([sz])ing\b"), r"standardi\1e"),
     (re.compile(r"^dropping\b"), "drop"),
 )
-_SOUND = words("use go stick stay start switch move migrate keep drop ditch replace adopt pin aim target settle postpone "
+_SOUND = words("standardize standardise use go stick stay start switch move migrate keep drop ditch replace adopt pin aim target settle postpone "
                "delay ship skip set limit cap meet hire rename take upgrade change bump raise lower book not")  # fmt: skip
 
 
@@ -236,10 +238,12 @@ def _settled(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     if not (is_past or is_plan):
         return None
     leading = _FOR_WHAT.fullmatch(said.clause.lead)
-    value = _own_value(said, f"{match['rest']} {leading[1].lower()}" if leading else match["rest"])
+    rest = match["rest"].removeprefix("that ") if "decided" in verb or "agreed" in verb else match["rest"]
+    value = _own_value(said, f"{rest} {leading[1].lower()}" if leading else rest, is_past=is_past)
+    is_explicit = "decided" in verb or "agreed" in verb
     if (
         value is None
-        or not value.is_specific
+        or not (value.is_specific or (is_explicit and len(value.words.split()) > 2))
         or value.words.split()[0] in ("to", "with", "for", "up", "out", "on", "back", "in")
     ):
         return None
@@ -247,7 +251,11 @@ def _settled(said: ClauseContext, match: re.Match[str]) -> Statement | None:
         clean = re.sub(r"^(?:decided|agreed)$", r"decided that" if verb == "decided" else "agreed that", verb)
         who = said.speaker.label
         subject, attribute = _about(said, verb, value)
-        return _state(said, subject=subject, attribute=attribute, value=value, claim=f"{who} {clean} {value.words}")
+        statement = _state(
+            said, subject=subject, attribute=attribute, value=value, claim=f"{who} {clean} {value.words}"
+        )
+        is_over = verb in ("paid", "bought", "ordered", "hired")
+        return replace(statement, temporal=Temporal.PAST) if is_over else statement
     for pattern, base in _TO_BASE:
         verb = pattern.sub(base, verb)
     if verb.split()[0] not in _SOUND:
@@ -259,6 +267,10 @@ def _settled(said: ClauseContext, match: re.Match[str]) -> Statement | None:
 
 _RATHER = re.compile(r"I(?:'d| would) (?:much )?rather (?P<rest>(?!not|be|see|know|die)[a-z]+ .+)")
 _ON = re.compile(r"[Ww]e are (?:(?:still|currently|now|all) )?(?P<on>on) (?P<rest>(?=\S*\d|\S+ v?\d).+)")
+_USING = re.compile(
+    r"(?P<who>[Ww]e|I) (?:are|am|have been) (?:(?:also|currently|now|still|just|all) )*(?P<verb>using|deploying|targeting"
+    r"|shipping|testing|supporting) (?P<rest>.+)"
+)
 _IT_IS = re.compile(r"(?P<what>[^,;:]{2,60}?) it is(?: then)?")
 _FOR_WHAT = re.compile(r"(?:\w+ )?(for (?:the |our |my )?[\w./-]+(?: [\w./-]+){0,3})", re.IGNORECASE)
 _FOR = re.compile(r"(?P<what>.+?) (?:for|as) (?P<thing>.+)")
@@ -288,6 +300,7 @@ def _wish(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     )
 
 
+_PASSING = re.compile(r"\b(?:left|questions?|options?|issues?|problems?|ideas?|minutes?|errors?|failures?|bugs?)\b")
 _TEAM_VERBS = words(
     "use deploy ship release run store host support serve charge deliver test build publish log bill accept offer sell "
     "rotate sync review tag version freeze merge require allow cache target pin measure"
@@ -308,7 +321,7 @@ def _habit(said: ClauseContext, match: re.Match[str]) -> Statement | None:
         or (re.match(r"(?:been|got|had|to)\b", value.words) and not (value.date and verb in ("need", "have")))
     ):
         return None
-    if verb == "have" and not any(map(str.isdecimal, value.words)):
+    if verb == "have" and (not any(map(str.isdecimal, value.words)) or _PASSING.search(value.words)):
         return None
     does = "does not " if match["neg"] and "never" not in match["neg"] else "never " if match["neg"] else ""
     form = verb if does.startswith("does") else _PRESENT[verb]
@@ -320,7 +333,7 @@ def _habit(said: ClauseContext, match: re.Match[str]) -> Statement | None:
         subject=who,
         attribute=f"{verb} {preposition}".strip(),
         value=value,
-        claim=f"{who} {does}{form} {value.words}",
+        claim=f"{who} {does}{form}{match['up'] or ''} {value.words}",
     )
 
 
@@ -359,18 +372,7 @@ def _without_me(text: str) -> str:
 
 def _always(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
     match = _ALWAYS.fullmatch(text)
-    if match is None or match["verb"] in (
-        "mind",
-        "be",
-        "forget",
-        "knew",
-        "know",
-        "again",
-        "a",
-        "the",
-        "been",
-        "thought",
-    ):
+    if match is None or match["verb"].lower() not in _LASTING_VERBS:
         return None
     value = _own_value(said, _without_me(f"{match['verb']}{match['rest'] or ''}"))
     if value is None or len(value.words.split()) < 2:
@@ -440,7 +442,12 @@ def _reach(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
     """Read "ping Tom at tom@example.com", "ask Salka about the stems", "send invoices to Gwen Astley"."""
     if match := _SEND_TO.fullmatch(text):
         what, whom = _own_value(said, match["what"]), _own_value(said, match["rest"])
-        if what is None or whom is None or not (is_capital(whom.words) or is_address(whom.words.split()[0])):
+        if (
+            what is None
+            or whom is None
+            or what.words.startswith(("the ", "a ", "an "))
+            or not (is_capital(whom.words) or is_address(whom.words.split()[0]))
+        ):
             return None
         words_ = f"{match['verb'].lower()} {what.words} to {whom.words}"
         return _asks(said, f"to {words_}", whom, subject=what.words.casefold(), attribute="send to", liking="")
@@ -494,7 +501,7 @@ def _setting(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None
         value = _own_value(said, match["rest"])
         if (
             value is None
-            or not (_begins_specific(value.words) or (lasts and value.is_specific))
+            or not (_begins_specific(value.words) or (lasts and value.is_specific) or " over " in value.words)
             or len(value.words.split()) > 10
         ):
             return None
@@ -527,16 +534,21 @@ def _styled(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
                 said, f"to {verb} {value.words}", replace(value, words=f"{verb} {value.words}"), attribute="style"
             )
         return None
-    first = text.partition(" ")[0]
-    if not _LASTING.search(text) or first.lower() not in _ORDERS:
+    first, _, behind = text.partition(" ")
+    is_general = lasts and _ONE_THING.match(behind) is None
+    if not (_LASTING.search(text) or is_general) or first.lower() not in _ORDERS:
         return None
     value = _own_value(said, _without_me(text))
-    if value is None or len(value.words.split()) < 3:
+    if value is None or len(value.words.split()) < 3 or (not _LASTING.search(text) and not value.is_specific):
         return None
     words_ = value.words[:1].lower() + value.words[1:]
     return _asks(said, f"to {words_}", value, attribute=f"wish:{words_.casefold()}")
 
 
+_LASTING_VERBS = (frozenset(VERBS) | _FORBIDDEN_VERBS) - words(
+    "be love like enjoy miss know want hate need struggle have"
+)
+_ONE_THING = re.compile(r"(?:an?|the|this|that|these|those|my|our|it|one|two|three|\d+|me|in|up|to)\b", re.IGNORECASE)
 _ORDERS = words(
     "use put write send answer reply format name tag label sign log store save commit squash rebase run test check "
     "include add prefer start end call keep mark round show give list cite mention ask explain translate print order "

@@ -40,7 +40,7 @@ _NEVER_FIRST = words(
     "mine ours hard slow fast high low k yay ugh ha haha damn god plus minus"
 )
 _VAGUE = words(
-    "problem problems issue issues question questions error errors bug bugs answer answers idea ideas point points "
+    "problem problems issue issues question questions error bug bugs answer answers idea ideas point points "
     "reason reasons result results output outputs line lines thing things part parts way ways rest fix trick day days "
     "week weeks month year morning night evening afternoon time times weather code place places guy guys man men woman "
     "women kid message messages difference example examples case cases option options choice choices life world people "
@@ -53,7 +53,15 @@ _DEPENDENT = words(
     "version item list string key keys process command step setting config option user users customer client guest boy "
     "girl team company shop city town park trip view show event class course project task ticket document report "
     "image picture painting color colour total sum price size word note doctor man lady owner boss water food cake "
+    "flight train bus tram hotel beach museum restaurant pr mr commit diff sun airport station cpu load usage "
     "machine device system tool thing program package library model data set group party dog cat car bike"
+)
+IS_SECRET = re.compile(
+    r"\b(?:passwords?|passphrase|passwd|secret|pin|cvv|(?:api|secret|private|access) (?:key|token)|token)$",
+    re.IGNORECASE,
+)
+_TRANSIENT = re.compile(
+    r"\b(?:cpu|usage|error rate|load average|disk space|battery|temperature outside|weather)$", re.IGNORECASE
 )
 _DAYS = frozenset({*WEEKDAYS, *(month.lower() for month in MONTHS)})
 _TIMED = words("day days week month year evening morning night afternoon time times weather code line list number")
@@ -80,6 +88,8 @@ def read_noun(text: str, speaker: Speaker, names: Names | None = None) -> Noun |
     if not 0 < len(tokens) <= MAX_SUBJECT_WORDS or not all(map(_WORD.fullmatch, tokens)) or _INNER.search(text):
         return None
     if any(token.lower() in _NEVER for token in tokens[1:]) or any(token[0].isdecimal() for token in tokens[:1]):
+        return None
+    if _TRANSIENT.search(text):
         return None
     match = _DETERMINER.match(f"{text} ")
     core = text[match.end() :] if match else text

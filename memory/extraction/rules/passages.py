@@ -49,7 +49,7 @@ _BRACKETED = re.compile(r"\[[^\[\]\n]{0,500}\]")
 _LINE = re.compile(r"[^\n\r]*+[\n\r]?+")
 _NO_PROSE = re.compile(r"\s*(?:>|\||#|[-*•]\s|\d{1,3}[.)]\s| {4}|[\w .#-]{1,40}:(?:\s|$))")
 _MAY_LEAD_A_LINE = re.compile(
-    r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi|(?:quick )?context|background|setup|heads up|reminder"
+    r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi|change of plans?|(?:quick )?context|background|setup|heads up|reminder"
     r"|(?:final |team )?decision(?: [\w' ]{1,30})?|for the record|one more thing|also|last thing|another thing)\s*:\s*",
     re.IGNORECASE,
 )

@@ -19,7 +19,7 @@ from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_state
 from memory.extraction.rules.relations import read_possessions
 from memory.extraction.rules.statements import LIKINGS, NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject, pronoun_of, subject_of
-from memory.extraction.rules.verbs import Form, Predicate, is_past, predicate_of
+from memory.extraction.rules.verbs import Form, Predicate, is_past, is_present, predicate_of
 from memory.models.facts import Temporal
 
 _NO_TOPIC = re.compile(
@@ -85,6 +85,7 @@ _WORK = re.compile(
 _BEYOND_A_PLACE = re.compile(r" (?:with|near|by|as|for|from|on|since|to|at)\b")
 _BEYOND_A_NAME = re.compile(r" (?:with|near|by|as|for|from|on|since|to|in)\b")
 _LATELY = re.compile(r"\b(?:just|recently|finally|now)\b")
+_RANGE = re.compile(r"\b(?:from|between) (?:the )?\d{1,2}(?:st|nd|rd|th)? (?:to|until|till|and) \d")
 _FIRST_MARK = 0xE000
 _MARKS = re.compile("[\ue000-\uf8ff]")
 
@@ -145,7 +146,8 @@ def _split_predicates(words: str) -> Iterator[str]:
     """Yield the predicates that are joined by "and", as in "visited a museum and then bought a print"."""
     start = 0
     for match in _AND_THEN.finditer(words):
-        if is_past(match["verb"]) and is_past(words[start:].split(maxsplit=1)[0]):
+        first = words[start:].split(maxsplit=1)[0]
+        if all(map(is_past, (match["verb"], first))) or all(map(is_present, (match["verb"], first))):
             yield words[start : match.start()]
             start = match.start("verb")
     yield words[start:]
@@ -179,6 +181,8 @@ def _liking(said: ClauseContext, subject: Subject, predicate: Predicate) -> Stat
 
 def _by_rules(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     """Read a clause by the first rule that fits the words after the verb, without dates."""
+    if _RANGE.search(predicate.rest):
+        return None
     text, dates = _mark_dates(said, predicate)
     text = cut_phrase(text)
     words = trim_phrase(_MARKS.sub(" ", text))

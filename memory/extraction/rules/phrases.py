@@ -3,13 +3,15 @@
 import re
 from dataclasses import dataclass
 
+from memory.verbs import VERBS
+
 GAP = "\ufffc"
 """The character in place of text that was removed (`passages`). A phrase before it is incomplete."""
 MAX_PHRASE_WORDS = 12
 
 _END = re.compile(
-    r"\s*(?:[;:!?…()\[\]{}—–\ufffc~*=<>|/\\\"]|,(?!\d{3})|(?<!\bSt)(?<!\bDr)(?<!\bMt)\.(?=\s|$|\.)"
-    r"|\s-+\s|--|[\U0001f000-\U0001faff\u2600-\u27bf])"
+    r"\s*(?:[;!?…()\[\]{}—–\ufffc~*=<>|/\\\"]|,(?!\d{3})|(?<!\bSt)(?<!\bDr)(?<!\bMt)\.(?=\s|$|\.)"
+    r"|:(?!\d)|\s-+\s|--|[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 _CONNECTED = re.compile(
     r"\s+(?:because|'cause|cause(?= (?:i|we|it|he|she|they|the|my|there)\b)|cuz|so|since"
@@ -20,6 +22,7 @@ _CONNECTED = re.compile(
 )
 _LOOSE = re.compile(r"(?:\s+to \w+|\s+(?:with|for|at|in|of|on) the \w+)$")
 """The end of a phrase whose relative clause was cut: "a retreat to see (where …)", "time with the friends (I have)"."""
+_FINITE = frozenset(form for verb in VERBS.values() for form in (verb.present, verb.past))
 _AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
 _PLAIN_PAIR = re.compile(r"(?:[a-z-]+ ){0,1}[\w'-]+ (?:and|&) (?:[a-z-]+ ){0,1}[\w'-]+")
 _PRONOUN = re.compile(r"i|me|we|us|he|she|they|it|you|my|our|his|her|their|your", re.IGNORECASE)
@@ -70,7 +73,7 @@ _OF_OTHERS = re.compile(r"\b(?:his|her|their)\b", re.IGNORECASE)
 _ANOTHER = re.compile(r"\banother (?P<vowel>(?=[aeiou]))?")
 _MINE = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _ME = re.compile(r"\b(?:me|us|mine|ours|i|we|myself|ourselves|i'd|i'm|let's)\b", re.IGNORECASE)
-_SHAPE = re.compile(r"[\w$€£#'&+.,%-]+(?: [\w$€£#'&+.,%-]+)*")
+_SHAPE = re.compile(r"[\w$€£#'&+.,:%-]+(?: [\w$€£#'&+.,:%-]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +153,6 @@ def cut_phrase(words: str) -> str:
 def _is_pair(text: str, match: re.Match[str]) -> bool:
     """Return True if "and" joins two names or two plain words, not two actions."""
     before, after = text[: match.start()].split(), text[match.end() :].split()
-    if not before or not after or _PRONOUN.fullmatch(after[0]):
+    if not before or not after or _PRONOUN.fullmatch(after[0]) or after[0] in _FINITE:
         return False
     return (before[-1][:1].isupper() and after[0][:1].isupper()) or _PLAIN_PAIR.fullmatch(text) is not None

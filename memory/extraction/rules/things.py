@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from memory.dates import MONTHS, WEEKDAYS
-from memory.extraction.rules.nouns import MAX_SUBJECT_WORDS, Noun, read_noun
+from memory.extraction.rules.nouns import IS_SECRET, MAX_SUBJECT_WORDS, Noun, read_noun
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
@@ -25,7 +25,7 @@ from memory.models.facts import Certainty, Temporal
 from memory.verbs import Verb
 
 _STATIVE = words(
-    "run use live sit listen belong handle manage maintain need require take cost expire end start begin open close "
+    "do follow finish rest hand run use live sit listen belong handle manage maintain need require take cost expire end start begin open close "
     "happen ship point connect talk write read depend support allow return contain have hold store cover come arrive "
     "meet work teach report approve review weigh measure mean stand retry expect send serve expose export accept "
     "default stay last keep seat fit charge pay earn deliver collect supply provide speak replace go land sync rotate "
@@ -37,7 +37,7 @@ _BY_THIRD = {Verb(base, "", "", "").present: base for base in _STATIVE}
 _NOT_AS_PLURAL = words("have")
 _BE = words("is are")
 _MODALS = words("must should will can shall needs need has have")
-_OWNERSHIP = words("own handle manage maintain approve review coordinate lead organize organise sign merge teach")
+_OWNERSHIP = words("do own handle manage maintain approve review coordinate lead organize organise sign merge teach")
 _PASSIVE = (
     "hosted|owned|called|named|written|deployed|stored|based|built|maintained|scheduled|due|responsible|limited|capped"
     "|pinned|locked|mounted|generated|handled|protected|located|booked|planned|set|managed|kept|run|backed up|backed"
@@ -221,7 +221,7 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
     rest = _without_noise(rest)
     negation = "not " if rest.startswith("not ") else ""
     value = _value(said, rest.removeprefix("not "))
-    if value is None or _SAYS_NOTHING.match(value.words):
+    if value is None or IS_SECRET.search(noun.key) or _SAYS_NOTHING.match(value.words):
         return None
     words_ = value.words
     bare = words_
@@ -293,6 +293,8 @@ def _read_verb(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading
     if not base or (word in _STATIVE and word in _NOT_AS_PLURAL and not noun.is_plural):
         return None
     rest = _without_noise(rest)
+    if rest.startswith("not "):
+        return None
     value = _value(said, rest)
     if value is None or _SAYS_NOTHING.match(value.words) or value.words.split()[0].lower() in _BE | _MODALS:
         return None

@@ -10,7 +10,7 @@ from memory.extraction.rules.phrases import possessive
 from memory.extraction.rules.specifics import capitalize_dates, is_specific
 from memory.extraction.rules.subjects import Speaker
 
-MAX_VALUE_WORDS = 14
+MAX_VALUE_WORDS = 16
 
 _DEICTIC = re.compile(
     r"\b(?:it|its|this|that|these|those|they|them|their|theirs|he|she|him|her|his|hers|you|your|yours|yourself|here"
@@ -34,7 +34,7 @@ _END = re.compile(
 _CONNECTIVE = re.compile(
     r",?\s+(?:because|bc|cause|cuz|since(?! (?:\d|January|February|March|April|May|June|July|August|September|October"
     r"|November|December|\w+day|version|v\d))|so|but|although|though|while|whereas|which|who|whom|whose|that|where"
-    r"|when|whenever|otherwise|as|hence|meaning|thanks to|due to|in case|like|til|til that|and (?:then|so|also|not"
+    r"|when|whenever|otherwise|as (?:I|we|it|they|he|she|you|soon|long|far|a result|well|per|discussed|agreed|usual|always|before)|hence|meaning|thanks to|due to|in case|like (?:I|we|it|they|you|before)|til|til that|and (?:then|so|also|not"
     r"|now|I|we|it|they|he|she|you|that|this|there|nobody|everybody|please|pls|don't|never|always|the rest|"
     r"(?:the |our |my )?(?:[\w./-]+ ){0,3}(?:is|are|was|were|has|have|runs?|uses?|lives?|goes|go|stays?|takes?|does"
     r"|owns?|handles?|will|must|should|can|needs?|comes?|gets?|starts?|ends?|sits?|points?|happens?|costs?)))(?=\s)",
@@ -135,15 +135,20 @@ def trim_value(text: str) -> str:
 
 def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, DateMention | None]:
     """Return the text with absolute dates in place of relative ones, and its only date."""
+    if _RANGE.search(text):
+        return text, None
     dates = [date for date in find_dates(text, at=at, tense=tense) if date.bound is not Bound.LASTING]
     pieces, end = [], 0
     for date in dates:
-        pieces += [text[end : date.begin], _date_words(text[date.begin : date.stop], date)]
+        said, before = _date_words(text[date.begin : date.stop], date), text[end : date.begin]
+        pieces += [before, said.removeprefix("on ") if _BEFORE_DATE.search(before) else said]
         end = date.stop
     whole = _DAY_TWICE.sub(r"\g<date>", " ".join("".join((*pieces, text[end:])).split()))
     return whole, dates[0] if len(dates) == 1 else None
 
 
+_BEFORE_DATE = re.compile(r"\b(?:to|from|until|till|by|for|before|after|since|between|of|and) $")
+_RANGE = re.compile(r"\b(?:from|between) (?:the )?\d{1,2}(?:st|nd|rd|th)? (?:to|until|till|and) ")
 _DAY_TWICE = re.compile(r"(?P<date>on (?P<day>\d+) \w+ \d{4}) the (?P=day)(?:st|nd|rd|th)")
 
 

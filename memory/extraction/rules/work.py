@@ -17,6 +17,7 @@ _UNSURE = re.compile(
 )
 
 _FOR = re.compile(r"(?P<what>[Ff]or (?:the |our )?[\w./-]+(?: [\w./-]+){0,3}?),? (?P<rest>(?:we|I|let's|use)\b.+)")
+_BEYOND = re.compile(r", | (?:since|because|so|but|as) ")
 _NO = re.compile(r"(?:^|[,;:]) ?(?:please |and |also |so |pls )?no $", re.IGNORECASE)
 """The beginning of "no emojis in commit messages", which is no answer to a question."""
 
@@ -29,7 +30,7 @@ def read_work(said: ClauseContext) -> Iterator[Statement]:
     if _NO.search(said.clause.sentence[: max(said.clause.sentence.find(text), 0)]):
         text = f"no {text}"
     if match := _FOR.fullmatch(text):
-        text = f"{match['rest']} {match['what'].lower()}"
+        text = f"{_BEYOND.split(match['rest'])[0]} {match['what'].lower()}"
     found = False
     for statement in read_decisions(said, text):
         found = True
