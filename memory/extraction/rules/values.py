@@ -20,7 +20,7 @@ _DEICTIC = re.compile(
     re.IGNORECASE,
 )
 _ONE_OF_A_NUMBER = re.compile(
-    r"\bone (?=(?!of|is|was|that|which|who|thing|more|day\b)\w+|(?:\w+ )?(?:day|week|month|year|hour|minute|time|person|node|replica|worker|job)\b)"
+    r"\bone (?!(?:of|is|was|that|which|who|things?|more|day|every|each|per|by|with|for|and|or|in|on|at|to)\b)(?=\w)"
 )
 _RELATIVE_TIME = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|ago|(?:this|next|last) (?:\w+ )?(?:week|weekend|month|year|quarter|sprint"
