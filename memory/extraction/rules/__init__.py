@@ -38,8 +38,8 @@ from memory.extraction.rules.passages import clauses_of, extract_prose, sentence
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.statements import Statement
-from memory.extraction.rules.work import read_work
 from memory.extraction.rules.subjects import THE_USER, Speaker, Subject
+from memory.extraction.rules.work import read_work
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter

@@ -54,6 +54,7 @@ _DEPENDENT = words(
     "girl team company shop city town park trip view show event class course project task ticket document report "
     "image picture painting color colour total sum price size word note doctor man lady owner boss water food cake "
     "flight train bus tram hotel beach museum restaurant pr mr commit diff sun airport station cpu load usage "
+    "port gateway ward contact headmistress teacher nurse neighbour neighbor limit road door roof kitchen school office "
     "machine device system tool thing program package library model data set group party dog cat car bike"
 )
 IS_SECRET = re.compile(
@@ -64,7 +65,10 @@ _TRANSIENT = re.compile(
     r"\b(?:cpu|usage|error rate|load average|disk space|battery|temperature outside|weather)$", re.IGNORECASE
 )
 _DAYS = frozenset({*WEEKDAYS, *(month.lower() for month in MONTHS)})
-_TIMED = words("day days week month year evening morning night afternoon time times weather code line list number")
+_TIMED = words(
+    "day days week month year evening morning night afternoon time times weather code line list number questions errors messages photos pictures news options output "
+    "results answers points"
+)
 _INNER = re.compile(
     r"(?<! of)(?<! for)(?<! in)(?<! on)(?<! at)(?<! to)(?<! from)(?<! per)(?<! with)(?<! between)(?<! behind)(?<! under)(?<! and)(?<!^all)(?<!^All)(?<!^only) (?:the|an?|my|our) ",
     re.I,

@@ -85,6 +85,10 @@ _NOT_ASSERTED = re.compile(
     r"|not (?:true|the case)|(?<!is )(?<!to )(?<!= )(?<!default )false|fake|lied|lying|untrue)\b",
     re.IGNORECASE,
 )
+_IF_IN_DOUBT = re.compile(
+    r",? if (?:in doubt|needed|unsure|necessary|possible|you need \w+|there are questions)\b", re.I
+)
+_THEN_IF = re.compile(r"(?:, (?:so|but|and)|;) if .*$")
 _DREAM_OF = re.compile(r"\b(?:a|my|the|our) dream\b(?! (?:i|that i|where|in))", re.IGNORECASE)
 
 _HEDGED = re.compile(
@@ -128,7 +132,10 @@ _HALF_A_SUBJECT = re.compile(
 _SMALL_I = re.compile(r"(?<![\w'./-])i(?=['\s])")
 _CONTRACTED = (
     (re.compile(r"\bI'm\b"), "I am"),
-    (re.compile(r"\bIm\b"), "I am"),
+    (re.compile(r"\b[Ii]m\b"), "I am"),
+    (re.compile(r"\b[Ii]ve\b"), "I have"),
+    (re.compile(r"\b([Dd]o|[Dd]oes|[Dd]id|[Ii]s|[Aa]re)nt\b"), r"\1 not"),
+    (re.compile(r"\b([Ss]he|[Hh]e)s\b"), r"\1 is"),
     (re.compile(r"\b([Ww]e|[Tt]hey)'re\b"), r"\1 are"),
     (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ve\b"), r"\1 have"),
     (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ll\b"), r"\1 will"),
@@ -199,12 +206,13 @@ def _prose_lines(text: str) -> Iterator[str]:
 
 def sentences_of(text: str) -> list[str]:
     """Return the sentences of a prose that are asserted and not jokes."""
-    sentences = split_sentences(text)
+    sentences = [_THEN_IF.sub("", sentence) for sentence in split_sentences(text)]
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     return [each for place, each in enumerate(sentences) if place not in joked and _is_asserted(each)]
 
 
 def _is_asserted(sentence: str) -> bool:
+    sentence = _IF_IN_DOUBT.sub("", sentence)
     if len(sentence) > MAX_CLAIM_SENTENCE_CHARACTERS or is_question(sentence):
         return False
     return not _NOT_ASSERTED.search(_DREAM_OF.sub("", sentence))

@@ -36,6 +36,9 @@ _THAT_ONE = re.compile(
     r"|theat(?:er|re)|opera|cinema|circus|ballet|news|weekends?|night|desert|internet)\b|(?-i:[A-Z]))",
     re.IGNORECASE,
 )
+_COMPARED = re.compile(
+    r"(?:[a-z]*(?:[sgtp]er|[lm]er|[wr]er|ier|ner)|more \w+)(?<!water)(?<!summer)(?<!winter)(?<!beer)(?<!theater)(?<!dinner)(?<!soccer)(?<!butter)(?<!paper)(?<!pepper)(?<!supper)(?<!flower)(?<!ginger)(?<!computer)(?<!poker)(?<!cider)"
+)
 _OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")
 
 
@@ -52,7 +55,7 @@ def liking_of(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, 
         if is_stated and not (_NO_TOPIC.match(text) or _THAT_ONE.match(text))
         else ""
     )
-    if not topic or is_vague(topic):
+    if not topic or is_vague(topic) or _COMPARED.fullmatch(topic):
         return None
     how = LIKINGS[predicate.verb]
     if predicate.form is Form.NEGATED:

@@ -36,7 +36,7 @@ _TIMES = (
     rf"{'|'.join(month.lower() for month in MONTHS if month not in ('May', 'March'))}"
 )
 _SIGNED = re.compile(
-    r"[^\s\w]?\w[\w.-]*[_/@:#][\w][^\s,;]*|\w+(?:[_/@:#]\w+)+|\w+\.\w[\w.]*|\.\w+|/\w[\w./{}:-]*|--?\w[\w-]*|\w+=\S+|[@#]\w[\w.-]*"
+    r"%\w+|~/\S+|[^\s\w]?\w[\w.-]*[_/@:#]\w[^\s,;]*|\w+\.\w[\w.]*|\.\w+|/\w[\w./{}:-]*|--?\w[\w-]*|\w+=\S+|[@#]\w[\w.-]*"
 )
 _MIXED = re.compile(r"[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|[A-Za-z]*\d\w*|\w+-\d\w*")
 _TIMED = re.compile(rf"\b(?:{_TIMES})\b", re.IGNORECASE)

@@ -25,7 +25,7 @@ from memory.models.facts import Certainty, Temporal
 from memory.verbs import Verb
 
 _STATIVE = words(
-    "do follow finish rest hand run use live sit listen belong handle manage maintain need require take cost expire end start begin open close "
+    "give chair watch do follow finish rest hand run use live sit listen belong handle manage maintain need require take cost expire end start begin open close "
     "happen ship point connect talk write read depend support allow return contain have hold store cover come arrive "
     "meet work teach report approve review weigh measure mean stand retry expect send serve expose export accept "
     "default stay last keep seat fit charge pay earn deliver collect supply provide speak replace go land sync rotate "
@@ -45,7 +45,7 @@ _PASSIVE = (
     "|required|allowed|supported|frozen|sent|published|released|versioned|tagged|rendered|billed|reachable|in charge"
     "|deprecated|disabled|enabled|renewed|insured|registered|made|delivered|shared|connected|routed|written|exported"
     "|on call|out of office|off|away|on vacation|on holiday|on leave|moving|migrating|allergic|divided|split|worth"
-    "|long|wide|high|deep|tall|old|away|late|early|free|full time|part time|sold|priced|graded|taught|played"
+    "|forbidden|banned|prohibited|needed|required|long|wide|high|deep|tall|old|away|late|early|free|full time|part time|sold|priced|graded|taught|played"
 )
 _BE_VALUE = re.compile(rf"(?:{_PASSIVE})\b")
 _PREPOSITION = re.compile(
@@ -186,6 +186,9 @@ _AFTER_VERB = words("every at on in for after with to from by within into up out
 def _reading(said: ClauseContext, noun: Noun, word: str, rest: str, whole: str) -> Reading | None:
     if match := _CHANGED.match(whole):
         return _changed(said, match)
+    if word in ("was", "were") and (made := _MADE_BY.match(rest)):
+        value = _value(said, made[0])
+        return Reading(verb=word, attribute=made["verb"], value=value) if value else None
     if word in _BE:
         if (word == "are") != noun.is_plural and not noun.is_name:
             return None
@@ -221,7 +224,7 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
     rest = _without_noise(rest)
     negation = "not " if rest.startswith("not ") else ""
     value = _value(said, rest.removeprefix("not "))
-    if value is None or IS_SECRET.search(noun.key) or _SAYS_NOTHING.match(value.words):
+    if value is None or _tells_secret(noun, value.words) or _SAYS_NOTHING.match(value.words):
         return None
     words_ = value.words
     bare = words_
@@ -239,12 +242,17 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
 _PROGRESSIVE = re.compile(r"(?!moving|migrating|staging|billing)\w+ing\b(?! (?:room|hall|pool))")
 
 
+def _tells_secret(noun: Noun, words_: str) -> bool:
+    """Return True for a password and the like, but not for the place where it is kept."""
+    return IS_SECRET.search(noun.key) is not None and not re.match(r"(?:in|at|on|under|stored|kept) ", words_)
+
+
 def _is_told(noun: Noun, words_: str, bare: str, value: Value) -> bool:
     """Return True if what a thing is said to be can be looked up: a number, a name, a time, a place or a kind."""
     first = bare.split()[0] if bare else ""
     if any(map(str.isdecimal, first)) or is_technical(first) or is_address(bare):
         return True
-    if is_capital(first) and not words_[0].islower() or (is_capital(first) and bare != words_):
+    if (is_capital(first) and not words_[0].islower()) or (is_capital(first) and bare != words_):
         return True
     if _PREPOSITION.match(words_) or _BE_VALUE.match(words_):
         says_who = noun.is_name and re.match(
@@ -258,6 +266,10 @@ def _is_told(noun: Noun, words_: str, bare: str, value: Value) -> bool:
     return is_specific(" ".join(words_.split()[:2]))
 
 
+_MADE_BY = re.compile(
+    r"(?P<verb>written|built|designed|made|created|founded|introduced|invented|composed|painted|planned|started) by"
+    r" (?=[A-Z]\w).+"
+)
 _ROLE = re.compile(
     rf"the (?:[a-z-]+ ){{0,2}}(?:contact|owner|lead|maintainer|admin|steward|reviewer|approver|head|boss|{'|'.join(sorted(PROFESSIONS))})(?: (?:of|for|at|on) .+)?"
 )

@@ -29,7 +29,7 @@ _RELATIVE_TIME = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(
-    r"\s*(?:[;!?…()\[\]{}—–\ufffc~<>|]|:(?=\s|$)|\.{2,}|(?<!\bSt)(?<!\bDr)(?<!\bMt)(?<!\bMr)(?<!\bMrs)(?<!\bMs)\.(?=\s|$)|\s-+\s|--\s|[\U0001f000-\U0001faff\u2600-\u27bf])"
+    r"\s*(?:[;!?…()\[\]{}—–\ufffc<>|]|:(?=\s|$)|\.{2,}|(?<!\bSt)(?<!\bDr)(?<!\bMt)(?<!\bMr)(?<!\bMrs)(?<!\bMs)\.(?=\s|$)|\s-+\s|--\s|[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 _CONNECTIVE = re.compile(
     r",?\s+(?:because|bc|cause|cuz|since(?! (?:\d|January|February|March|April|May|June|July|August|September|October"
@@ -76,7 +76,7 @@ def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | Non
 
     Relative dates ("next Friday") become absolute ones, and "my" the possessive of the speaker.
     """
-    text = _cut(" ".join(words.split()))
+    text = _cut(" ".join(_US.sub(_inside(speaker.label), words).split()))
     if not text or GAP in text or _UNLESS.search(text) or _REFUSED.search(text):
         return None
     text, date = _resolve_dates(text, at, tense)
@@ -111,6 +111,8 @@ def _cut_at_comma(text: str) -> str:
     behind = text[first.start() :]
     if match := _NOT_ONE.match(behind):
         second = behind.find(",", match.end())
+        if not is_specific(behind[1:] if second < 0 else behind[1:second]):
+            return text[: first.start()]
         return text if second < 0 else text[: first.start() + second]
     following = behind[1:].split()
     if len(following) <= 2 and following and is_specific(" ".join(following)):
@@ -123,6 +125,11 @@ def _is_list(text: str) -> bool:
     items = text.split(", ")
     last = items[-1] if _LAST_OF_LIST.match(items[-1]) else items[-1].partition(" and ")[2]
     return bool(last) and all(len(item.split()) <= 4 + (item is items[-1]) * 4 for item in items[1:])
+
+
+def _inside(label: str) -> str:
+    """Return the name of a speaker inside a sentence."""
+    return "the user" if label == "The user" else label
 
 
 def trim_value(text: str) -> str:
@@ -148,6 +155,7 @@ def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, D
 
 
 _BEFORE_DATE = re.compile(r"\b(?:to|from|until|till|by|for|before|after|since|between|of|and) $")
+_US = re.compile(r"\b(?:us|me)\b(?! (?:know|see|think|laugh|feel|crazy|mad))")
 _RANGE = re.compile(r"\b(?:from|between) (?:the )?\d{1,2}(?:st|nd|rd|th)? (?:to|until|till|and) ")
 _DAY_TWICE = re.compile(r"(?P<date>on (?P<day>\d+) \w+ \d{4}) the (?P=day)(?:st|nd|rd|th)")
 
