@@ -16,7 +16,7 @@ from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.wishes import read_wish
 from memory.extraction.rules.words import words
 from memory.models.facts import Temporal
-from memory.verbs import Verb
+from memory.verbs import VERBS, Verb
 
 _WE = r"(?:we|We|I|i)"
 _SETTLED = re.compile(
@@ -301,11 +301,7 @@ def _wish(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     )
 
 
-_NOT_VERBS = words(
-    "will would can could may might must shall should have had has did got went came was were met saw said knew thought "
-    "think guess hope wish mean look are been let bet and but who both too also even only then here there left put put "
-    "set back was not ended ran ate drank wrote slept spent fell woke bought paid quit cut hit felt arrive"
-)
+_AUXILIARY = re.compile(rf"(?:still|indeed|really|also|not|{'|'.join(VERBS)})\b")
 _PLAIN = re.compile(r"(?!(?:the|an?|my|their|some|all|two|much|more)\b)[\w-]+(?: [\w-]+){0,2}")
 _PASSING = re.compile(r"\b(?:left|questions?|options?|issues?|problems?|ideas?|minutes?|errors?|failures?|bugs?)\b")
 _TEAM_VERBS = words(
@@ -320,7 +316,9 @@ def _habit(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     verb = match["verb"]
     if match["neg"] and "never" not in match["neg"] and verb not in _TEAM_VERBS | {"eat", "drink"}:
         return None
-    if verb not in _PRESENT and (verb in _NOT_VERBS or verb.endswith(("ed", "ing", "ly"))):
+    if verb not in _PRESENT and verb.removeprefix("re") not in VERBS:
+        return None
+    if verb == "do" and _AUXILIARY.match(match["rest"]):
         return None
     value = own_value(said, match["rest"])
     is_plain = value is not None and _PLAIN.fullmatch(value.words) is not None

@@ -37,7 +37,7 @@ _THAT_ONE = re.compile(
     re.IGNORECASE,
 )
 _COMPARED = re.compile(
-    r"(?:[a-z]*(?:[sgtp]er|[lm]er|[wr]er|ier|ner)|more \w+)(?<!water)(?<!summer)(?<!winter)(?<!beer)(?<!theater)(?<!dinner)(?<!soccer)(?<!butter)(?<!paper)(?<!pepper)(?<!supper)(?<!flower)(?<!ginger)(?<!computer)(?<!poker)(?<!cider)"
+    r"(?:[a-z]*(?:[sgtpf]er|[lm]er|[wr]er|ier|ner)|more \w+)(?<!water)(?<!summer)(?<!winter)(?<!beer)(?<!theater)(?<!dinner)(?<!soccer)(?<!butter)(?<!paper)(?<!pepper)(?<!supper)(?<!flower)(?<!ginger)(?<!computer)(?<!poker)(?<!cider)"
 )
 _OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")
 
@@ -88,6 +88,8 @@ _WORK = re.compile(
 _BEYOND_A_PLACE = re.compile(r" (?:with|near|by|as|for|from|on|since|to|at)\b")
 _BEYOND_A_NAME = re.compile(r" (?:with|near|by|as|for|from|on|since|to|in)\b")
 _LATELY = re.compile(r"\b(?:just|recently|finally|now)\b")
+_ALONE = re.compile(r"[Mm]y [a-z-]+(?: [A-Z][\w-]+)?[.!]?")
+"""A sentence that only names somebody: "My father."""
 _RANGE = re.compile(r"\b(?:from|between) (?:the )?\d{1,2}(?:st|nd|rd|th)? (?:to|until|till|and) \d")
 _FIRST_MARK = 0xE000
 _MARKS = re.compile("[\ue000-\uf8ff]")
@@ -119,7 +121,9 @@ def statements_of(said: ClauseContext) -> Iterator[Statement]:
 
 def people_spoken_of(said: ClauseContext, statements: Sequence[Statement]) -> list[Subject]:
     """Return the people and animals that a clause is about, or that it introduces as somebody's."""
-    subject = subject_of(_strip_leading_date(said).clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
+    text = _strip_leading_date(said).clause.text
+    text = f"{text.rstrip('.!')} is" if _ALONE.fullmatch(text) else text
+    subject = subject_of(text, said.speaker, said.names, spoken_of=said.spoken_of)
     people = [subject] if subject and not subject.is_own and subject.is_third else []
     for statement in statements:
         if statement.attribute.startswith(("relation:", "only:")):

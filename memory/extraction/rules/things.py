@@ -19,10 +19,11 @@ from memory.extraction.rules.nouns import IS_SECRET, MAX_SUBJECT_WORDS, Noun, re
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
+from memory.extraction.rules.subjects import THE_USER
 from memory.extraction.rules.values import Value, read_value
 from memory.extraction.rules.words import ADVERBS, PROFESSIONS, words
 from memory.models.facts import Certainty, Temporal
-from memory.verbs import Verb
+from memory.verbs import VERBS, Verb
 
 _STATIVE = words(
     "give chair watch do follow finish rest hand run use live sit listen belong handle manage maintain need require take cost expire end start begin open close "
@@ -198,6 +199,18 @@ def _reading(said: ClauseContext, noun: Noun, word: str, rest: str, whole: str) 
     return _read_verb(said, noun, word, rest)
 
 
+_GIVEN = re.compile(r"(?P<who>me|us)(?= )")
+
+
+def _given(said: ClauseContext, base: str, words_: str) -> str:
+    """Return the words after a verb with the speaker's name for "me", as in "the foundation gives us 22,000"."""
+    name = "the user" if said.speaker.label == THE_USER else said.speaker.label
+    return _GIVEN.sub(name, words_, count=1) if base in _GIVING and _GIVEN.match(words_) else words_
+
+
+_GIVING = words("give pay send charge cost allow deliver teach")
+
+
 def _value(said: ClauseContext, words_: str) -> Value | None:
     return read_value(words_, at=said.turn.timestamp, speaker=said.speaker)
 
@@ -305,9 +318,9 @@ def _read_verb(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading
     if not base or (word in _STATIVE and word in _NOT_AS_PLURAL and not noun.is_plural):
         return None
     rest = _without_noise(rest)
-    if rest.startswith("not "):
+    if rest.startswith("not ") or (base == "do" and _AUXILIARY.match(rest)):
         return None
-    value = _value(said, rest)
+    value = _value(said, _given(said, base, rest))
     if value is None or _SAYS_NOTHING.match(value.words) or value.words.split()[0].lower() in _BE | _MODALS:
         return None
     is_owner = base in _OWNERSHIP and (noun.is_name or base == "own") and not _ANY.match(value.words)
@@ -326,6 +339,7 @@ def _read_verb(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading
     return Reading(verb=word, attribute=attribute, value=value)
 
 
+_AUXILIARY = re.compile(rf"(?:still|indeed|really|also|{'|'.join(VERBS)})\b")
 _ANY = re.compile(r"\d|an? |some |many ")
 
 
@@ -333,7 +347,7 @@ def make_thing(said: ClauseContext, noun: Noun, reading: Reading) -> Statement:
     """Return the statement of a reading about a noun. A statement with a date to come is true until then."""
     date = reading.value.date
     is_ahead = date is not None and date.start >= said.turn.timestamp
-    claim = f"{noun.label} {reading.verb} {reading.value.words}"
+    claim = " ".join(filter(None, (noun.label, reading.verb, reading.value.words)))
     subject, value = (reading.value.words, noun.label) if reading.is_owner else (noun.key, reading.value.words)
     return Statement(
         turn=said.turn.index,

@@ -34,7 +34,7 @@ _END = re.compile(
 _CONNECTIVE = re.compile(
     r",?\s+(?:because|bc|cause|cuz|since(?! (?:\d|January|February|March|April|May|June|July|August|September|October"
     r"|November|December|\w+day|version|v\d))|so|but|although|though|while|whereas|which|who|whom|whose|that|where"
-    r"|when|whenever|otherwise|as (?:I|we|it|they|he|she|you|soon|long|far|a result|well|per|discussed|agreed|usual|always|before)|hence|meaning|thanks to|due to|in case|like (?:I|we|it|they|you|before)|til|til that|and (?:then|so|also|not"
+    r"|when|whenever|otherwise|as (?:I|we|it|they|he|she|you|soon|long|far|a result|well|per|discussed|agreed|usual|always|before)|hence|meaning|thanks to|due to|in case|like (?:\w+)|til|til that|and (?:then|so|also|not"
     r"|now|I|we|it|they|he|she|you|that|this|there|nobody|everybody|please|pls|don't|never|always|the rest|"
     r"(?:the |our |my )?(?:[\w./-]+ ){0,3}(?:is|are|was|were|has|have|runs?|uses?|lives?|goes|go|stays?|takes?|does"
     r"|owns?|handles?|will|must|should|can|needs?|comes?|gets?|starts?|ends?|sits?|points?|happens?|costs?)))(?=\s)",
@@ -76,7 +76,7 @@ def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | Non
 
     Relative dates ("next Friday") become absolute ones, and "my" the possessive of the speaker.
     """
-    text = _cut(" ".join(_US.sub(_inside(speaker.label), words).split()))
+    text = _cut(" ".join(words.split()))
     if not text or GAP in text or _UNLESS.search(text) or _REFUSED.search(text):
         return None
     text, date = _resolve_dates(text, at, tense)
@@ -127,11 +127,6 @@ def _is_list(text: str) -> bool:
     return bool(last) and all(len(item.split()) <= 4 + (item is items[-1]) * 4 for item in items[1:])
 
 
-def _inside(label: str) -> str:
-    """Return the name of a speaker inside a sentence."""
-    return "the user" if label == "The user" else label
-
-
 def trim_value(text: str) -> str:
     """Return the words without adverbs and marks at their end."""
     text = text.strip(" ,'.-")
@@ -155,7 +150,6 @@ def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, D
 
 
 _BEFORE_DATE = re.compile(r"\b(?:to|from|until|till|by|for|before|after|since|between|of|and) $")
-_US = re.compile(r"\b(?:us|me)\b(?! (?:know|see|think|laugh|feel|crazy|mad))")
 _RANGE = re.compile(r"\b(?:from|between) (?:the )?\d{1,2}(?:st|nd|rd|th)? (?:to|until|till|and) ")
 _DAY_TWICE = re.compile(r"(?P<date>on (?P<day>\d+) \w+ \d{4}) the (?P=day)(?:st|nd|rd|th)")
 

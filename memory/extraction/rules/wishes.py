@@ -111,7 +111,7 @@ def _asks(
 
 def _without_me(text: str) -> str:
     """Return an order without words for the speaker who gives it: "answer me in French"."""
-    return re.sub(r"\b(?:to me|with me|for me|me)\b ?", "", text)
+    return re.sub(r"\b(?:to me|with me|for me|me|everything(?= in))\b ?", "", text)
 
 
 def _always(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
@@ -244,7 +244,11 @@ def _setting(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None
         value = own_value(said, match["rest"])
         if (
             value is None
-            or not (_begins_specific(value.words) or (lasts and value.is_specific) or " over " in value.words)
+            or not (
+                _begins_specific(value.words)
+                or (lasts and (value.is_specific or _PLAIN.fullmatch(value.words)))
+                or " over " in value.words
+            )
             or len(value.words.split()) > 10
         ):
             return None
@@ -254,6 +258,9 @@ def _setting(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None
         subject, attribute = find_subject(said, verb, value)
         return _asks(said, f"to {verb} {value.words}", value, subject=subject, attribute=attribute)
     return None
+
+
+_PLAIN = re.compile(r"(?!(?:the|an?|my|their|some|all|both|more)\b)[\w-]+(?: [\w-]+)?")
 
 
 def _begins_specific(text: str) -> bool:
@@ -277,6 +284,10 @@ def _styled(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
                 said, f"to {verb} {value.words}", replace(value, words=f"{verb} {value.words}"), attribute="style"
             )
         return None
+    if lasts and (match := _POLITE_NOUN.fullmatch(text)) and (value := own_value(said, match[0])):
+        return _asks(said, f"for {value.words}", value, attribute=f"wish:{value.words.casefold()}")
+    if (match := _KEEP.fullmatch(text)) and (value := own_value(said, match["rest"])) and len(value.words.split()) > 2:
+        return _asks(said, f"to keep {value.words}", value, attribute=f"keep:{value.words.casefold()}")
     first, _, behind = text.partition(" ")
     is_general = lasts and _ONE_THING.match(behind) is None
     if not (_LASTING.search(text) or is_general) or first.lower() not in _ORDERS:
@@ -291,6 +302,10 @@ def _styled(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
 _LASTING_VERBS = (frozenset(VERBS) | _FORBIDDEN_VERBS) - words(
     "be love like enjoy miss know want hate need struggle have"
 )
+_POLITE_NOUN = re.compile(
+    r"(?:[a-z-]+ ){0,2}[a-z]{3,}s (?:as|in|with|without) [^,;]{3,60}?,? (?:please|pls|plz)", re.IGNORECASE
+)
+_KEEP = re.compile(r"keep (?P<rest>(?:the|our|all) [a-z]+ [^,;]{3,60})", re.IGNORECASE)
 _ONE_THING = re.compile(r"(?:an?|the|this|that|these|those|my|our|it|one|two|three|\d+|me|in|up|to)\b", re.IGNORECASE)
 _ORDERS = words(
     "use put write send answer reply format name tag label sign log store save commit squash rebase run test check "

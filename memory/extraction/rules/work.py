@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from memory.extraction.rules.contacts import read_contacts
 from memory.extraction.rules.decisions import read_decisions
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.statements import Statement
@@ -31,9 +32,13 @@ def read_work(said: ClauseContext) -> Iterator[Statement]:
         text = f"no {text}"
     if match := _FOR.fullmatch(text):
         text = f"{_BEYOND.split(match['rest'])[0]} {match['what'].lower()}"
-    found = False
-    for statement in read_decisions(said, text):
-        found = True
-        yield statement
-    if not found:
-        yield from read_things(said, text)
+    yield from _first(read_contacts(said, text), read_decisions(said, text), read_things(said, text))
+
+
+def _first(*readings: Iterator[Statement]) -> Iterator[Statement]:
+    """Yield the statements of the first reading that has any."""
+    for reading in readings:
+        statements = list(reading)
+        if statements:
+            yield from statements
+            return
