@@ -1,4 +1,4 @@
-"""Contacts, appositions and labels: "Petra, petra@example.org", "a nurse, Mrs Ek, comes on Mondays", "Backups: nightly"."""
+"""Contacts, appositions and labels: "Petra, petra@example.org", "a nurse, Mrs Ek, comes on Mondays"."""
 
 import re
 from collections.abc import Iterator
@@ -15,21 +15,25 @@ _PERSON = rf"{_TITLE}[A-Z][\w'-]+(?: [A-Z][\w'-]+){{0,2}}"
 _MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _PHONE = r"\+?\d{2,}(?:[ -]\d{2,}){1,5}"
 _CONTACT = re.compile(
-    rf"(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? (?:at |on |under |phone |mail |email )?"
+    rf"(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? (?:at |on |under |phone |mail "
+    rf"|email )?"
     rf"(?P<address>{_MAIL}|{_PHONE}|@[\w.-]{{2,}})(?=[.,;!)]|$| )"
 )
-_MAIL_OF = re.compile(rf"\b(?P<address>(?P<who>[a-z]{{2,20}})@[\w-]+(?:\.[\w-]+)+)")
+_MAIL_OF = re.compile(r"\b(?P<address>(?P<who>[a-z]{2,20})@[\w-]+(?:\.[\w-]+)+)")
 _APPOSITION = re.compile(
-    rf"(?P<article>[Aa]n?|[Tt]he|[Mm]y|[Oo]ur) (?P<role>[a-z]+(?: [a-z]+)?), (?P<who>{_PERSON}), (?:(?:he|she|who) )?(?P<rest>[a-z].+)"
+    r"(?P<article>[Aa]n?|[Tt]he|[Mm]y|[Oo]ur) (?P<role>[a-z]+(?: [a-z]+)?), "
+    rf"(?P<who>{_PERSON}), (?:(?:he|she|who) )?(?P<rest>[a-z].+)"
 )
 _THEIRS = re.compile(
-    rf"\b(?:her|his|their) (?P<what>number|phone|phone number|e-?mail|mail|address|handle|extension) is (?P<address>{_MAIL}"
+    rf"\b(?:her|his|their) (?P<what>number|phone|phone number|e-?mail|mail|address|handle"
+    rf"|extension) is (?P<address>{_MAIL}"
     rf"|{_PHONE}|@[\w.-]+|\d{{3,5}})"
 )
 _LABEL = re.compile(r"(?P<label>[A-Z]?[a-z]+(?: [a-z]+){0,2}): (?P<value>[^:?]+)")
 _NO_LABEL = re.compile(
     r"(?:next|first|second|finally|also|yes|no|ok|okay|so|well|question|trouble|wait|sorry|note|remember|example|result"
-    r"|output|error|plan|here|idea|problem|and|but|then|now|good|fine|ps|update|edit|one more thing|funny thing|guess what"
+    r"|output|error|plan|here|idea|problem|and|but|then|now|good|fine|ps|update|edit|one more thing|funny thing"
+    r"|guess what"
     r"|long story|fun fact|good news|bad news|point|reason|catch|thing|status|done|todo|work|home)\b",
     re.IGNORECASE,
 )

@@ -1,4 +1,4 @@
-"""Decisions, lasting wishes, and what the speaker's team does: "let's go with Postgres", "please always answer in French".
+"""Decisions, and what the speaker's team does: "let's go with Postgres", "we deploy on Thursdays".
 
 Claims say whose decision or wish it is: "The user decided to go with Postgres", "The user asks to always answer in
 French". "We" in a statement about work is "The user's team", since it is about more people than the speaker. Orders
@@ -7,11 +7,10 @@ that are over when they are carried out ("fix the test", "add a field") are no c
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from memory.extraction.rules.own import find_subject, own_statement, own_value
 from memory.extraction.rules.readings import ClauseContext
-from memory.extraction.rules.specifics import is_specific
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.wishes import read_wish
 from memory.extraction.rules.words import words
@@ -20,13 +19,19 @@ from memory.verbs import VERBS, Verb
 
 _WE = r"(?:we|We|I|i)"
 _SETTLED = re.compile(
-    rf"(?:(?P<lets>[Ll]et's|lets|Lets|[Ll]et us)|{_WE}(?: have| are| will| all|'ll|'re|'ve|'m| am)?)(?: also| now| just| finally)? "
-    r"(?P<verb>(?:go(?:ing)?|went|stick(?:ing)?|stay(?:ing)?|stuck|start(?:ing)?|gone) with|use|switch(?:ed|ing)? (?:over )?to|mov(?:e|ed|ing) to"
-    r"|migrat(?:e|ed|ing) to|settled on|agreed on|agreed to|agreed|decided on|decided to|decided against|decided|picked|chose"
-    r"|opted for|pinned|disabled|enabled|capped|limited|removed|named|keep|dropped|are dropping|drop|dropping|ditched|ditching|replaced|replacing|replace|standardi[sz](?:ed|ing) on"
+    rf"(?:(?P<lets>[Ll]et's|lets|Lets|[Ll]et us)|{_WE}(?: have| are| will| all|'ll|'re|'ve|'m| am)?)(?: also| now"
+    rf"| just| finally)? "
+    r"(?P<verb>(?:go(?:ing)?|went|stick(?:ing)?|stay(?:ing)?|stuck|start(?:ing)?|gone) with|use|switch(?:ed"
+    r"|ing)? (?:over )?to|mov(?:e|ed|ing) to"
+    r"|migrat(?:e|ed|ing) to|settled on|agreed on|agreed to|agreed|decided on|decided to|decided against|decided"
+    r"|picked|chose"
+    r"|opted for|pinned|disabled|enabled|capped|limited|removed|named|keep|dropped|are dropping|drop|dropping|ditched"
+    r"|ditching|replaced|replacing|replace|standardi[sz](?:ed|ing) on"
     r"|sticking to|stick to|went for|go for|going for|going to use|going to go with|gonna use|gonna go with|will use"
     r"|adopt|adopted|pin|call it|name it|aim for|aiming for|target|targeting|settle on|postpone|postponed|delay|delayed"
-    r"|settle on|stick with|ship|skip|do|make it|take|taking|not use|not do|set|limit|cap|meet|book|booked|hire|hired|rename|renamed|paid|bought|ordered|upgraded|upgrade|moved|move|switched|changed|change|set up|chosen|bumped|bump|raised|raise|lowered|lower|reduced|increased|cut) "
+    r"|settle on|stick with|ship|skip|do|make it|take|taking|not use|not do|set|limit|cap|meet|book|booked|hire|hired"
+    r"|rename|renamed|paid|bought|ordered|upgraded|upgrade|moved|move|switched|changed|change|set up|chosen|bumped"
+    r"|bump|raised|raise|lowered|lower|reduced|increased|cut) "
     r"(?P<rest>.+)"
 )
 _DECISION = re.compile(
@@ -34,7 +39,8 @@ _DECISION = re.compile(
     r"|[Ii]t(?:'s| is| was) (?:decided|settled|agreed)(?: then)?[:,]? (?:that )?(?P<settled>.+)"
 )
 _WANTS = re.compile(
-    r"I(?P<verb> (?:want|need|prefer|expect|would like|would prefer|like|love|'d like|'d prefer|'d rather have|would rather have|insist on|demand|hate|do not want|do not like|require)|'d like|'d prefer) (?P<rest>.+)"
+    r"I(?P<verb> (?:want|need|prefer|expect|would like|would prefer|like|love|'d like|'d prefer|'d rather have"
+    r"|would rather have|insist on|demand|hate|do not want|do not like|require)|'d like|'d prefer) (?P<rest>.+)"
 )
 _WISHES = {
     "want": "wants", "need": "needs", "prefer": "prefers", "expect": "expects", "would like": "would like",
@@ -150,9 +156,56 @@ _OUR_VERBS = [
 ]
 _PRESENT = {base: Verb(base, "", "", "").present for base in _OUR_VERBS}
 _OURS = re.compile(
-    r"(?P<who>[Ww]e|I) (?:(?:also|currently|now|still|mostly|generally|just|all|normally) )*(?P<how>(?:only|always|usually) )?"
-    rf"(?P<neg>(?:do not|don't|never) )?(?P<verb>{'|'.join(_OUR_VERBS)}|[a-z]{{3,}}(?= (?:on|at|from|until|till|every) ))"
+    r"(?P<who>[Ww]e|I) (?:(?:also|currently|now|still|mostly|generally|just|all|normally) )*(?P<how>(?:only|always"
+    r"|usually) )?"
+    rf"(?P<neg>(?:do not|don't|never) )?(?P<verb>{'|'.join(_OUR_VERBS)}|[a-z]{{3,}}(?= (?:on|at|from|until|till"
+    rf"|every) ))"
     r"(?P<up> up)? (?P<rest>.+)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClauseForm:
+    """A form of a clause about the speaker: its pattern, with the value as `rest`, and the verb of its claim."""
+
+    pattern: re.Pattern[str]
+    verb: str
+    attribute: str
+    is_team: bool = False
+
+
+_FORMS = (
+    ClauseForm(
+        pattern=re.compile(r"(?P<rest>(?=[A-Z]|\S*\d|[a-z]+ it is)[^,;:]{2,60}?) it is(?: then)?"),
+        verb="decided on",
+        attribute="decision",
+    ),
+    ClauseForm(
+        pattern=re.compile(rf"{_WE} [^,;]{{3,60}}? and (?P<verb>go with|switch to|move to|stick with) (?P<rest>.+)"),
+        verb="decided to {verb}",
+        attribute="decision",
+    ),
+    ClauseForm(
+        pattern=re.compile(rf"{_WE} (?:will )?go without (?P<rest>(?!(?:the|an?|my|any)\b)[\w-]+(?: [\w-]+){{0,2}})"),
+        verb="decided to go without",
+        attribute="decision:without",
+    ),
+    ClauseForm(
+        pattern=re.compile(r"I am (?P<in>in|at) (?P<rest>[A-Z][\w-]+(?: [A-Z][\w-]+)*)(?: (?:right )?now)?"),
+        verb="is {in}",
+        attribute="location",
+    ),
+    ClauseForm(
+        pattern=re.compile(r"I(?:'d| would) (?:much )?rather (?P<rest>(?!not|be|see|know|die)[a-z]+ .+)"),
+        verb="would rather",
+        attribute="wish",
+    ),
+    ClauseForm(
+        pattern=re.compile(r"[Ww]e are (?:(?:still|currently|now|all) )?on (?P<rest>(?=\S*\d|\S+ v?\d).+)"),
+        verb="is on",
+        attribute="be on",
+        is_team=True,
+    ),
 )
 
 
@@ -166,48 +219,26 @@ def read_decisions(said: ClauseContext, text: str) -> Iterator[Statement]:
 
 def _own_clause(said: ClauseContext, text: str) -> Statement | None:
     if match := _DECISION.fullmatch(text):
-        return _decision(said, text, match["rest"] or match["settled"])
-    if match := _SETTLED.fullmatch(text):
-        if statement := _settled(said, match):
-            return statement
-    if (
-        (match := _IT_IS.fullmatch(text))
-        and is_specific(f"x {match['what']}")
-        and (value := own_value(said, match["what"]))
-    ):
-        claim = f"{said.speaker.label} decided on {value.words}"
-        return own_statement(said, subject=said.speaker.label, attribute="decision", value=value, claim=claim)
-    if (match := _AND_GO.match(text)) and (value := own_value(said, match["rest"])) and value.is_specific:
-        claim = f"{said.speaker.label} decided to {match['verb']} {value.words}"
-        return own_statement(said, subject=said.speaker.label, attribute="decision", value=value, claim=claim)
-    if (match := _WITHOUT.fullmatch(text)) and (value := own_value(said, match["rest"])):
-        claim = f"{said.speaker.label} decided to go without {value.words}"
-        return own_statement(said, subject=said.speaker.label, attribute="decision:without", value=value, claim=claim)
-    if (match := _IN.fullmatch(text)) and (value := own_value(said, match["rest"])) and value.is_specific:
-        claim = f"{said.speaker.label} is {match['in']} {value.words}"
-        return own_statement(said, subject=said.speaker.label, attribute="location", value=value, claim=claim)
+        return _decision(said, match["rest"] or match["settled"])
+    if (match := _SETTLED.fullmatch(text)) and (statement := _settled(said, match)):
+        return statement
+    for form in _FORMS:
+        match = form.pattern.fullmatch(text)
+        value = own_value(said, match["rest"]) if match else None
+        if match and value and (value.is_specific or form.attribute == "decision:without"):
+            who = f"{said.speaker.owner} team" if form.is_team else said.speaker.label
+            claim = f"{who} {form.verb.format(**match.groupdict())} {value.words}"
+            return own_statement(said, subject=who, attribute=form.attribute, value=value, claim=claim)
     if match := _WANTS.fullmatch(text):
         return _wish(said, match)
-    if match := _RATHER.fullmatch(text):
-        value = own_value(said, match["rest"])
-        if value and value.is_specific:
-            claim = f"{said.speaker.label} would rather {value.words}"
-            return own_statement(
-                said, subject=said.speaker.label, attribute="wish", value=value, claim=claim, liking="wants"
-            )
-    if (match := _ON.fullmatch(text)) and (value := own_value(said, match["rest"])) and value.is_specific:
-        who = f"{said.speaker.owner} team"
-        claim = f"{who} is {match['on']} {value.words}"
-        return own_statement(said, subject=who, attribute=f"be {match['on']}", value=value, claim=claim)
     if match := _USING.fullmatch(text):
         base = "use" if match["verb"] == "using" else match["verb"].removesuffix("ing")
         text = f"{match['who']} {base} {match['rest']}"
-    if match := _OURS.fullmatch(text):
-        return _habit(said, match)
-    return None
+    match = _OURS.fullmatch(text)
+    return _habit(said, match) if match else None
 
 
-def _decision(said: ClauseContext, text: str, rest: str) -> Statement | None:
+def _decision(said: ClauseContext, rest: str) -> Statement | None:
     value = own_value(said, rest)
     if value is None or len(value.words.split()) < 3:
         return None
@@ -216,9 +247,12 @@ def _decision(said: ClauseContext, text: str, rest: str) -> Statement | None:
 
 
 _PAST_VERBS = re.compile(
-    r"(?:went with|switched(?: over)? to|moved to|migrated to|settled on|agreed on|agreed to|agreed|decided on|decided to"
-    r"|decided against|decided|picked|chose|opted for|pinned|disabled|enabled|capped|limited|removed|named|dropped|ditched|replaced|standardi[sz]ed on|went for|adopted|stuck with"
-    r"|postponed|delayed|booked|hired|renamed|paid|bought|ordered|upgraded|moved|switched|changed|set up|chosen|bumped|raised|lowered|reduced|increased)"
+    r"(?:went with|switched(?: over)? to|moved to|migrated to|settled on|agreed on|agreed to|agreed|decided on"
+    r"|decided to"
+    r"|decided against|decided|picked|chose|opted for|pinned|disabled|enabled|capped|limited|removed|named|dropped"
+    r"|ditched|replaced|standardi[sz]ed on|went for|adopted|stuck with"
+    r"|postponed|delayed|booked|hired|renamed|paid|bought|ordered|upgraded|moved|switched|changed|set up|chosen"
+    r"|bumped|raised|lowered|reduced|increased)"
 )
 _TO_BASE = (
     (re.compile(r"^(?:gonna|going to|will) "), ""),
@@ -229,8 +263,10 @@ _TO_BASE = (
     (re.compile(r"^standardi([sz])ing\b"), r"standardi\1e"),
     (re.compile(r"^dropping\b"), "drop"),
 )
-_SOUND = words("standardize standardise use go stick stay start switch move migrate keep drop ditch replace adopt pin aim target settle postpone "
-               "delay ship skip set limit cap meet hire rename take upgrade change bump raise lower book not")  # fmt: skip
+_SOUND = words(
+    "standardize standardise use go stick stay start switch move migrate keep drop ditch replace adopt pin aim target "
+    "settle postpone delay ship skip set limit cap meet hire rename take upgrade change bump raise lower book not"
+)
 
 
 def _settled(said: ClauseContext, match: re.Match[str]) -> Statement | None:
@@ -273,18 +309,11 @@ def _settled(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     return own_statement(said, subject=subject, attribute=attribute, value=value, claim=claim)
 
 
-_RATHER = re.compile(r"I(?:'d| would) (?:much )?rather (?P<rest>(?!not|be|see|know|die)[a-z]+ .+)")
-_ON = re.compile(r"[Ww]e are (?:(?:still|currently|now|all) )?(?P<on>on) (?P<rest>(?=\S*\d|\S+ v?\d).+)")
 _USING = re.compile(
-    r"(?P<who>[Ww]e|I) (?:are|am|have been) (?:(?:also|currently|now|still|just|all) )*(?P<verb>using|deploying|targeting"
+    r"(?P<who>[Ww]e|I) (?:are|am|have been) (?:(?:also|currently|now|still|just|all) )*(?P<verb>using|deploying"
+    r"|targeting"
     r"|shipping|testing|supporting) (?P<rest>.+)"
 )
-_AND_GO = re.compile(rf"{_WE} [^,;]{{3,60}}? and (?P<verb>go with|switch to|move to|stick with) (?P<rest>.+)")
-_WITHOUT = re.compile(rf"{_WE} (?:will )?go without (?P<rest>(?!(?:the|an?|my|any)\b)[\w-]+(?: [\w-]+){{0,2}})")
-_IN = re.compile(
-    r"I am (?P<in>in|at) (?P<rest>[A-Z][\w-]+(?: [A-Z][\w-]+)*)(?= *$| now| right now)(?: now| right now)?"
-)
-_IT_IS = re.compile(r"(?P<what>[^,;:]{2,60}?) it is(?: then)?")
 _FOR_WHAT = re.compile(r"(?:\w+ )?(for (?:the |our |my )?[\w./-]+(?: [\w./-]+){0,3})", re.IGNORECASE)
 
 

@@ -31,7 +31,8 @@ _NEVER_FIRST = words(
     "out off about above across against along among around behind beyond despite near since within without some any "
     "many much several few more most less least lots plenty half enough first second third next last two three four "
     "five six seven eight nine ten back always often usually sometimes currently actually basically finally meanwhile "
-    "otherwise instead use set put get got make made take go going went come keep give ask tell check change update add "
+    "otherwise instead use set put get got make made take go going went come keep give ask tell check change update "
+    "add "
     "remove fix run try need look wait stop start show write read create move send call open close build test deploy "
     "install delete rename replace switch turn push pull merge commit and/or including except regarding due thanks "
     "knowing saying looking thinking trying using having getting doing making going being seeing hoping turns seems "
@@ -48,13 +49,15 @@ _VAGUE = words(
     "end start beginning answer response reply warning failure hits"
 )
 _DEPENDENT = words(
-    "test tests file files script page table column branch service server job app box call book movie place store house "
+    "test tests file files script page table column branch service server job app box call book movie place store "
+    "house "
     "room film game song query function class method module endpoint field row value number count limit change changes "
     "version item list string key keys process command step setting config option user users customer client guest boy "
     "girl team company shop city town park trip view show event class course project task ticket document report "
     "image picture painting color colour total sum price size word note doctor man lady owner boss water food cake "
     "flight train bus tram hotel beach museum restaurant pr mr commit diff sun airport station cpu load usage "
-    "port gateway ward contact headmistress teacher nurse neighbour neighbor limit road door roof kitchen school office "
+    "port gateway ward contact headmistress teacher nurse neighbour neighbor limit road door roof kitchen school "
+    "office "
     "machine device system tool thing program package library model data set group party dog cat car bike"
 )
 IS_SECRET = re.compile(
@@ -66,13 +69,16 @@ _TRANSIENT = re.compile(
 )
 _DAYS = frozenset({*WEEKDAYS, *(month.lower() for month in MONTHS)})
 _TIMED = words(
-    "day days week month year evening morning night afternoon time times weather code line list number questions errors messages photos pictures news options output "
+    "day days week month year evening morning night afternoon time times weather code line list number questions "
+    "errors messages photos pictures news options output "
     "results answers points"
 )
 _INNER = re.compile(
-    r"(?<! of)(?<! for)(?<! in)(?<! on)(?<! at)(?<! to)(?<! from)(?<! per)(?<! with)(?<! between)(?<! behind)(?<! under)(?<! and)(?<!^all)(?<!^All)(?<!^only) (?:the|an?|my|our) ",
-    re.I,
+    r"(?<! of)(?<! for)(?<! in)(?<! on)(?<! at)(?<! to)(?<! from)(?<! per)(?<! with)(?<! between)(?<! behind)"
+    r"(?<! under)(?<! and)(?<!^all)(?<!^All)(?<!^only) (?:the|an?|my|our) ",
+    re.IGNORECASE,
 )
+"""An article within a phrase, which is two phrases then: "listen the demo"."""
 _PARTS = re.compile(r" (?:of|for|in|on|at|to|from|per|with|between|behind|under) ")
 
 
@@ -138,7 +144,8 @@ _NOUNS_IN_ING = words(
     "staging billing logging pricing onboarding testing caching training meeting building parking shipping housing "
     "invoicing monitoring accounting clothing drilling wedding tracing routing indexing hosting string ring spring "
     "king ceiling painting catering backporting linting formatting scheduling sampling seating grooming landing "
-    "visiting opening working closing mailing drinking running target reading writing cooling mixing proofing baking swimming boarding dining morning evening rehearsal tutoring coaching heating lighting flooring wiring bedding"
+    "visiting opening working closing mailing drinking running target reading writing cooling mixing proofing baking "
+    "swimming boarding dining morning evening rehearsal tutoring coaching heating lighting flooring wiring bedding"
 )
 
 

@@ -36,8 +36,10 @@ class Clause:
 
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u00a0": " ", "\t": " "})
 _TERM = re.compile(
-    r"[\w./:@#+%{}$~^-]{1,80}(?:=[\w./:@-]{1,40})?|(?:npm|pnpm|yarn|make|git|docker|python|pytest|cargo|go|pip|uv|kubectl"
-    r"|terraform|nix|just|poetry|ruff|helm|bun|npx|dotnet|gradle|mvn|rails|bundle|php|composer)(?: [\w./:@=-]{1,40}){1,4}"
+    r"[\w./:@#+%{}$~^-]{1,80}(?:=[\w./:@-]{1,40})?|(?:npm|pnpm|yarn|make|git|docker|python|pytest|cargo|go|pip|uv"
+    r"|kubectl"
+    r"|terraform|nix|just|poetry|ruff|helm|bun|npx|dotnet|gradle|mvn|rails|bundle|php"
+    r"|composer)(?: [\w./:@=-]{1,40}){1,4}"
 )
 _WIDE = re.compile(r" {5,}")
 _CURLY = re.compile(r"[“„«][^“”„«»]*+[”»“]?+")
@@ -49,7 +51,8 @@ _BRACKETED = re.compile(r"\[[^\[\]\n]{0,500}\]")
 _LINE = re.compile(r"[^\n\r]*+[\n\r]?+")
 _NO_PROSE = re.compile(r"\s*(?:>|\||#|[-*•]\s|\d{1,3}[.)]\s| {4}|[\w .#-]{1,40}:(?:\s|$))")
 _MAY_LEAD_A_LINE = re.compile(
-    r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi|change of plans?|(?:quick )?context|background|setup|heads up|reminder"
+    r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi"
+    r"|change of plans?|(?:quick )?context|background|setup|heads up|reminder"
     r"|(?:final |team )?decision(?: [\w' ]{1,30})?|for the record|one more thing|also|last thing|another thing)\s*:\s*",
     re.IGNORECASE,
 )
@@ -80,7 +83,8 @@ _NOT_ASSERTED = re.compile(
     r"\b(?:if|unless|whether|wish|imagin\w*|suppos(?:e|ing|edly)|assum(?:e|ing)|hypothetical\w*|provided that|let's say"
     r"|say that|would have|could have|should have|might have|otherwise"
     r"|said|says|saying|told|tells|claim(?:s|ed|ing)?|according to|apparently|alleg\w+|rumou?r\w*|heard that|i hear"
-    r"|quote|unquote|wrote that|reads(?! (?:from|the|only|all|at|every)\b)|pretend\w*|dream(?:ed|t|s)?|story|stories|character|in the (?:game|movie|film"
+    r"|quote|unquote|wrote that|reads(?! (?:from|the|only|all|at|every)\b)|pretend\w*|dream(?:ed|t|s)?|story|stories"
+    r"|character|in the (?:game|movie|film"
     r"|book|novel|show|play|song|simulation)|someone (?:who|like)|people (?:who|like)|think(?:s|ing)? that i"
     r"|not (?:true|the case)|(?<!is )(?<!to )(?<!= )(?<!default )false|fake|lied|lying|untrue)\b",
     re.IGNORECASE,

@@ -37,7 +37,8 @@ _THAT_ONE = re.compile(
     re.IGNORECASE,
 )
 _COMPARED = re.compile(
-    r"(?:[a-z]*(?:[sgtpf]er|[lm]er|[wr]er|ier|ner)|more \w+)(?<!water)(?<!summer)(?<!winter)(?<!beer)(?<!theater)(?<!dinner)(?<!soccer)(?<!butter)(?<!paper)(?<!pepper)(?<!supper)(?<!flower)(?<!ginger)(?<!computer)(?<!poker)(?<!cider)"
+    r"(?:safe|bett|bigg|small|fast|simpl|easi|nic|cheap|warm|cold|clean|short|long|lat|earli|slow|quiet|bright|dark|hard"
+    r"|soft|strong|light)e?r|more \w+"
 )
 _OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")
 

@@ -25,18 +25,21 @@ TECHNOLOGIES = words(
 
 _UNITS = (
     "s|sec|secs|seconds?|ms|min|mins|minutes?|h|hrs?|hours?|days?|weeks?|months?|years?|kb|mb|gb|tb|kib|mib|gib|ghz|mhz"
-    "|hz|px|dpi|%|percent|per cent|euros?|eur|dollars?|usd|bucks|pounds?|gbp|francs?|chf|cents?|k|m|km|cm|mm|kg|g|kilos?"
+    "|hz|px|dpi|%|percent|per cent|euros?|eur|dollars?|usd|bucks|pounds?|gbp|francs?|chf|cents?|k|m|km|cm|mm|kg|g"
+    "|kilos?"
     "|grams?|lit(?:er|re)s?|ml|degrees?|people|rows|requests|workers|replicas"
 )
 _NUMBERS = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|ninety"
 _COUNTED = rf"(?:\b(?:{_NUMBERS})|\bone(?= (?:{_UNITS})\b)|\bhalf past)\b"
 _TIMES = (
-    rf"(?:once|twice|three times) (?:a|per|every) \w+|(?:{'|'.join(WEEKDAYS)})s?|weekdays?|weekends?|daily|nightly|hourly|weekly|monthly|quarterly|yearly|noon|midnight"
+    rf"(?:once|twice|three times) (?:a|per|every) \w+|(?:{'|'.join(WEEKDAYS)})s?|weekdays?|weekends?|daily|nightly"
+    rf"|hourly|weekly|monthly|quarterly|yearly|noon|midnight"
     rf"|every (?:other )?(?:day|night|week|month|hour|quarter|morning|evening|sprint|release|commit|year)|"
     rf"{'|'.join(month.lower() for month in MONTHS if month not in ('May', 'March'))}"
 )
 _SIGNED = re.compile(
-    r"%\w+|~/\S+|[^\s\w]?\w[\w.-]*[_/@:#]\w[^\s,;]*|\w+\.\w[\w.]*|\.\w+|/\w[\w./{}:-]*|--?\w[\w-]*|\w+=\S+|[@#]\w[\w.-]*"
+    r"%\w+|~/\S+|[^\s\w]?\w[\w.-]*[_/@:#]\w[^\s,;]*|\w+\.\w[\w.]*|\.\w+|/\w[\w./{}:-]*|--?\w[\w-]*|\w+=\S+"
+    r"|[@#]\w[\w.-]*"
 )
 _MIXED = re.compile(r"[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|[A-Za-z]*\d\w*|\w+-\d\w*")
 _TIMED = re.compile(rf"\b(?:{_TIMES})\b", re.IGNORECASE)

@@ -1,12 +1,12 @@
 """Statements about things and named people: settings, values, places, schedules, owners, and what things do.
 
 "The staging db runs on pg 15", "batch size is 500", "deploys happen on Thursdays", "Maria owns billing". A subject is a
-noun phrase that stands on its own (`nouns`), and the value has to be specific (`specifics`), because a statement such as
-"the service is slow" says nothing that lasts. Statements of what "we" do are about the speaker's team.
+noun phrase that stands on its own (`nouns`), and the value has to be specific (`specifics`), because a statement such
+as "the service is slow" says nothing that lasts.
 
-The attributes are `value` (numbers, names, switches), `time` (dates, weekdays, times of day), `location`, `owner` (whose
-subject is the thing, and whose value is the owner), `contact`, or the verb with its preposition ("run on"). Statements
-with the same subject and attribute replace one another.
+The attributes are `value` (numbers, names, switches), `time` (dates, weekdays, times of day), `location`, `owner`
+(whose subject is the thing, and whose value is the owner), `contact`, or the verb with its preposition ("run on"). The
+subject is without its article and in lower case. Statements with the same subject and attribute replace one another.
 """
 
 import re
@@ -26,13 +26,16 @@ from memory.models.facts import Certainty, Temporal
 from memory.verbs import VERBS, Verb
 
 _STATIVE = words(
-    "give chair watch do follow finish rest hand run use live sit listen belong handle manage maintain need require take cost expire end start begin open close "
+    "give chair watch do follow finish rest hand run use live sit listen belong handle manage maintain need require "
+    "take cost expire end start begin open close "
     "happen ship point connect talk write read depend support allow return contain have hold store cover come arrive "
     "meet work teach report approve review weigh measure mean stand retry expect send serve expose export accept "
     "default stay last keep seat fit charge pay earn deliver collect supply provide speak replace go land sync rotate "
     "host deploy release log publish consume produce validate cache build compile lint coordinate lead organize "
-    "organise drive cook sign own merge live forward redirect fall reset poll scale mount import load feed play get swim operate rent "
-    "authenticate parse refresh train eat drink add total equal swap visit move leave share save print bill translate grade prescribe water"
+    "organise drive cook sign own merge live forward redirect fall reset poll scale mount import load feed play get "
+    "swim operate rent "
+    "authenticate parse refresh train eat drink add total equal swap visit move leave share save print bill translate "
+    "grade prescribe water"
 )
 _BY_THIRD = {Verb(base, "", "", "").present: base for base in _STATIVE}
 _NOT_AS_PLURAL = words("have")
@@ -46,7 +49,8 @@ _PASSIVE = (
     "|required|allowed|supported|frozen|sent|published|released|versioned|tagged|rendered|billed|reachable|in charge"
     "|deprecated|disabled|enabled|renewed|insured|registered|made|delivered|shared|connected|routed|written|exported"
     "|on call|out of office|off|away|on vacation|on holiday|on leave|moving|migrating|allergic|divided|split|worth"
-    "|forbidden|banned|prohibited|needed|required|long|wide|high|deep|tall|old|away|late|early|free|full time|part time|sold|priced|graded|taught|played"
+    "|forbidden|banned|prohibited|needed|required|long|wide|high|deep|tall|old|away|late|early|free|full time|part "
+    "time|sold|priced|graded|taught|played"
 )
 _BE_VALUE = re.compile(rf"(?:{_PASSIVE})\b")
 _PREPOSITION = re.compile(
@@ -54,7 +58,8 @@ _PREPOSITION = re.compile(
     r"|with|next to|inside|outside|opposite)\b"
 )
 _APPROXIMATE = re.compile(
-    r"(?:about|around|roughly|only|at least|at most|exactly|under|over|up to|max|maximum|minimum|less than|more than|just"
+    r"(?:about|around|roughly|only|at least|at most|exactly|under|over|up to|max|maximum|minimum|less than|more than"
+    r"|just"
     r"|around|approximately|set to|a maximum of|almost|nearly|still|always|usually|now|currently|already|actually"
     r"|officially|the|a|an|port|version|channel|room|number|extension|line|~) "
 )
@@ -87,12 +92,14 @@ _CHANGED = re.compile(
     r" (?:down |up |back |over |out |forward )?(?P<rest>(?:(?:from|to|by|at|until|into) ).+)"
 )
 _CHANGED_FIRST = words(
-    "has have had was were got is are moved changed increased migrated switched went dropped doubled moves changes just "
+    "has have had was were got is are moved changed increased migrated switched went dropped doubled moves changes "
+    "just "
     "moving switches bumps goes"
 )
 MAX_JOINTS = 8
 _JOINT = re.compile(
-    r"(?:[,;:] | - | -- | ?[—–] ?| (?=and |but |so |because |since |as |while ))(?:(?:and|but|so|because|since|as|while) )?"
+    r"(?:[,;:] | - | -- | ?[—–] ?| (?=and |but |so |because |since |as |while ))(?:(?:and|but|so|because|since|as"
+    r"|while) )?"
 )
 _CONDITION = re.compile(
     r"(?:when|whenever|once|as soon as|until|while|where|after|before|unless|if|in case|every time|as long as|assuming"
@@ -106,6 +113,7 @@ _INTRODUCED = re.compile(
     r"|one more thing|another thing|mind that|also note that|as for now|please note that|please note|well)[,:]? )+",
     re.IGNORECASE,
 )
+_VERBS = frozenset((*_BE, *_MODALS, *_BY_THIRD, *_STATIVE, *_CHANGED_FIRST, *ADVERBS))
 _NOISE = words("currently now actually also still just already normally officially basically")
 _KEPT = words("only always usually never typically generally")
 
@@ -153,13 +161,8 @@ def _read_part(said: ClauseContext, text: str) -> Statement | None:
 def _read_at(said: ClauseContext, tokens: list[str], place: int) -> Statement | None:
     """Return the statement whose verb is the word at a place."""
     word = tokens[place].lower()
-    if word not in _BE and word not in _MODALS and word not in _BY_THIRD and word not in _STATIVE:
-        if (
-            word not in _CHANGED_FIRST
-            and not _is_verb(tokens, place)
-            and not (word in ADVERBS and place + 1 < len(tokens))
-        ):
-            return None
+    if word not in _VERBS and not _is_verb(tokens, place):
+        return None
     start = place
     while start > 1 and tokens[start - 1].lower() in _NOISE | _KEPT:
         start -= 1
@@ -283,9 +286,13 @@ _MADE_BY = re.compile(
     r"(?P<verb>written|built|designed|made|created|founded|introduced|invented|composed|painted|planned|started) by"
     r" (?=[A-Z]\w).+"
 )
-_ROLE = re.compile(
-    rf"the (?:[a-z-]+ ){{0,2}}(?:contact|owner|lead|maintainer|admin|steward|reviewer|approver|head|boss|{'|'.join(sorted(PROFESSIONS))})(?: (?:of|for|at|on) .+)?"
+_ROLES = "|".join(
+    (
+        *("contact", "owner", "lead", "maintainer", "admin", "steward", "reviewer", "approver", "head", "boss"),
+        *sorted(PROFESSIONS),
+    )
 )
+_ROLE = re.compile(rf"the (?:[a-z-]+ ){{0,2}}(?:{_ROLES})(?: (?:of|for|at|on) .+)?")
 
 
 def _without_noise(text: str) -> str:

@@ -29,12 +29,14 @@ _RELATIVE_TIME = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(
-    r"\s*(?:[;!?…()\[\]{}—–\ufffc<>|]|:(?=\s|$)|\.{2,}|(?<!\bSt)(?<!\bDr)(?<!\bMt)(?<!\bMr)(?<!\bMrs)(?<!\bMs)\.(?=\s|$)|\s-+\s|--\s|[\U0001f000-\U0001faff\u2600-\u27bf])"
+    r"\s*(?:[;!?…()\[\]{}—–\ufffc<>|]|:(?=\s|$)|\.{2,}|(?<!\bSt)(?<!\bDr)(?<!\bMt)(?<!\bMr)(?<!\bMrs)(?<!\bMs)\.(?=\s"
+    r"|$)|\s-+\s|--\s|[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 _CONNECTIVE = re.compile(
     r",?\s+(?:because|bc|cause|cuz|since(?! (?:\d|January|February|March|April|May|June|July|August|September|October"
     r"|November|December|\w+day|version|v\d))|so|but|although|though|while|whereas|which|who|whom|whose|that|where"
-    r"|when|whenever|otherwise|as (?:I|we|it|they|he|she|you|soon|long|far|a result|well|per|discussed|agreed|usual|always|before)|hence|meaning|thanks to|due to|in case|like (?:\w+)|til|til that|and (?:then|so|also|not"
+    r"|when|whenever|otherwise|as (?:I|we|it|they|he|she|you|soon|long|far|a result|well|per|discussed|agreed|usual"
+    r"|always|before)|hence|meaning|thanks to|due to|in case|like (?:\w+)|til|til that|and (?:then|so|also|not"
     r"|now|I|we|it|they|he|she|you|that|this|there|nobody|everybody|please|pls|don't|never|always|the rest|"
     r"(?:the |our |my )?(?:[\w./-]+ ){0,3}(?:is|are|was|were|has|have|runs?|uses?|lives?|goes|go|stays?|takes?|does"
     r"|owns?|handles?|will|must|should|can|needs?|comes?|gets?|starts?|ends?|sits?|points?|happens?|costs?)))(?=\s)",
@@ -44,7 +46,8 @@ _REFUSED = re.compile(r"\bor\b|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}", re.IGNORE
 _NOT_ONE = re.compile(r",? (?:and )?(?:not|instead of|rather than|no longer|never) \S")
 _LAST_OF_LIST = re.compile(r"(?:and|or|&) ", re.IGNORECASE)
 _TRAILING = re.compile(
-    r"[\s,]+(?:now|btw|by the way|too|as well|please|pls|plz|currently|already|again|anyway|then|instead|though|actually"
+    r"[\s,]+(?:now|btw|by the way|too|as well|please|pls|plz|currently|already|again|anyway|then|instead|though"
+    r"|actually"
     r"|of course|for now|at the moment|right now|at least|these days|nowadays|fyi|ok|okay|right|everywhere else|thanks"
     r"|thx|ty|and|or|to|the|a|an|with|for|of|in|on|at|by|from|is|are|my|our|just|really|all|still|tbh|imo|i think|sorry"
     r"|haha|from here|folks|guys|mate|man|bro|also|not)$",

@@ -50,12 +50,14 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _USE = re.compile(
-    r"(?P<verb>prefer(?= .+ over )|use|stick with|stick to|keep using|go with|switch to|prefer|default to|target|run|name|pin) (?P<rest>.+)",
+    r"(?P<verb>prefer(?= .+ over )|use|stick with|stick to|keep using|go with|switch to|prefer|default to|target|run"
+    r"|name|pin) (?P<rest>.+)",
     re.IGNORECASE,
 )
 _SET = re.compile(
     r"(?P<verb>keep|set|bump|raise|lower|increase|reduce|change|move|rename|pin|limit|cap|put|drop|make|push|extend"
-    r"|shift|reschedule|postpone|cut|switch) (?P<what>[^,;]{2,60}?) (?P<to>(?:down |up |back )?(?:to|at|under|below|above|on|in"
+    r"|shift|reschedule|postpone|cut|switch) (?P<what>[^,;]{2,60}?) (?P<to>(?:down |up |back )?(?:to|at|under|below"
+    r"|above|on|in"
     r"|until|till|by)) (?P<rest>.+)",
     re.IGNORECASE,
 )
@@ -65,17 +67,23 @@ _CALL_ME = re.compile(
 )
 _REACH = re.compile(
     r"(?P<verb>ping|e-?mail|call|ask|contact|write to|phone|ring|reach out to|reach|text|talk to|send"
-    r"|notify|tag|assign|cc|invite|dm|page) (?P<who>[A-Za-z][\w'.-]*(?: [A-Z][\w'.-]+){0,2}) (?P<rest>(?:at|on|under|via|by|about"
+    r"|notify|tag|assign|cc|invite|dm|page) (?P<who>[A-Za-z][\w'.-]*(?: [A-Z][\w'.-]+){0,2}) (?P<rest>(?:at|on|under"
+    r"|via|by|about"
     r"|for|with|in|when|over|if) .+)"
 )
 _SEND_TO = re.compile(
-    r"(?P<verb>send|forward|mail|email|report|escalate|assign|address|hand|give) (?P<what>[^,;]{2,60}?) to (?P<rest>[A-Za-z#@].+)",
+    r"(?P<verb>send|forward|mail|email|report|escalate|assign|address|hand"
+    r"|give) (?P<what>[^,;]{2,60}?) to (?P<rest>[A-Za-z#@].+)",
     re.IGNORECASE,
 )
 _STYLE = re.compile(
-    r"(?P<verb>answer|reply|respond|write|speak|explain|talk|communicate|comment|format|summari[sz]e|address me|text|keep|give) "
-    rf"(?P<rest>(?:to me |me |with me |back |everything |all |the |your |my )*.*\b(?:in (?:{'|'.join(sorted(LANGUAGES))}|bullet points|short sentences"
-    r"|plain \w+|full sentences|one sentence|two sentences|metric|lower ?case|upper ?case|british english|american english|simple words|markdown|tables?)|short|brief|concise|with (?:tabs|spaces|sources|metric|examples))\b.*)",
+    r"(?P<verb>answer|reply|respond|write|speak|explain|talk|communicate|comment|format|summari[sz]e|address me|text"
+    r"|keep|give) "
+    rf"(?P<rest>.*\b(?:in (?:{'|'.join(sorted(LANGUAGES))}"
+    r"|bullet points|short sentences"
+    r"|plain \w+|full sentences|one sentence|two sentences|metric|lower ?case|upper ?case|british english"
+    r"|american english|simple words|markdown|tables?)|short|brief|concise|with (?:tabs|spaces|sources|metric"
+    r"|examples))\b.*)",
     re.IGNORECASE,
 )
 _REMIND = re.compile(r"[Rr]emind me (?P<rest>(?:to|about|on|at|in|of|every|tomorrow|next) .+)")

@@ -10,8 +10,10 @@ from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.things import read_things
 
 _UNSURE = re.compile(
-    r"\b(?:would|could|should (?:i|we|it)|wondering|not sure|looks like|seems|supposedly|guess|i think|in theory|ideally"
-    r"|i suppose|not decided|undecided|either|or maybe|i wonder|propos\w+|suggest(?:s|ed|ion)|option|wants? to|tbd|what if"
+    r"\b(?:would|could|should (?:i|we|it)|wondering|not sure|looks like|seems|supposedly|guess|i think|in theory"
+    r"|ideally"
+    r"|i suppose|not decided|undecided|either|or maybe|i wonder|propos\w+|suggest(?:s|ed|ion)|option|wants? to|tbd"
+    r"|what if"
     r"|almost|nearly|used to|iirc|i believe|no idea|don't know|do not know|as far as|e\.g\.|for example|for instance"
     r"|i bet|i hope|hopefully|feels like|expected|in the old days|back then|years? ago|pretend|joke)\b",
     re.IGNORECASE,
