@@ -15,7 +15,8 @@ _PERSON = rf"{_TITLE}[A-Z][\w'-]+(?: [A-Z][\w'-]+){{0,2}}"
 _MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _PHONE = r"\+?\d{2,}(?:[ -]\d{2,}){1,5}"
 _CONTACT = re.compile(
-    rf"(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? (?:at |on |under |phone |mail "
+    r"(?!(?:Ping|E-?mail|Mail|Call|Ask|Contact|Message|Text|Write|Phone|Ring|Tell|Reach|Send|And|But|Or|Yes|So)\b)"
+    rf"(?<![A-Z][a-z] )(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? (?:at |on |under |phone |mail "
     rf"|email )?"
     rf"(?P<address>{_MAIL}|{_PHONE}|@[\w.-]{{2,}})(?=[.,;!)]|$| )"
 )

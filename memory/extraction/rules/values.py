@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memory.dates import WEEKDAYS, Bound, DateMention, Tense, find_dates
-from memory.extraction.rules.passages import GAP
-from memory.extraction.rules.phrases import possessive
+from memory.extraction.rules.phrases import GAP, possessive
 from memory.extraction.rules.specifics import capitalize_dates, is_specific
 from memory.extraction.rules.subjects import Speaker
 

@@ -34,13 +34,7 @@ def read_work(said: ClauseContext) -> Iterator[Statement]:
         text = f"no {text}"
     if match := _FOR.fullmatch(text):
         text = f"{_BEYOND.split(match['rest'])[0]} {match['what'].lower()}"
-    yield from _first(read_contacts(said, text), read_decisions(said, text), read_things(said, text))
-
-
-def _first(*readings: Iterator[Statement]) -> Iterator[Statement]:
-    """Yield the statements of the first reading that has any."""
-    for reading in readings:
-        statements = list(reading)
-        if statements:
-            yield from statements
-            return
+    contacts = list(read_contacts(said, text))
+    yield from contacts
+    if not any(statement.attribute == "role" or ": " in statement.claim for statement in contacts):
+        yield from list(read_decisions(said, text)) or read_things(said, text)
