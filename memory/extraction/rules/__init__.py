@@ -39,6 +39,7 @@ from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker, Subject
+from memory.extraction.rules.work import read_work
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
@@ -107,6 +108,8 @@ class _Reader:
                 met = list({each.label: each for each in (*met, *people_spoken_of(said, statements))}.values())
                 if not statements and (again := read_replacement(clause, self.last_of.get(speaker.label))):
                     statements = [replace(again, turn=turn.index)]
+                if not statements:
+                    statements = list(read_work(said))
                 yield from (_grounded(statement, stems) for statement in statements)
             before, people = sentence, met
 

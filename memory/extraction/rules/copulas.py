@@ -7,7 +7,7 @@ from datetime import datetime
 
 from memory.dates import Bound, Tense, find_dates
 from memory.extraction.rules.names import NAME, bare_name, is_name
-from memory.extraction.rules.phrases import cut_at_marks, cut_phrase, make_phrase
+from memory.extraction.rules.phrases import cut_at_marks, cut_phrase, is_vague, make_phrase
 from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
@@ -126,7 +126,7 @@ def _profession(said: ClauseContext, subject: Subject, predicate: Predicate) -> 
 def _relation(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     match = _RELATED_TO.match(predicate.rest)
     value = make_phrase(cut_phrase(match["rest"]), subject.voice) if match else ""
-    if match is None or not value:
+    if match is None or not value or is_vague(value) or value.startswith(("some ", "many ", "different ")):
         return None
     words = re.sub(r"^(?:so|really|very|super|pretty) ", "", match["words"])
     claim = _claim(subject, predicate, f"{words} {value}")

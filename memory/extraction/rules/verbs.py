@@ -103,6 +103,11 @@ def is_past(word: str) -> bool:
     return word.lower() in _BY_PAST
 
 
+def is_present(word: str) -> bool:
+    """Return True for the third person of a known verb."""
+    return word.lower() in _BY_PRESENT
+
+
 def predicate_of(words: str, *, is_third: bool) -> Predicate | None:
     """Return the predicate that begins these words, or None. `is_third` is True after "she", but not after "I"."""
     tokens = words.split()
