@@ -1,5 +1,6 @@
 """Links from turns to the turns that they replace, made as soon as both have vectors."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -58,7 +59,7 @@ def test_turns_that_are_embedded_later_are_linked_by_the_job(owner: Owner) -> No
 
 @pytest.mark.parametrize("other", [{"agent_id": "scout"}, {"user_id": "zoe"}, {"channel": "garden"}])
 def test_turns_of_other_agents_users_and_channels_are_not_compared(owner: Owner, other: dict[str, str]) -> None:
-    stranger = Owner(**{"account_id": owner.account_id, "agent_id": owner.agent_id, "user_id": owner.user_id} | other)
+    stranger = replace(owner, **other)  # type: ignore[arg-type]
     tell(stranger, BEFORE, days_ago=6, conversation_id="mon")
     tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
 
