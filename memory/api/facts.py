@@ -37,7 +37,7 @@ from memory.services.facts.store import (
     filter_by_conversation,
     find_fact,
     list_facts,
-    read_fact_history,
+    read_visible_history,
 )
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact, supersede_fact
 from memory_project.http.answers import AnswerSerializer
@@ -232,8 +232,9 @@ class Facts(VersionedViewSet):
 
     def retrieve(self, request: Request, fact_id: UUID) -> Response:
         """Return a fact of any status and channel, with all of its versions and links."""
-        fact = find_fact(self.owner(self.query()), fact_id)
-        return self.respond_with_etag(fact, FactHistoryAnswer.serialize(read_fact_history(fact)))
+        owner = self.owner(self.query())
+        fact = find_fact(owner, fact_id)
+        return self.respond_with_etag(fact, FactHistoryAnswer.serialize(read_visible_history(owner, fact)))
 
     def partial_update(self, request: Request, fact_id: UUID) -> Response:
         """Correct a fact that was wrong: the new values hold for all time, and the old ones are kept as a version.

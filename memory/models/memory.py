@@ -61,8 +61,16 @@ def in_readable_contexts(owner: Owner) -> Q:
 
 
 def of_knowledge(owner: Owner) -> Q:
-    """Return the condition on rows that hold for the owner's user; without a user, on those of the agent."""
-    return Q(user_id__in=("", owner.user_id)) if owner.user_id else of_author(owner)
+    """Return the condition on knowledge of the owner's user, of its agent and of the account (see `Audience`).
+
+    Written as a list of users, or of agents, that an index can look up, and a further condition on the rows found.
+    """
+    if not owner.agent_id:
+        return Q(user_id__in=("", owner.user_id)) if owner.user_id else Q()
+    of_agents = Q(agent_id__in=("", owner.agent_id))
+    if owner.user_id:
+        return Q(user_id__in=("", owner.user_id)) & (Q(user_id=owner.user_id) | of_agents)
+    return of_agents & (Q(agent_id=owner.agent_id) | Q(user_id=""))
 
 
 RULES: Mapping[Audience, Callable[[Owner], Q]] = {

@@ -54,10 +54,12 @@ def is_visible(row: Row, *, account: str, agent_id: str, user_id: str) -> bool:
     if row.account != account:
         return False
     knowledge = spec_of(row.kind).audience is Audience.KNOWLEDGE
-    if knowledge and user_id:
-        return row.user_id in ("", user_id)
     if not agent_id:
-        return True
+        return not (knowledge and user_id) or row.user_id in ("", user_id)
+    if knowledge and row.user_id == "":
+        return row.agent_id in ("", agent_id)
+    if knowledge and user_id:
+        return row.user_id == user_id
     if spec_of(row.kind).audience is Audience.PARTICIPANTS:
         return (agent_id, row.conversation_id) in TAKES_PART
     return row.agent_id == agent_id
