@@ -73,6 +73,7 @@ class ContextAnswer(AnswerSerializer):
 class Contexts(OwnerViewSet):
     """Reads all three layers of memory. Writes only that they were read, and the ledger if asked to."""
 
+    for_users = True
     bodies = {"gather": ContextBody}
     answers = {"gather": ContextAnswer}
     scopes = {"gather": "read"}

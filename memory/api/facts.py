@@ -193,6 +193,7 @@ class FactFilter(RowFilter):
 class Facts(VersionedViewSet):
     """Facts of the user and of no user in particular; without a user, those that the agent learned."""
 
+    for_users = True
     bodies = {"create": NewFact, "partial_update": FactCorrection}
     queries = {"list": FactsQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = FactAnswer
@@ -261,6 +262,7 @@ class Facts(VersionedViewSet):
 class FactChanges(VersionedViewSet):
     """Changes of an active fact (409 for others), by its user, the agent that learned it, or the account (403)."""
 
+    for_users = True
     bodies = {"supersede": NewFact, "promote": Promotion, "reject": OwnerFields}
     answer = FactAnswer
     statuses = {"supersede": 201}
