@@ -24,13 +24,14 @@ class UsersConversations(BasePermission):
         credential.acting_user(request.query_params.get("user_id", ""))
         owner = Owner(account_id=credential.account_id, user_id=credential.user_id, limited_to_user=True)
         is_read = required_scope(view, request.method or "GET") == "read"
-        check_named_conversations(owner, request.query_params, must_exist=is_read)
-        check_named_conversations(owner, view.kwargs, must_exist=is_read or not view.opens_conversations)
+        check_named_conversations(owner, request.query_params)
+        if conversation_id := view.kwargs.get("conversation_id"):
+            check_conversation_user(owner, conversation_id, must_exist=is_read or not view.opens_conversations)
         return True
 
 
-def check_named_conversations(owner: Owner, named: Mapping[str, Any], *, must_exist: bool) -> None:
-    """Check the conversations that a body, a query or a path names (see `check_conversation_user`)."""
+def check_named_conversations(owner: Owner, named: Mapping[str, Any]) -> None:
+    """Check the conversations that a body or a query names. They need not exist (see `check_conversation_user`)."""
     for name in CONVERSATION_NAMES:
         if conversation_id := named.get(name):
-            check_conversation_user(owner, conversation_id, must_exist=must_exist)
+            check_conversation_user(owner, conversation_id, must_exist=False)

@@ -13,7 +13,6 @@ from memory.api.permissions import check_named_conversations
 from memory.audit import is_verbose
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.audit import record_read, records_reads
-from memory_project.http.credentials import required_scope
 from memory_project.http.views import ServiceViewSet
 
 logger = logging.getLogger(__name__)
@@ -75,8 +74,7 @@ class OwnerViewSet(ServiceViewSet):
                 raise ValidationError(
                     {"agent_id": ["Name the acting agent: a key of a user never acts for the account."]}
                 )
-            is_read = required_scope(self, f"{self.request.method}") == "read"
-            check_named_conversations(self._owner, named, must_exist=is_read)
+            check_named_conversations(self._owner, named)
         return self._owner
 
     def body_and_owner(self) -> tuple[dict[str, Any], Owner]:

@@ -74,7 +74,7 @@ def is_valid_id(text: str) -> bool:
 
 
 def check_conversation_user(owner: Owner, conversation_id: str, *, must_exist: bool) -> None:
-    """Raise Forbidden if the conversation is not one of the user that the owner is limited to.
+    """Raise Forbidden if the conversation is not one of the user that the owner is limited to, or has others' data.
 
     With `must_exist`, raises NotFound for another user's conversation as for none. Other owners are not checked.
     """
@@ -84,7 +84,9 @@ def check_conversation_user(owner: Owner, conversation_id: str, *, must_exist: b
     user_id = rows.values_list("user_id", flat=True).first() if is_valid_id(conversation_id) else None
     if must_exist and user_id != owner.user_id:
         raise NotFound("no such conversation")
-    if user_id not in (None, owner.user_id):
+    if user_id is None:
+        refuse_live_data(owner, conversation_id)
+    elif user_id != owner.user_id:
         raise Forbidden(OF_ANOTHER_USER)
 
 
