@@ -1,4 +1,4 @@
-"""What a key that is bound to a user may name: the user, the acting agent and conversations of this user."""
+"""Permissions of keys that are bound to a user: they may name no other user, and no conversation of another one."""
 
 from collections.abc import Mapping
 from typing import Any

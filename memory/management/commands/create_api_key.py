@@ -44,8 +44,8 @@ class Command(BaseCommand):
             raise CommandError(
                 "The database lacks its tables: wait until `make up` has made them, or run `manage.py migrate`."
             ) from err
-        scopes = READ_WRITE if options["user"] else READ_WRITE_OPERATE
-        scopes = READ_ONLY if options["read_only"] else scopes
+        most = READ_WRITE if options["user"] else READ_WRITE_OPERATE
+        scopes = READ_ONLY if options["read_only"] else most
         issued = issue_key(
             account,
             scopes=[*scopes, ApiKey.Scope.DEEP_REPLAY] if options["deep_replay"] else scopes,

@@ -101,7 +101,8 @@ def read_everything(api: ServiceClient, ids: Ids) -> list[str]:
 
 
 def test_another_users_ids_in_a_path_are_refused(unbound: Ids, api: ServiceClient, anas_api: ServiceClient) -> None:
-    before, bens_api = read_everything(api, unbound), ServiceClient(issue_bens_key(anas_api))
+    bens_api = ServiceClient(issue_bens_key(anas_api))
+    before = read_everything(api, unbound)
 
     for operation in operations():
         if operation.parameters:
@@ -172,7 +173,9 @@ def test_no_list_and_no_search_shows_anything_of_another_user(
 
     for operation in operations():
         if not operation.parameters and operation.method in ("get", "post"):
-            asked = {name: "secret" for name in ("query", "task_description", "decision") if name in operation.fields}
+            asked: dict[str, Any] = {
+                name: "secret" for name in ("query", "task_description", "decision") if name in operation.fields
+            }
             asked |= {"max_tokens": 2_000} if "max_tokens" in operation.fields else {}
             given = f"?ids={bens['entity_id']}" if operation.path.endswith("/graph") else ""
             answer = send(anas_api, operation, bens, asked, parameters=given)
