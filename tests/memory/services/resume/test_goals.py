@@ -25,8 +25,9 @@ def user(owner: Owner) -> Owner:
 
 def add_goals_of_others(owner: Owner, *, many: int) -> None:
     """Add goals of the account for no user in particular, all of them due soon."""
+    whole = replace(owner, agent_id="", user_id="")
     for number in range(many):
-        aim(Owner(account_id=owner.account_id), f"Chase supplier {number}.", deadline=NOW + timedelta(days=1), priority=9)
+        aim(whole, f"Chase supplier {number}.", deadline=NOW + timedelta(days=1), priority=9)
 
 
 def goal_lines(found: ResumePacket) -> list[tuple[str, int]]:
@@ -52,7 +53,7 @@ def test_the_default_query_names_own_goals_only(user: Owner) -> None:
 
 
 def test_goals_worked_on_count_as_own_goals(user: Owner) -> None:
-    planner = Owner(account_id=user.account_id)
+    planner = replace(user, agent_id="", user_id="")
     root = aim(planner, "Run the festival.")
     stage = aim(planner, "Build the stage.", parent_id=root.id)
     add_goals_of_others(user, many=12)
