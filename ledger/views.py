@@ -13,6 +13,8 @@ from memory_project.redis import ConversationRef
 class Ledgers(ServiceViewSet):
     """The ledger of a conversation, shared by all its agents. It never expires and ends with the conversation."""
 
+    for_users = True
+    opens_conversations = False
     bodies = {"check": Item, "mark": MarkedItem, "evict": Item}
     queries = {"retrieve": ActingFields}
     answers = {"retrieve": ALL_ITEMS, "check": CheckAnswer, "mark": MarkAnswer, "evict": EvictAnswer}

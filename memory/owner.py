@@ -22,6 +22,8 @@ class Owner:
     agent_id: str = ""
     user_id: str = ""
     channel: str = GLOBAL_CHANNEL
+    limited_to_user: bool = False
+    """True for an API key that is bound to the user: rows of other users do not exist for it. It names an agent."""
     actor: str = ""
     """The actor named in the audit log: `key:<prefix>`, `staff:<name>`, `job:<name>`, `python`."""
     audit_level: str = field(default="", compare=False)

@@ -186,7 +186,10 @@ CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["memory.api.authentication.ApiKeyAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["memory_project.http.credentials.HasScope"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "memory_project.http.credentials.HasScope",
+        "memory.api.permissions.UsersConversations",
+    ],
     "DEFAULT_THROTTLE_CLASSES": ["memory_project.http.throttling.KeyThrottle"],
     "DEFAULT_PARSER_CLASSES": ["memory_project.http.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],

@@ -12,13 +12,18 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path template, with the names of its path parameters and headers."""
+    """One method of one path template, with the names of its path parameters, query parameters and headers.
+
+    `body` is the least body, `fields` the schemas of all fields of bodies, by name.
+    """
 
     method: str
     path: str
     parameters: tuple[str, ...]
+    queries: tuple[str, ...]
     headers: tuple[str, ...]
     body: dict[str, Any] | None
+    fields: dict[str, dict[str, Any]]
 
     def __str__(self) -> str:
         return f"{self.method.upper()} {self.path}"
@@ -36,9 +41,15 @@ def operations() -> Iterator[Operation]:
     for path, methods in document["paths"].items():
         for method in METHODS:
             if described := methods.get(method):
-                names = {where: names_in(described, where) for where in ("path", "header")}
-                body = least_body(document, described)
-                yield Operation(method=method, path=path, parameters=names["path"], headers=names["header"], body=body)
+                yield Operation(
+                    method=method,
+                    path=path,
+                    parameters=names_in(described, "path"),
+                    queries=names_in(described, "query"),
+                    headers=names_in(described, "header"),
+                    body=least_body(document, described),
+                    fields=body_fields(document, described),
+                )
 
 
 def names_in(described: dict[str, Any], where: str) -> tuple[str, ...]:
@@ -52,6 +63,17 @@ def least_body(document: dict[str, Any], described: dict[str, Any]) -> dict[str,
         return None
     body: dict[str, Any] = least_value(document, described["requestBody"]["content"]["application/json"]["schema"])
     return body
+
+
+def body_fields(document: dict[str, Any], described: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the schemas of the fields of an operation's body, by name."""
+    if "requestBody" not in described:
+        return {}
+    schema = described["requestBody"]["content"]["application/json"]["schema"]
+    if reference := schema.get("$ref"):
+        schema = document["components"]["schemas"][reference.rpartition("/")[2]]
+    fields: dict[str, dict[str, Any]] = schema.get("properties", {})
+    return fields
 
 
 def least_value(document: dict[str, Any], schema: dict[str, Any]) -> Any:

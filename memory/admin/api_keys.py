@@ -12,8 +12,9 @@ from django.http import HttpRequest, HttpResponse
 from memory.admin.base import BoundedAdmin, adopt_row, staff_name, staff_owner
 from memory.admin.columns import column
 from memory.admin.fields import ExternalIdField
+from memory.errors import Unprocessable
 from memory.models import ApiKey
-from memory.services.accounts.register import issue_key, revoke_keys
+from memory.services.accounts.register import check_key_scopes, issue_key, revoke_keys
 from memory.services.audit import update_audited_row
 from memory_project.admin_lists import AccountFilter
 
@@ -24,11 +25,24 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     agent_id = ExternalIdField(
         required=False, label="Agent", help_text="The only agent that may use the key. If it is empty, any agent may."
     )
+    user_id = ExternalIdField(
+        required=False,
+        label="User",
+        help_text="The only user whose memories the key may see and change. If it is empty, those of any user.",
+    )
     scopes = forms.MultipleChoiceField(
         choices=ApiKey.Scope.choices,
         widget=forms.CheckboxSelectMultiple,
         initial=[ApiKey.Scope.READ, ApiKey.Scope.WRITE],
     )
+
+    def clean_scopes(self) -> list[str]:
+        scopes: list[str] = self.cleaned_data["scopes"]
+        try:
+            check_key_scopes(scopes, user_id=self.cleaned_data.get("user_id", self.instance.user_id))
+        except Unprocessable as err:
+            raise forms.ValidationError(f"{err}.") from err
+        return scopes
 
 
 @admin.register(ApiKey)
@@ -36,14 +50,24 @@ class ApiKeyAdmin(BoundedAdmin):
     """The pages of API keys. The hash of a key's secret is on none of them."""
 
     form = ApiKeyForm
-    list_display = ("prefix", "name", "account", "agent_id", "scope_names", "state", "last_used_at", "expires_at")
+    list_display = (
+        "prefix",
+        "name",
+        "account",
+        "agent_id",
+        "user_id",
+        "scope_names",
+        "state",
+        "last_used_at",
+        "expires_at",
+    )
     list_filter = (AccountFilter, ("revoked_at", admin.EmptyFieldListFilter))
-    search_fields = ("prefix__startswith", "name", "agent_id__exact")
-    search_help_text = "Search for the beginning of a key, its name, or its complete agent."
+    search_fields = ("prefix__startswith", "name", "agent_id__exact", "user_id__exact")
+    search_help_text = "Search for the beginning of a key, its name, or its complete agent or user."
     autocomplete_fields = ("account",)
-    fields = ("account", "agent_id", "name", "scopes", "expires_at")
+    fields = ("account", "agent_id", "user_id", "name", "scopes", "expires_at")
     detail_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
-    fixed_fields = ("account", "agent_id", *detail_fields)
+    fixed_fields = ("account", "agent_id", "user_id", *detail_fields)
     actions = ("revoke",)
     allow_delete = False
 
@@ -69,6 +93,7 @@ class ApiKeyAdmin(BoundedAdmin):
             obj.account,
             scopes=obj.scopes,
             agent_id=obj.agent_id,
+            user_id=obj.user_id,
             name=obj.name,
             expires_at=obj.expires_at,
             actor=staff_name(request),

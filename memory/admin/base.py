@@ -47,7 +47,7 @@ def staff_name(request: HttpRequest) -> str:
     return f"staff:{request.user.get_username()}"[:MAX_ACTOR_CHARACTERS]
 
 
-def staff_owner(request: HttpRequest, account_id: UUID, **columns: str) -> Owner:
+def staff_owner(request: HttpRequest, account_id: UUID, **columns: Any) -> Owner:
     """Return the owner for staff, who act for the account and therefore read and write all of it."""
     return Owner(account_id=account_id, actor=staff_name(request), **columns)
 

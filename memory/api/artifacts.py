@@ -232,6 +232,7 @@ class Artifacts(OwnerViewSet):
     403 for changes of another agent's artifact that belongs to no user.
     """
 
+    for_users = True
     bodies = {"create": NewArtifact, "partial_update": ArtifactChange}
     queries = {
         "list": ArtifactsQuery,

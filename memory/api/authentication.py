@@ -43,6 +43,7 @@ def find_credential(secret: str, *, now: datetime) -> Credential | None:
         key_id=key.id,
         account_id=key.account_id,
         agent_id=key.agent_id,
+        user_id=key.user_id,
         scopes=frozenset(key.scopes),
         prefix=key.prefix,
         audit_level=key.audit_level,

@@ -13,6 +13,7 @@ from memory.api.recall import MAX_TOKENS, CandidateAnswer, RecallFields, recall_
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
+from memory.services.conversations.lifecycle import join_conversation
 from memory.services.prompt_context.build import PromptContextRequest, build_prompt_context, conclude_prompt_context
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ExternalId, Flag, WholeNumber
@@ -73,6 +74,7 @@ class ContextAnswer(AnswerSerializer):
 class Contexts(OwnerViewSet):
     """Reads all three layers of memory. Writes only that they were read, and the ledger if asked to."""
 
+    for_users = True
     bodies = {"gather": ContextBody}
     answers = {"gather": ContextAnswer}
     scopes = {"gather": "read"}
@@ -88,6 +90,9 @@ class Contexts(OwnerViewSet):
         if body["mark_injected"]:
             self.credential.require("write")
         owner = self.agent_owner(body)
+        if body["mark_injected"] and owner.limited_to_user:
+            # the marks belong to the conversation's user
+            join_conversation(owner, body["conversation_id"], now=now)
         asked = PromptContextRequest(
             recall_request=recall_request_from_body(owner, body, text=body.get("query", "")),
             max_tokens=body["max_tokens"],

@@ -19,13 +19,12 @@ from memory.models import Conversation, Participant
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import (
     ConversationDefaults,
-    LineageStep,
     change_conversation,
     create_conversation,
     end_conversation,
     find_conversation,
-    read_conversation_lineage,
 )
+from memory.services.conversations.lineage import LineageStep, read_conversation_lineage
 from memory.services.extraction.extract import request_extraction
 from memory.services.operations.jobs import request_run
 from memory.services.sessions import MemoryManager
@@ -167,6 +166,7 @@ class Conversations(OwnerViewSet):
     An agent sees those that it wrote into. Without an agent, a key sees all of the account's.
     """
 
+    for_users = True
     bodies = {"create": NewConversation, "partial_update": ConversationChange}
     queries = {"list": ActingFields, "retrieve": ActingFields}
     answer = ConversationAnswer
@@ -199,6 +199,7 @@ class Conversations(OwnerViewSet):
 class ConversationLives(OwnerViewSet):
     """Operations on a conversation's session as a whole."""
 
+    for_users = True
     bodies = {"summarize": ActingFields, "consolidate": ActingFields, "save": ActingFields, "end": ConversationEnd}
     answer = RunAccepted
     answers = {"save": SavedAnswer, "end": EndedAnswer}
@@ -281,6 +282,7 @@ def serialize_related(related: LineageStep) -> dict[str, Any]:
 class ConversationLineages(OwnerViewSet):
     """The lineage of a conversation in which the agent takes part."""
 
+    for_users = True
     queries = {"retrieve": ActingFields}
     answers = {"retrieve": ConversationLineageAnswer}
 

@@ -130,6 +130,7 @@ class EntityAnswer(MemoryFields):
 class Entities(OwnerViewSet):
     """Entities of the user and of no user in particular; without a user, those that the agent met."""
 
+    for_users = True
     bodies = {"create": NewEntity, "partial_update": EntityChange}
     queries = {"list": EntitiesQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = EntityAnswer
@@ -187,6 +188,7 @@ class Entities(OwnerViewSet):
 class EntityMerges(OwnerViewSet):
     """Merging two entities that are the same, and splitting one that is two. 403 for another user's or agent's."""
 
+    for_users = True
     bodies = {"merge": EntityMergeBody, "split": EntitySplitBody}
     answer = EntityAnswer
     statuses = {"split": 201}
@@ -269,6 +271,7 @@ class RelationshipFilter(RowFilter):
 class Relationships(OwnerViewSet):
     """Relationships between two entities that the owner sees. Storing one again does not duplicate it."""
 
+    for_users = True
     bodies = {"create": NewRelationship}
     queries = {"list": OwnerFields, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = RelationshipAnswer

@@ -100,6 +100,7 @@ class EpisodesAnswer(AnswerSerializer):
 class ConversationEpisodes(OwnerViewSet):
     """Episodes are private to the agent that stored them."""
 
+    for_users = True
     queries = {"list": OwnerFields}
     answers = {"list": StoredEpisode}
     conversation_id = ""
@@ -114,6 +115,7 @@ class ConversationEpisodes(OwnerViewSet):
 class Episodes(ConversationEpisodes):
     """Episodes are private to the agent that stored them."""
 
+    for_users = True
     bodies = {"store": NewEpisode}
     answer = StoredEpisode
     statuses = {"store": 201}
@@ -135,6 +137,7 @@ class Episodes(ConversationEpisodes):
 class EpisodeSearches(ConversationEpisodes):
     """Search by meaning. Episodes without a vector are found by their words."""
 
+    for_users = True
     bodies = {"search": EpisodeSearch}
     answers = {"search": EpisodesAnswer, "list": StoredEpisode}
     scopes = {"search": "read"}

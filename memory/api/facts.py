@@ -38,7 +38,7 @@ from memory.services.facts.store import (
     filter_by_conversation,
     find_fact,
     list_facts,
-    read_fact_history,
+    read_visible_history,
 )
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact, supersede_fact
 from memory_project.http.answers import AnswerSerializer
@@ -197,6 +197,7 @@ class FactFilter(RowFilter):
 class Facts(VersionedViewSet):
     """Facts of the user and of no user in particular; without a user, those that the agent learned."""
 
+    for_users = True
     bodies = {"create": NewFact, "partial_update": FactCorrection}
     queries = {"list": FactsQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = FactAnswer
@@ -236,8 +237,9 @@ class Facts(VersionedViewSet):
 
     def retrieve(self, request: Request, fact_id: UUID) -> Response:
         """Return a fact of any status and channel, with all of its versions and links."""
-        fact = find_fact(self.owner(self.query()), fact_id)
-        return self.respond_with_etag(fact, FactHistoryAnswer.serialize(read_fact_history(fact)))
+        owner = self.owner(self.query())
+        fact = find_fact(owner, fact_id)
+        return self.respond_with_etag(fact, FactHistoryAnswer.serialize(read_visible_history(owner, fact)))
 
     def partial_update(self, request: Request, fact_id: UUID) -> Response:
         """Correct a fact that was wrong: the new values hold for all time, and the old ones are kept as a version.
@@ -264,6 +266,7 @@ class Facts(VersionedViewSet):
 class FactChanges(VersionedViewSet):
     """Changes of an active fact (409 for others), by its user, the agent that learned it, or the account (403)."""
 
+    for_users = True
     bodies = {"supersede": NewFact, "promote": Promotion, "reject": OwnerFields}
     answer = FactAnswer
     statuses = {"supersede": 201}

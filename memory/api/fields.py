@@ -38,7 +38,10 @@ class AwareDateTimeField(serializers.DateTimeField):
 class OwnerFields(ActingFields):
     """Base of every body or query that takes the owner, which `self.owner(data)` reads."""
 
-    user_id = ExternalId(required=False, help_text="User that the memory is about. Default: no user in particular.")
+    user_id = ExternalId(
+        required=False,
+        help_text="User that the memory is about. Default: the user that the key is bound to, else no user.",
+    )
     channel = ExternalId(required=False, help_text="Name of the project. Default: `_global`.")
 
 

@@ -199,6 +199,7 @@ class Goals(VersionedViewSet):
     403 for changes of another agent's goal that belongs to no user.
     """
 
+    for_users = True
     bodies = {"create": NewGoal, "partial_update": GoalChange}
     queries = {"list": GoalsQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = StoredGoal
@@ -254,6 +255,7 @@ class Goals(VersionedViewSet):
 class GoalProgress(VersionedViewSet):
     """Closing goals, and making them wait for each other."""
 
+    for_users = True
     bodies = {"complete": GoalEnd, "block": GoalBlocker, "unblock": GoalBlocker}
     answer = StoredGoal
     answers = {"complete": CompletedGoal}

@@ -65,6 +65,7 @@ class ProfileAnswer(AnswerSerializer):
 class Profiles(OwnerViewSet):
     """Every agent of the account reads and writes the profiles of all of its users."""
 
+    for_users = True
     bodies = {"partial_update": ProfileChange}
     queries = {"retrieve": ProfileQuery, "destroy": ProfileQuery}
     answer = ProfileAnswer

@@ -225,6 +225,7 @@ class RecallAnswer(AnswerSerializer):
 class Recall(OwnerViewSet):
     """Searches everything that the owner sees. Writes only that the memories were read."""
 
+    for_users = True
     bodies = {"recall": RecallBody}
     answers = {"recall": RecallAnswer}
     scopes = {"recall": "read"}

@@ -108,6 +108,7 @@ class ReplayAnswer(AnswerSerializer):
 class Replays(OwnerViewSet):
     """Replays work that the agent takes part in. Writes only that it was read."""
 
+    for_users = True
     bodies = {"replay": ReplayBody}
     answers = {"replay": ReplayAnswer}
     scopes = {"replay": "read"}

@@ -183,6 +183,7 @@ def sections_of(packet: ResumePacket) -> Mapping[str, Any]:
 class Resume(OwnerViewSet):
     """Reads everything that concerns the next move. Writes only that it was read."""
 
+    for_users = True
     bodies = {"resume": ResumeBody}
     answers = {"resume": ResumeAnswer}
     scopes = {"resume": "read"}

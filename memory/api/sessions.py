@@ -125,6 +125,8 @@ class ValuesAnswer(AnswerSerializer):
 class SessionViewSet(OwnerViewSet):
     """Base of views of one part of a session."""
 
+    for_users = True
+
     def session(self, conversation_id: str) -> SessionMemory:
         """Return the session, for an action with the acting agent in its query. Raises NotFound."""
         return open_session(self.owner(self.query()), conversation_id, now=timezone.now())
@@ -133,6 +135,7 @@ class SessionViewSet(OwnerViewSet):
 class Sessions(OwnerViewSet):
     """The parts of a session that go to the model."""
 
+    for_users = True
     queries = {"messages": MessagesQuery, "context": SessionContextQuery}
     answers = {"messages": MessagesAnswer, "context": SessionContextAnswer}
 

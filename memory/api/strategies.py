@@ -130,6 +130,7 @@ class Strategies(OwnerViewSet):
     Without a user, the agent's own.
     """
 
+    for_users = True
     bodies = {"create": NewStrategy, "reinforce": Reinforcement}
     queries = {"list": OwnerFields, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = StoredStrategy
@@ -175,6 +176,7 @@ class Strategies(OwnerViewSet):
 class StrategySearches(OwnerViewSet):
     """Search by meaning. Strategies without a vector are found by their words."""
 
+    for_users = True
     bodies = {"find": StrategySearch}
     answers = {"find": StrategiesAnswer}
     scopes = {"find": "read"}

@@ -92,6 +92,7 @@ class TimelineCursor(CursorPagination):
 class Timeline(OwnerViewSet):
     """Everything that the owner sees; with a user, memories of that user and of no user in particular."""
 
+    for_users = True
     queries = {"list": TimelineQuery}
     answers = {"list": RememberedAnswer}
     pagination_class = TimelineCursor

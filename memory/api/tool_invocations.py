@@ -129,6 +129,7 @@ class RecordedInvocations(AnswerSerializer):
 class ToolInvocations(OwnerViewSet):
     """Calls in conversations in which the agent takes part; without an agent, all of the account's."""
 
+    for_users = True
     bodies = {"create": NewInvocation, "record_many": NewInvocations}
     queries = {"list": InvocationsQuery, "retrieve": ActingFields}
     answer = InvocationAnswer
@@ -205,6 +206,7 @@ class ToolAnswer(AnswerSerializer):
 class Tools(OwnerViewSet):
     """Tools called in conversations in which the agent takes part; without an agent, in all of the account's."""
 
+    for_users = True
     queries = {"list": ToolsQuery}
     answers = {"list": ToolAnswer}
 

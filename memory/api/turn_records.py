@@ -209,6 +209,7 @@ class RecordViewSet(OwnerViewSet):
 class TurnRecords(RecordViewSet):
     """Structured turns of conversations in which the agent takes part; without an agent, all of the account's."""
 
+    for_users = True
     bodies = {"create": NewRecord, "add_slots": MoreSlots}
     queries = {"list": RecordsQuery, "retrieve": RecordQuery, "destroy": ActingFields}
     answer = PlacedRecord
@@ -262,6 +263,7 @@ class TurnRecords(RecordViewSet):
 class ConversationRecords(RecordViewSet):
     """The structured turns of one conversation."""
 
+    for_users = True
     bodies = {"create": NewRecordHere}
     queries = {"list": RecordFilters}
     answers = {"list": RecordAnswer, "create": PlacedRecord}

@@ -9,6 +9,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memory.api.permissions import check_named_conversations
 from memory.audit import is_verbose
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.audit import record_read, records_reads
@@ -54,18 +55,26 @@ class OwnerViewSet(ServiceViewSet):
     def owner(self, data: Mapping[str, Any] | None = None) -> Owner:
         """Return the owner, from a checked body or query with (some of) OwnerFields.
 
-        Raises a 403 problem when the key is bound to another agent.
+        Raises a 403 problem when the key is bound to another agent or user. A key that is bound to a user must name an
+        agent (else a 400 problem), and only conversations of this user.
         """
         named = data or {}
         credential = self.credential
         self._owner = Owner(
             account_id=credential.account_id,
             agent_id=credential.acting_agent(named.get("agent_id", "")),
-            user_id=named.get("user_id", ""),
+            user_id=credential.acting_user(named.get("user_id", "")),
+            limited_to_user=bool(credential.user_id),
             channel=named.get("channel", GLOBAL_CHANNEL),
             actor=credential.actor,
             audit_level=credential.audit_level,
         )
+        if self._owner.limited_to_user:
+            if not self._owner.agent_id:
+                raise ValidationError(
+                    {"agent_id": ["Name the acting agent: a key of a user never acts for the account."]}
+                )
+            check_named_conversations(self._owner, named)
         return self._owner
 
     def body_and_owner(self) -> tuple[dict[str, Any], Owner]:

@@ -122,6 +122,7 @@ class WorkEpisodeFilter(RowFilter):
 class WorkEpisodes(OwnerViewSet):
     """Work episodes of conversations in which the agent takes part; without an agent, all of the account's."""
 
+    for_users = True
     queries = {"list": ActingFields, "retrieve": EpisodeQuery}
     answers = {"list": StoredWorkEpisode, "retrieve": WorkEpisodeAnswer}
     filterset_class = WorkEpisodeFilter

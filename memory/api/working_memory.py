@@ -81,6 +81,8 @@ class StoredAnswer(AnswerSerializer):
 class WorkingMemories(OwnerViewSet):
     """Expires when it is not used; every call renews it. Without an agent, a key acts for all agents."""
 
+    for_users = True
+    opens_conversations = False
     bodies = {"update": WorkingMemoryChange, "destroy": WorkingMemoryRemoval}
     queries = {"retrieve": ActingFields, "destroy": ActingFields}
     answers = {"retrieve": ANY_FIELDS, "update": StoredAnswer}

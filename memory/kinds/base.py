@@ -45,7 +45,8 @@ class Audience(Enum):
     PARTICIPANTS = "participants"
     """Agents that take part in its conversation."""
     KNOWLEDGE = "knowledge"
-    """An owner with a user sees that user's rows, whichever agent wrote them, and rows of no user. Else as AUTHOR."""
+    """Rows of a user: the agents that act for this user. Rows of no user: the agent that wrote them, or every agent if
+    the account itself stored them. An agent that acts for no user also sees the rows that it wrote for users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,8 +43,13 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     """Chainable filters; every use starts at `visible_to`."""
 
     def visible_to(self, owner: Owner) -> Self:
-        """Filter to conversations of the owner's agent, or of the whole account for an owner without an agent."""
+        """Filter to conversations of the owner's agent, or of the whole account for an owner without an agent.
+
+        An owner that is limited to its user sees only this user's.
+        """
         rows = self.filter(account_id=owner.account_id)
+        if owner.limited_to_user:
+            rows = rows.filter(user_id=owner.user_id)
         if not owner.agent_id:
             return rows
         mine = Participant.objects.of_agent(owner).filter(conversation_id=OuterRef("conversation_id"))

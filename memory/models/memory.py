@@ -37,7 +37,8 @@ def visible_rows(owner: Owner, *kinds: Kind) -> Q:
     for audience, rule in RULES.items():
         group = sorted({kind for kind in wanted if spec_of(kind).audience is audience})
         if group:
-            rows |= (Q(kind__in=group) if len(group) > 1 else Q(kind=group[0])) & rule(owner)
+            of_kinds = Q(kind__in=group) if len(group) > 1 else Q(kind=group[0])
+            rows |= of_kinds & rule(owner) & within_user(owner, audience)
     return Q(account_id=owner.account_id) & rows
 
 
@@ -61,8 +62,27 @@ def in_readable_contexts(owner: Owner) -> Q:
 
 
 def of_knowledge(owner: Owner) -> Q:
-    """Return the condition on rows that hold for the owner's user; without a user, on those of the agent."""
-    return Q(user_id__in=("", owner.user_id)) if owner.user_id else of_author(owner)
+    """Return the condition on knowledge of the owner's user, of its agent and of the account (see `Audience`).
+
+    Written as a list of users, or of agents, that an index can look up, and a further condition on the rows found.
+    """
+    if not owner.agent_id:
+        return Q(user_id__in=("", owner.user_id)) if owner.user_id else Q()
+    of_agents = Q(agent_id__in=("", owner.agent_id))
+    if owner.user_id:
+        return Q(user_id__in=("", owner.user_id)) & (Q(user_id=owner.user_id) | of_agents)
+    return of_agents & (Q(agent_id=owner.agent_id) | Q(user_id=""))
+
+
+def within_user(owner: Owner, audience: Audience) -> Q:
+    """Return the condition on rows that an owner limited to its user may see. For other owners, no condition.
+
+    Conversations and what is kept of them belong to one user, but entries of a context may belong to none. The rule of
+    knowledge has the user already.
+    """
+    if not owner.limited_to_user or audience is Audience.KNOWLEDGE:
+        return Q()
+    return Q(user_id__in=("", owner.user_id)) if audience is Audience.CONTEXT_READERS else Q(user_id=owner.user_id)
 
 
 RULES: Mapping[Audience, Callable[[Owner], Q]] = {

@@ -8,9 +8,10 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from memory.kinds import Audience
 from memory.models.accounts import AccountRow
 from memory.models.conversations import Conversation
-from memory.models.memory import TABLE, MemoryRow, of_participants
+from memory.models.memory import TABLE, MemoryRow, of_participants, within_user
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.fields import SealedJSONField
 from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
@@ -51,7 +52,8 @@ class Tool(AccountRow):
 class ToolInvocationQuerySet(models.QuerySet["ToolInvocation"]):
     def visible_to(self, owner: Owner) -> Self:
         """Filter to conversations of the owner's agent, or to the whole account for an owner without an agent."""
-        return self.filter(Q(account_id=owner.account_id) & of_participants(owner))
+        within = within_user(owner, Audience.PARTICIPANTS)
+        return self.filter(Q(account_id=owner.account_id) & of_participants(owner) & within)
 
     def since(self, moment: datetime) -> Self:
         return self.filter(timestamp__gte=moment)

@@ -16,11 +16,11 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from memory.kinds import Kind
+from memory.kinds import Audience, Kind
 from memory.models.accounts import AccountRow
 from memory.models.conversations import Conversation
 from memory.models.goals import Goal
-from memory.models.memory import TABLE, MemoryRow, of_participants
+from memory.models.memory import TABLE, MemoryRow, of_participants, within_user
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.reasoning import Provenance, ReasoningTier, is_deeper
 from memory_project.fields import SealedJSONField, VerbatimJSONField
@@ -116,7 +116,8 @@ class TurnRecordQuerySet(models.QuerySet["TurnRecord"]):
 
     def visible_to(self, owner: Owner) -> Self:
         """Filter to conversations of the owner's agent, or to the whole account for an owner without an agent."""
-        return self.filter(Q(account_id=owner.account_id) & of_participants(owner))
+        within = within_user(owner, Audience.PARTICIPANTS)
+        return self.filter(Q(account_id=owner.account_id) & of_participants(owner) & within)
 
     def in_conversation(self, conversation_id: str) -> Self:
         return self.filter(conversation_id=conversation_id)

@@ -5,7 +5,7 @@ gathering statement: which terms select, whether there is an entity to walk from
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -190,8 +190,9 @@ def analyze_query(owner: Owner, query: Query, context: RecallContext) -> QueryAn
 
 
 def name_digests(owner: Owner, names: Sequence[str]) -> list[str]:
-    """Return the digests of names among the user's knowledge and among the agent's own."""
-    holders = {owner, Owner(account_id=owner.account_id, agent_id=owner.agent_id)}
+    """Return the digests of names among the user's knowledge, the agent's own and the account's."""
+    account = Owner(account_id=owner.account_id)
+    holders = {owner, replace(account, agent_id=owner.agent_id), account}
     return sorted({name_digest(holder, name) for holder in holders for name in names[:MAX_NAMES]})
 
 

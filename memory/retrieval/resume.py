@@ -188,7 +188,7 @@ class ResumedEpisode(ResumedMemory):
 class ResumedGoal(ResumedMemory):
     """A goal. `parent_ids` has at most one; `blocker_ids` includes closed goals.
 
-    `is_own` is True for a goal of the owner's agent or user, False for one of no user that another agent added.
+    `is_own` is True for a goal of the owner's agent or user, False for one of the account's.
     """
 
     is_own: bool
@@ -323,8 +323,9 @@ def read_resumed_goals(
     )
     for row in found:
         agent_id, user_id = row.pop("agent_id"), row.pop("user_id")
-        # without a user only goals that the agent added are visible, or all goals of the account
-        row["is_own"] = not owner.user_id or user_id == owner.user_id or agent_id == owner.agent_id
+        # an owner without agent and user acts for the account
+        is_of_user = bool(owner.user_id) and user_id == owner.user_id
+        row["is_own"] = is_of_user or agent_id == owner.agent_id or not (owner.agent_id or owner.user_id)
     return [ResumedGoal(**row) for row in found]
 
 

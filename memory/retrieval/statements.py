@@ -35,16 +35,23 @@ class OwnerShape:
     has_agent: bool
     has_user: bool
     has_channel: bool
+    limited_to_user: bool
 
     @property
     def owner(self) -> Owner:
         """Return an owner of this shape with stand-ins for values."""
         names = [name for name in ("agent_id", "user_id", "channel") if getattr(self, f"has_{name.split('_')[0]}")]
-        return Owner(account_id=STAND_INS["account_id"], **{name: STAND_INS[name] for name in names})
+        given = {name: STAND_INS[name] for name in names}
+        return Owner(account_id=STAND_INS["account_id"], limited_to_user=self.limited_to_user, **given)
 
 
 def owner_shape(owner: Owner) -> OwnerShape:
-    return OwnerShape(has_agent=bool(owner.agent_id), has_user=bool(owner.user_id), has_channel=len(owner.channels) > 1)
+    return OwnerShape(
+        has_agent=bool(owner.agent_id),
+        has_user=bool(owner.user_id),
+        has_channel=len(owner.channels) > 1,
+        limited_to_user=owner.limited_to_user,
+    )
 
 
 def owner_params(owner: Owner, *, now: datetime) -> dict[str, Any]:

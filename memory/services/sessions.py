@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 from memory import conf
 from memory.errors import NotFound, Unprocessable
 from memory.extraction.messages import read_message
-from memory.models import Conversation, Turn
+from memory.models import Conversation, Kind, Turn
 from memory.owner import Owner
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from memory.retrieval.search import EpisodeHit, EpisodeResults, SearchResults
@@ -69,7 +69,7 @@ class HybridMemory:
 
     def get_messages(self, limit: int = conf.MAX_CONTEXT_MESSAGES) -> list[SessionTurn]:
         """Return the latest messages of the buffer, oldest first."""
-        return session_store().recent(self.conversation, limit)
+        return recent_turns(self._owner, self.conversation, limit)
 
     def get_context(self, query: str = "", *, limit: int = conf.EPISODES_IN_CONTEXT, now: datetime) -> HybridContext:
         """Return the summary of earlier messages and the `limit` episodes most similar to `query`.
@@ -78,7 +78,7 @@ class HybridMemory:
         other conversations of the same user and channel.
         """
         latest = latest_summary(self._owner, self.conversation)
-        text = query.strip() or latest_user_message(self.conversation)
+        text = query.strip() or latest_user_message(self._owner, self.conversation)
         found = NO_EPISODES
         if text and limit:
             found = search_episodes_by_text(
@@ -183,9 +183,19 @@ def drop_expired_values(saved: Mapping[str, Any], *, saved_at: datetime, now: da
     return {**saved, "values": values}
 
 
-def latest_user_message(conversation: Conversation) -> str:
+def recent_turns(owner: Owner, conversation: Conversation, limit: int) -> list[SessionTurn]:
+    """Return the latest turns of the buffer, oldest first; an owner limited to its user sees only this user's."""
+    turns = session_store().recent(conversation, limit)
+    if not owner.limited_to_user:
+        return turns
+    rows = Turn.objects.visible_to(owner, Kind.TURN).filter(id__in=[turn.id for turn in turns])
+    seen = set(rows.values_list("id", flat=True))
+    return [turn for turn in turns if turn.id in seen]
+
+
+def latest_user_message(owner: Owner, conversation: Conversation) -> str:
     """Return the text of the user's latest message in the buffer, cut to a query's length; empty if there is none."""
-    buffer = session_store().recent(conversation, conf.BUFFER_MESSAGES)
+    buffer = recent_turns(owner, conversation, conf.BUFFER_MESSAGES)
     texts = (turn.text for turn in reversed(buffer) if turn.role == Turn.Role.USER and turn.text != WITHHELD)
     return next(texts, "")[:MAX_QUERY_CHARACTERS]
 
@@ -212,7 +222,7 @@ def latest_question(owner: Owner, conversation_id: str) -> str:
     Raises Unprocessable if there is none, or the owner sees no such conversation.
     """
     try:
-        question = latest_user_message(find_conversation(owner, conversation_id))
+        question = latest_user_message(owner, find_conversation(owner, conversation_id))
     except NotFound:
         question = ""
     if not question.strip():

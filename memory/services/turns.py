@@ -300,7 +300,8 @@ def append_to_session(conversation: Conversation, new: Sequence[Turn]) -> None:
 def turns_of_conversation(owner: Owner, conversation_id: str) -> QuerySet[Turn]:
     """Return all turns of a conversation, in any state. Raises NotFound."""
     # seeing the conversation implies seeing its turns: one check, and the index on numbers gives the order
-    return Turn.objects.filter(account_id=owner.account_id, log=find_conversation(owner, conversation_id))
+    rows = Turn.objects.filter(account_id=owner.account_id, log=find_conversation(owner, conversation_id))
+    return rows.filter(user_id=owner.user_id) if owner.limited_to_user else rows
 
 
 def get_conversation(owner: Owner, conversation_id: str) -> list[Turn]:

@@ -13,13 +13,17 @@ from memory_project.http.problems import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """The `request.auth` of every authenticated request. With an empty `agent_id` the key is bound to no agent."""
+    """The `request.auth` of every authenticated request.
+
+    With an empty `agent_id` the key is bound to no agent, and with an empty `user_id` to no user.
+    """
 
     key_id: UUID
     account_id: UUID
     agent_id: str
     scopes: frozenset[str]
     prefix: str
+    user_id: str = ""
     audit_level: str = ""
     """Level of the account's audit log. Empty: the installation's default."""
 
@@ -38,6 +42,16 @@ class Credential:
             raise Problem(403, "wrong_agent", detail)
         return agent_id or self.agent_id
 
+    def acting_user(self, user_id: str) -> str:
+        """Return the user to act for: the named one, else the one that the key is bound to. "" is no user.
+
+        Raises a 403 problem when the key is bound to another user than the named one.
+        """
+        if self.user_id and user_id not in ("", self.user_id):
+            detail = "This key is bound to another user. Leave user_id out, or use a key of that user."
+            raise Problem(403, "wrong_user", detail)
+        return user_id or self.user_id
+
     def require(self, scope: str) -> None:
         """Raise a 403 problem if the key lacks the scope."""
         if scope not in self.scopes:
@@ -51,13 +65,21 @@ def get_credential(request: Request) -> Credential | None:
 
 
 class HasScope(BasePermission):
-    """Requires the scope that the view's `scopes` name for the action. Default: `read` for reads, else `write`."""
+    """Requires the scope that the view's `scopes` name for the action. Default: `read` for reads, else `write`.
+
+    A key that is bound to a user may use only views that are `for_users`.
+    """
 
     def has_permission(self, request: Request, view: Any) -> bool:
         credential = get_credential(request)
         if credential is None:
             raise NotAuthenticated
         credential.require(required_scope(view, request.method or "GET"))
+        if credential.user_id and not getattr(view, "for_users", False):
+            detail = (
+                "This key is bound to a user, and what this operation works on belongs to no user. Use another key."
+            )
+            raise Problem(403, "bound_to_user", detail)
         return True
 
 

@@ -56,6 +56,10 @@ class ServiceViewSet(GenericViewSet[Any]):
     - `problems`: which of 409 and 422 a GET or DELETE can answer, and 404 where the query or the body of a read has
       ids.
     - `scopes`: the scope required, if it is not `read` for reads and `write` for writes.
+    - `for_users`: True if a key that is bound to a user may use the view, because it shows and changes nothing of other
+      users then. Any other view refuses such keys.
+    - `opens_conversations`: False if writes store data under the id of a conversation that may not exist. Keys that are
+      bound to a user may use such views for conversations that exist.
     - `pages`: actions that answer `self.respond_page(rows)` and take `cursor` and `page_size`. `ordering` ends in a
       unique column; a score (`scored`) comes before it. `queryset` is for the OpenAPI document of the filters only.
     - `conditional`: actions that compare ETags. Reads take `If-None-Match`, writes `If-Match`
@@ -73,6 +77,8 @@ class ServiceViewSet(GenericViewSet[Any]):
     statuses: ClassVar[Mapping[str, int | tuple[int, ...]]] = {}
     problems: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     scopes: ClassVar[Mapping[str, str]] = {}
+    for_users: ClassVar[bool] = False
+    opens_conversations: ClassVar[bool] = True
     conditional: ClassVar[frozenset[str]] = frozenset()
     pages: ClassVar[frozenset[str]] = frozenset({"list"})
     ordering: ClassVar[tuple[str, ...]] = ("-id",)

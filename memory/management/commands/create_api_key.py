@@ -8,7 +8,7 @@ from django.db import ProgrammingError
 from django.utils import timezone
 
 from memory.models import Account, ApiKey
-from memory.services.accounts.register import READ_ONLY, READ_WRITE_OPERATE, issue_key, key_expiry
+from memory.services.accounts.register import READ_ONLY, READ_WRITE, READ_WRITE_OPERATE, issue_key, key_expiry
 from memory_project.http.paths import CONTROL, MAX_ID_CHARACTERS
 
 MAX_LIFE_DAYS = 36_500
@@ -32,6 +32,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--account", type=name, required=True, help="name of the account, created if it is new")
         parser.add_argument("--agent", type=name, help="bind the key to this agent")
+        parser.add_argument("--user", type=name, help="bind the key to this user; it then lacks the scope operate")
         parser.add_argument("--read-only", action="store_true", help="allow reading only")
         parser.add_argument("--deep-replay", action="store_true", help="also allow the replay of raw reasoning traces")
         parser.add_argument("--expires", type=days, metavar="DAYS", help="days until it expires (default: never)")
@@ -43,11 +44,13 @@ class Command(BaseCommand):
             raise CommandError(
                 "The database lacks its tables: wait until `make up` has made them, or run `manage.py migrate`."
             ) from err
-        scopes = READ_ONLY if options["read_only"] else READ_WRITE_OPERATE
+        most = READ_WRITE if options["user"] else READ_WRITE_OPERATE
+        scopes = READ_ONLY if options["read_only"] else most
         issued = issue_key(
             account,
             scopes=[*scopes, ApiKey.Scope.DEEP_REPLAY] if options["deep_replay"] else scopes,
             agent_id=options["agent"] or "",
+            user_id=options["user"] or "",
             name="made on the command line",
             expires_at=key_expiry(timezone.now(), options["expires"]),
         )

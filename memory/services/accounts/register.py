@@ -5,7 +5,7 @@ others read and write: until all are done, a search may miss a word in the remai
 point and run again, because rows in the account's language are skipped.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -21,6 +21,7 @@ from memory.models.accounts import LANGUAGES
 from memory.owner import Owner
 
 READ_ONLY = (ApiKey.Scope.READ,)
+READ_WRITE = (ApiKey.Scope.READ, ApiKey.Scope.WRITE)
 READ_WRITE_OPERATE = (ApiKey.Scope.READ, ApiKey.Scope.WRITE, ApiKey.Scope.OPERATE)
 BATCH_ROWS = 500
 """Memories that are re-indexed in one transaction."""
@@ -201,11 +202,16 @@ def issue_key(
     *,
     scopes: Iterable[str],
     agent_id: str = "",
+    user_id: str = "",
     name: str = "",
     expires_at: datetime | None = None,
     actor: str = "command",
 ) -> IssuedKey:
-    """Create an API key, bound to an agent if `agent_id` is given; a new agent is created."""
+    """Create an API key, bound to an agent and to a user if these are given; a new agent is created.
+
+    Raises Unprocessable for a key of a user with the scope `operate`.
+    """
+    check_key_scopes(scopes := list(scopes), user_id=user_id)
     secret = ApiKey.make_secret()
     with transaction.atomic():
         if agent_id:
@@ -213,15 +219,24 @@ def issue_key(
         key = ApiKey.objects.create(
             account=account,
             agent_id=agent_id,
+            user_id=user_id,
             name=name,
             prefix=secret[: ApiKey.PREFIX_LENGTH],
             secret_hash=ApiKey.hash_secret(secret),
-            scopes=list(scopes),
+            scopes=scopes,
             expires_at=expires_at,
         )
         owner = Owner(account_id=account.id, agent_id=agent_id, actor=actor)
         record_audit(owner, operation="create", memory_type="api_key", affected_ids=[key.id])
     return IssuedKey(key=key, secret=secret)
+
+
+def check_key_scopes(scopes: Collection[str], *, user_id: str) -> None:
+    """Raise Unprocessable if a key with these scopes cannot be bound to the user."""
+    if user_id and ApiKey.Scope.OPERATE in scopes:
+        raise Unprocessable(
+            "a key that is bound to a user cannot have the scope operate, which is for the whole account"
+        )
 
 
 def key_expiry(now: datetime, days: int | None) -> datetime | None:

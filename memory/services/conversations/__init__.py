@@ -1,7 +1,8 @@
 """Conversations: their life from the first write to erasure, their work queues, import and export.
 
 - `lifecycle`: `find_conversation`, `create_conversation`, `open_conversation`, `change_conversation`,
-  `end_conversation`, `read_conversation_lineage`, and locks
+  `end_conversation`, and locks
+- `lineage`: `read_conversation_lineage`
 - `queue`: the queues of summaries and extraction, which `services.summaries` and `services.extraction` process
 - `import_files`, `export`: JSON Lines in and out
 - `staff_edits`: archive, retry and erase, for the admin

@@ -16,7 +16,7 @@ from ledger import store as ledger
 from memory import conf
 from memory.audit import record_audit
 from memory.dates import has_come
-from memory.errors import Conflict, Unprocessable, require_found
+from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
 from memory.models import Conversation
 from memory.models.statements import execute_statement, fetch_rows
 from memory.models.writer import insert_participants
@@ -39,28 +39,8 @@ WITH RECURSIVE lineage AS (
 SELECT conversation_id, continues FROM lineage
 """
 
-# an index serves each step; the limits end the recursion
-LINEAGE_BOTH_WAYS = """
-WITH RECURSIVE earlier (conversation_id, continues, step) AS (
-    SELECT conversation_id, continues, 0 FROM conversations
-    WHERE account_id = %(account_id)s AND conversation_id = %(start)s
-    UNION ALL
-    SELECT c.conversation_id, c.continues, step - 1
-    FROM earlier JOIN conversations c ON c.conversation_id = earlier.continues
-    WHERE c.account_id = %(account_id)s AND step >= -%(most)s
-), later (conversation_id, step) AS (
-    SELECT %(start)s::varchar, 0
-    UNION ALL
-    SELECT c.conversation_id, step + 1 FROM later JOIN conversations c ON c.continues = later.conversation_id
-    WHERE c.account_id = %(account_id)s AND c.continues <> '' AND step <= %(most)s
-)
-(SELECT conversation_id, step FROM earlier LIMIT %(most)s + 2)
-UNION ALL (SELECT conversation_id, step FROM later LIMIT %(most)s + 2)
-"""
-
-MAX_LINEAGE = 200
-"""Maximum of conversations of a lineage, in each direction."""
 MAX_ID_CHARACTERS = 100
+OF_ANOTHER_USER = "this conversation is not one of the user that the key is bound to: use another conversation_id"
 CHANGEABLE_COLUMNS = frozenset({"title", "metadata", "continues"})
 """Columns that a client may change later. The first write sets user and channel, the turns set counts and times."""
 
@@ -92,6 +72,35 @@ def is_valid_id(text: str) -> bool:
     if not 1 <= len(text) <= MAX_ID_CHARACTERS:
         return False
     return not any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in text)
+
+
+def check_conversation_user(owner: Owner, conversation_id: str, *, must_exist: bool) -> None:
+    """Raise Forbidden if the conversation is not one of the user that the owner is limited to, or has others' data.
+
+    With `must_exist`, raises NotFound for another user's conversation as for none. Other owners are not checked.
+    """
+    if not owner.limited_to_user:
+        return
+    rows = Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id)
+    user_id = rows.values_list("user_id", flat=True).first() if is_valid_id(conversation_id) else None
+    if must_exist and user_id != owner.user_id:
+        raise NotFound("no such conversation")
+    if user_id is None:
+        refuse_live_data(owner, conversation_id)
+    elif user_id != owner.user_id:
+        raise Forbidden(OF_ANOTHER_USER)
+
+
+def refuse_live_data(owner: Owner, conversation_id: str) -> None:
+    """Raise Forbidden if a new conversation of an owner limited to its user would take over data of its live side.
+
+    Working memory and ledger take data under an id without a conversation, from whoever may name it.
+    """
+    if not owner.limited_to_user:
+        return
+    ref = ConversationRef(account_id=owner.account_id, conversation_id=conversation_id)
+    if ledger.get_all(ref) or WorkingMemory(Owner(account_id=owner.account_id)).get(conversation_id):
+        raise Forbidden(OF_ANOTHER_USER)
 
 
 def create_conversation(
@@ -174,6 +183,7 @@ def open_conversation(
 
 def insert_conversation(owner: Owner, made: Conversation) -> Conversation:
     """Insert a conversation and lock the row with its id: this one, or one that another request has just created."""
+    refuse_live_data(owner, made.conversation_id)
     Conversation.objects.bulk_create([made], ignore_conflicts=True)
     conversation = lock_conversation(owner, made.conversation_id)
     if conversation is None:
@@ -193,7 +203,10 @@ def lock_conversation(owner: Owner, conversation_id: str) -> Conversation | None
     if not is_valid_id(conversation_id):
         return None
     rows = Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id)
-    return rows.defer("saved_session").select_for_update(no_key=True).first()
+    found = rows.defer("saved_session").select_for_update(no_key=True).first()
+    if found is not None and owner.limited_to_user and found.user_id != owner.user_id:
+        raise Forbidden(OF_ANOTHER_USER)
+    return found
 
 
 def build_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
@@ -352,49 +365,3 @@ def delete_live_side(conversation: Conversation) -> None:
     SessionMemory(session_ref(conversation)).clear_session()
     WorkingMemory(Owner(account_id=conversation.account_id)).clear(conversation.conversation_id)
     ledger.end_ledger(ref, agent_id=conversation.agent_id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineageStep:
-    """A conversation of a lineage with its distance in steps, below zero for earlier ones."""
-
-    conversation: Conversation
-    step: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationLineage:
-    """The conversations that one resumes (`earlier`) and those that resume it (`later`), each nearest first.
-
-    Conversations at the same distance are sorted by their start. `truncated`: there are more than MAX_LINEAGE in
-    one direction.
-    """
-
-    conversation: Conversation
-    earlier: Sequence[LineageStep]
-    later: Sequence[LineageStep]
-    truncated: bool
-
-
-def read_conversation_lineage(owner: Owner, conversation_id: str) -> ConversationLineage:
-    """Return the lineage without the conversations in which the owner takes no part. Steps are counted with them.
-
-    Three statements. Raises NotFound.
-    """
-    found = find_conversation(owner, conversation_id)
-    values = {"account_id": owner.account_id, "start": conversation_id, "most": MAX_LINEAGE}
-    rows: list[tuple[str, int]] = fetch_rows(LINEAGE_BOTH_WAYS, values)
-    steps: dict[str, int] = {}
-    # nearest first; in a cycle, which should not be possible, each conversation counts once
-    for other_id, step in sorted(rows, key=lambda row: abs(row[1])):
-        steps.setdefault(other_id, step)
-    steps.pop(conversation_id, None)
-    others = Conversation.objects.visible_to(owner).filter(conversation_id__in=steps).defer("saved_session")
-    lineage = [LineageStep(conversation=row, step=steps[row.conversation_id]) for row in others]
-    lineage.sort(key=lambda each: (abs(each.step), each.conversation.started_at, each.conversation.id))
-    return ConversationLineage(
-        conversation=found,
-        earlier=[each for each in lineage if each.step < 0][:MAX_LINEAGE],
-        later=[each for each in lineage if each.step > 0][:MAX_LINEAGE],
-        truncated=any(sum(1 for _, step in rows if step * way > 0) > MAX_LINEAGE for way in (-1, 1)),
-    )

@@ -58,6 +58,7 @@ from memory.services.conversations.queue import (
     unpark,
 )
 from memory.services.embedding.embed import embed_texts
+from memory.services.entities.resolve import filter_by_holder
 from memory.services.extraction.outcomes import ExtractionInput, ItemCounts, count_unstored
 from memory.services.extraction.store import extraction_texts, store_extraction
 from memory.services.facts.review import NAMELESS_USER
@@ -216,7 +217,7 @@ def find_known_facts(owner: Owner, turns: Sequence[Turn], *, now: datetime) -> d
     """
     if not turns:
         return {}
-    rows: Any = visible_facts(owner, now=now).filter(user_id=owner.user_id, status=Fact.Status.ACTIVE)
+    rows: Any = visible_facts(owner, now=now).filter(filter_by_holder(owner), status=Fact.Status.ACTIVE)
     digests = [name_digest(owner, name) for name in sorted(candidate_names(turns))[:MAX_CANDIDATE_NAMES]]
     names = EntityName.objects.filter(account_id=owner.account_id, name_digest__in=digests)
     named = list(names.values_list("entity_id", flat=True).distinct())

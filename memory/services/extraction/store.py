@@ -30,7 +30,7 @@ from memory.owner import Owner
 from memory.scoring import CONFIDENCE_BY_CERTAINTY
 from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entities_leniently
 from memory.services.entities.relate import RelationshipDraft, StoredRelationship, create_relationships
-from memory.services.entities.resolve import lock_holder
+from memory.services.entities.resolve import filter_by_holder, lock_holder
 from memory.services.entities.store import entity_text
 from memory.services.extraction.outcomes import (
     SOURCE,
@@ -243,7 +243,7 @@ def lock_active_facts(owner: Owner, fact_ids: Sequence[UUID]) -> list[Fact]:
     """Lock facts and return those that are still active, in the given order."""
     if not fact_ids:
         return []
-    rows = Fact.objects.visible_to(owner, Kind.FACT).filter(id__in=fact_ids, user_id=owner.user_id)
+    rows = Fact.objects.visible_to(owner, Kind.FACT).filter(filter_by_holder(owner), id__in=fact_ids)
     locked = rows.order_by("id").select_for_update()
     active = {fact.id: fact for fact in locked if fact.status == Fact.Status.ACTIVE and not fact.quarantined}
     return [active[fact_id] for fact_id in fact_ids if fact_id in active]

@@ -1,7 +1,7 @@
 """Facts (X3, B3): claims with a period in which they are true, and a history of what was believed and when.
 
 - `learn`: `learn_fact`, `learn_facts` store claims, or confirm those that are known already.
-- `store`: `visible_facts`, `list_facts`, `find_fact` and `read_fact_history` read; `revise_beliefs` and `end_beliefs`
+- `store`: `visible_facts`, `list_facts`, `find_fact`, `read_visible_history` read; `revise_beliefs` and `end_beliefs`
   write versions; `lock_for_reference` and `lock_for_change` lock what facts refer to.
 - `supersede`: `supersede_fact`, `replace_wrong_fact`, `correct_fact`, `retract_fact`, `reject_fact`.
 - `review`: `find_rivals`, `prefer_new`, `open_review`, `decide_review` handle facts that contradict each other.

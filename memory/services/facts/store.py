@@ -8,7 +8,7 @@ it. Only rows that are changed themselves are locked for update; others may be r
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -232,6 +232,19 @@ def read_fact_history(fact: Fact) -> FactHistory:
         promoted_from=[end for link_type, end in out if link_type == PROMOTED_FROM],
         promoted_to=[end for link_type, end in into if link_type == PROMOTED_FROM],
     )
+
+
+LINKED_IDS = tuple(each.name for each in fields(FactHistory) if each.name != "versions")
+"""Fields of a FactHistory that hold ids of memories."""
+
+
+def read_visible_history(owner: Owner, fact: Fact) -> FactHistory:
+    """Return the history of a fact without ids of memories that the owner may not see. Four statements."""
+    history = read_fact_history(fact)
+    linked = {memory_id for name in LINKED_IDS for memory_id in getattr(history, name)}
+    seen = set(Memory.objects.visible_to(owner).filter(id__in=linked).values_list("id", flat=True))
+    ids = {name: [each for each in getattr(history, name) if each in seen] for name in LINKED_IDS}
+    return replace(history, **ids)
 
 
 class LockedMemory(NamedTuple):

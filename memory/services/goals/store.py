@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from django.db import IntegrityError, connection
-from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from memory.audit import record_audit
@@ -176,9 +176,14 @@ def recompute_waiters(owner: Owner, goal_ids: Collection[UUID], *, now: datetime
 
 
 def visible_goals(owner: Owner, *, now: datetime) -> QuerySet[Goal]:
-    """Return all goals that the owner may see, in every channel and of every status, each with its `parent_id`."""
+    """Return all goals that the owner may see, in every channel and of every status, each with its `parent_id`.
+
+    The id of a parent that the owner may not see is None.
+    """
+    seen: Any = Goal.objects.visible_to(owner, Kind.GOAL)
     parents = Link.objects.filter(account_id=OuterRef("account_id"), source_id=OuterRef("pk"), type=SUBGOAL_OF)
-    rows: Any = Goal.objects.visible_to(owner, Kind.GOAL).live(now)
+    parents = parents.filter(Exists(seen.filter(id=OuterRef("target_id"))))
+    rows: Any = seen.live(now)
     return cast("QuerySet[Goal]", rows.annotate(parent_id=Subquery(parents.values("target_id"))))
 
 

@@ -206,7 +206,7 @@ def goal_items(placed: Sequence[PlacedGoal], goals: Sequence[ResumedGoal], *, no
                 "priority": goal.priority,
                 "deadline": goal.deadline,
                 "overdue": is_overdue(goal, now=now),
-                "parent_id": next(iter(goal.parent_ids), None),
+                "parent_id": next((parent for parent in goal.parent_ids if parent in known), None),
                 "depth": each.depth,
                 "result": short_line(goal.result, MAX_RESULT_CHARACTERS),
                 "blocked_by": [

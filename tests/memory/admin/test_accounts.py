@@ -169,6 +169,20 @@ def test_the_hash_of_a_key_is_on_no_page(staff: Client, account: Account) -> Non
     assert not [url for url in pages if key.secret_hash in shown(staff.get(url))]
 
 
+def test_a_key_is_bound_to_a_user_when_it_is_made(staff: Client, account: Account) -> None:
+    values = form_values(staff.get(add_url("apikey"))) | {"account": account.id, "user_id": "ana"}
+
+    refused = shown(staff.post(add_url("apikey"), values | {"scopes": ["read", "operate"]}))
+    page = shown(staff.post(add_url("apikey"), values | {"scopes": ["read"]}))
+
+    key = ApiKey.objects.get()
+    assert "cannot have the scope operate" in refused
+    assert "for the user ana" in page
+    staff.post(page_url("apikey", key.id), {"name": "", "scopes": ["read", "operate"], "user_id": "ben"})
+    key.refresh_from_db()
+    assert (key.user_id, key.scopes) == ("ana", ["read"])
+
+
 def test_scopes_are_chosen_by_checkboxes(staff: Client, account: Account) -> None:
     key = issue_key(account, scopes=READ_ONLY).key
     values = form_values(staff.get(page_url("apikey", key.id)))

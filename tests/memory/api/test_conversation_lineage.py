@@ -5,8 +5,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Conversation
 from memory.owner import Owner
-from memory.services.conversations import lifecycle
-from memory.services.conversations.lifecycle import read_conversation_lineage
+from memory.services.conversations import lineage
+from memory.services.conversations.lineage import read_conversation_lineage
 from tests.api_client import ServiceClient
 
 pytestmark = pytest.mark.django_db
@@ -89,7 +89,7 @@ def test_a_lineage_is_truncated_at_the_maximum_length(
     api: ServiceClient, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain(api)
-    monkeypatch.setattr(lifecycle, "MAX_LINEAGE", 2)
+    monkeypatch.setattr(lineage, "MAX_LINEAGE", 2)
 
     forward, back = read_conversation_lineage(owner, "mon"), read_conversation_lineage(owner, "wed")
 

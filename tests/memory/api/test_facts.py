@@ -272,8 +272,9 @@ def test_a_fact_is_hidden_from_other_agents_and_accounts(
     assert listed(api, agent_id="colleague") == listed(stranger_api) == []
 
 
-def test_an_agent_that_may_only_read_a_fact_is_forbidden_to_change_it(api: ServiceClient, fact_id: str) -> None:
+def test_an_agent_that_may_only_read_a_fact_is_forbidden_to_change_it(api: ServiceClient) -> None:
     me = {"agent_id": "colleague", "user_id": "ana"}
+    fact_id = api.post("/facts", {"claim": CLAIM}).json()["id"]
 
     assert api.get(f"/facts/{fact_id}", me).status_code == 200
     assert api.patch(f"/facts/{fact_id}", {**me, "claim": MUNICH}).status_code == 403

@@ -216,7 +216,7 @@ def test_a_request_repeated_with_its_idempotency_key_counts_once(api: ServiceCli
 
 
 def test_only_its_holder_can_remove_a_strategy(api: ServiceClient, bound_api: ServiceClient, strategy_id: str) -> None:
-    assert api.delete(f"/strategies/{strategy_id}?agent_id=other&user_id=ana").status_code == 403
+    assert api.delete(f"/strategies/{strategy_id}?agent_id=assistant&user_id=ana").status_code == 403
     assert bound_api.delete(f"/strategies/{strategy_id}").status_code == 204
     assert bound_api.delete(f"/strategies/{strategy_id}").status_code == 404
     assert descriptions(api.get("/strategies")) == []

@@ -44,6 +44,14 @@ def test_a_read_only_key_of_an_agent_expires_in_a_week() -> None:
     assert (key.expires_at - key.created_at).days in (6, 7)
 
 
+def test_a_key_of_a_user_cannot_operate() -> None:
+    run("create_api_key", "--account", "workshop", "--agent", "planner", "--user", "ana")
+
+    key = ApiKey.objects.get()
+
+    assert (key.agent_id, key.user_id, key.scopes) == ("planner", "ana", ["read", "write"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "scopes"),
     [([], ["read", "write", "operate", "deep_replay"]), (["--read-only"], ["read", "deep_replay"])],

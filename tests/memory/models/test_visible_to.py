@@ -1,6 +1,6 @@
 """Visibility: isolation of accounts, rows private to an agent, rows of contexts, and knowledge of users."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -54,10 +54,12 @@ def is_visible(row: Row, *, account: str, agent_id: str, user_id: str) -> bool:
     if row.account != account:
         return False
     knowledge = spec_of(row.kind).audience is Audience.KNOWLEDGE
-    if knowledge and user_id:
-        return row.user_id in ("", user_id)
     if not agent_id:
-        return True
+        return not (knowledge and user_id) or row.user_id in ("", user_id)
+    if knowledge and row.user_id == "":
+        return row.agent_id in ("", agent_id)
+    if knowledge and user_id:
+        return row.user_id == user_id
     if spec_of(row.kind).audience is Audience.PARTICIPANTS:
         return (agent_id, row.conversation_id) in TAKES_PART
     return row.agent_id == agent_id
@@ -111,6 +113,24 @@ def test_an_owner_sees_exactly_the_rows_of_the_rule(
     for kind in KINDS:
         of_kind = set(Memory.objects.visible_to(owner, kind).values_list("text", flat=True))
         assert of_kind == {text for text in wanted if stored[text].kind == kind}
+
+
+@pytest.mark.parametrize("user_id", ["ana", "ben"])
+def test_an_owner_limited_to_its_user_sees_nothing_of_other_users(
+    stored: dict[str, Row], accounts: dict[str, Account], user_id: str
+) -> None:
+    owner = Owner(account_id=accounts["workshop"].id, agent_id="assistant", user_id=user_id)
+    allowed = {text for text, row in stored.items() if row.user_id == user_id or is_unowned_knowledge(row)}
+
+    seen = set(Memory.objects.visible_to(owner).values_list("text", flat=True))
+    limited = set(Memory.objects.visible_to(replace(owner, limited_to_user=True)).values_list("text", flat=True))
+
+    assert limited == seen & allowed < seen
+    assert {stored[text].kind for text in limited} == set(KINDS)
+
+
+def is_unowned_knowledge(row: Row) -> bool:
+    return row.user_id == "" and spec_of(row.kind).audience is Audience.KNOWLEDGE
 
 
 CONTEXTS: dict[str, dict[str, Any]] = {

@@ -61,13 +61,15 @@ def test_a_search_may_be_limited_to_types(owner: Owner) -> None:
 def test_entities_of_others_are_not_found(owner: Owner, stranger: Account) -> None:
     user = replace(owner, user_id="ana")
     meet(owner, "nobody's", angle=0.1)
+    meet(replace(owner, agent_id=""), "the account's", angle=0.15)
     meet(user, "ana's", angle=0.2)
     meet(replace(owner, channel="project"), "of a project", angle=0.3)
 
-    assert found(replace(user, agent_id="other")) == ["nobody's", "ana's"]
-    assert found(replace(owner, user_id="bo")) == ["nobody's"]
-    assert found(replace(owner, agent_id="other")) == found(Owner(account_id=stranger.id)) == []
-    assert found(replace(owner, channel="project")) == ["nobody's", "ana's", "of a project"]
+    assert found(replace(user, agent_id="other")) == ["the account's", "ana's"]
+    assert found(replace(owner, user_id="bo")) == ["nobody's", "the account's"]
+    assert found(replace(owner, agent_id="other")) == ["the account's"]
+    assert found(Owner(account_id=stranger.id)) == []
+    assert found(replace(owner, channel="project")) == ["nobody's", "the account's", "ana's", "of a project"]
 
 
 def test_archived_quarantined_and_merged_entities_are_not_found(owner: Owner) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -134,7 +135,7 @@ def test_memories_hidden_from_the_owner_are_neither_returned_nor_walked_through(
 
 def test_turns_and_context_entries_are_walked_where_they_may_be_read(owner: Owner) -> None:
     Participant.objects.create(account_id=owner.account_id, agent_id=owner.agent_id, conversation_id="c1")
-    ana, said = node(owner, "ana"), node(owner, "said", kind=Kind.TURN, conversation_id="c1")
+    ana, said = node(owner, "ana", user_id="ana"), node(owner, "said", kind=Kind.TURN, conversation_id="c1")
     [noted] = keep(owner, context_of(owner, "notes"), entry("noted"))
     for one in (said, noted):
         link(one, ana, "MENTIONS")
@@ -143,13 +144,15 @@ def test_turns_and_context_entries_are_walked_where_they_may_be_read(owner: Owne
     assert labels(walk(replace(owner, agent_id="colleague", user_id="ana"), ana)) == ["ana"]
 
 
-def test_an_account_walks_all_memories_and_a_user_only_their_own_and_unowned_ones(owner: Owner) -> None:
+def test_an_account_walks_all_memories_and_an_agent_those_of_its_user_and_unowned_ones(owner: Owner) -> None:
     hub = node(owner, "hub")
-    for user_id in ("", "ana", "ben"):
-        link(hub, node(replace(owner, agent_id="colleague"), f"of {user_id}", user_id=user_id))
+    for agent_id, user_id in product(("", owner.agent_id, "colleague"), ("", "ana", "ben")):
+        link(hub, node(replace(owner, agent_id=agent_id), f"{agent_id}:{user_id}", user_id=user_id))
 
-    assert sorted(labels(walk(replace(owner, agent_id=""), hub))) == ["hub", "of ", "of ana", "of ben"]
-    assert sorted(labels(walk(replace(owner, user_id="ana"), hub))) == ["hub", "of ", "of ana"]
+    assert len(labels(walk(replace(owner, agent_id=""), hub))) == 10
+    assert sorted(labels(walk(replace(owner, user_id="ana"), hub))) == [
+        *(":", ":ana", f"{owner.agent_id}:", f"{owner.agent_id}:ana", "colleague:ana", "hub")
+    ]
 
 
 def test_a_project_walks_in_its_channel_and_the_global_one(owner: Owner) -> None:

@@ -121,10 +121,11 @@ def test_names_find_the_users_entities_and_the_agents(owner: Owner) -> None:
     users = replace(owner, user_id="ana")
     own, of_user = entity_of(owner, "Rex"), entity_of(users, "Rex", type="animal")
     entity_of(replace(owner, user_id="ben"), "Rex")
-    of_nobody = entity_of(replace(owner, agent_id="colleague"), "Rex")
+    entity_of(replace(owner, agent_id="colleague"), "Rex")
+    of_account = entity_of(replace(owner, agent_id=""), "Rex")
 
-    assert analyze(owner, asked(names=("  rex’s",))).entities == [own.id]
-    assert set(analyze(users, asked(names=("REX",))).entities) == {own.id, of_user.id, of_nobody.id}
+    assert set(analyze(owner, asked(names=("  rex’s",))).entities) == {own.id, of_account.id}
+    assert set(analyze(users, asked(names=("REX",))).entities) == {own.id, of_user.id, of_account.id}
 
 
 def test_names_find_entities_of_other_agents_only_where_visible(owner: Owner) -> None:

@@ -87,12 +87,13 @@ def test_a_search_may_be_limited_to_one_type_of_task(owner: Owner) -> None:
     assert found(owner, types=("none",)) == []
 
 
-def test_a_user_finds_its_own_strategies_and_those_of_no_user(owner: Owner, stranger: Account) -> None:
+def test_a_user_finds_its_own_strategies_and_the_agents_those_of_no_user(owner: Owner, stranger: Account) -> None:
     for user_id in ("", "ana", "ben"):
         plan(replace(owner, user_id=user_id), f"of {user_id or 'nobody'}", angle=0.1)
 
     colleague = replace(owner, agent_id="colleague")
-    assert sorted(found(replace(colleague, user_id="ana"))) == ["of ana", "of nobody"]
+    assert sorted(found(replace(owner, user_id="ana"))) == ["of ana", "of nobody"]
+    assert found(replace(colleague, user_id="ana")) == ["of ana"]
     assert found(colleague) == found(Owner(account_id=stranger.id)) == []
 
 

@@ -1,6 +1,7 @@
 """The visibility filter lets the same rows through as `visible_to`, for owners of all shapes and all kinds."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 from typing import Any
@@ -85,12 +86,13 @@ def make_contexts(account: Account) -> Iterator[PersistentContext]:
 def test_the_filter_lets_the_same_rows_through_as_visible_to(account: Account) -> None:
     for agent_id, user_id, channel in product(("", "assistant"), ("", "ana"), CHANNELS):
         owner = Owner(account_id=account.id, agent_id=agent_id, user_id=user_id, channel=channel)
-        for kinds in KIND_FILTERS:
-            expected = expected_ids(owner, kinds)
+        limited = [replace(owner, limited_to_user=True)] if agent_id and user_id else []
+        for each, kinds in product((owner, *limited), KIND_FILTERS):
+            expected = expected_ids(each, kinds)
 
-            assert expected, (owner, kinds)
-            assert let_through(owner, kinds, table="memories", column="id") == expected, (owner, kinds)
-            assert let_through(owner, kinds, table="memory_vectors", column="memory_id") == expected, (owner, kinds)
+            assert expected, (each, kinds)
+            assert let_through(each, kinds, table="memories", column="id") == expected, (each, kinds)
+            assert let_through(each, kinds, table="memory_vectors", column="memory_id") == expected, (each, kinds)
 
 
 def expected_ids(owner: Owner, kinds: tuple[Kind, ...]) -> set[UUID]:

@@ -200,7 +200,7 @@ def test_a_quarantined_message_is_no_query(owner: Owner) -> None:
 
     mark_memories(owner, [said.turns[1].pk], mark="quarantine", now=NOW)
 
-    assert latest_user_message(said.conversation) == "What of Porto?"
+    assert latest_user_message(owner, said.conversation) == "What of Porto?"
 
 
 def test_without_a_query_the_latest_message_of_the_user_is_used(owner: Owner, memory: HybridMemory) -> None:

@@ -126,8 +126,8 @@ def test_artifacts_are_visible_to_their_agent_their_user_and_the_account(
     colleague = replace(owner, agent_id="colleague")
 
     assert uris(owner) == uris(replace(owner, agent_id="")) == uris(ana) == ["nobody's", "Ana's"]
-    assert uris(replace(colleague, user_id="ana")) == ["nobody's", "Ana's"]
-    assert uris(replace(colleague, user_id="ben")) == ["nobody's"]
+    assert uris(replace(colleague, user_id="ana")) == ["Ana's"]
+    assert uris(replace(owner, user_id="ben")) == ["nobody's"]
     assert uris(colleague) == uris(Owner(account_id=stranger.id)) == []
 
 

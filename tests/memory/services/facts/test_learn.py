@@ -242,11 +242,13 @@ def test_users_share_their_facts_among_agents_and_agents_keep_theirs(
 ) -> None:
     know(owner, "the agent's")
     know(replace(owner, user_id="ana"), "Ana's")
+    know(whole_account, "everybody's")
 
-    assert claims(replace(colleague, user_id="ana")) == ["the agent's", "Ana's"]
-    assert claims(replace(colleague, user_id="bob")) == ["the agent's"]
-    assert (claims(colleague), claims(Owner(account_id=stranger.id))) == ([], [])
-    assert claims(whole_account) == claims(owner) == ["the agent's", "Ana's"]
+    assert claims(replace(colleague, user_id="ana")) == ["Ana's", "everybody's"]
+    assert claims(replace(owner, user_id="bob")) == ["the agent's", "everybody's"]
+    assert claims(replace(colleague, user_id="bob")) == claims(colleague) == ["everybody's"]
+    assert claims(Owner(account_id=stranger.id)) == []
+    assert claims(whole_account) == claims(owner) == ["the agent's", "Ana's", "everybody's"]
 
 
 def test_a_fact_is_found_by_its_id_in_any_channel_at_any_time(

@@ -24,17 +24,17 @@ def user(owner: Owner) -> Owner:
 
 
 def add_goals_of_others(owner: Owner, *, many: int) -> None:
-    """Add goals of other agents for no user in particular, all of them due soon."""
+    """Add goals of the account for no user in particular, all of them due soon."""
+    whole = replace(owner, agent_id="", user_id="")
     for number in range(many):
-        other = Owner(account_id=owner.account_id, agent_id=f"other-{number % 5}")
-        aim(other, f"Chase supplier {number}.", deadline=NOW + timedelta(days=1), priority=9)
+        aim(whole, f"Chase supplier {number}.", deadline=NOW + timedelta(days=1), priority=9)
 
 
 def goal_lines(found: ResumePacket) -> list[tuple[str, int]]:
     return [(item.text, item.details["depth"]) for item in found.items_in(PacketSection.GOALS)]
 
 
-def test_own_goals_come_before_goals_of_other_agents(user: Owner) -> None:
+def test_own_goals_come_before_goals_of_the_account(user: Owner) -> None:
     root = aim(user, "Open the shop.")
     aim(user, "Paint the door.", parent_id=root.id)
     add_goals_of_others(user, many=12)
@@ -53,7 +53,7 @@ def test_the_default_query_names_own_goals_only(user: Owner) -> None:
 
 
 def test_goals_worked_on_count_as_own_goals(user: Owner) -> None:
-    planner = Owner(account_id=user.account_id, agent_id="planner")
+    planner = replace(user, agent_id="", user_id="")
     root = aim(planner, "Run the festival.")
     stage = aim(planner, "Build the stage.", parent_id=root.id)
     add_goals_of_others(user, many=12)

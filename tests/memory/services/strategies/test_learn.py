@@ -154,7 +154,8 @@ def test_strategies_are_seen_as_knowledge_is(
     learn(ana, "of ana")
     learn(replace(ana, user_id="ben"), "of ben")
 
-    assert known(replace(colleague, user_id="ana")) == ["of the agent", "of ana"]
+    assert known(replace(colleague, user_id="ana")) == ["of ana"]
+    assert known(ana) == ["of the agent", "of ana"]
     assert known(whole_account) == known(owner) == ["of the agent", "of ana", "of ben"]
     assert known(colleague) == known(Owner(account_id=stranger.id)) == []
 
