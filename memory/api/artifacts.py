@@ -227,9 +227,9 @@ class ArtifactFilter(RowFilter):
 
 
 class Artifacts(OwnerViewSet):
-    """Artifacts of the user and of no user in particular; without a user, those that the agent stored.
+    """Artifacts of the user, those of no user that the agent stored, and the account's.
 
-    403 for changes of another agent's artifact that belongs to no user.
+    Without a user, all that the agent stored. 403 for changes of the account's artifacts by an agent.
     """
 
     for_users = True

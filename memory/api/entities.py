@@ -128,7 +128,7 @@ class EntityAnswer(MemoryFields):
 
 
 class Entities(OwnerViewSet):
-    """Entities of the user and of no user in particular; without a user, those that the agent met."""
+    """Entities of the user, those of no user that the agent met, and the account's. Without a user, all that it met."""
 
     for_users = True
     bodies = {"create": NewEntity, "partial_update": EntityChange}

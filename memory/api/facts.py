@@ -195,7 +195,7 @@ class FactFilter(RowFilter):
 
 
 class Facts(VersionedViewSet):
-    """Facts of the user and of no user in particular; without a user, those that the agent learned."""
+    """Facts of the user, those of no user that the agent learned, and the account's. Without a user, all it learned."""
 
     for_users = True
     bodies = {"create": NewFact, "partial_update": FactCorrection}

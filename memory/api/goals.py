@@ -194,9 +194,9 @@ class GoalFilter(RowFilter):
 
 
 class Goals(VersionedViewSet):
-    """Goals of the user and of no user in particular; without a user, those that the agent added.
+    """Goals of the user, those of no user that the agent added, and the account's. Without a user, all that it added.
 
-    403 for changes of another agent's goal that belongs to no user.
+    403 for changes of the account's goals by an agent.
     """
 
     for_users = True

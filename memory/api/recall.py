@@ -235,7 +235,7 @@ class Recall(OwnerViewSet):
         """Find the memories of all kinds that answer the question best, with open goals and the user's profile.
 
         Without a conversation and scopes, everything that the owner sees is searched. A conversation affects the order:
-        what is near it comes first. Scopes filter. With a user, memories of that user and of no user in particular are
+        what is near it comes first. Scopes filter. With a user, memories of other users are not
         searched.
         """
         body, now = self.body(), timezone.now()

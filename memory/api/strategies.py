@@ -125,9 +125,9 @@ class StrategyFilter(RowFilter):
 
 
 class Strategies(OwnerViewSet):
-    """Strategies of the user, shared by all agents that work for it, and those of no user.
+    """Strategies of the user, shared by all agents that work for it, the agent's own of no user, and the account's.
 
-    Without a user, the agent's own.
+    Without a user, all that the agent stored.
     """
 
     for_users = True

@@ -20,7 +20,7 @@ RANK_DISCOUNT = 0.25
 """Weight that each further goal loses: of very many, the last ones make way for decisions."""
 MIN_WEIGHT = 1.5
 MAX_GOALS_OF_OTHERS = 3
-"""Goals that other agents added for no user in particular and that were not worked on."""
+"""Goals of the account, for no user in particular, that were not worked on."""
 MAX_GOAL_CHARACTERS = 240
 MAX_RESULT_CHARACTERS = 160
 
