@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models.functions import Lower
 
-from memory.kinds import Merging, spec_of
+from memory.kinds import Kind, Merging, spec_of
 from memory.models import EntityName, FactReview, Link, Memory, Temporal
 from memory.models.memory import model_of
 from memory.services.duplicates.paraphrases import paraphrase_words
@@ -94,7 +94,7 @@ def filter_duplicate_pairs(candidates: Mapping[UUID, MergeCandidate], pairs: Seq
             differing = differing_words(*texts)
             if differing is None:
                 differing = paraphrase_words(*texts)
-            if differing is not None:
+            if differing is not None and have_one_value(candidates[one].row, candidates[other].row):
                 words[one, other] = differing
     if not words:
         return set()
@@ -106,9 +106,24 @@ def filter_duplicate_pairs(candidates: Mapping[UUID, MergeCandidate], pairs: Seq
     return {pair for pair, differing in words.items() if not differing & names and frozenset(pair) not in apart}
 
 
+def have_one_value(one: Any, other: Any) -> bool:
+    """Return True for entries of contexts with the same value, and if one has no key and nothing but its text.
+
+    A value that is read under a key stays as it was written. Memories of other kinds have no value.
+    """
+    if one.kind != Kind.CONTEXT_ENTRY:
+        return True
+    plain = [each for each in (one, other) if not each.key and each.value is None]
+    keyed = [each for each in (one, other) if each not in plain]
+    return all(each.value == each.text for each in keyed) if plain else to_json(one.value) == to_json(other.value)
+
+
 def rank_pair(one: MergeCandidate, other: MergeCandidate) -> tuple[MergeCandidate, MergeCandidate]:
-    """Return the one that stays, then the one that goes: pinned first, then by evidence, reads and age."""
-    first, second = sorted(
-        (one, other), key=lambda each: (not each.row.pinned, -each.evidence, -each.row.access_count, each.id)
-    )
+    """Return the one that stays, then the one that goes: an entry with a key, pinned, by evidence, reads and age."""
+
+    def need(each: MergeCandidate) -> tuple[bool, bool, int, int, UUID]:
+        has_key = bool(getattr(each.row, "key", ""))
+        return not has_key, not each.row.pinned, -each.evidence, -each.row.access_count, each.id
+
+    first, second = sorted((one, other), key=need)
     return first, second

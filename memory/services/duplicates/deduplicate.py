@@ -1,6 +1,6 @@
 """Finding near-duplicates and merging them: each new memory looks up equivalent texts; nothing is compared with all.
 
-Merged are believed facts, entries of contexts without a key, learnings and strategies. Turns and their slots are not,
+Merged are believed facts, entries of contexts, learnings and strategies. Turns and their slots are not,
 since what was said twice was said twice; nor are summaries, goals and artifacts, each of which belongs to something
 that happened; entities have a merge of their own (`entities.merge`).
 
@@ -8,7 +8,8 @@ Both memories have one holder, kind, channel, context and trust; facts are about
 have the same types and value, strategies the same type of task and tools (`compare`). They mean the same to
 MEMORY_DUPLICATE_SIMILARITY, and their texts say the same (`texts`, `paraphrases`), whatever the vectors say. The loser
 is archived and linked to the survivor, which takes over what it had; staff can undo that (`merge`). A memory that is
-stored again after it was merged is known as the survivor (`resolve`).
+stored again after it was merged is known as the survivor (`resolve`). The key of a merged entry is an alias of the
+survivor (`contexts.aliases`).
 
 Equivalent texts have one hash (`normalized_text_hash`), by which they are found among any number of memories.
 Paraphrases are found by comparing the vector of each new memory with up to MAX_COMPARED_VECTORS others of the same
