@@ -2,6 +2,9 @@
 
 The rules read plain English statements that people make about themselves, about people whom they name, and about their
 relatives ("my sister"), and turn them into claims in uniform words: "Ana lives in Porto", "The user's sister is Maria".
+A clause that makes no such statement may be about work: a decision, a lasting wish, a setting, a schedule, an owner or
+a contact (`work`). Claims about things keep the speaker's words: "The staging db runs on pg 15". "We" is the
+user's team where it deploys, ships, uses and the like, otherwise the user: "The user's team uses pnpm, not npm".
 Statements that the rules do not understand for sure are left out. So are texts of machines, quotations, questions,
 suppositions, jokes and reports of what others said, since nobody states them.
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from memory.extraction.rules.nouns import Noun, read_noun
+from memory.extraction.rules.phrases import possessive
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital
 from memory.extraction.rules.statements import Statement
@@ -16,8 +17,8 @@ _MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _PHONE = r"\+?\d{2,}(?:[ -]\d{2,}){1,5}"
 _CONTACT = re.compile(
     r"(?!(?:Ping|E-?mail|Mail|Call|Ask|Contact|Message|Text|Write|Phone|Ring|Tell|Reach|Send|And|But|Or|Yes|So)\b)"
-    rf"(?<![A-Z][a-z] )(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? (?:at |on |under |phone |mail "
-    rf"|email )?"
+    rf"(?<![A-Z][a-z] )(?P<who>{_PERSON})(?:,? (?:who is|he is|she is|he's|she's|they're|is))?,?:? "
+    r"(?:at |on |under |phone |mail |email )?"
     rf"(?P<address>{_MAIL}|{_PHONE}|@[\w.-]{{2,}})(?=[.,;!)]|$| )"
 )
 _MAIL_OF = re.compile(r"\b(?P<address>(?P<who>[a-z]{2,20})@[\w-]+(?:\.[\w-]+)+)")
@@ -31,6 +32,8 @@ _THEIRS = re.compile(
     rf"|{_PHONE}|@[\w.-]+|\d{{3,5}})"
 )
 _LABEL = re.compile(r"(?P<label>[A-Z]?[a-z]+(?: [a-z]+){0,2}): (?P<value>[^:?]+)")
+_SPEAKING = re.compile(r"\b(?:wrote|writes|asked|asks|answered|replied|thinks|means|goes|reported|noted|added)$")
+_CLAUSE = re.compile(r"\b(?:is|are|was|were|am|I|we|has|have|had|will|can|must|should|do|does|did)\b")
 _NO_LABEL = re.compile(
     r"(?:next|first|second|finally|also|yes|no|ok|okay|so|well|question|trouble|wait|sorry|note|remember|example|result"
     r"|output|error|plan|here|idea|problem|and|but|then|now|good|fine|ps|update|edit|one more thing|funny thing"
@@ -55,7 +58,8 @@ def read_contacts(said: ClauseContext, text: str) -> Iterator[Statement]:
             yield _reached(said, names[match["who"]], match["address"])
     if who and (match := _THEIRS.search(text)):
         yield _reached(said, who, match["address"])
-    if (match := _LABEL.fullmatch(text)) and not _NO_LABEL.match(match["label"]):
+    match = _LABEL.fullmatch(text)
+    if match and not (_NO_LABEL.match(match["label"]) or _SPEAKING.search(match["label"])):
         yield from _labelled(said, match)
 
 
@@ -66,20 +70,17 @@ def _reached(said: ClauseContext, who: str, address: str) -> Statement:
 
 
 def _apposition(said: ClauseContext, match: re.Match[str]) -> Iterator[Statement]:
+    """Yield what is said about the named person, and whose or which role the person has."""
     yield from read_things(said, f"{match['who']} {match['rest']}")
     article = match["article"].lower()
-    role = match["role"] if article in ("a", "an") else read_noun(f"{article} {match['role']}", said.speaker)
-    if not role or (article == "the" and not said.names):
-        return
+    article = possessive(said.speaker.label) if article in ("my", "our") else article
     noun = Noun(label=match["who"], key=match["who"].casefold(), is_name=True, is_plural=False)
-    words = f"{article} {role}" if isinstance(role, str) else role.label[:1].lower() + role.label[1:]
-    words = role.label if not isinstance(role, str) and article in ("my", "our") else words
-    yield make_thing(said, noun, Reading(verb="is", attribute="role", value=Value(words=words)))
+    yield make_thing(said, noun, Reading(verb="is", attribute="role", value=Value(words=f"{article} {match['role']}")))
 
 
 def _labelled(said: ClauseContext, match: re.Match[str]) -> Iterator[Statement]:
     noun = read_noun(match["label"], said.speaker)
     value = read_value(match["value"], at=said.turn.timestamp, speaker=said.speaker)
-    if noun and value and value.is_specific and not re.match(r"(?:[A-Z]?\w+ )?(?:is|are|we|I|do|can)\b", value.words):
+    if noun and value and value.is_specific and not _CLAUSE.search(value.words):
         label = Noun(label=f"{noun.label}:", key=noun.key, is_name=noun.is_name, is_plural=noun.is_plural)
         yield make_thing(said, label, Reading(verb="", attribute="value", value=value))

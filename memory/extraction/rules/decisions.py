@@ -49,117 +49,21 @@ _WISHES = {
     "do not want": "does not want", "require": "requires", "hate": "hates", "like": "likes", "love": "loves",
     "do not like": "does not like",
 }  # fmt: skip
-_OUR_VERBS = [
-    "use",
-    "deploy",
-    "ship",
-    "release",
-    "run",
-    "store",
-    "host",
-    "keep",
-    "meet",
-    "pay",
-    "support",
-    "serve",
-    "charge",
-    "open",
-    "close",
-    "deliver",
-    "start",
-    "pin",
-    "test",
-    "build",
-    "need",
-    "publish",
-    "log",
-    "bill",
-    "accept",
-    "take",
-    "offer",
-    "sell",
-    "order",
-    "work",
-    "teach",
-    "have",
-    "sleep",
-    "live",
-    "get",
-    "chair",
-    "do",
-    "lead",
-    "maintain",
-    "train",
-    "hold",
-    "rotate",
-    "sync",
-    "review",
-    "tag",
-    "version",
-    "freeze",
-    "merge",
-    "back",
-    "require",
-    "allow",
-    "write",
-    "send",
-    "measure",
-    "count",
-    "target",
-    "expect",
-    "aim",
-    "cache",
-    "sample",
-    "drink",
-    "eat",
-    "speak",
-    "treat",
-    "feed",
-    "water",
-    "bake",
-    "print",
-    "rent",
-    "pick",
-    "own",
-    "play",
-    "follow",
-    "plan",
-    "cook",
-    "wake",
-    "drive",
-    "commute",
-    "study",
-    "read",
-    "draw",
-    "code",
-    "type",
-    "take",
-    "weigh",
-    "listen",
-    "watch",
-    "clock",
-    "park",
-    "bring",
-    "teach",
-    "cycle",
-    "walk",
-    "eat",
-    "drink",
-    "open",
-    "close",
-    "live",
-    "mow",
-    "prescribe",
-    "post",
-    "swim",
-    "run",
-]
+_OUR_VERBS = sorted(
+    words(
+        "accept aim allow back bake bill bring build cache chair charge clock close code commute cook count cycle "
+        "deliver deploy do draw drink drive eat expect feed follow freeze get have hold host keep launch lead listen "
+        "live log maintain measure meet merge mow need offer open order own park pay pick pin plan play post prescribe "
+        "print publish read relaunch release rent require review rotate run sample sell send serve ship sleep speak "
+        "start store study support swim sync tag take target teach test train treat type use version wake walk watch "
+        "water weigh work write"
+    )
+)
 _PRESENT = {base: Verb(base, "", "", "").present for base in _OUR_VERBS}
 _OURS = re.compile(
     r"(?P<who>[Ww]e|I) (?:(?:also|currently|now|still|mostly|generally|just|all|normally) )*(?P<how>(?:only|always"
     r"|usually) )?"
-    rf"(?P<neg>(?:do not|don't|never) )?(?P<verb>{'|'.join(_OUR_VERBS)}|[a-z]{{3,}}(?= (?:on|at|from|until|till"
-    rf"|every) ))"
+    rf"(?P<neg>(?:do not|don't|never) )?(?P<verb>{'|'.join(_OUR_VERBS)})"
     r"(?P<up> up)? (?P<rest>.+)"
 )
 
@@ -331,10 +235,12 @@ def _wish(said: ClauseContext, match: re.Match[str]) -> Statement | None:
 
 
 _AUXILIARY = re.compile(rf"(?:still|indeed|really|also|not|{'|'.join(VERBS)})\b")
+_ROLE = re.compile(r"the [\w-]+ [\w -]+")
 _PLAIN = re.compile(r"(?!(?:the|an?|my|their|some|all|two|much|more)\b)[\w-]+(?: [\w-]+){0,2}")
 _PASSING = re.compile(r"\b(?:left|questions?|options?|issues?|problems?|ideas?|minutes?|errors?|failures?|bugs?)\b")
 _TEAM_VERBS = words(
-    "use deploy ship release run store host support serve charge deliver test build publish log bill accept offer sell "
+    "launch relaunch use deploy ship release run store host support serve charge deliver test build publish log bill "
+    "accept offer sell "
     "rotate sync review tag version freeze merge require allow cache target pin measure"
 )
 
@@ -345,16 +251,16 @@ def _habit(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     verb = match["verb"]
     if match["neg"] and "never" not in match["neg"] and verb not in _TEAM_VERBS | {"eat", "drink"}:
         return None
-    if verb not in _PRESENT and verb.removeprefix("re") not in VERBS:
-        return None
     if verb == "do" and _AUXILIARY.match(match["rest"]):
         return None
     value = own_value(said, match["rest"])
     is_plain = value is not None and _PLAIN.fullmatch(value.words) is not None
+    is_role = verb in ("chair", "lead", "own", "maintain") and _ROLE.fullmatch(value.words if value else "") is not None
     is_diet = is_plain and (verb == "use" or (bool(match["neg"]) and verb in ("eat", "drink")))
     if (
         value is None
-        or not (value.is_specific or is_diet)
+        or not (value.is_specific or is_diet or is_role)
+        or value.words.startswith(("like ", "over "))
         or (re.match(r"(?:been|got|had|to)\b", value.words) and not (value.date and verb in ("need", "have")))
     ):
         return None

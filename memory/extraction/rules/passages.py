@@ -49,7 +49,10 @@ _SINGLE_QUOTED = re.compile(r"(?<![\w'])'(?!cause\b|em\b|til\b|bout\b)[^'\n]{1,3
 _TAG = re.compile(r"</?[A-Za-z!?][^<>]{0,200}>")
 _BRACKETED = re.compile(r"\[[^\[\]\n]{0,500}\]")
 _LINE = re.compile(r"[^\n\r]*+[\n\r]?+")
-_NO_PROSE = re.compile(r"\s*(?:>|\||#|[-*•]\s|\d{1,3}[.)]\s| {4}|[\w .#-]{1,40}:(?:\s|$))")
+_NO_PROSE = re.compile(
+    r"\s*(?:>|\||#|[-*•]\s|\d{1,3}[.)]\s| {4}"
+    r"|(?!\w+(?: \w+){0,6}(?<!\bMrs)(?<!\bProf)(?<!\bSgt)(?<=\w\w\w)\. )[\w .#-]{1,40}:(?:\s|$))"
+)
 _MAY_LEAD_A_LINE = re.compile(
     r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi"
     r"|change of plans?|(?:quick )?context|background|setup|heads up|reminder"
@@ -147,6 +150,7 @@ _CONTRACTED = (
     (re.compile(r"\b([Ss]he|[Hh]e)'s\b"), r"\1 is"),
     (re.compile(r"(?<=\w)'s (?=(?:an?|from|allergic|married|engaged|\d+ years|[a-z]+ing)\b(?! of))"), " is "),
     (re.compile(r"\b([Ss]he|[Hh]e)'ll\b"), r"\1 will"),
+    (re.compile(r"\bI(?:'d| would) (?:really |also )?(?:like|love) to\b"), "I want to"),
     (re.compile(r"\b[Cc]an't\b"), "can not"),
     (re.compile(r"\b[Ww]on't\b"), "will not"),
     (re.compile(r"(?<=\w)n't\b"), " not"),

@@ -316,7 +316,9 @@ def times_of(form: Form, rule: Rule, dates: list[DateMention], said: ClauseConte
         is_past = date is not None and date.end <= today
         return None if is_past else Times(temporal=temporal, words=_words(date), valid_to=date.end if date else None)
     if date and date.start > today:
-        return None
+        # "I got two interviews next week"
+        is_set = rule.verb in ("get", "book", "schedule", "reserve")
+        return Times(temporal=Temporal.FUTURE, words=_words(date), valid_to=date.end) if is_set else None
     ended = next((dated.end for dated in dates if dated.bound is Bound.UNTIL and dated.start <= today), None)
     ended = date.end if date and rule.is_state and date.end <= today else ended
     return Times(temporal=temporal, words=_words(date), valid_from=date.start if date else None, valid_to=ended)

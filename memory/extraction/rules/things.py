@@ -120,7 +120,7 @@ _KEPT = words("only always usually never typically generally")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a clause says about a thing: the claim's words after its subject, and the parts of its meaning."""
+    """The meaning of a clause about a thing: the words of the claim after its subject, and the parts of its meaning."""
 
     verb: str
     attribute: str
@@ -240,7 +240,7 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
     rest = _without_noise(rest)
     negation = "not " if rest.startswith("not ") else ""
     value = _value(said, rest.removeprefix("not "))
-    if value is None or _tells_secret(noun, value.words) or _SAYS_NOTHING.match(value.words):
+    if value is None or _contains_secret(noun, value.words) or _SAYS_NOTHING.match(value.words):
         return None
     words_ = value.words
     bare = words_
@@ -248,7 +248,7 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
         bare = bare[match.end() :]
     if _SWITCHES.fullmatch(words_):
         return Reading(verb=f"{word} {negation}".strip(), attribute="value", value=value)
-    if not _is_told(noun, words_, bare, value) or _PROGRESSIVE.match(words_):
+    if not _is_lasting(noun, words_, bare, value) or _PROGRESSIVE.match(words_):
         return None
     if match := re.match(r"(?:owned|maintained|managed|handled|run) by (?P<who>\S.*)", words_):
         return Reading(verb=f"{word} {negation}".strip(), attribute="owner", value=value)
@@ -258,12 +258,12 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
 _PROGRESSIVE = re.compile(r"(?!moving|migrating|staging|billing)\w+ing\b(?! (?:room|hall|pool))")
 
 
-def _tells_secret(noun: Noun, words_: str) -> bool:
+def _contains_secret(noun: Noun, words_: str) -> bool:
     """Return True for a password and the like, but not for the place where it is kept."""
     return IS_SECRET.search(noun.key) is not None and not re.match(r"(?:in|at|on|under|stored|kept) ", words_)
 
 
-def _is_told(noun: Noun, words_: str, bare: str, value: Value) -> bool:
+def _is_lasting(noun: Noun, words_: str, bare: str, value: Value) -> bool:
     """Return True if what a thing is said to be can be looked up: a number, a name, a time, a place or a kind."""
     first = bare.split()[0] if bare else ""
     if any(map(str.isdecimal, first)) or is_technical(first) or is_address(bare):

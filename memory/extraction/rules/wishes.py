@@ -292,9 +292,9 @@ def _styled(said: ClauseContext, text: str, *, lasts: bool) -> Statement | None:
                 said, f"to {verb} {value.words}", replace(value, words=f"{verb} {value.words}"), attribute="style"
             )
         return None
-    if lasts and (match := _POLITE_NOUN.fullmatch(text)) and (value := own_value(said, match[0])):
+    if lasts and (match := _POLITE_NOUN.match(text)) and (value := own_value(said, match[0])):
         return _asks(said, f"for {value.words}", value, attribute=f"wish:{value.words.casefold()}")
-    if (match := _KEEP.fullmatch(text)) and (value := own_value(said, match["rest"])) and len(value.words.split()) > 2:
+    if (match := _KEEP.match(text)) and (value := own_value(said, match["rest"])) and len(value.words.split()) > 2:
         return _asks(said, f"to keep {value.words}", value, attribute=f"keep:{value.words.casefold()}")
     first, _, behind = text.partition(" ")
     is_general = lasts and _ONE_THING.match(behind) is None
@@ -311,9 +311,9 @@ _LASTING_VERBS = (frozenset(VERBS) | _FORBIDDEN_VERBS) - words(
     "be love like enjoy miss know want hate need struggle have"
 )
 _POLITE_NOUN = re.compile(
-    r"(?:[a-z-]+ ){0,2}[a-z]{3,}s (?:as|in|with|without) [^,;]{3,60}?,? (?:please|pls|plz)", re.IGNORECASE
+    r"(?:[a-z-]+ ){0,2}[a-z]{3,}s (?:as|in|with|without) [^,;]{3,60}?,? (?:please|pls|plz)(?=,|$)", re.IGNORECASE
 )
-_KEEP = re.compile(r"keep (?P<rest>(?:the|our|all) [a-z]+ [^,;]{3,60})", re.IGNORECASE)
+_KEEP = re.compile(r"keep (?P<rest>(?:the|our|all) [a-z]+ [^,;]{3,60})(?=,|;|$)", re.IGNORECASE)
 _ONE_THING = re.compile(r"(?:an?|the|this|that|these|those|my|our|it|one|two|three|\d+|me|in|up|to)\b", re.IGNORECASE)
 _ORDERS = words(
     "use put write send answer reply format name tag label sign log store save commit squash rebase run test check "
