@@ -19,6 +19,7 @@ from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_state
 from memory.extraction.rules.relations import read_possessions
 from memory.extraction.rules.statements import LIKINGS, NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject, pronoun_of, subject_of
+from memory.extraction.rules.things import read_things
 from memory.extraction.rules.verbs import Form, Predicate, is_past, predicate_of
 from memory.models.facts import Temporal
 
@@ -103,6 +104,7 @@ def statements_of(said: ClauseContext) -> Iterator[Statement]:
     """Yield the statements of a clause: about the speaker's people and things, and by its predicates."""
     said = _strip_leading_date(said)
     yield from read_possessions(said)
+    yield from read_things(said)
     subject = subject_of(said.clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
     if subject is None:
         return
