@@ -28,6 +28,7 @@ from memory.api.filters import RowFilter, TextFilter
 from memory.api.vectors import VectorFields, read_vector
 from memory.api.views import VersionedViewSet
 from memory.models import Certainty, Fact, FactVersion, Temporal
+from memory.models.facts import ValidFromSource
 from memory.owner import Owner
 from memory.services.embedding.embed import embed_texts
 from memory.services.facts.globalize import globalize_fact
@@ -133,6 +134,11 @@ class FactAnswer(MemoryFields):
     temporal = serializers.ChoiceField(Temporal.choices)
     status = serializers.ChoiceField(Fact.Status.choices, help_text="Status today, whatever time was asked for.")
     valid_from = serializers.DateTimeField(allow_null=True)
+    valid_from_source = serializers.ChoiceField(
+        ValidFromSource.choices,
+        allow_null=True,
+        help_text="Whether `valid_from` was stated, or is the time when the fact was said. Null: no `valid_from`.",
+    )
     valid_to = serializers.DateTimeField(allow_null=True)
     recorded_at = serializers.DateTimeField(allow_null=True, help_text="Time from which this version is believed.")
     retracted_at = serializers.DateTimeField(allow_null=True, help_text="Time from which it is no longer believed.")

@@ -32,6 +32,13 @@ class Temporal(models.TextChoices):
     FUTURE = "future"
 
 
+class ValidFromSource(models.TextChoices):
+    """Where the beginning of a fact comes from: the time when it was said, or what was said of it."""
+
+    SAID = "said"
+    STATED = "stated"
+
+
 class Fact(MemoryRow):
     """A claim (the memory's `text`), ABOUT entities and DERIVED_FROM turns by links.
 
@@ -58,8 +65,21 @@ class Fact(MemoryRow):
     status = models.CharField(max_length=20, choices=Status, default=Status.ACTIVE)
     valid_from = models.DateTimeField(null=True, blank=True)
     valid_to = models.DateTimeField(null=True, blank=True)
+    valid_from_source = models.CharField(  # noqa: DJ001 - as the column is in rows of other kinds
+        max_length=10,
+        choices=ValidFromSource,
+        null=True,
+        editable=False,
+        help_text="Source of valid_from: stated in the fact, or the time when the fact was said. Null: no valid_from.",
+    )
     recorded_at = models.DateTimeField(null=True, blank=True)
     retracted_at = models.DateTimeField(null=True, blank=True)
+    attribute = models.CharField(  # noqa: DJ001 - a claim not read yet differs from one not understood
+        max_length=200,
+        null=True,
+        editable=False,
+        help_text="Subject and attribute of the claim, as `ana|residence`. Empty: not understood. Null: not read yet.",
+    )
     # code that deletes the turn clears it
     source_turn = AccountForeignKey(Memory, models.DO_NOTHING, null=True, blank=True, related_name="+")
     belief_number = models.PositiveIntegerField(default=1, help_text="Number of the latest version.")
@@ -92,7 +112,19 @@ class Fact(MemoryRow):
             models.Index(
                 fields=["account", "source_turn"], name="fact_of_turn", condition=Q(source_turn__isnull=False)
             ),
+            models.Index(
+                fields=["account", "attribute", "id"],
+                name="fact_attribute",
+                condition=Q(attribute__gt="", status="active"),
+            ),
+            # for rows that are older than the column
+            models.Index(fields=["account", "id"], name="fact_unread", condition=Q(kind="fact", attribute=None)),
         ]
+
+    @property
+    def stated_from(self) -> datetime | None:
+        """The beginning of the fact as far as it was stated; None if it only begins when it was said."""
+        return None if self.valid_from_source == ValidFromSource.SAID else self.valid_from
 
     @property
     def unfaded_confidence(self) -> float:

@@ -7,8 +7,9 @@ suppositions, jokes and reports of what others said, since nobody states them.
 
 A turn passes through `passages` (which parts are stated), `subjects` (whom a clause is about), `verbs` (the verb and
 its form), `grammar`, `copulas`, `relations`, `things` and `patterns` (the claim), and `corrections` (the effect on
-earlier claims, which `attributes` compares). `names` finds who and what is named. A claim about an event contains its date ("in May 2023") and is true from
-then on. A claim about a plan is true until its date has passed. A claim about a state is true as long as its dates say.
+earlier claims, which `attributes` compares). `names` finds who and what is named. A claim about an event contains its
+date ("in May 2023") and is true from then on. A claim about a plan is true until its date has passed. A claim about a
+state is true as long as its dates say.
 """
 
 from collections.abc import Iterator, Sequence

@@ -145,6 +145,8 @@ _KIN = (PERSON_RELATIONS | ANIMAL_RELATIONS) - words(
     "partner roommate flatmate housemate supervisor mentor coach teacher professor therapist doctor dentist assistant"
 )
 _MOVED = re.compile(r"(?<! has)(?<! have) moved ")
+_ENDABLE = frozenset({"owns", "uses", "drinks", "studies"})
+"""Attributes with several values, of which claims say that one is over."""
 _OF_THINGS = frozenset({"date", "time", "amount"})
 _COUNTRIES = frozenset(country.casefold() for country in COUNTRIES)
 
@@ -210,7 +212,7 @@ class ClaimReading:
     def sought_keys(self) -> frozenset[str]:
         """The keys of the facts that the claim may contradict."""
         sought = [*self.ends]
-        if self.parts is not None and not self.parts.is_end:
+        if self.parts is not None and (is_single(self.parts.attribute) or self.parts.attribute in _ENDABLE):
             sought.append(self.parts)
         return frozenset(map(format_key, sought))
 

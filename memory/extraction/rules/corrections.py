@@ -76,7 +76,9 @@ def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> Cl
 
 
 def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier) -> bool:
-    if statement.temporal == Temporal.FUTURE or (is_move(statement.claim) and not statement.is_recent):
+    if statement.temporal == Temporal.FUTURE or statement.certainty == Certainty.UNCERTAIN:
+        return False
+    if is_move(statement.claim) and not statement.is_recent:
         return False
     if normalize_claim(earlier.claim) in map(normalize_claim, reading.ended_claims):
         return True
