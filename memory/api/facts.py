@@ -31,8 +31,9 @@ from memory.models import Certainty, Fact, FactVersion, Temporal
 from memory.models.facts import ValidFromSource
 from memory.owner import Owner
 from memory.services.embedding.embed import embed_texts
+from memory.services.facts.contradict import OnContradiction, learn_consistent_fact
 from memory.services.facts.globalize import globalize_fact
-from memory.services.facts.learn import MAX_CLAIM_CHARACTERS, FactDraft, learn_fact
+from memory.services.facts.learn import MAX_CLAIM_CHARACTERS, FactDraft
 from memory.services.facts.store import (
     filter_about_entity,
     filter_by_conversation,
@@ -92,6 +93,15 @@ class NewFact(EditableFactFields):
     entities = BoundedIds(max_length=MAX_ENTITIES, help_text="Entities that the fact is about.")
     source_turn_id = serializers.UUIDField(required=False, help_text="Turn that states the fact.")
     metadata = Metadata(required=False, help_text="Facts of your own about the claim, such as its origin.")
+
+
+class FactToLearn(NewFact):
+    on_contradiction = serializers.ChoiceField(
+        [each.value for each in OnContradiction],
+        required=False,
+        help_text="What to do if the claim surely contradicts believed facts: end them (`supersede`), store it next to "
+        "them (`keep_both`), or store it as pending and let staff decide (`review`). Default: what the account does.",
+    )
 
 
 class FactCorrection(EditableFactFields):
@@ -199,7 +209,7 @@ class FactFilter(RowFilter):
 class Facts(VersionedViewSet):
     """Facts of the user and of no user in particular; without a user, those that the agent learned."""
 
-    bodies = {"create": NewFact, "partial_update": FactCorrection}
+    bodies = {"create": FactToLearn, "partial_update": FactCorrection}
     queries = {"list": FactsQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = FactAnswer
     answers = {"retrieve": FactDetail}
@@ -223,15 +233,19 @@ class Facts(VersionedViewSet):
     def create(self, request: Request) -> Response:
         """Store a fact: 201 for a new one, 200 for one that is believed already.
 
-        The latter gains the evidence, and the greater one of both confidences. 409 for a claim that was rejected or is
-        quarantined. 422 for entities and turns that are not the owner's.
+        The latter gains the evidence, and the greater one of both confidences. `on_contradiction` says what becomes of
+        facts that the claim contradicts. 409 for a claim that was rejected or is quarantined, and for one that
+        contradicts others where the account prefers old facts. 422 for entities and turns that are not the owner's.
         """
         body, owner = self.body_and_owner()
+        on_contradiction = body.pop("on_contradiction", "")
         draft = fact_draft_from_body(owner, body)
         embedded = embed_texts([] if draft.own else [draft.claim])
 
         def write() -> Response:
-            learned = learn_fact(owner, draft, embedded=embedded, now=timezone.now())
+            learned = learn_consistent_fact(
+                owner, draft, on_contradiction=on_contradiction, embedded=embedded, now=timezone.now()
+            )
             return self.respond_with_etag(learned.fact, status=201 if learned.is_new else 200)
 
         return self.write_once(write)

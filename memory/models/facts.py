@@ -188,6 +188,12 @@ class FactTombstone(AccountRow):
 
     claim_digest = models.CharField(max_length=64)
     entity_digests = models.JSONField(default=list)
+    meaning_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="Hash of holder, subject, attribute and value, which refuses paraphrases. Empty: not understood.",
+    )
     fact_digest = models.CharField(max_length=64, help_text="Hash of the claim and entity digests together.")
     rejected_by = models.CharField(max_length=150, blank=True, default="")
     rejected_at = models.DateTimeField()
@@ -197,7 +203,12 @@ class FactTombstone(AccountRow):
     class Meta:
         db_table = "fact_tombstones"
         constraints = [models.UniqueConstraint(fields=["account", "fact_digest"], name="tombstone_once")]
-        indexes = [models.Index(fields=["account", "claim_digest"], name="tombstone_claim")]
+        indexes = [
+            models.Index(fields=["account", "claim_digest"], name="tombstone_claim"),
+            models.Index(
+                fields=["account", "meaning_digest"], name="tombstone_meaning", condition=Q(meaning_digest__gt="")
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"tombstone {self.fact_digest[:12]}"

@@ -80,7 +80,7 @@ def _ends(attribute: str, pattern: str) -> _Reader:
 _READERS = (
     _ends("residence", rf"(?:used to live|no longer lives?) in {_VALUE}"),
     _holds("residence", rf"{_NOW}(?:lives?|resides?) in {_VALUE}(?: now)?"),
-    _holds("residence", rf"(?:has |have )?moved (?:back )?to {_VALUE}"),
+    _holds("residence", rf"(?:has |have )?moved (?:back )?to {_VALUE}", is_change=True),
     _ends("employer", rf"(?:used to work|no longer works?) (?:for|at) {_VALUE}"),
     _holds("employer", rf"{_NOW}(?:works?|is employed) (?:for|at) {_VALUE}(?: now)?"),
     _holds("age", r"is (?P<value>\d{1,3}) years? old"),
@@ -205,8 +205,9 @@ class ClaimReading:
 
     @property
     def key(self) -> str:
-        """The subject and attribute, by which contradicting facts are looked up; empty if they are not known."""
-        return "" if self.parts is None else format_key(self.parts)
+        """The subject and the attribute that it is about or ends, for look-ups; empty if they are not known."""
+        about = [self.parts] if self.parts is not None else self.ends
+        return format_key(about[0]) if about else ""
 
     @property
     def sought_keys(self) -> frozenset[str]:
@@ -292,7 +293,9 @@ def meaning_of(reading: ClaimReading) -> tuple[str, ...]:
     if reading.parts is None:
         return ()
     parts = reading.parts
-    return format_key(parts), _value_of(parts), parts.temporal, "ended" if parts.is_end else "holds"
+    # that Ana moved to Lisbon may be true although she does not live there
+    is_move = parts.attribute == "residence" and parts.is_change
+    return format_key(parts), _value_of(parts), parts.temporal, "ended" if parts.is_end else "", "move" * is_move
 
 
 def differs(new: ClaimParts, old: ClaimParts) -> bool:

@@ -114,7 +114,7 @@ def find_policy(owner: Owner) -> str:
     return own or conf.CONTRADICTIONS
 
 
-def store_fact(
+def learn_consistent_fact(
     owner: Owner, draft: FactDraft, *, on_contradiction: str = "", embedded: EmbeddedTexts, now: datetime
 ) -> LearnedFact:
     """Learn a fact, and supersede the facts that it contradicts, keep both, or open reviews for staff.

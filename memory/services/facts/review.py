@@ -30,6 +30,7 @@ from memory.errors import Conflict, NotFound, require_found
 from memory.extraction.rules.attributes import read_meaning
 from memory.identity import digest_parts, normalize_claim
 from memory.models import Certainty, Fact, FactReview, FactVersion, Kind, Link, Temporal, Vector
+from memory.models.facts import ValidFromSource
 from memory.models.statements import Embedding, half_vector
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
@@ -124,14 +125,12 @@ def find_rivals(
         or (fact.id in surely and not (is_about_name(draft.claim) and mine and about[fact.id]))
     ]
     similarities = similarities_to_claim(owner, draft.claim, sharing, embedded=embedded)
-    mentions = Link.objects.filter(account_id=owner.account_id, source_id__in=[fact.id for fact in sharing])
-    mentions = mentions.filter(type=DERIVED_FROM)
-    latest = dict(mentions.values_list("source_id").annotate(last=Max("target__event_time")))
+    latest = find_last_mentions(owner, sharing)
     rivals = [
         Rival(
             fact=fact,
             similarity=similarities.get(fact.id),
-            said_at=latest.get(fact.id, fact.event_time),
+            said_at=latest[fact.id],
             is_sure=fact.id in surely,
         )
         for fact in sharing
@@ -142,6 +141,13 @@ def find_rivals(
         if rival.is_sure or rival.similarity is None or rival.similarity >= CONTRADICTION_SIMILARITY
     ]
     return sorted(near, key=lambda rival: -1.0 if rival.similarity is None else -rival.similarity)
+
+
+def find_last_mentions(owner: Owner, facts: Sequence[Fact]) -> dict[UUID, datetime]:
+    """Return when each fact was said last: the time of the latest turn that is its evidence, else its own."""
+    mentions = Link.objects.filter(account_id=owner.account_id, source_id__in=[fact.id for fact in facts])
+    latest = mentions.filter(type=DERIVED_FROM).values_list("source_id").annotate(last=Max("target__event_time"))
+    return {fact.id: fact.event_time for fact in facts} | dict(latest)
 
 
 def is_about_user(claim: str) -> bool:
@@ -288,7 +294,8 @@ def decide_review(
 ) -> FactReview:
     """Decide which of two facts is believed. For staff, who act for the account.
 
-    `accepted_new` ends the old fact at `changed_at` (by default now), where the new one starts unless it has a start.
+    `accepted_new` ends the old fact at `changed_at` (by default when the new one was said, else now), where the new one
+    starts unless it states a start.
     `kept_old` retracts the new fact. `both_true` believes both, each with its `times`. A hidden old fact (archived,
     quarantined, expired) ends all the same; a hidden new one that is accepted is restored, unless it is quarantined.
 
@@ -302,7 +309,7 @@ def decide_review(
             lock_for_change(owner, [review.old_fact_id, review.new_fact_id], now=now)
             old, new = read_reviewed_facts(owner, review)
             if decision == FactReview.Status.ACCEPTED_NEW:
-                accept_new_fact(owner, old, new, changed_at=changed_at or now, now=now)
+                accept_new_fact(owner, old, new, changed_at=changed_at, now=now)
             elif decision == FactReview.Status.KEPT_OLD:
                 # believed in the meantime or not
                 if new.status in (Fact.Status.ACTIVE, Fact.Status.PENDING):
@@ -343,9 +350,9 @@ def read_reviewed_facts(owner: Owner, review: FactReview) -> tuple[Fact, Fact]:
     return facts[review.old_fact_id], facts[review.new_fact_id]
 
 
-def accept_new_fact(owner: Owner, old: Fact, new: Fact, *, changed_at: datetime, now: datetime) -> None:
+def accept_new_fact(owner: Owner, old: Fact, new: Fact, *, changed_at: datetime | None, now: datetime) -> None:
     """Believe the new fact and end the old one, unless that is no longer active."""
-    begins = new.valid_from or changed_at
+    begins = new.stated_from or changed_at or new.valid_from or now
     if old.status == Fact.Status.ACTIVE:
         close_fact(owner, old, at=begins, now=now)
     accept_pending_fact(owner, new, valid_from=begins, now=now)
@@ -374,7 +381,8 @@ def accept_pending_fact(owner: Owner, new: Fact, *, valid_from: datetime | None,
     holder = act_as_holder(owner, new)
     refuse_rejected_claims(holder, [(new.text, names_about_fact(new))])
     restore_facts([new], now=now)
-    new.valid_from = valid_from
+    if valid_from != new.valid_from:
+        new.valid_from, new.valid_from_source = valid_from, ValidFromSource.STATED
     new.identity = identity_of_fact(holder, new)
     begin_belief(new, now=now)
     store_fact_versions(owner, [new], reason=FactVersion.Reason.ACCEPTED)
