@@ -50,7 +50,7 @@ class Audience(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merging:
-    """Rules by which near-duplicates of a kind are merged. All names are columns, or properties, of its model."""
+    """Rules by which near-duplicates of a kind are merged. All names are columns of its model."""
 
     key: tuple[str, ...] = ()
     """Columns that must be equal for two to be merged, besides holder, channel, context and trust."""

@@ -15,7 +15,9 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 blank=True,
                 default="",
-                help_text="Hash of holder, subject, attribute and value, which refuses paraphrases. Empty: not understood.",
+                help_text=(
+                    "Hash of holder, subject, attribute and value, which refuses paraphrases. Empty: not understood."
+                ),
                 max_length=64,
             ),
         ),

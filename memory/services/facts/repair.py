@@ -121,17 +121,22 @@ def find_ended(holder: Owner, later: Fact, earlier: Sequence[Fact], *, said_at: 
         return []
     rivals = find_rivals(holder, draft, (), sure=against, embedded=EmbeddedTexts(model="", width=0, vectors={}))
     rivals = filter_contradicted(draft, rivals, said_at=said_at)
-    reviews = FactReview.objects.filter(account_id=holder.account_id)
-    reviewed = reviews.filter(Q(old_fact_id=later.id) | Q(new_fact_id=later.id)).values_list(
-        "old_fact_id", "new_fact_id"
-    )
-    decided = {fact_id for pair in reviewed for fact_id in pair}
+    disputed = find_disputed_facts(holder, later, [rival.fact for rival in rivals])
     begins = later.valid_from or said_at
     return [
         rival.fact
         for rival in rivals
-        if rival.fact.id not in decided and (rival.fact.stated_from is None or rival.fact.stated_from < begins)
+        if rival.fact.id not in disputed and (rival.fact.stated_from is None or rival.fact.stated_from < begins)
     ]
+
+
+def find_disputed_facts(holder: Owner, later: Fact, facts: Sequence[Fact]) -> set[UUID]:
+    """Return the facts whose replacement staff is deciding on, or that were reviewed together with the later one."""
+    ids = [fact.id for fact in facts]
+    reviews = FactReview.objects.filter(account_id=holder.account_id)
+    deciding = reviews.filter(old_fact_id__in=ids, status=FactReview.Status.OPEN).values_list("old_fact_id", flat=True)
+    together = reviews.filter(Q(old_fact_id=later.id) | Q(new_fact_id=later.id))
+    return {*deciding, *(fact_id for pair in together.values_list("old_fact_id", "new_fact_id") for fact_id in pair)}
 
 
 def resolve_pair(holder: Owner, old: Fact, new: Fact, *, now: datetime) -> Counter[str]:
