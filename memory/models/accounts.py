@@ -33,7 +33,7 @@ AUDIT_LEVELS = ("off", "writes", "reads", "verbose")
 
 
 CONTRADICTIONS = ("prefer_new", "prefer_old", "flag_review")
-"""What an account does about a fact that contradicts a believed one."""
+"""Policies of an account about a fact that contradicts a believed one."""
 
 
 class Account(models.Model):

@@ -33,7 +33,7 @@ class Temporal(models.TextChoices):
 
 
 class ValidFromSource(models.TextChoices):
-    """Where the beginning of a fact comes from: the time when it was said, or what was said of it."""
+    """The source of the beginning of a fact: the time when it was said, or a statement of it."""
 
     SAID = "said"
     STATED = "stated"

@@ -194,7 +194,7 @@ def _read_owned(claim: str, only_relations: frozenset[str]) -> ClaimParts | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimReading:
-    """What a claim says, and what it ends.
+    """The meaning of a claim: what it says and what it ends.
 
     `ends` are the attributes whose value it ends. `ended_claims` are the claims that it ends, in the same words.
     """

@@ -32,7 +32,7 @@ FOR_GOOD = frozenset({"birthplace", "birthday"})
 
 
 class OnContradiction(StrEnum):
-    """What becomes of a fact that contradicts believed ones."""
+    """Treatments of a fact that contradicts believed ones."""
 
     SUPERSEDE = "supersede"
     KEEP_BOTH = "keep_both"
