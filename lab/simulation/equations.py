@@ -165,6 +165,12 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         balanced("audited create profile", "profiles"),
         equal(figures("preferences_learnt", "preferences_merged"), "audited create profile", "audited update profile"),
     ],
+    "find_contradictions": [
+        equal(figures("facts_superseded"), "facts superseded"),
+        equal(figures("facts_superseded"), "links SUPERSEDES"),
+        equal(lambda done: 2 * done.figure("facts_superseded"), "audited supersede semantic"),
+        balanced("fact versions *", "beliefs of facts"),
+    ],
     "context_rot": [
         equal(figures("entries_archived"), "memories context_entry archived"),
         equal(nothing, "memories context_entry *"),

@@ -40,6 +40,8 @@ ID_COLUMNS = {"memories": "memories.id", "memory_vectors": "memory_vectors.memor
 TEXT = f"left(memories.text, {MAX_TEXT_CHARACTERS} + 1) AS text"
 
 TEMPORAL = "coalesce({}.temporal, '') AS temporal"
+# when a fact was said is its `event_time`: candidates have only starts that are stated
+STATED_FROM = "CASE WHEN memories.valid_from_source = 'said' THEN NULL ELSE {}.valid_from END AS valid_from"
 CONFIDENCE = "CASE memories.kind WHEN 'fact' THEN memories.confidence END AS confidence"
 
 # texts that a kind lacks are empty, as in a new Candidate. Other kinds have some of the columns too
@@ -50,7 +52,7 @@ COLUMNS = (
     *("memories.source", "memories.index", "coalesce(memories.role, '') AS role"),
     "CASE memories.kind WHEN 'turn' THEN memories.name ELSE '' END AS speaker",
     *("coalesce(memories.slot, '') AS slot", "memories.record_id"),
-    *(CONFIDENCE, TEMPORAL.format("memories"), "memories.valid_from", "memories.valid_to"),
+    *(CONFIDENCE, TEMPORAL.format("memories"), STATED_FROM.format("memories"), "memories.valid_to"),
     "CASE memories.kind WHEN 'fact' THEN memories.status ELSE '' END AS status",
 )
 FACTS_BELIEVED_THEN = f"""(
@@ -66,7 +68,8 @@ COLUMNS_BELIEVED_THEN = {
     TEXT: f"left(coalesce(known.claim, memories.text), {MAX_TEXT_CHARACTERS} + 1) AS text",
     TEMPORAL.format("memories"): TEMPORAL.format("known"),
     CONFIDENCE: "known.confidence",
-    **{f"memories.{name}": f"known.{name}" for name in ("valid_from", "valid_to")},
+    STATED_FROM.format("memories"): STATED_FROM.format("known"),
+    "memories.valid_to": "known.valid_to",
 }
 """Columns of a fact as it was believed at `known_at`. It is found by its current text."""
 

@@ -252,6 +252,13 @@ def contents() -> dict[str, dict[str, dict[str, str]]]:
     }
 
 
+ADDED = {
+    ("accounts", "contradictions"),
+    ("fact_tombstones", "meaning_digest"),
+    ("memories", "valid_from_source"),
+}
+"""Columns of later versions, by table."""
+
 RENAMED = {("artifacts", "record_id"): "source_record_id"}
 """Columns that have another name in the one table."""
 
@@ -272,7 +279,7 @@ def rows_of(table: str) -> dict[str, dict[str, str | None]]:
     """Return the rows of a table by key, with their columns as texts."""
     with connection.cursor() as cursor:
         described = connection.introspection.get_table_description(cursor, table)
-        names = [column.name for column in described]
+        names = [column.name for column in described if (table, column.name) not in ADDED]
         key = "memory_ptr_id" if "memory_ptr_id" in names else "id"
         texts = ", ".join(f'"{name}"::text' for name in names)
         cursor.execute(f"SELECT {key}::text, {texts} FROM {table}")

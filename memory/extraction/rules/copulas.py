@@ -26,7 +26,8 @@ _PROFESSION = re.compile(
 )
 _AGE = re.compile(r"(?P<years>\d{1,3})(?P<unit> years? old)?(?=[.,!;]|$| (?:and|but|now)\b)")
 _STATE = re.compile(
-    rf"(?P<state>{'|'.join(sorted(STATES, key=len, reverse=True))})(?=[.,!;]|$| (?:and|now|since|for)\b)"
+    rf"(?:a (?=vegetarian|vegan|pescatarian))?(?P<state>{'|'.join(sorted(STATES, key=len, reverse=True))})"
+    r"(?=[.,!;]|$| (?:and|now|since|for)\b)"
 )
 _RELATED_TO = re.compile(
     r"(?P<words>allergic to|married to|engaged to|interested in|afraid of|scared of|terrified of|good at|fluent in"
@@ -90,7 +91,8 @@ def _state(said: ClauseContext, subject: Subject, predicate: Predicate) -> State
     match = _STATE.match(predicate.rest)
     if match is None:
         return None
-    return make_statement(said, subject, attribute="state", value=match[0], claim=_claim(subject, predicate, match[0]))
+    state = match["state"]
+    return make_statement(said, subject, attribute="state", value=state, claim=_claim(subject, predicate, state))
 
 
 def _origin(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
@@ -146,6 +148,17 @@ def _knowing(statement: Statement, subject: Subject, name: str) -> Statement:
     return replace(statement, names=names, relationship=(subject.person, name, "KNOWS") if subject.person else None)
 
 
+def _former(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
+    """Read "is no longer at Brightwave"."""
+    match = re.match(rf"(?:at|with) (?P<name>{NAME})$", cut_phrase(predicate.rest))
+    if match is None or not is_name(match["name"]):
+        return None
+    statement = make_statement(
+        said, subject, attribute="former", value=match["name"], claim=_claim(subject, predicate, match[0])
+    )
+    return replace(statement, temporal=Temporal.PAST)
+
+
 def _happened(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     match = _HAPPENED.match(predicate.rest)
     if match is None:
@@ -182,4 +195,5 @@ _PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _profession, _relation)
 _READINGS: dict[Form, tuple[_Reading, ...]] = {
     Form.COPULA_PAST: (_happened, _profession, _origin, _relation),
     Form.COPULA_PERFECT: (_state, _profession, _relation),
+    Form.NO_LONGER: (*_PRESENT, _former),
 }

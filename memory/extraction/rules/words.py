@@ -25,7 +25,10 @@ PLURAL_RELATIONS = words(
     "students dogs cats puppies kittens pets in-laws"
 )
 GROUP_RELATIONS = frozenset({"family", "team"})
-SINGLE_RELATIONS = words("wife husband mother father mom mum dad spouse fiancé fiancée fiance fiancee")
+SINGLE_RELATIONS = words(
+    "wife husband mother father mom mum dad spouse fiancé fiancée fiance fiancee girlfriend boyfriend boss manager "
+    "landlord landlady"
+)
 """Relations of which people have one at a time, so that claims with different names contradict each other."""
 
 RELATION_ADJECTIVES = words(

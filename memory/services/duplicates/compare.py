@@ -75,8 +75,11 @@ def merge_key(candidate: MergeCandidate) -> Hashable:
     """Return what two memories must have in common besides their texts: holder, place, sort, trust."""
     row = candidate.row
     merging = merging_of(row.kind)
-    is_open = spec_of(row.kind).has_beliefs and row.temporal == Temporal.CURRENT and row.valid_to is None
-    own = [getattr(row, name) for name in (("temporal",) if is_open else merging.key)]
+    has_beliefs = spec_of(row.kind).has_beliefs
+    is_open = has_beliefs and row.temporal == Temporal.CURRENT and row.valid_to is None
+    # two facts are the same whenever they were said
+    named = {"valid_from": "stated_from"} if has_beliefs else {}
+    own = [getattr(row, named.get(name, name)) for name in (("temporal",) if is_open else merging.key)]
     shared = (row.account_id, row.kind, holder_of_row(row), row.channel, row.context_id, row.trust, candidate.about)
     # as JSON, since 1 equals True in Python
     return (*shared, *(value if isinstance(value, datetime) else to_json(value) for value in own))
