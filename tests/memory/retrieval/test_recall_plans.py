@@ -18,6 +18,7 @@ from memory.retrieval.queries import Query, Scope, TimeWindow
 from memory.retrieval.query_analysis import MAX_PENDING, analyze_query
 from memory.retrieval.retrievers import RETRIEVERS
 from memory.retrieval.retrievers.vector import index_expression, index_name
+from memory.services.embedding.vector_index import find_partitions
 from tests.memory.crowds import analyze, crowd, prefer_indexes
 from tests.memory.episodes import MODEL, NOW, WIDTH
 from tests.memory.gatherings import Sent, asked, explain, gathered, recall_context, steps_of
@@ -97,10 +98,11 @@ def index_vectors(account: Account) -> None:
     """Build the index as the job does, without a transaction of its own."""
     name = index_name(account.id, model=MODEL, width=WIDTH, is_nested=False)
     indexed = index_expression(WIDTH, is_nested=False)
+    [partition] = find_partitions(account.id)
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute(
-            f"CREATE INDEX {name} ON memory_vectors USING hnsw ({indexed} halfvec_cosine_ops)"
+            f"CREATE INDEX {name} ON {partition} USING hnsw ({indexed} halfvec_cosine_ops)"
             f" WHERE account_id = '{account.id}' AND model = '{MODEL}' AND width = {WIDTH} AND live"
         )
 
