@@ -6,7 +6,7 @@ from datetime import datetime, time, timedelta
 from time import monotonic
 
 from django.db import DatabaseError
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import OuterRef, Q, Subquery
 
 from memory import conf
 from memory.errors import Conflict
@@ -68,9 +68,10 @@ def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
     found = list(batch.next_of(Memory.objects.values_list("account_id", "id")))
     ids, accounts = [row_id for _, row_id in found], {account_id for account_id, _ in found}
     vectors = Vector.objects.filter(account_id=OuterRef("account_id"), memory_id=OuterRef("id"))
-    has_vector = Exists(vectors.filter(model=embedding_provider().model))
+    # not as Exists, which becomes a join of all partitions: this looks into that of the memory's account
+    vector = Subquery(vectors.filter(model=embedding_provider().model).values("id")[:1])
     rows = Memory.objects.filter(account_id__in=accounts, id__in=ids)
-    lacking = rows.filter(~has_vector, embed_after=None).exclude(IS_STOOD_FOR)
+    lacking = rows.alias(vector=vector).filter(vector=None, embed_after=None).exclude(IS_STOOD_FOR)
     changed = lacking.count() if batch.dry_run else lacking.update(embed_after=now, embed_attempts=0, embed_error="")
     return BatchReport(examined=len(ids), changed=changed, cursor=batch.cursor_after(ids))
 

@@ -43,15 +43,14 @@ ACTOR = "job:deduplicate"
 MAX_NEIGHBOURS = 50
 """Rows that each row is compared with: beyond them are more of the same, which are looked up in their turn."""
 
-# few new rows are found by time, many in the order of ids: the planner sees the values, and chooses
+# few new rows are found by time, many in the order of ids: the planner sees the values, and chooses. Without a join of
+# memories and vectors of all accounts, which would read all of them, partition by partition
 SELECT_FRESH = """
-SELECT memories.account_id, memories.id
-FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
-    AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
-WHERE (memories.account_id, memories.id) > (%(account)s, %(memory)s) AND memories.account_id <= %(last)s
-    AND memories.kind = ANY (%(kinds)s) AND live
-    AND (%(since)s::timestamptz IS NULL OR memory_vectors.created_at >= %(since)s)
-ORDER BY memories.account_id, memories.id LIMIT %(size)s"""
+SELECT account_id, memory_id FROM memory_vectors
+WHERE (account_id, memory_id) > (%(account)s, %(memory)s) AND account_id <= %(last)s
+    AND kind = ANY (%(kinds)s) AND model = %(model)s AND live
+    AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+ORDER BY account_id, memory_id LIMIT %(size)s"""
 
 SELECT_UNHASHED = """
 SELECT account_id, id, kind, text FROM memories
