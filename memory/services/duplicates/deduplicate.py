@@ -43,13 +43,22 @@ ACTOR = "job:deduplicate"
 MAX_NEIGHBOURS = 50
 """Rows that each row is compared with: beyond them are more of the same, which are looked up in their turn."""
 
-# few new rows are found by time, many in the order of ids: the planner sees the values, and chooses. Without a join of
-# memories and vectors of all accounts, which would read all of them, partition by partition
-SELECT_FRESH = """
+# one account after another, since the planner does not expect one that is much larger than the others
+SELECT_EMBEDDED = """
+SELECT accounts.id, found.memory_id FROM accounts CROSS JOIN LATERAL (
+    SELECT memory_id FROM memory_vectors
+    WHERE account_id = accounts.id
+        AND memory_id > CASE WHEN accounts.id = %(account)s THEN %(memory)s::uuid ELSE %(lowest)s::uuid END
+        AND kind = ANY (%(kinds)s) AND model = %(model)s AND live
+    ORDER BY memory_id LIMIT %(size)s
+) AS found
+WHERE accounts.id BETWEEN %(account)s AND %(last)s ORDER BY accounts.id, found.memory_id LIMIT %(size)s"""
+
+# new rows are found by time
+SELECT_NEWLY_EMBEDDED = """
 SELECT account_id, memory_id FROM memory_vectors
 WHERE (account_id, memory_id) > (%(account)s, %(memory)s) AND account_id <= %(last)s
-    AND kind = ANY (%(kinds)s) AND model = %(model)s AND live
-    AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+    AND created_at >= %(since)s AND kind = ANY (%(kinds)s) AND model = %(model)s AND live
 ORDER BY account_id, memory_id LIMIT %(size)s"""
 
 SELECT_UNHASHED = """
@@ -148,11 +157,12 @@ def read_fresh_memories(batch: DeduplicationBatch) -> list[FreshMemory]:
         "kinds": sorted(deduplicated_kinds()),
         "account": UUID(account) if account else batch.account_id or LOWEST_ID,
         "memory": UUID(memory) if memory else LOWEST_ID,
+        "lowest": LOWEST_ID,
         "last": batch.account_id or HIGHEST_ID,
         "size": batch.size,
     }
     with connection.cursor() as cursor:
-        cursor.execute(SELECT_FRESH, given)
+        cursor.execute(SELECT_EMBEDDED if batch.since is None else SELECT_NEWLY_EMBEDDED, given)
         return list(map(FreshMemory._make, cursor.fetchall()))
 
 
