@@ -8,6 +8,8 @@ WORKING_MEMORY_LIMIT_BYTES = whole_number("MEMORY_WORKING_MEMORY_LIMIT_BYTES", 6
 """Bytes of working memory per conversation; a write beyond it is kept and answered 413."""
 EXACT_SEARCH_ROWS = whole_number("MEMORY_EXACT_SEARCH_ROWS", 5_000, low=0, high=1_000_000)
 """Memories of one owner that are searched exactly; a larger owner gets a vector index of its own."""
+VECTOR_PARTITIONS = whole_number("MEMORY_VECTOR_PARTITIONS", 64, low=1, high=256)
+"""Partitions of the table of vectors, by account. Read once, when `manage.py migrate` creates the table."""
 EMBED_BATCH_ROWS = whole_number("MEMORY_EMBED_BATCH_ROWS", 64, low=1, high=200)
 """Pending memories that one claim of the job `embed` takes."""
 EMBED_LEASE_SECONDS = whole_number("MEMORY_EMBED_LEASE_SECONDS", 120, low=10, high=3_600)

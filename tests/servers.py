@@ -26,6 +26,7 @@ from memory_project.embedded.users import user_for
 from tests.template import being_made, wait_until_made
 
 SOCKET_VARIABLE = "MEMORY_TEST_VALKEY_SOCKET"
+PARTITIONS_VARIABLE = "MEMORY_VECTOR_PARTITIONS"
 PREFIX = "agent-memory-test-"
 MODELS = "models"
 """The folder of graphs within the data."""
@@ -89,6 +90,8 @@ def servers_in_environment() -> Iterator[None]:
             "MEMORY_ENCRYPTION_KEYS": Fernet.generate_key().decode(),
             "MEMORY_TOMBSTONE_KEY": token_urlsafe(32),
             SOCKET_VARIABLE: str(valkey.socket()),
+            # fewer than by default, so that databases and indexes over all vectors are made sooner
+            PARTITIONS_VARIABLE: os.environ.get(PARTITIONS_VARIABLE, "8"),
         }
         use_databases_of(0)
         yield

@@ -84,8 +84,9 @@ OF_ACCOUNT = (
 OF_ALL = (
     "SELECT 'partitions', count(*) FROM pg_inherits WHERE inhparent = 'memory_audit_log'::regclass",
     "SELECT 'samples', count(*) FROM metric_samples",
-    """SELECT 'vector indexes', count(*) FROM pg_index WHERE indrelid = 'memory_vectors'::regclass
-        AND pg_get_expr(indpred, indrelid) LIKE '%%' || {account} || '%%'""",
+    """SELECT 'vector indexes', count(*) FROM pg_index
+        JOIN pg_inherits ON inhrelid = indrelid AND inhparent = 'memory_vectors'::regclass
+        WHERE pg_get_expr(indpred, indrelid) LIKE '%%' || {account} || '%%'""",
 )
 MINE, ACCOUNT = "account_id = %(account_id)s", "%(account_id)s::text"
 STATEMENT = "\nUNION ALL ".join(each.format(mine=MINE, account=ACCOUNT) for each in (*OF_ACCOUNT, *OF_ALL))

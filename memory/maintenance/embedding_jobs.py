@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 
 from django.db import DatabaseError
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import OuterRef, Q, Subquery
 
 from memory import conf
 from memory.errors import Conflict
@@ -67,8 +67,9 @@ def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
     """
     page = batch.page_of(Memory.objects.only("account"))
     vectors = Vector.objects.filter(account_id=OuterRef("account_id"), memory_id=OuterRef("id"))
-    has_vector = Exists(vectors.filter(model=embedding_provider().model))
-    lacking = Memory.objects.filter(~has_vector, embed_after=None).exclude(IS_STOOD_FOR)
+    # not as Exists, which becomes a join of all partitions: this looks into that of the memory's account
+    vector = Subquery(vectors.filter(model=embedding_provider().model).values("id")[:1])
+    lacking = Memory.objects.alias(vector=vector).filter(vector=None, embed_after=None).exclude(IS_STOOD_FOR)
     due: dict[str, Any] = {"embed_after": now, "embed_attempts": 0, "embed_error": ""}
     changed = 0
     for account_id, of_account in groupby(page.rows, key=lambda row: row.account_id):

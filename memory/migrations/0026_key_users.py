@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memory", "0024_queues_by_account")]
+    dependencies = [("memory", "0025_partitioned_vectors")]
 
     operations = [
         migrations.AddField(

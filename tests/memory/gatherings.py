@@ -16,6 +16,7 @@ from memory.retrieval.plans import QueryAnalysis, RecallContext
 from memory.retrieval.queries import Query
 from memory.retrieval.retrievers import RETRIEVERS
 from tests.memory.episodes import MODEL, NOW, direction
+from tests.memory.partitions import table_of
 
 
 def recall_context(owner: Owner, *, deadline: Deadline | None = None) -> RecallContext:
@@ -76,7 +77,8 @@ def explain(statement: str, parameters: Any, *, cursor_for: CursorFor = numbered
 
 
 def steps_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
+    """Yield the steps of a plan, with the name of a table in place of its partition's."""
+    yield plan | {"Relation Name": table_of(plan["Relation Name"])} if "Relation Name" in plan else plan
     for below in plan.get("Plans", ()):
         yield from steps_of(below)
 

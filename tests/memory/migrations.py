@@ -1,9 +1,11 @@
 """Migrations over data of a former version: in a database of their own, since they do not go back."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import psycopg
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
@@ -58,3 +60,58 @@ def migrate_forward() -> None:
     """Migrate to the latest version."""
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes())
+
+
+class StoppedError(Exception):
+    """The migration was stopped."""
+
+
+def stopping_at(number: int, text: str) -> AbstractContextManager[None]:
+    """Let the statement of this number, from 1, that contains `text` raise instead of being executed."""
+    seen = []
+
+    def count(execute: Callable[..., Any], sql: Any, *args: Any) -> Any:
+        if text in str(sql):
+            seen.append(sql)
+        if len(seen) == number:
+            raise StoppedError
+        return execute(sql, *args)
+
+    return connection.execute_wrapper(count)
+
+
+def other_connection() -> "psycopg.Connection[Any]":
+    """Return another connection to the database, within a transaction from its first statement on."""
+    connection.ensure_connection()
+    return psycopg.connect(connection.connection.info.dsn)
+
+
+def fetch(statement: str) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        rows: list[Any] = cursor.fetchall()
+        return rows
+
+
+def wait_for(statement: str) -> None:
+    """Wait until the statement returns a row."""
+    deadline = time.monotonic() + 60
+    while not fetch(statement):
+        assert time.monotonic() < deadline, statement
+        time.sleep(0.02)
+
+
+SCHEMA = """
+SELECT conrelid::regclass::text || '.' || conname, pg_get_constraintdef(oid), convalidated FROM pg_constraint
+WHERE connamespace = 'public'::regnamespace
+UNION ALL SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid), indisvalid FROM pg_index
+JOIN pg_class ON pg_class.oid = indexrelid WHERE relnamespace = 'public'::regnamespace
+UNION ALL SELECT attrelid::regclass::text || '.' || attname, format_type(atttypid, atttypmod), NOT attnotnull
+FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND NOT attisdropped AND relkind IN ('r', 'p')
+"""
+
+
+def schema() -> set[tuple[str, str, bool]]:
+    """Return constraints, indexes and columns: name, definition, and whether it is valid or, of a column, nullable."""
+    return set(fetch(SCHEMA))

@@ -22,6 +22,7 @@ from memory.retrieval.retrievers import RETRIEVERS
 from memory_project.ids import uuid7
 from tests.memory.crowds import of_kinds
 from tests.memory.episodes import NOW
+from tests.memory.partitions import table_of
 from tests.memory.rows import make_log
 
 MODEL, PLAIN_MODEL = "text-embedding-3-nested", "not-nested"
@@ -161,4 +162,4 @@ def tables_read_through(owner: Owner, question: Embedding) -> set[str]:
         before = dict(cursor.fetchall())
         find_nearest(owner, question)
         cursor.execute(statement)
-        return {name for name, scans in cursor.fetchall() if scans > before[name]}
+        return {table_of(name) for name, scans in cursor.fetchall() if scans > before[name]}

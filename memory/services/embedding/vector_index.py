@@ -1,19 +1,21 @@
 """Indexes over vectors, built without blocking traffic: HNSW for a model (A9), or IVFFlat as documented alternative.
 
-There is one partial index for each model and width, over the cast that `retrievers.vector` orders by. A build uses a
-new name, and the old index is dropped once the new one is valid, so an index is always available. A cancelled or killed
-build leaves an index that PostgreSQL marks invalid; the next build removes it. Indexes of large accounts
-(`account_indexes`) are built by the same steps.
+There is one partial index for each model and width, over the cast that `retrievers.vector` orders by. PostgreSQL builds
+no index concurrently on a partitioned table, so an index consists of parts, one on each partition of `memory_vectors`:
+its name, `_p` and the partition's number. A build uses a new name, and the old index is dropped once all parts of the
+new one are valid, so an index is always available. A cancelled or killed build leaves parts, some of which PostgreSQL
+may mark invalid; the next build removes them. Indexes of large accounts (`account_indexes`) are built by the same
+steps, on the account's partition.
 """
 
 import hashlib
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.db import DatabaseError, connection
 from psycopg import sql
@@ -30,6 +32,18 @@ SELECT pg_cancel_backend(pid) FROM pg_stat_activity
 WHERE pid = %s AND state = 'active' AND starts_with(query, 'CREATE INDEX')"""
 MIN_BUILD_MEMORY_KB, MAX_BUILD_MEMORY_KB = 65_536, 1_048_576
 
+FIND_PARTITIONS = r"""
+SELECT inhrelid::regclass::text FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid CROSS JOIN LATERAL
+    CAST(regexp_match(pg_get_expr(relpartbound, inhrelid), 'modulus (\d+), remainder (\d+)') AS int[]) AS hash
+WHERE inhparent = 'memory_vectors'::regclass
+    AND (%s::uuid IS NULL OR satisfies_hash_partition(inhparent, hash[1], hash[2], %s::uuid))
+ORDER BY 1"""
+
+FIND_PARTS = """
+SELECT relname, split_part(relname, '_p', 1) AS name, indisvalid
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+JOIN pg_inherits ON inhrelid = indrelid AND inhparent = 'memory_vectors'::regclass"""
+
 
 class IndexMethod(Protocol):
     """A way to index vectors."""
@@ -44,6 +58,9 @@ class IndexMethod(Protocol):
 
     def row_bytes(self, width: int) -> int:
         """Return an upper bound of the memory that a row takes during the build."""
+
+    def scaled(self, share: float) -> "IndexMethod":
+        """Return the method for a partition with this share of the rows, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +86,10 @@ class Hnsw:
     def row_bytes(self, width: int) -> int:
         """Count the vector, its neighbours (twice m at the bottom, a few above), and bookkeeping for both."""
         return 2 * width + 36 * self.m + 512
+
+    def scaled(self, share: float) -> "Hnsw":
+        """Return the method itself: a graph does not depend on the number of rows."""
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +119,10 @@ class IvfFlat:
 
     def row_bytes(self, width: int) -> int:
         return 2 * width + 512
+
+    def scaled(self, share: float) -> "IvfFlat":
+        """Return the method with this share of the lists, at least one."""
+        return IvfFlat(lists=max(round(self.lists * share), 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +154,14 @@ class IndexedVectors:
     def name_for(self, method: IndexMethod) -> str:
         return f"{self.name_prefix}{method.name}_{uuid4().hex[:6]}"
 
+    def partitions(self) -> list[str]:
+        """Return the names of the partitions in which the vectors are."""
+        return find_partitions()
+
+    def part_name(self, name: str, partition: str) -> str:
+        """Return the name of the part of the index `name` on a partition."""
+        return f"{name}{partition.removeprefix('memory_vectors')}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
@@ -149,22 +182,37 @@ class BuiltIndex:
     dropped: Sequence[str]
 
 
+@dataclass(slots=True, kw_only=True)
+class RunningBuild:
+    """A build in another thread: the server's process, when it is known, and the share of finished partitions."""
+
+    pid: "Future[int]" = field(default_factory=Future)
+    partitions: int = 1
+    finished: int = 0
+
+
+def find_partitions(account_id: UUID | None = None) -> list[str]:
+    """Return the names of the partitions of `memory_vectors`, or of the one that holds the account's rows."""
+    return [row[0] for row in run_query(FIND_PARTITIONS, account_id, account_id)]
+
+
 def find_widths(model: str) -> list[int]:
     """Return the widths of a model's vectors, over all accounts."""
     return [row[0] for row in run_query("SELECT DISTINCT width FROM memory_vectors WHERE model = %s ORDER BY 1", model)]
 
 
-def count_vectors(indexed: IndexedVectors) -> int:
-    statement = sql.SQL("SELECT count(*) FROM memory_vectors WHERE {}").format(indexed.condition())
-    return int(run_query(statement)[0][0])
+def count_vectors(indexed: IndexedVectors) -> dict[str, int]:
+    """Return the numbers of vectors by the names of their partitions."""
+    statement = sql.SQL("SELECT tableoid::regclass::text, count(*) FROM memory_vectors WHERE {} GROUP BY 1")
+    return dict(run_query(statement.format(indexed.condition())))
 
 
 def find_index_names(indexed: IndexedVectors, *, valid: bool) -> list[str]:
-    """Return the names of our indexes over `indexed`: valid ones, or remains of killed builds."""
-    statement = """
-        SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-        WHERE indrelid = 'memory_vectors'::regclass AND starts_with(relname, %s) AND indisvalid = %s ORDER BY 1"""
-    return [row[0] for row in run_query(statement, indexed.name_prefix, valid)]
+    """Return the names of our indexes over `indexed`: those with a valid part on each partition, or remains."""
+    statement = f"""
+        SELECT name FROM ({FIND_PARTS}) AS part WHERE starts_with(name, %s) GROUP BY name
+        HAVING (count(*) FILTER (WHERE indisvalid) = %s) = %s ORDER BY 1"""  # noqa: S608
+    return [row[0] for row in run_query(statement, indexed.name_prefix, len(indexed.partitions()), valid)]
 
 
 def build_index(indexed: IndexedVectors, method: IndexMethod) -> Generator[IndexProgress, None, BuiltIndex]:
@@ -173,25 +221,25 @@ def build_index(indexed: IndexedVectors, method: IndexMethod) -> Generator[Index
     Closing the generator, or an interruption, cancels the build. Raises Conflict if another build is running,
     Unprocessable if the method refuses that many rows.
     """
-    pid: Future[int] = Future()
+    running = RunningBuild()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="vector-index") as executor:
-        build = executor.submit(build_in_thread, indexed, method, pid)
+        build = executor.submit(build_in_thread, indexed, method, running)
         try:
             while not wait([build], timeout=POLL_SECONDS).done:
-                yield from read_progress(pid)
+                yield from read_progress(running)
         finally:
             while not build.done():
-                run_query(CANCEL_BUILD, pid.result())
+                run_query(CANCEL_BUILD, running.pid.result())
                 wait([build], timeout=POLL_SECONDS)
     return build.result()
 
 
-def build_in_thread(indexed: IndexedVectors, method: IndexMethod, pid: "Future[int]") -> BuiltIndex:
+def build_in_thread(indexed: IndexedVectors, method: IndexMethod, running: RunningBuild) -> BuiltIndex:
     """Build on a connection of its own, publishing its process id as soon as it is known."""
     try:
-        publish_process_id(pid)
+        publish_process_id(running.pid)
         with build_lock():
-            return replace_index(indexed, method)
+            return replace_index(indexed, method, running)
     finally:
         connection.close()
 
@@ -205,24 +253,41 @@ def publish_process_id(pid: "Future[int]") -> None:
         raise
 
 
-def replace_index(indexed: IndexedVectors, method: IndexMethod) -> BuiltIndex:
+def replace_index(indexed: IndexedVectors, method: IndexMethod, running: RunningBuild) -> BuiltIndex:
     started = time.monotonic()
     rows = count_vectors(indexed)
-    method.check_rows(rows)
+    method.check_rows(sum(rows.values()))
     former, name = find_index_names(indexed, valid=True), indexed.name_for(method)
     if name in former:
         raise Conflict(f"The index {name} has been built by somebody else in the meantime.")
     dropped = drop_indexes(find_index_names(indexed, valid=False))
-    with build_settings(rows * method.row_bytes(indexed_width(indexed.width, is_nested=indexed.is_nested))):
+    row_bytes = method.row_bytes(indexed_width(indexed.width, is_nested=indexed.is_nested))
+    with build_settings(max(rows.values(), default=0) * row_bytes):
         try:
-            execute_outside_transaction(create_statement(name, indexed, method))
+            build_parts(name, indexed, method, rows, running)
         except DatabaseError:
             drop_indexes([name])
             raise
     dropped += drop_indexes(former)
-    size_bytes = run_query("SELECT pg_relation_size(%s::regclass)", name)[0][0]
-    seconds = time.monotonic() - started
-    return BuiltIndex(name=name, rows=rows, size_bytes=size_bytes, seconds=seconds, dropped=dropped)
+    return BuiltIndex(
+        name=name,
+        rows=sum(rows.values()),
+        size_bytes=sum(run_query("SELECT pg_relation_size(%s::regclass)", part)[0][0] for part in find_parts([name])),
+        seconds=time.monotonic() - started,
+        dropped=dropped,
+    )
+
+
+def build_parts(
+    name: str, indexed: IndexedVectors, method: IndexMethod, rows: Mapping[str, int], running: RunningBuild
+) -> None:
+    """Build the part on each partition, given the numbers of their rows. The empty ones get rows later."""
+    partitions = indexed.partitions()
+    running.partitions = len(partitions)
+    for partition in partitions:
+        share = rows.get(partition, 0) / max(sum(rows.values()), 1)
+        execute_outside_transaction(create_statement(name, partition, indexed, method.scaled(share)))
+        running.finished += 1
 
 
 def drop_all_indexes(indexed: IndexedVectors) -> list[str]:
@@ -235,18 +300,28 @@ def drop_all_indexes(indexed: IndexedVectors) -> list[str]:
 
 
 def drop_indexes(names: Sequence[str]) -> list[str]:
-    for name in names:
-        execute_outside_transaction(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))
+    for part in find_parts(names):
+        execute_outside_transaction(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(part)))
     return list(names)
 
 
-def create_statement(name: str, indexed: IndexedVectors, method: IndexMethod) -> sql.Composed:
-    """Return the CREATE INDEX statement, over the very expression of `retrievers.vector`: the planner compares them."""
+def find_parts(names: Sequence[str]) -> list[str]:
+    """Return the names of the parts of these indexes."""
+    statement = f"SELECT relname FROM ({FIND_PARTS}) AS part WHERE name = ANY (%s) ORDER BY 1"  # noqa: S608
+    return [row[0] for row in run_query(statement, list(names))]
+
+
+def create_statement(name: str, partition: str, indexed: IndexedVectors, method: IndexMethod) -> sql.Composed:
+    """Return the CREATE INDEX statement of a part of the index `name`.
+
+    It is over the very expression of `retrievers.vector`: the planner compares them.
+    """
     return sql.SQL(
-        "CREATE INDEX CONCURRENTLY {name} ON memory_vectors USING {method} "
+        "CREATE INDEX CONCURRENTLY {name} ON {partition} USING {method} "
         "({expression} halfvec_cosine_ops) WITH ({options}) WHERE {condition}"
     ).format(
-        name=sql.Identifier(name),
+        name=sql.Identifier(indexed.part_name(name, partition)),
+        partition=sql.Identifier(partition),
         method=sql.Identifier(method.name),
         expression=sql.SQL(indexed.expression),  # contains no user input
         options=sql.SQL(method.options()),
@@ -282,16 +357,16 @@ def build_settings(needed_bytes: int) -> Iterator[None]:
             execute_outside_transaction(sql.SQL("RESET {}").format(sql.Identifier(name)))
 
 
-def read_progress(pid: "Future[int]") -> Iterator[IndexProgress]:
+def read_progress(running: RunningBuild) -> Iterator[IndexProgress]:
     """Yield the progress, or nothing before the build has begun. HNSW counts blocks, IVFFlat tuples."""
-    if not pid.done():
+    if not running.pid.done():
         return
     statement = """
         SELECT phase, coalesce(greatest(
             blocks_done::float8 / nullif(blocks_total, 0), tuples_done::float8 / nullif(tuples_total, 0)), 0)
         FROM pg_stat_progress_create_index WHERE pid = %s"""
-    for phase, share in run_query(statement, pid.result()):
-        yield IndexProgress(phase=phase, share=min(share, 1.0))
+    for phase, share in run_query(statement, running.pid.result()):
+        yield IndexProgress(phase=phase, share=min((running.finished + share) / running.partitions, 1.0))
 
 
 def run_query(statement: str | sql.Composable, *parameters: Any) -> list[tuple[Any, ...]]:

@@ -53,7 +53,7 @@ WITH sought AS MATERIALIZED (
     SELECT number, type, name, left(name, 1) AS begins, length(name) AS letters, vector::halfvec AS vector
     FROM unnest(%s::int[], %s::text[], %s::text[], %s::text[]) AS given (number, type, name, vector)
 ), alike AS MATERIALIZED (
-    SELECT sought.number, sought.vector, n.account_id, n.entity_id, n.name
+    SELECT sought.number, sought.vector, n.entity_id, n.name
     FROM memories m JOIN entity_names n ON n.account_id = m.account_id AND n.entity_id = m.id
     JOIN sought ON sought.type = m.type AND sought.begins = left(n.name, 1)
         AND abs(sought.letters - length(n.name)) <= %s
@@ -62,7 +62,7 @@ WITH sought AS MATERIALIZED (
 )
 SELECT number, entity_id, name FROM (
     SELECT number, entity_id, name, v.vector <=> alike.vector AS distance
-    FROM alike JOIN memory_vectors v ON v.account_id = alike.account_id AND v.memory_id = alike.entity_id
+    FROM alike JOIN memory_vectors v ON v.account_id = %s AND v.memory_id = alike.entity_id
         AND v.model = %s AND v.width = %s
 ) AS near
 WHERE distance <= %s ORDER BY number, distance, entity_id, name
@@ -134,7 +134,7 @@ def find_misspelt_entities(owner: Owner, sought: Sequence[SoughtName], *, model:
         [half_vector(each.vector).to_text() for each in sought],
     ]
     scope = (owner.account_id, owner.user_id, owner.agent_id, list(owner.channels))
-    near = (model, len(sought[0].vector), 1 - FUZZY_SIMILARITY)
+    near = (owner.account_id, model, len(sought[0].vector), 1 - FUZZY_SIMILARITY)
     found: list[UUID | None] = [None] * len(sought)
     with binary_cursor() as cursor:
         cursor.execute(SELECT_SIMILAR_NAMES, [*columns, MAX_LENGTH_DIFFERENCE, *scope, *near])

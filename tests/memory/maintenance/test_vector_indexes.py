@@ -38,6 +38,7 @@ from tests.memory.nested_vectors import (
     share_found,
     tables_read_through,
 )
+from tests.memory.partitions import account_beside
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -107,17 +108,17 @@ def test_a_run_without_an_index_to_build_reports_no_change(shelf: Shelf) -> None
 
 @pytest.fixture
 def one_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is room for the index of one account."""
+    """There is room for the index of one account in each partition."""
     monkeypatch.setattr(account_indexes, "MAX_INDEXES", 1)
 
 
 @pytest.mark.usefixtures("one_index")
 @pytest.mark.parametrize(("rows", "moves"), [(140, False), (160, True)])
 def test_the_last_index_slot_moves_to_an_account_that_is_a_quarter_larger(
-    shelf: Shelf, stranger: Account, rows: int, moves: bool
+    shelf: Shelf, account: Account, rows: int, moves: bool
 ) -> None:
     vector_indexes(now=NOW, batch=BATCH)
-    other = Owner(account_id=stranger.id, agent_id="assistant")
+    other = Owner(account_id=account_beside(account, in_same_partition=True).id, agent_id="assistant")
     fill_shelf(other, Nested(WIDTH).draw(rows))
 
     vector_indexes(now=NOW, batch=BATCH)
@@ -126,8 +127,19 @@ def test_the_last_index_slot_moves_to_an_account_that_is_a_quarter_larger(
 
 
 @pytest.mark.usefixtures("one_index")
-def test_a_run_for_one_account_builds_no_index_beyond_the_limit(shelf: Shelf, stranger: Account) -> None:
-    fill_shelf(Owner(account_id=stranger.id, agent_id="assistant"), Nested(WIDTH).draw(150))
+def test_the_limit_is_that_of_each_partition(shelf: Shelf, account: Account) -> None:
+    other = Owner(account_id=account_beside(account, in_same_partition=False).id, agent_id="assistant")
+    fill_shelf(other, Nested(WIDTH).draw(150))
+
+    vector_indexes(now=NOW, batch=BATCH)
+
+    assert set(existing()) == {vectors_of(shelf.owner).name_prefix, vectors_of(other).name_prefix}
+
+
+@pytest.mark.usefixtures("one_index")
+def test_a_run_for_one_account_builds_no_index_beyond_the_limit(shelf: Shelf, account: Account) -> None:
+    other = account_beside(account, in_same_partition=True)
+    fill_shelf(Owner(account_id=other.id, agent_id="assistant"), Nested(WIDTH).draw(150))
 
     report = vector_indexes(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
 
@@ -175,7 +187,8 @@ def test_an_invalid_index_of_a_killed_build_is_rebuilt_or_dropped(shelf: Shelf, 
 
 def leave_invalid(vectors: AccountVectors) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(create_statement(vectors.name_prefix, vectors, Hnsw()).as_string(cursor.connection))
+        [partition] = vectors.partitions()
+        cursor.execute(create_statement(vectors.name_prefix, partition, vectors, Hnsw()).as_string(cursor.connection))
         cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [vectors.name_prefix])
 
 
@@ -227,9 +240,9 @@ def is_building() -> bool:
 
 
 def write_nothing() -> None:
-    """Builds have to wait for the end of this transaction."""
+    """Lock all partitions as a writer does: builds have to wait for the end of this transaction."""
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE memory_vectors SET live = live WHERE false")
+        cursor.execute("LOCK TABLE memory_vectors IN ROW EXCLUSIVE MODE")
 
 
 def test_the_runner_renews_the_lease_of_a_batch_that_asks_it_to(account: Account) -> None:

@@ -21,9 +21,12 @@ from memory.services.embedding.vector_index import (
     Hnsw,
     IndexedVectors,
     IvfFlat,
+    RunningBuild,
     create_statement,
     drop_all_indexes,
     find_index_names,
+    find_partitions,
+    find_parts,
     replace_index,
 )
 from memory.services.memories.store import ClientVector
@@ -75,7 +78,7 @@ def test_a_graph_has_room_in_memory_while_it_is_built(few: Owner, monkeypatch: p
     connection.ensure_connection()
     with connection.cursor() as cursor:
         cursor.connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
-        replace_index(INDEXED, Hnsw(m=m, ef_construction=2 * m))
+        replace_index(INDEXED, Hnsw(m=m, ef_construction=2 * m), RunningBuild())
 
     assert notices == []
 
@@ -83,13 +86,38 @@ def test_a_graph_has_room_in_memory_while_it_is_built(few: Owner, monkeypatch: p
 def test_an_invalid_index_of_a_killed_build_is_dropped(few: Owner) -> None:
     left = f"{INDEXED.name_prefix}hnsw_left"
     with connection.cursor() as cursor:
-        cursor.execute(create_statement(left, INDEXED, Hnsw()).as_string(cursor.connection))
-        cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [left])
+        for partition in find_partitions():
+            cursor.execute(create_statement(left, partition, INDEXED, Hnsw()).as_string(cursor.connection))
+        cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [f"{left}_p00"])
 
     built = run("--method=hnsw")
 
     assert built["dropped"] == [left]
     assert find_index_names(INDEXED, valid=False) == []
+
+
+def test_parts_of_a_build_that_was_killed_between_partitions_are_dropped(few: Owner) -> None:
+    former, left = run("--method=hnsw")["name"], f"{INDEXED.name_prefix}hnsw_left"
+    first, *_others = find_partitions()
+    with connection.cursor() as cursor:
+        cursor.execute(create_statement(left, first, INDEXED, Hnsw()).as_string(cursor.connection))
+    assert find_index_names(INDEXED, valid=True) == [former]
+
+    built = run("--method=hnsw")
+
+    assert built["dropped"] == [left, former]
+    assert find_parts([left, former]) == []
+
+
+def test_an_index_has_a_part_on_each_partition_and_lists_where_the_rows_are(few: Owner) -> None:
+    name = run("--method=ivfflat", "--lists=2")["name"]
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tablename, indexdef FROM pg_indexes WHERE indexname = ANY (%s)", [find_parts([name])])
+        parts = dict(cursor.fetchall())
+    assert sorted(parts) == find_partitions()
+    [own] = find_partitions(few.account_id)
+    assert [table for table, definition in parts.items() if "lists='2'" in definition] == [own]
 
 
 def test_the_index_of_another_model_is_left_alone(few: Owner) -> None:

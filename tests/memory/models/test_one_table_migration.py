@@ -3,13 +3,10 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
-import psycopg
 import pytest
 from django.apps import apps
 from django.db import DatabaseError, connection
@@ -17,7 +14,18 @@ from pytest_django import DjangoDbBlocker
 
 from memory_project.tenancy import INSTALLATION_TABLES, ReferenceInAccount
 from tests.memory.former_rows import KINDS, ROWS, contents, fill, tables
-from tests.memory.migrations import connected_to, migrate_forward, migrate_to, new_database
+from tests.memory.migrations import (
+    StoppedError,
+    connected_to,
+    fetch,
+    migrate_forward,
+    migrate_to,
+    new_database,
+    other_connection,
+    schema,
+    stopping_at,
+    wait_for,
+)
 
 first_half: Any = import_module("memory.migrations.0020_kind_columns")
 keys: Any = import_module("memory.migrations.0022_accounts_in_keys")
@@ -40,57 +48,10 @@ def _own_database(_former: str, transactional_db: None) -> Iterator[None]:
         yield
 
 
-class StoppedError(Exception):
-    """The migration was stopped."""
-
-
-def stopping_at(number: int, text: str) -> AbstractContextManager[None]:
-    """Let the statement of this number, from 1, that contains `text` raise instead of being executed."""
-    seen = []
-
-    def count(execute: Callable[..., Any], sql: Any, *args: Any) -> Any:
-        if text in str(sql):
-            seen.append(sql)
-        if len(seen) == number:
-            raise StoppedError
-        return execute(sql, *args)
-
-    return connection.execute_wrapper(count)
-
-
-def other_connection() -> "psycopg.Connection[Any]":
-    """Return another connection to the database, within a transaction from its first statement on."""
-    connection.ensure_connection()
-    return psycopg.connect(connection.connection.info.dsn)
-
-
-def fetch(statement: str) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        rows: list[Any] = cursor.fetchall()
-        return rows
-
-
 def copied() -> dict[Any, Any]:
     """Return the memories that have columns of their kind, and the transactions that wrote them."""
     rows = fetch("SELECT id, xmin::text FROM memories WHERE coalesce(log_id::text, key_decisions::text, status) <> ''")
     return dict(rows)
-
-
-SCHEMA = """
-SELECT conrelid::regclass::text || '.' || conname, pg_get_constraintdef(oid), convalidated FROM pg_constraint
-WHERE connamespace = 'public'::regnamespace
-UNION ALL SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid), indisvalid FROM pg_index
-JOIN pg_class ON pg_class.oid = indexrelid WHERE relnamespace = 'public'::regnamespace
-UNION ALL SELECT attrelid::regclass::text || '.' || attname, format_type(atttypid, atttypmod), NOT attnotnull
-FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND NOT attisdropped AND relkind IN ('r', 'p')
-"""
-
-
-def schema() -> set[tuple[str, str, bool]]:
-    """Return constraints, indexes and columns: name, definition, and whether it is valid or, of a column, nullable."""
-    return set(fetch(SCHEMA))
 
 
 def test_rows_of_every_kind_keep_their_content() -> None:
@@ -157,14 +118,6 @@ def test_copying_goes_on_after_the_process_was_killed() -> None:
     migrate_forward()
 
     assert contents() == before
-
-
-def wait_for(statement: str) -> None:
-    """Wait until the statement returns a row."""
-    deadline = time.monotonic() + 60
-    while not fetch(statement):
-        assert time.monotonic() < deadline, statement
-        time.sleep(0.02)
 
 
 REQUIRED = """

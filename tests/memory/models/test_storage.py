@@ -3,6 +3,7 @@
 import pytest
 from django.db import connection
 
+from memory import conf
 from memory.owner import Owner
 from memory.retrieval.search import search_episodes
 from tests.memory.episodes import NOW, draft, query, store
@@ -51,10 +52,11 @@ def test_every_composite_index_starts_with_the_account() -> None:
 def test_vectors_stay_out_of_toast() -> None:
     storage = ask("""
         SELECT attstorage::text FROM pg_attribute
-        WHERE attrelid = 'memory_vectors'::regclass AND attname = 'vector'
+        WHERE attname = 'vector' AND (attrelid = 'memory_vectors'::regclass
+            OR attrelid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'memory_vectors'::regclass))
     """)
 
-    assert storage == [("p",)]
+    assert storage == [("p",)] * (conf.VECTOR_PARTITIONS + 1)
 
 
 def test_event_times_have_a_brin_index() -> None:

@@ -23,6 +23,7 @@ from memory.retrieval.query_analysis import (
     analyze_query,
 )
 from memory.retrieval.retrievers.vector import index_name
+from memory.services.embedding.vector_index import find_partitions
 from memory.services.entities.merge import merge_entities
 from tests.memory.entities import entity_of
 from tests.memory.episodes import MODEL, NOW, WIDTH, direction
@@ -312,9 +313,10 @@ def test_turns_count_as_pending_for_participants_only(owner: Owner) -> None:
 def test_indexed_rows_is_the_size_of_the_accounts_vector_index(owner: Owner, stranger: Account) -> None:
     insert_vectors(owner.account_id, model=MODEL, vectors=[(node(owner, kind=Kind.GOAL).id, direction(0.0))])
     name = index_name(owner.account_id, model=MODEL, width=WIDTH, is_nested=False)
+    [partition] = find_partitions(owner.account_id)
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute(f"CREATE INDEX {name} ON memory_vectors USING hnsw ((vector::halfvec(8)) halfvec_cosine_ops)")
+        cursor.execute(f"CREATE INDEX {name} ON {partition} USING hnsw ((vector::halfvec(8)) halfvec_cosine_ops)")
 
     assert analyze(owner, asked(angle=0.0)).indexed_rows == 1
     assert analyze(owner, replace(asked(angle=0.0), model="another")).indexed_rows == 0

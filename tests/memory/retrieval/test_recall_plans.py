@@ -18,9 +18,11 @@ from memory.retrieval.queries import Query, Scope, TimeWindow
 from memory.retrieval.query_analysis import MAX_PENDING, analyze_query
 from memory.retrieval.retrievers import RETRIEVERS
 from memory.retrieval.retrievers.vector import index_expression, index_name
+from memory.services.embedding.vector_index import find_partitions
 from tests.memory.crowds import analyze, crowd, prefer_indexes
 from tests.memory.episodes import MODEL, NOW, WIDTH
 from tests.memory.gatherings import Sent, asked, explain, gathered, recall_context, steps_of
+from tests.memory.partitions import account_beside
 
 pytestmark = pytest.mark.django_db
 
@@ -45,9 +47,10 @@ FILTERS: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_no_large_table_is_read_as_a_whole(account: Account, stranger: Account) -> None:
+def test_no_large_table_is_read_as_a_whole(account: Account) -> None:
     _first, agent, *_ = crowd(account, rows=OWN_ROWS)
-    crowd(stranger, rows=OTHER_ROWS)
+    # in a partition of its own, an account's vectors are read whole rather than by an index
+    crowd(account_beside(account, in_same_partition=True), rows=OTHER_ROWS)
     analyze()
     prefer_indexes()
 
@@ -76,9 +79,9 @@ def recall(owner: Owner, query: Query) -> int:
 
 
 @pytest.mark.slow
-def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(account: Account, stranger: Account) -> None:
+def test_filters_by_time_and_scope_are_conditions_on_vectors_themselves(account: Account) -> None:
     _first, agent, *_ = crowd(account, rows=OWN_ROWS)
-    crowd(stranger, rows=OTHER_ROWS)
+    crowd(account_beside(account, in_same_partition=True), rows=OTHER_ROWS)
     index_vectors(account)
     analyze()
     prefer_indexes()
@@ -97,10 +100,11 @@ def index_vectors(account: Account) -> None:
     """Build the index as the job does, without a transaction of its own."""
     name = index_name(account.id, model=MODEL, width=WIDTH, is_nested=False)
     indexed = index_expression(WIDTH, is_nested=False)
+    [partition] = find_partitions(account.id)
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute(
-            f"CREATE INDEX {name} ON memory_vectors USING hnsw ({indexed} halfvec_cosine_ops)"
+            f"CREATE INDEX {name} ON {partition} USING hnsw ({indexed} halfvec_cosine_ops)"
             f" WHERE account_id = '{account.id}' AND model = '{MODEL}' AND width = {WIDTH} AND live"
         )
 
