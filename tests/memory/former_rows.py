@@ -246,12 +246,17 @@ def contents() -> dict[str, dict[str, dict[str, str]]]:
         for key, row in found.pop(table).items():
             del row["memory_ptr_id"]
             found["memories"][key] |= {RENAMED.get((table, name), name): value for name, value in row.items()}
+    for table, name in LATER:
+        for row in found[table].values():
+            row.pop(name, None)
     return {
         table: {key: {name: value for name, value in row.items() if value is not None} for key, row in rows.items()}
         for table, rows in found.items()
     }
 
 
+LATER = [("api_keys", "user_id")]
+"""Columns that later migrations add, by table."""
 RENAMED = {("artifacts", "record_id"): "source_record_id"}
 """Columns that have another name in the one table."""
 
