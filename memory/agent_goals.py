@@ -64,11 +64,12 @@ class AgentGoals(AgentPart):
         deadline: datetime | None = None,
         parent_id: UUID | None = None,
         blocked_by: Sequence[UUID] = (),
+        event_time: datetime | None = None,
         now: datetime | None = None,
     ) -> Goal:
-        """Add a goal. The greater the priority, the more it matters.
+        """Add a goal. The greater the priority, the more it matters. It was set at `event_time`, by default now.
 
-        Raises Unprocessable for a parent or blocker that is missing or closed.
+        Raises Unprocessable for a parent or blocker that is missing or closed, and for an `event_time` in the future.
         """
         draft = GoalDraft(
             description=description,
@@ -76,6 +77,7 @@ class AgentGoals(AgentPart):
             deadline=deadline,
             parent_id=parent_id,
             blocked_by=blocked_by,
+            event_time=event_time,
         )
         return add_goal(self._owner, draft, embedded=embed_texts([description]), now=self._moment(now))
 
@@ -84,13 +86,20 @@ class AgentGoals(AgentPart):
         return get_goal(self._owner, goal_id, now=self._moment(now))
 
     def complete_goal(
-        self, goal_id: UUID, status: str = "completed", result: str = "", *, now: datetime | None = None
+        self,
+        goal_id: UUID,
+        status: str = "completed",
+        result: str = "",
+        *,
+        force: bool = False,
+        now: datetime | None = None,
     ) -> EndedGoal:
-        """End a goal as `completed` or `abandoned`, and unblock the goals that waited for it alone.
+        """End a goal as `completed` or `abandoned`. Completing it unblocks the goals that waited for it alone.
 
-        Raises NotFound, Forbidden, Conflict for a goal that is closed.
+        A blocked goal is completed only with `force`. Raises NotFound, Forbidden; Conflict for a goal that is closed or
+        blocked.
         """
-        return complete_goal(self._owner, goal_id, status=status, result=result, now=self._moment(now))
+        return complete_goal(self._owner, goal_id, status=status, result=result, force=force, now=self._moment(now))
 
     @contextmanager
     def task(
@@ -107,7 +116,8 @@ class AgentGoals(AgentPart):
 
         The exception goes on; the goal's result is the name of its type (a message may hold secrets). Inside another
         task of the same user (or agent, without a user) it is a subgoal of that task, unless it names a parent. With
-        a `conversation_id` it is the active goal of that session meanwhile. Closed inside the block, it stays so.
+        a `conversation_id` it is the active goal of that session meanwhile. Closed or blocked inside the
+        block, it stays so.
         """
         goal = self.add_goal(
             description,
@@ -131,7 +141,7 @@ class AgentGoals(AgentPart):
 
 
 def close_task(task: Task, *, status: str, result: str, now: datetime) -> None:
-    """Close the task's goal, unless it was closed or deleted inside the block."""
+    """Close the task's goal, unless it was closed, blocked or deleted inside the block."""
     try:
         task.goal = complete_goal(task.owner, task.goal.id, status=status, result=result, now=now).goal
     except (Conflict, NotFound) as err:

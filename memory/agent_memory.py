@@ -40,8 +40,9 @@ from memory.services.conversations.lifecycle import ConversationDefaults, end_co
 from memory.services.embedding.embed import embed_texts
 from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entity
 from memory.services.entities.relate import RelationshipDraft, create_relationship, explore_graph
+from memory.services.facts.contradict import learn_consistent_fact
 from memory.services.facts.globalize import globalize_fact
-from memory.services.facts.learn import FactDraft, LearnedFact, learn_fact
+from memory.services.facts.learn import FactDraft, LearnedFact
 from memory.services.memories.store import ClientVector
 from memory.services.pools.manage import PoolDraft, create_pool
 from memory.services.prompt_context.build import (
@@ -278,12 +279,20 @@ class AgentMemory(AgentGoals):
         conclude_resume(self._owner, packet, now=moment)
         return packet
 
-    def end_conversation(self, conversation_id: str, *, outcome: str = "", now: datetime | None = None) -> Conversation:
+    def end_conversation(
+        self,
+        conversation_id: str,
+        *,
+        outcome: str = "",
+        event_time: datetime | None = None,
+        now: datetime | None = None,
+    ) -> Conversation:
         """End the session: summary queued where it is long enough, live side cleared. `outcome`: success, failure.
 
-        Raises NotFound.
+        It ended at `event_time`, by default now. Raises NotFound; Unprocessable for an end before the last turn.
         """
-        return end_conversation(self._owner, conversation_id, outcome=outcome, now=self._moment(now))
+        moment = self._moment(now)
+        return end_conversation(self._owner, conversation_id, outcome=outcome, event_time=event_time, now=moment)
 
     def remember(
         self,
@@ -324,9 +333,13 @@ class AgentMemory(AgentGoals):
         """Return what these are linked to, up to three links away (see `retrieval.graph`). Raises NotFound."""
         return explore_graph(self._owner, entity_ids, depth=depth, types=types, now=self._moment(now))
 
-    def learn_fact(self, draft: FactDraft, *, now: datetime | None = None) -> LearnedFact:
-        """Learn a fact. Raises Conflict if it was rejected before."""
-        return learn_fact(self._owner, draft, embedded=embed_texts([draft.claim]), now=self._moment(now))
+    def learn_fact(self, draft: FactDraft, *, on_contradiction: str = "", now: datetime | None = None) -> LearnedFact:
+        """Learn a fact, and end what it contradicts unless `on_contradiction` or the account says otherwise.
+
+        Raises Conflict if it was rejected before, or contradicts others and the account prefers old facts.
+        """
+        embedded, now = embed_texts([draft.claim]), self._moment(now)
+        return learn_consistent_fact(self._owner, draft, on_contradiction=on_contradiction, embedded=embedded, now=now)
 
     def promote_to_global(self, fact_id: UUID, reason: str, *, now: datetime | None = None) -> Fact:
         """Copy the fact to the channel `_global`, and return the copy."""

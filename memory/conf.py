@@ -122,7 +122,7 @@ EXTRACTION_BACKOFF_SECONDS = whole_number("MEMORY_EXTRACTION_BACKOFF_SECONDS", 3
 EXTRACTION_BACKOFF_LIMIT_SECONDS = whole_number("MEMORY_EXTRACTION_BACKOFF_LIMIT_SECONDS", 3_600, low=1, high=86_400)
 """Longest pause, in seconds, between two attempts at an extraction."""
 CONTRADICTIONS = choice("MEMORY_CONTRADICTIONS", "prefer_new", options=("prefer_new", "prefer_old", "flag_review"))
-"""Which fact is believed when an extracted fact contradicts known ones; `flag_review` leaves it to staff."""
+"""Which fact is believed when a new one contradicts others; `flag_review` asks staff. An account may have its own."""
 GRAPH_NODES = whole_number("MEMORY_GRAPH_NODES", 200, low=1, high=5_000)
 """Nodes that a graph walk returns at most."""
 GRAPH_FANOUT = whole_number("MEMORY_GRAPH_FANOUT", 50, low=1, high=1_000)

@@ -194,3 +194,10 @@ def staleness(*, age_days: float, access_count: int, importance: float, is_super
 def days_until_stale(share: float) -> float:
     """Return the days of scale 1 after which `staleness` is `share`, in [0, 1]: 44.9 for 0.9, infinity for 1."""
     return math.inf if share >= 1 else math.log(1 - share) / math.log(DAILY_DECAY)
+
+PROBABLE_REPLACEMENT = 0.2
+"""Least probability, that one statement replaces another, which is kept and decides the order of the two."""
+SURE_REPLACEMENT = 0.5
+"""Least probability at which the earlier statement is marked as superseded."""
+SUPERSEDED_FACTOR = 0.5
+"""Factor on the score of a superseded statement whose successor is among the results."""

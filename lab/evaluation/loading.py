@@ -101,7 +101,7 @@ def store_sample(
     # afterwards: nothing can be added that waits for a goal that is closed
     for note in sample.notes:
         if note.outcome:
-            complete_goal(owner, note.draft.id, status=note.outcome, now=note.stored_at or now)
+            complete_goal(owner, note.draft.id, status=note.outcome, force=True, now=note.stored_at or now)
 
 
 def keep_workers_away(conversation: Conversation) -> None:

@@ -165,6 +165,12 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         balanced("audited create profile", "profiles"),
         equal(figures("preferences_learnt", "preferences_merged"), "audited create profile", "audited update profile"),
     ],
+    "find_contradictions": [
+        equal(figures("facts_superseded"), "facts superseded"),
+        equal(figures("facts_superseded"), "links SUPERSEDES"),
+        equal(lambda done: 2 * done.figure("facts_superseded"), "audited supersede semantic"),
+        balanced("fact versions *", "beliefs of facts"),
+    ],
     "context_rot": [
         equal(figures("entries_archived"), "memories context_entry archived"),
         equal(nothing, "memories context_entry *"),
@@ -201,8 +207,8 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
     "patterns": [
         equal(figures("goals"), "goals looked at for patterns"),
         equal(figures("conversations"), "conversations looked at for patterns"),
-        equal(figures("strategies_learnt"), "memories strategy *"),
-        equal(figures("strategies_learnt"), "audited store procedural"),
+        equal(figures("strategies_learnt", "failures_learnt"), "memories strategy *"),
+        equal(figures("strategies_learnt", "failures_learnt"), "audited store procedural"),
         equal(figures("strategies_learnt", "strategies_counted"), "strategy uses *"),
         balanced("strategy uses succeeded", "strategies succeeded"),
         balanced("strategy uses failed", "strategies failed"),

@@ -68,6 +68,14 @@ class AccountAdmin(AuditedAdmin):
             },
         ),
         (
+            "Facts",
+            {
+                "fields": ("contradictions",),
+                "description": "“Prefer new” ends the old fact, “prefer old” drops the new one, and “flag review” asks "
+                "staff. Clients may say otherwise for a single fact.",
+            },
+        ),
+        (
             "Reasoning",
             {
                 "fields": ("reasoning_tier", "raw_trace_tokens"),

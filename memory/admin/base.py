@@ -172,10 +172,15 @@ class BoundedAdmin(Admin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        row_id = read_uuid(search_term) if self.id_search_fields else None
-        if row_id is None:
+        condition = self.search_condition(request, search_term) if search_term.strip() else None
+        if condition is None:
             return super().get_search_results(request, queryset, search_term)
-        return queryset.filter(Q(*((name, row_id) for name in self.id_search_fields), _connector=Q.OR)), False
+        return queryset.filter(condition), False
+
+    def search_condition(self, request: HttpRequest, search_term: str) -> Any:
+        """Return the condition on the rows that are found, or None to search in the columns `search_fields`."""
+        row_id = read_uuid(search_term) if self.id_search_fields else None
+        return row_id and Q(*((name, row_id) for name in self.id_search_fields), _connector=Q.OR)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         # PostgreSQL refuses NUL in any value, filters included

@@ -239,16 +239,12 @@ class ConversationAdmin(ObjectActionAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         return super().get_queryset(request).defer("metadata", "saved_session")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        if not search_term.strip():
-            return queryset, False
+    def search_condition(self, request: HttpRequest, search_term: str) -> Any:
         participants = Participant.objects.filter(
             account_id=OuterRef("account_id"), conversation_id=OuterRef("conversation_id"), agent_id=search_term
         )
         named = Q(conversation_id=search_term) | Q(user_id=search_term) | Q(agent_id=search_term)
-        return queryset.filter(named | Exists(participants)), False
+        return named | Exists(participants)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
@@ -30,13 +31,10 @@ from memory.admin.memories import LONG_COLUMNS, NOT_YET_EMBEDDED, MeaningSearchA
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.models import Entity
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS, MAX_ENTITY_TYPE_CHARACTERS
+from memory.owner import Owner
 from memory.retrieval.search import search_entities
 from memory.services.entities.change import EntityChanges, correct_entity, remove_entity
-from memory.services.memories.correct import correct_memory
 from memory_project.admin_lists import AccountFilter
-
-SERVICE_FIELDS = ("name", "type", "aliases", "description", "properties", "salience")
-"""Fields that the service keeps in step with the entity's names and with the text that is searched."""
 
 
 class EntityForm(OwnedMemoryForm):
@@ -71,7 +69,9 @@ class EntityAdmin(MeaningSearchAdmin):
     )  # fmt: skip
     list_filter = (AccountFilter, EntityTypeFilter, *MemoryKindAdmin.list_filter[1:])
     long_columns = (*LONG_COLUMNS, "description", "properties")
-    editable_fields = (*SERVICE_FIELDS, "expires_at", "trust", "source", "metadata")
+    service_fields = ("name", "type", "aliases", "description", "properties", "salience")
+    """Fields that the service keeps in step with the entity's names and with the text that is searched."""
+    editable_fields = (*service_fields, "expires_at", "trust", "source", "metadata")
     detail_fields = ("first_seen", "user_id", "channel", *MemoryKindAdmin.detail_fields)
     archived_fields = ("named", "type_text", "alias_names", "description_text")
     actions = ("merge", "embed")
@@ -134,19 +134,12 @@ class EntityAdmin(MeaningSearchAdmin):
         """Ask which of the selected entities stays, then merge the others into it."""
         return merge_selected(self, request, list(queryset.defer(*self.long_columns).order_by("pk")[: MAX_MERGED + 1]))
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        given = {name: form.cleaned_data[name] for name in form.changed_data if name in self.editable_fields}
-        own = {name: value for name, value in given.items() if name in SERVICE_FIELDS}
-        others = {name: value for name, value in given.items() if name not in SERVICE_FIELDS}
-        owner, now = staff_owner(request, obj.account_id), datetime.now(UTC)
-        version = form.cleaned_data["seen_version"] or 0
-        if others:
-            correct_memory(owner, obj.pk, changes=others, version=version, now=now)
-            version += 1
-        if own:
-            type_ = own.pop("type", None)
-            changes, embedded = EntityChanges(**own), NOT_YET_EMBEDDED
-            correct_entity(owner, obj.pk, changes=changes, type=type_, version=version, embedded=embedded, now=now)
+    def correct_in_service(
+        self, owner: Owner, memory_id: UUID, changes: dict[str, Any], *, version: int, now: datetime
+    ) -> None:
+        type_, embedded = changes.pop("type", None), NOT_YET_EMBEDDED
+        own = EntityChanges(**changes)
+        correct_entity(owner, memory_id, changes=own, type=type_, version=version, embedded=embedded, now=now)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         now = datetime.now(UTC)

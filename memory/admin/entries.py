@@ -189,9 +189,6 @@ class ContextEntryAdmin(MeaningSearchAdmin):
         view: Callable[..., HttpResponse] = self.admin_site.admin_view(self.versions_view)
         return [path("<path:object_id>/versions/", view, name="memory_contextentry_versions"), *super().get_urls()]
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
-        return ((None, {"fields": self.added_fields}),) if obj is None else super().get_fieldsets(request, obj)
-
     def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
         # the key is shown as `entry_key`, and the form does not edit it
         return () if obj is None else (*self.detail_fields, "key")

@@ -33,15 +33,9 @@ class EpisodicMemoryAdmin(MeaningSearchAdmin):
     autocomplete_fields = ("account",)
     long_columns = (*LONG_COLUMNS, *DETAILS)
     editable_fields = (*MemoryKindAdmin.editable_fields, *DETAILS)
-    added_fields = ("account", "agent_id", "user_id", "channel", "conversation_id", "text", "event_time", *DETAILS)
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
-        if obj is None:
-            return ((None, {"fields": (*self.added_fields, "metadata")}),)
-        return super().get_fieldsets(request, obj)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
-        return () if obj is None else self.detail_fields
+    added_fields = (
+        "account", "agent_id", "user_id", "channel", "conversation_id", "text", "event_time", *DETAILS, "metadata",
+    )  # fmt: skip
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if change:

@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from memory.admin.base import staff_owner
 from memory.admin.beliefs import (
     format_belief_time,
     format_validity,
@@ -32,7 +32,6 @@ from memory.services.embedding.embed import embed_texts
 from memory.services.facts.globalize import globalize_fact
 from memory.services.facts.learn import MAX_CLAIM_CHARACTERS, FactDraft
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact, supersede_fact
-from memory.services.memories.correct import correct_memory
 from memory_project.admin_lists import AccountFilter
 
 BELIEF_COLUMNS = {"text": "claim", **{name: name for name in ("confidence", "temporal", "valid_from", "valid_to")}}
@@ -111,6 +110,7 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
         "channel", "account",
     )  # fmt: skip
     list_filter = (AccountFilter, "status", TruthFilter, "temporal", "certainty", *MemoryKindAdmin.list_filter[1:])
+    service_fields = BELIEF_COLUMNS
     editable_fields = (*BELIEF_COLUMNS, "event_time", "expires_at", "salience", "trust", "source", "metadata")
     detail_fields = ("status", "certainty", "user_id", "channel", *MemoryKindAdmin.detail_fields)
     belief_fields = ("claim", "confidence_text", "temporal", "valid")
@@ -165,17 +165,11 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
             "confidence": self.confidence_text(row),
         }
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        given = {name: form.cleaned_data[name] for name in form.changed_data if name in self.editable_fields}
-        beliefs = {BELIEF_COLUMNS[name]: value for name, value in given.items() if name in BELIEF_COLUMNS}
-        others = {name: value for name, value in given.items() if name not in BELIEF_COLUMNS}
-        owner, now = staff_owner(request, obj.account_id), datetime.now(UTC)
-        version = form.cleaned_data["seen_version"] or 0
-        if others:
-            correct_memory(owner, obj.pk, changes=others, version=version, now=now)
-            version += 1
-        if beliefs:
-            correct_fact(owner, obj.pk, changes=beliefs, embedded=NOT_YET_EMBEDDED, expected=version, now=now)
+    def correct_in_service(
+        self, owner: Owner, memory_id: UUID, changes: dict[str, Any], *, version: int, now: datetime
+    ) -> None:
+        beliefs = {BELIEF_COLUMNS[name]: value for name, value in changes.items()}
+        correct_fact(owner, memory_id, changes=beliefs, embedded=NOT_YET_EMBEDDED, expected=version, now=now)
 
     @admin.action(description="Retract selected facts", permissions=["change"])
     def retract_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:

@@ -64,7 +64,10 @@ class GoalSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalBranch:
-    """A goal with its subgoals. `blockers` are the open goals that block it; `parent` is set if it is not shown."""
+    """A goal with its subgoals.
+
+    `blockers` are the goals that it waits for and that are not completed; `parent` is set if it is not shown.
+    """
 
     goal: Goal
     text: str
@@ -140,14 +143,14 @@ def sort_key(branch: GoalBranch) -> tuple[int, bool, float, str]:
 def build_branch(
     goal: Any, links: Sequence[tuple[str, GoalSummary]], parent_id: UUID | None, now: datetime
 ) -> GoalBranch:
-    blockers = [other for link_type, other in links if link_type == BLOCKED_BY and other.status in Goal.OPEN]
+    waits_for = [other for link_type, other in links if link_type == BLOCKED_BY]
     parents = [other for link_type, other in links if link_type == SUBGOAL_OF and parent_id is None]
     return GoalBranch(
         goal=goal,
         text=excerpt_of(goal.text_excerpt),
         user=mark_invisible(goal.user_id),
         is_late=goal.completed_at is None and goal.deadline is not None and goal.deadline < now,
-        blockers=blockers,
+        blockers=[other for other in waits_for if other.status != Goal.Status.COMPLETED],
         parent=parents[0] if parents else None,
     )
 

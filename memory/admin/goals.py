@@ -45,12 +45,20 @@ class EndGoalForm(forms.Form):
     result = PlainTextField(rows=2, required=False, label="Result")
 
 
+class CompleteGoalForm(EndGoalForm):
+    force = forms.BooleanField(
+        required=False,
+        label="Complete although it is blocked",
+        help_text="Without this, a goal that waits for goals that are not completed is left as it is.",
+    )
+
+
 class BlockForm(forms.Form):
-    by = forms.UUIDField(label="Blocked by", help_text="The id of the goal that must be closed first.")
+    by = forms.UUIDField(label="Blocked by", help_text="The id of the goal that must be completed first.")
 
 
 def end_goal(status: Goal.Status, owner: Owner, goal: Goal, data: dict[str, Any]) -> str:
-    ended = complete_goal(owner, goal.pk, status=status, result=data["result"], now=datetime.now(UTC))
+    ended = complete_goal(owner, goal.pk, status=status, **data, now=datetime.now(UTC))
     count = len(ended.unblocked)
     unblocked = f" Goals that are no longer blocked: {count}." if count else ""
     return f"The goal is {status.label.lower()}.{unblocked}"
@@ -58,7 +66,7 @@ def end_goal(status: Goal.Status, owner: Owner, goal: Goal, data: dict[str, Any]
 
 def block(owner: Owner, goal: Goal, data: dict[str, Any]) -> str:
     block_goal(owner, goal.pk, by=data["by"], now=datetime.now(UTC))
-    return "The goal is blocked until the other goal is completed or abandoned."
+    return "The goal is blocked until the other goal is completed."
 
 
 def unblock(owner: Owner, goal: Goal, data: dict[str, Any]) -> str:
@@ -79,7 +87,7 @@ class GoalAdmin(ChangeFormActionAdmin, MemoryKindAdmin):
     editable_fields = ("text", *CORRECTABLE_COLUMNS, "event_time", "salience", "trust", "source", "metadata")
     detail_fields = ("status", "completed_at", "user_id", "channel", *MemoryKindAdmin.detail_fields)
     object_actions = {
-        "complete": ObjectAction(run=partial(end_goal, Goal.Status.COMPLETED), form=EndGoalForm),
+        "complete": ObjectAction(run=partial(end_goal, Goal.Status.COMPLETED), form=CompleteGoalForm),
         "abandon": ObjectAction(run=partial(end_goal, Goal.Status.ABANDONED), form=EndGoalForm),
         "block": ObjectAction(run=block, form=BlockForm),
         "unblock": ObjectAction(run=unblock, form=BlockForm),

@@ -1,6 +1,6 @@
 """Memories of every kind: found by words, some by meaning, corrected and marked through services, deleted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -30,7 +30,7 @@ from memory.services.duplicates.merge import undo_merge
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.correct import MARKS, correct_memory, delete_memories, mark_memories, queue_for_embedding
 from memory.services.memories.store import DUPLICATE_OF, NOT_DUPLICATE_OF
-from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
+from memory_project.admin_lists import AccountFilter, chosen_account
 
 MERGED_MODELS: frozenset[type[MemoryRow]] = frozenset({Memory, *map(model_of, kinds_where(lambda spec: spec.merging))})
 """Models whose pages show merges and offer to undo them."""
@@ -105,7 +105,7 @@ class MemoryKindAdmin(BoundedAdmin):
         "excerpt", "account", "agent_id", "conversation_id", "state", "event_time", "user_id", "channel",
     )  # fmt: skip
     list_filter: ClassVar[Any] = (AccountFilter, *MARK_COLUMNS, VectorFilter)
-    search_fields = ("id",)
+    search_fields = id_search_fields = ("id",)
     search_help_text = "Search for words of the text, or for a complete id, conversation, agent or user."
     long_columns: ClassVar[tuple[str, ...]] = LONG_COLUMNS
     list_annotations = {"text_excerpt": text_excerpt("text")}
@@ -113,6 +113,10 @@ class MemoryKindAdmin(BoundedAdmin):
     editable_fields: ClassVar[tuple[str, ...]] = (
         "text", "user_id", "channel", "event_time", "expires_at", "salience", "trust", "source", "metadata",
     )  # fmt: skip
+    added_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields of the form for a new row, if staff may add one."""
+    service_fields: ClassVar[Collection[str]] = ()
+    """Editable fields that the kind's own service corrects."""
     detail_fields: ClassVar[tuple[str, ...]] = (
         "account", "kind", "agent_id", "conversation_id", "state", "invisible", "embedding", "links", "merges",
         "identity", "token_count", "current_salience", "access_count", "last_accessed", "version", "created_at",
@@ -121,24 +125,22 @@ class MemoryKindAdmin(BoundedAdmin):
     actions: Any = ("embed",)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
+        if obj is None and self.added_fields:
+            return ((None, {"fields": self.added_fields}),)
         return (
             ("Content", {"fields": (*self.editable_fields, "seen_version")}),
             ("Details", {"fields": self.get_readonly_fields(request, obj)}),
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
+        if obj is None and self.added_fields:
+            return ()
         return tuple(name for name in self.detail_fields if name != "merges" or self.model in MERGED_MODELS)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def search_condition(self, request: HttpRequest, search_term: str) -> Any:
         """Search by words within the chosen account, or within all. The texts themselves are never scanned."""
-        if not search_term.strip():
-            return queryset, False
-        memory_id = read_uuid(search_term)
-        if memory_id is not None:
-            return queryset.filter(id=memory_id), False
-        return queryset.filter(has_words_or_ids(search_term, account_id=chosen_account(request))), False
+        found_by_id = super().search_condition(request, search_term)
+        return found_by_id or has_words_or_ids(search_term, account_id=chosen_account(request))
 
     excerpt = excerpt_column("Text", "text_excerpt", empty="")
     invisible = column("Invisible characters", lambda memory: list_invisible(memory.text) or "none")
@@ -168,9 +170,20 @@ class MemoryKindAdmin(BoundedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         changes = {name: form.cleaned_data[name] for name in form.changed_data if name in self.editable_fields}
+        own = {name: changes.pop(name) for name in self.service_fields if name in changes}
+        owner, now = staff_owner(request, obj.account_id), datetime.now(UTC)
+        version = form.cleaned_data["seen_version"] or 0
         if changes:
-            owner, version = staff_owner(request, obj.account_id), form.cleaned_data["seen_version"] or 0
-            correct_memory(owner, obj.id, changes=changes, version=version, now=datetime.now(UTC))
+            correct_memory(owner, obj.pk, changes=changes, version=version, now=now)
+            version += 1
+        if own:
+            self.correct_in_service(owner, obj.pk, own, version=version, now=now)
+
+    def correct_in_service(
+        self, owner: Owner, memory_id: UUID, changes: dict[str, Any], *, version: int, now: datetime
+    ) -> None:
+        """Correct some of the `service_fields`."""
+        raise NotImplementedError
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         delete_memories(staff_owner(request, obj.account_id), [obj.id], now=datetime.now(UTC))

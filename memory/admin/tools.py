@@ -34,10 +34,6 @@ def format_uses(tool: Tool) -> str:
     return f"{tool.usage_count:,}: {tool.success_count:,} succeeded, {tool.failure_count:,} failed"
 
 
-def format_average_latency(tool: Tool) -> str:
-    return "unknown" if tool.avg_latency_ms is None else f"{tool.avg_latency_ms:,.0f} ms"
-
-
 def render_strategies(tool: Tool) -> SafeString | str:
     rows = StrategyTool.objects.filter(account_id=tool.account_id, tool=tool).order_by("-strategy_id")
     found = rows.values_list("strategy_id", text_excerpt("strategy__text"))[:MAX_STRATEGIES_SHOWN]
@@ -64,7 +60,7 @@ class ToolAdmin(AuditedAdmin):
 
     named = text_column("Tool", "name", empty="")
     uses = column("Uses", format_uses)
-    latency = column("Average latency", format_average_latency)
+    latency = column("Average latency", lambda tool: format_latency(tool.avg_latency_ms))
     use_pages = column(
         "Uses",
         lambda tool: list_link(
@@ -99,8 +95,8 @@ def format_success(success: bool | None) -> str:
     return {True: "succeeded", False: "failed", None: "unknown"}[success]
 
 
-def format_latency(latency_ms: int | None) -> str:
-    return "unknown" if latency_ms is None else f"{latency_ms:,} ms"
+def format_latency(latency_ms: float | None) -> str:
+    return "unknown" if latency_ms is None else f"{latency_ms:,.0f} ms"
 
 
 def name_conversation_turn(use: ToolInvocation) -> str:

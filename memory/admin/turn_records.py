@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q
 from django.http import HttpRequest
 
 from memory.admin.base import BoundedAdmin, staff_owner
@@ -14,7 +14,7 @@ from memory.admin.turn_cards import VisibleModels, format_level, read_turn_cards
 from memory.models import TurnRecord, TurnSlot
 from memory.retrieval.retrievers.lexical import has_words_or_ids
 from memory.services.records.record import delete_record
-from memory_project.admin_lists import AccountFilter, chosen_account, read_uuid
+from memory_project.admin_lists import AccountFilter, chosen_account
 
 
 @admin.register(TurnRecord)
@@ -26,7 +26,7 @@ class TurnRecordAdmin(BoundedAdmin):
         "named", "status", "goal_page", "agent", "reasoning_tier", "compression", "sizes", "time", "account",
     )  # fmt: skip
     list_filter = (AccountFilter, "status", "level", "reasoning_tier")
-    search_fields = ("id",)
+    search_fields = id_search_fields = ("id",)
     search_help_text = "Search for words of the slots, or for a complete id, conversation, agent or user."
     fields = readonly_fields = (
         "conversation_page", "number", "client_id", "status", "goal_page", "episode_page", "reasoning_tier",
@@ -59,18 +59,10 @@ class TurnRecordAdmin(BoundedAdmin):
     def name_deleted(self, row: Any) -> str:
         return f"turn {row.number} of {excerpt_of(row.conversation_id)}"
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def search_condition(self, request: HttpRequest, search_term: str) -> Any:
         """Search the words of the slots, which have the record's conversation and agent."""
-        if not search_term.strip():
-            return queryset, False
-        record_id = read_uuid(search_term)
-        if record_id is not None:
-            return queryset.filter(id=record_id), False
-        slots = TurnSlot.objects
-        found = slots.filter(has_words_or_ids(search_term, account_id=chosen_account(request)))
-        return queryset.filter(pk__in=found.values("record_id")), False
+        found = TurnSlot.objects.filter(has_words_or_ids(search_term, account_id=chosen_account(request)))
+        return super().search_condition(request, search_term) or Q(pk__in=found.values("record_id"))
 
     def describe_row(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         cards = read_turn_cards(row.account_id, [row.pk], VisibleModels.of(request))

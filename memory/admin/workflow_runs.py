@@ -95,13 +95,9 @@ class WorkflowRunAdmin(BoundedAdmin):
             return ()
         return self.detail_fields if obj.status == Status.RUNNING else ("status", *self.detail_fields)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        if not search_term.strip():
-            return queryset, False
+    def search_condition(self, request: HttpRequest, search_term: str) -> Any:
         takes_part = Q(agent_id=search_term) | Q(agents__contains=[search_term])
-        return queryset.filter(takes_part | Q(workflow_run_id=search_term) | Q(workflow=search_term)), False
+        return takes_part | Q(workflow_run_id=search_term) | Q(workflow=search_term)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         now, given = datetime.now(UTC), form.cleaned_data

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from memory.api.fields import (
     BoundedIds,
     EmbeddingState,
+    EventTime,
     MemoryFields,
     Metadata,
     OwnerFields,
@@ -101,6 +102,7 @@ class NewArtifact(EditableArtifactFields):
     goal_id = serializers.UUIDField(required=False, help_text="Goal that it is for. Default: the record's goal.")
     about = BoundedIds(max_length=MAX_REFERENCES, help_text="Memories that it is about.")
     derived_from = BoundedIds(max_length=MAX_REFERENCES, help_text="Artifacts that it was derived from.")
+    event_time = EventTime("Time when the revision was made, at most 5 minutes in the future. Default: now.")
 
 
 class ArtifactChange(EditableArtifactFields):

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import Metadata, OwnerFields, TextList, changed_fields, draft_fields
+from memory.api.fields import EventTime, Metadata, OwnerFields, TextList, changed_fields, draft_fields
 from memory.api.filters import RowFilter, TextFilter, boolean_filter
 from memory.api.jobs import RunAccepted
 from memory.api.views import OwnerViewSet
@@ -69,6 +69,7 @@ class ConversationEnd(ActingFields):
         required=False,
         help_text="Outcome of the work, from which strategies are learned. Replaces an earlier one.",
     )
+    event_time = EventTime("Time when it ended, at most 5 minutes in the future. Default: now, or the time it ended.")
 
 
 class ListedConversation(AnswerSerializer):
@@ -243,11 +244,13 @@ class ConversationLives(OwnerViewSet):
     def end(self, request: Request, conversation_id: str) -> Response:
         """End the session. Queues a summary of a long enough conversation; clears session, working memory and ledger.
 
-        Ending twice has the effect of ending once. A later turn reopens the conversation.
+        Ending twice has the effect of ending once. A later turn reopens the conversation. 422 for an end before the
+        last turn.
         """
         body = self.body()
+        owner, end = self.owner(body), {"outcome": "", **changed_fields(body)}
         # not in `write_once`: Redis is cleared after the commit, and clearing twice has the effect of clearing once
-        ended = end_conversation(self.owner(body), conversation_id, outcome=body.get("outcome", ""), now=timezone.now())
+        ended = end_conversation(owner, conversation_id, **end, now=timezone.now())
         if queue_state_of_summary(ended) == "queued":
             run_soon(SUMMARIZE_JOB)
         return self.respond(ended, {"status": "ended"})

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from memory.api.fields import (
     BoundedIds,
     EmbeddingState,
+    EventTime,
     Fraction,
     MemoryFields,
     Metadata,
@@ -74,6 +75,9 @@ class NewEntity(EntityChange, VectorFields):
     name = NonBlankText(max_length=MAX_ENTITY_NAME_CHARACTERS, help_text="Name that the entity is best known by.")
     type = NonBlankText(
         max_length=MAX_ENTITY_TYPE_CHARACTERS, help_text="Any word in any case, such as person or place."
+    )
+    event_time = EventTime(
+        "Time when it was met, at most 5 minutes in the future. Default: now. `first_seen` is the earliest one."
     )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django_filters import ChoiceFilter
 from drf_spectacular.utils import PolymorphicProxySerializer
@@ -42,7 +42,7 @@ from memory.api.filters import RowFilter, TextFilter
 from memory.api.recall import Techniques
 from memory.api.vectors import QueryVectorFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
-from memory.models import ContextEntry, ContextEntryVersion
+from memory.models import ContextEntry, ContextEntryVersion, Kind
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
@@ -61,6 +61,7 @@ from memory.services.contexts.entries import (
 )
 from memory.services.contexts.manage import find_context, keyed_identity
 from memory.services.contexts.search import EntryQuestion, recall_entries, record_entry_search
+from memory.services.duplicates.resolve import survivors_condition
 from memory.services.embedding.embed import embed_texts
 from memory.tiers.access_log import EntryReference
 from memory_project.http.answers import AnswerSerializer
@@ -177,9 +178,11 @@ class ContextEntryFilter(RowFilter):
     key = TextFilter(max_length=MAX_KEY_CHARACTERS, method="filter_key")
 
     def filter_key(self, rows: QuerySet[ContextEntry], _name: str, key: str) -> QuerySet[ContextEntry]:
-        """Use the index of identities, which is fast however many entries the context has."""
+        """Use the index of identities, which is fast however many entries the context has. Aliases are keys, too."""
         context_id: UUID = self.request.parser_context["kwargs"]["context_id"]
-        return rows.filter(identity=keyed_identity(context_id, key), key=key)
+        identity = keyed_identity(context_id, key)
+        merged = survivors_condition(Owner(account_id=self.request.auth.account_id), Kind.CONTEXT_ENTRY, [identity])
+        return rows.filter(Q(identity=identity, key=key) | Q(merged))
 
 
 class EntryViewSet(OwnerViewSet):

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from memory.api.fields import (
     EmbeddingState,
+    EventTime,
     MemoryFields,
     NonBlankText,
     OwnerFields,
@@ -49,6 +50,7 @@ class NewEpisode(OwnerFields, VectorFields):
     key_decisions = Items("Decisions made in the conversation, as any JSON values.")
     entities_mentioned = Items("Entities mentioned in the conversation, as any JSON values.")
     tools_called = Items("Tools called in the conversation, as any JSON values.")
+    event_time = EventTime()
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         lists = [attrs[name] for name in LISTS if name in attrs]

@@ -15,6 +15,7 @@ from memory.api.fields import (
     AwareDateTimeField,
     BoundedIds,
     EmbeddingState,
+    EventTime,
     Fraction,
     IdList,
     MemoryFields,
@@ -28,10 +29,12 @@ from memory.api.filters import RowFilter, TextFilter
 from memory.api.vectors import VectorFields, read_vector
 from memory.api.views import VersionedViewSet
 from memory.models import Certainty, Fact, FactVersion, Temporal
+from memory.models.facts import ValidFromSource
 from memory.owner import Owner
 from memory.services.embedding.embed import embed_texts
+from memory.services.facts.contradict import OnContradiction, learn_consistent_fact
 from memory.services.facts.globalize import globalize_fact
-from memory.services.facts.learn import MAX_CLAIM_CHARACTERS, FactDraft, learn_fact
+from memory.services.facts.learn import MAX_CLAIM_CHARACTERS, FactDraft
 from memory.services.facts.store import (
     filter_about_entity,
     filter_by_conversation,
@@ -91,6 +94,18 @@ class NewFact(EditableFactFields):
     entities = BoundedIds(max_length=MAX_ENTITIES, help_text="Entities that the fact is about.")
     source_turn_id = serializers.UUIDField(required=False, help_text="Turn that states the fact.")
     metadata = Metadata(required=False, help_text="Facts of your own about the claim, such as its origin.")
+    event_time = EventTime(
+        "Time when it was stated, at most 5 minutes in the future. Default: now. It is believed from now on."
+    )
+
+
+class FactToLearn(NewFact):
+    on_contradiction = serializers.ChoiceField(
+        [each.value for each in OnContradiction],
+        required=False,
+        help_text="What to do if the claim surely contradicts believed facts: end them (`supersede`), store it next to "
+        "them (`keep_both`), or store it as pending and let staff decide (`review`). Default: what the account does.",
+    )
 
 
 class FactCorrection(EditableFactFields):
@@ -133,6 +148,11 @@ class FactAnswer(MemoryFields):
     temporal = serializers.ChoiceField(Temporal.choices)
     status = serializers.ChoiceField(Fact.Status.choices, help_text="Status today, whatever time was asked for.")
     valid_from = serializers.DateTimeField(allow_null=True)
+    valid_from_source = serializers.ChoiceField(
+        ValidFromSource.choices,
+        allow_null=True,
+        help_text="Whether `valid_from` was stated, or is the time when the fact was said. Null: no `valid_from`.",
+    )
     valid_to = serializers.DateTimeField(allow_null=True)
     recorded_at = serializers.DateTimeField(allow_null=True, help_text="Time from which this version is believed.")
     retracted_at = serializers.DateTimeField(allow_null=True, help_text="Time from which it is no longer believed.")
@@ -194,7 +214,7 @@ class Facts(VersionedViewSet):
     """Facts of the user, those of no user that the agent learned, and the account's. Without a user, all it learned."""
 
     for_users = True
-    bodies = {"create": NewFact, "partial_update": FactCorrection}
+    bodies = {"create": FactToLearn, "partial_update": FactCorrection}
     queries = {"list": FactsQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
     answer = FactAnswer
     answers = {"retrieve": FactDetail}
@@ -218,15 +238,19 @@ class Facts(VersionedViewSet):
     def create(self, request: Request) -> Response:
         """Store a fact: 201 for a new one, 200 for one that is believed already.
 
-        The latter gains the evidence, and the greater one of both confidences. 409 for a claim that was rejected or is
-        quarantined. 422 for entities and turns that are not the owner's.
+        The latter gains the evidence, and the greater one of both confidences. `on_contradiction` says what becomes of
+        facts that the claim contradicts. 409 for a claim that was rejected or is quarantined, and for one that
+        contradicts others where the account prefers old facts. 422 for entities and turns that are not the owner's.
         """
         body, owner = self.body_and_owner()
+        on_contradiction = body.pop("on_contradiction", "")
         draft = fact_draft_from_body(owner, body)
         embedded = embed_texts([] if draft.own else [draft.claim])
 
         def write() -> Response:
-            learned = learn_fact(owner, draft, embedded=embedded, now=timezone.now())
+            learned = learn_consistent_fact(
+                owner, draft, on_contradiction=on_contradiction, embedded=embedded, now=timezone.now()
+            )
             return self.respond_with_etag(learned.fact, status=201 if learned.is_new else 200)
 
         return self.write_once(write)
@@ -268,9 +292,10 @@ class FactChanges(VersionedViewSet):
     statuses = {"supersede": 201}
 
     def supersede(self, request: Request, fact_id: UUID) -> Response:
-        """Replace a fact because the world changed: it ends where the new one begins (default: now), and is kept.
+        """Replace a fact because the world changed: it ends where the new one begins, and is kept.
 
-        The new fact has the same user and channel, and the same entities if it names none.
+        The new fact begins at `valid_from`, else at `event_time`, else now. It has the same user and channel, and the
+        same entities if it names none.
         """
         body, owner = self.body_and_owner()
         draft = fact_draft_from_body(owner, body)

@@ -223,6 +223,15 @@ class PastDateTimeField(AwareDateTimeField):
         return parsed
 
 
+class EventTime(PastDateTimeField):
+    """The time when a new memory happened. Optional."""
+
+    def __init__(
+        self, help_text: str = "Time when it happened, at most 5 minutes in the future. Default: now."
+    ) -> None:
+        super().__init__(required=False, help_text=help_text)
+
+
 def parse_timestamp(value: Any) -> datetime:
     """Return a time in UTC. Raises a validation error for anything but ISO 8601 with a zone.
 

@@ -15,6 +15,7 @@ from memory.api.fields import (
     AwareDateTimeField,
     BoundedIds,
     EmbeddingState,
+    EventTime,
     IdList,
     MemoryFields,
     Metadata,
@@ -40,7 +41,7 @@ from memory.services.goals.plan import (
 )
 from memory.services.goals.store import get_goal, goals_in_channels
 from memory_project.http.answers import AnswerSerializer
-from memory_project.http.serializers import Text, WholeNumber
+from memory_project.http.serializers import Flag, Text, WholeNumber
 
 MAX_DESCRIPTION_CHARACTERS = 10_000
 MAX_RESULT_CHARACTERS = 100_000
@@ -96,6 +97,7 @@ class NewGoal(EditableGoalFields):
     blocked_by = BoundedIds(
         max_length=MAX_BLOCKERS, help_text="Open goals that it waits for, of the same user (or agent)."
     )
+    event_time = EventTime("Time when it was set, at most 5 minutes in the future. Default: now.")
 
 
 class GoalChange(EditableGoalFields):
@@ -108,6 +110,7 @@ class GoalChange(EditableGoalFields):
 class GoalEnd(OwnerFields):
     status = serializers.ChoiceField(END_STATUSES, default=Goal.Status.COMPLETED.value, help_text="Its final status.")
     result = Text(required=False, max_length=MAX_RESULT_CHARACTERS, allow_blank=True, help_text="Outcome of the work.")
+    force = Flag(default=False, help_text="True to complete the goal although goals that it waits for are not.")
 
 
 class GoalBlocker(OwnerFields):
@@ -131,7 +134,7 @@ class DescribedGoal(MemoryFields):
     """The first members of a stored goal: answers have them before its columns."""
 
     description = serializers.CharField(source="text")
-    status = serializers.ChoiceField(STATUSES, help_text="`blocked` as long as a goal that it waits for is open.")
+    status = serializers.ChoiceField(STATUSES, help_text="`blocked` until all goals that it waits for are completed.")
 
 
 class StoredGoal(DescribedGoal, GoalColumns):
@@ -142,6 +145,7 @@ class StoredGoal(DescribedGoal, GoalColumns):
     result = serializers.CharField(help_text="Outcome of the work on it. May be empty.")
     metadata = serializers.DictField()
     version = serializers.IntegerField(help_text="Increases by one with each change.")
+    event_time = serializers.DateTimeField(help_text="Time when it was set.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     embedding = EmbeddingState()
@@ -160,7 +164,9 @@ class GoalRelations(AnswerSerializer):
 
     parent = RelatedGoal(allow_null=True)
     children = RelatedGoal(many=True)
-    blocked_by = RelatedGoal(many=True, source="blockers", help_text="Goals that it waits for, closed ones too.")
+    blocked_by = RelatedGoal(
+        many=True, source="blockers", help_text="Goals that it waits for, completed and abandoned ones too."
+    )
     blocks = RelatedGoal(many=True, source="waiters", help_text="Goals that wait for it.")
     truncated = serializers.BooleanField(help_text="True if there are more. `/goals?parent=` lists all children.")
 
@@ -170,7 +176,7 @@ class GoalWithRelated(StoredGoal, GoalRelations):
 
 
 class CompletedGoal(StoredGoal):
-    unblocked = IdList(help_text="Goals that waited for this one and for no other open goal.")
+    unblocked = IdList(help_text="Goals that nothing blocks any more.")
 
 
 class GoalFilter(RowFilter):
@@ -256,12 +262,14 @@ class GoalProgress(VersionedViewSet):
     conditional = frozenset({"complete", "block", "unblock"})
 
     def complete(self, request: Request, goal_id: UUID) -> Response:
-        """Close a goal for good. Goals that waited for it alone become active.
+        """Close a goal for good. Goals that waited for it alone become active when it is completed.
 
-        Repeating the same end changes nothing. 409 for another end of a closed goal.
+        They stay blocked when it is abandoned, until they are unblocked, or completed with `force`. Repeating the same
+        end changes nothing. 409 for another end of a closed goal, and for completing a blocked goal without `force`;
+        the answer names the goals that block it.
         """
         body, expected = self.body(), self.expected_versions()
-        owner, end = self.owner(body), {"status": body["status"], "result": body.get("result", "")}
+        owner, end = self.owner(body), {"result": "", **changed_fields(body)}
 
         def write() -> Response:
             done = complete_goal(owner, goal_id, **end, expected=expected, now=timezone.now())

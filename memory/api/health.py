@@ -47,14 +47,14 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 def run_checks(deadline: AnswerDeadline) -> dict[str, str]:
     """Return the result of each check by name. The extension is only checked if PostgreSQL answers."""
-    asked = {"postgresql": POSTGRESQL.ask(check_postgresql), "redis": REDIS.ask(check_redis)}
+    asked = {"postgresql": POSTGRESQL.ask(lambda: fetch_one("SELECT 1")), "redis": REDIS.ask(lambda: client().ping())}
     checks = {name: await_check(question, deadline) for name, question in asked.items()}
     if checks["postgresql"] != "ok":
         return checks | {"vector_extension": "not known"}
     return checks | {"vector_extension": await_check(POSTGRESQL.ask(check_vector_extension), deadline)}
 
 
-def await_check(check: "Future[None]", deadline: AnswerDeadline) -> str:
+def await_check(check: "Future[Any]", deadline: AnswerDeadline) -> str:
     """Return "ok", or what is wrong."""
     try:
         deadline.wait_for(check)
@@ -67,17 +67,9 @@ def await_check(check: "Future[None]", deadline: AnswerDeadline) -> str:
     return "ok"
 
 
-def check_postgresql() -> None:
-    fetch_one("SELECT 1")
-
-
 def check_vector_extension() -> None:
     if fetch_one("SELECT extversion FROM pg_extension WHERE extname = 'vector'") is None:
         raise NotReady("the extension is not installed")
-
-
-def check_redis() -> None:
-    client().ping()
 
 
 def fetch_one(statement: str) -> Any:

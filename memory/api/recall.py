@@ -104,6 +104,10 @@ class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields):
     as_of = PastDateTimeField(required=False, help_text="Facts that were true at this time. Default: now.")
     known_at = PastDateTimeField(required=False, help_text="Facts as they were believed at this time. Default: now.")
     min_confidence = Fraction(default=0.0, help_text="Least confidence of facts, from 0 to 1.")
+    include_superseded = Flag(
+        default=False,
+        help_text="Rank statements that later ones replaced like any others. They are marked with `superseded_by`.",
+    )
     suppress_injected = Flag(default=False, help_text="Leave out what the conversation's injection ledger holds.")
     deadline_ms = DeadlineField()
 
@@ -144,6 +148,12 @@ class CandidateAnswer(AnswerSerializer):
     )
     record_id = serializers.UUIDField(allow_null=True, help_text="Structured turn that the slot belongs to.")
     similarity = Similarity()
+    superseded_by = serializers.UUIDField(
+        allow_null=True, help_text="Later memory of this answer that replaces what this one says, or null."
+    )
+    superseded_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the later one was said. Null if nothing replaces it."
+    )
 
     @staticmethod
     def compute_slot(candidate: Candidate) -> str | None:

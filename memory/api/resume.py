@@ -68,7 +68,7 @@ class PacketGoal(AnswerSerializer):
     overdue = serializers.BooleanField()
     parent_id = serializers.UUIDField(allow_null=True)
     depth = serializers.IntegerField(help_text="Levels below the topmost goal of its tree in the packet.")
-    blocked_by = GoalBlockerAnswer(many=True, help_text="Open goals that it waits for.")
+    blocked_by = GoalBlockerAnswer(many=True, help_text="Goals that it waits for and that are not completed.")
     result = serializers.CharField(help_text="Result of a closed goal.")
 
 

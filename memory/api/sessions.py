@@ -7,7 +7,6 @@ that ended; only turns do. Reads of an unknown conversation are 404.
 """
 
 from datetime import datetime
-from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -123,14 +122,6 @@ class ValuesAnswer(AnswerSerializer):
     values = serializers.DictField(help_text="The values that have not expired, by key.")
 
 
-def serialize_thought(thought: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "thought": thought["thought"],
-        "agent_id": thought["agent_id"],
-        "at": datetime.fromisoformat(thought["timestamp"]),
-    }
-
-
 class SessionViewSet(OwnerViewSet):
     """Base of views of one part of a session."""
 
@@ -172,7 +163,11 @@ class Thoughts(SessionViewSet):
     def recent(self, request: Request, conversation_id: str) -> Response:
         """Return the latest thoughts, latest last."""
         thoughts = self.session(conversation_id).get_thoughts(self.query()["limit"])
-        return Response({"thoughts": [serialize_thought(thought) for thought in thoughts]})
+        shown = [
+            {"thought": each["thought"], "agent_id": each["agent_id"], "at": datetime.fromisoformat(each["timestamp"])}
+            for each in thoughts
+        ]
+        return Response({"thoughts": shown})
 
     def create(self, request: Request, conversation_id: str) -> Response:
         """Add a thought. 413 for one that is too large."""

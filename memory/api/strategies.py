@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from memory.api.fields import (
     EmbeddingState,
+    EventTime,
     MemoryFields,
     Metadata,
     NonBlankText,
@@ -64,6 +65,7 @@ class NewStrategy(OwnerFields, VectorFields):
     conversation_id = ExternalId(required=False, help_text="Source of the strategy; the agent takes part.")
     success = Flag(required=False, allow_null=True, help_text="True if it worked there. Null: not counted.")
     metadata = Metadata(required=False, help_text="Facts of your own about the strategy.")
+    event_time = EventTime("Time when it was learned or used, at most 5 minutes in the future. Default: now.")
 
 
 class StrategySearch(OwnerFields, QueryVectorFields):
@@ -161,15 +163,14 @@ class Strategies(OwnerViewSet):
     def reinforce(self, request: Request, strategy_id: UUID) -> Response:
         """Count a success or a failure of the strategy."""
         body = self.body()
-        owner, success, conversation_id = self.owner(body), body["success"], body.get("conversation_id", "")
-
-        def write() -> Response:
-            counted = reinforce_strategy(
-                owner, strategy_id, success=success, conversation_id=conversation_id, now=timezone.now()
-            )
-            return self.respond(counted)
-
-        return self.write_once(write)
+        return self.write_row(
+            reinforce_strategy,
+            self.owner(body),
+            strategy_id,
+            success=body["success"],
+            conversation_id=body.get("conversation_id", ""),
+            now=timezone.now(),
+        )
 
 
 class StrategySearches(OwnerViewSet):

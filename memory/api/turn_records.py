@@ -4,6 +4,7 @@ No answer here has a raw trace. The answer of a write has no texts at all, becau
 repeated request, whatever the account's policy has become by then.
 """
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -162,10 +163,6 @@ class RecordInFull(RecordAnswer, RecordReferences):
     """A structured turn with its slots and the rows that it refers to."""
 
 
-def serialize_placed_slot(slot: RedactedSlot) -> dict[str, Any]:
-    return PlacedSlot.serialize(slot.row, {"tier": slot.tier or None})
-
-
 def serialize_slot(slot: RedactedSlot) -> dict[str, Any]:
     return SlotAnswer.serialize(slot.row, {"tier": slot.tier or None, "text": slot.text, "data": slot.data})
 
@@ -179,14 +176,14 @@ def serialize_recorded(recorded: RecordedTurn, prepared: PreparedRecord) -> dict
     view, kept = build_record_view(recorded.record, recorded.slots, prepared.policy.tier), recorded.kept
     given = {
         "reasoning_tier": view.tier.value,
-        "slots": [serialize_placed_slot(slot) for slot in view.slots],
+        "slots": [PlacedSlot.serialize(slot.row, {"tier": slot.tier or None}) for slot in view.slots],
         "reasoning": None if kept is None else KeptAnswer.serialize(kept),
     }
     return PlacedRecord.serialize(view.record, given)
 
 
 class RecordViewSet(OwnerViewSet):
-    """Base of views that list and create records."""
+    """Base of views that list and write records."""
 
     def respond_records(self, rows: QuerySet[TurnRecord], owner: Owner) -> Response:
         """Answer a page of records with their slots."""
@@ -196,16 +193,17 @@ class RecordViewSet(OwnerViewSet):
             lambda record: serialize_record(view_prefetched_record(record, allowed)),
         )
 
-    def create_record(self, body: dict[str, Any], conversation_id: str) -> Response:
+    def record(self, body: dict[str, Any], write: Callable[..., RecordedTurn], place: str | UUID) -> Response:
+        """Have a service write the body's slots, in a conversation or a record of this id."""
         owner, now = self.owner(body), timezone.now()
         prepared = prepare_record(owner, record_draft_from_body(body), now=now)
         embedded = embed_texts(prepared.texts)
 
-        def write() -> Response:
-            recorded = record_turn(owner, conversation_id, prepared, embedded=embedded, now=now)
+        def answer() -> Response:
+            recorded = write(owner, place, prepared, embedded=embedded, now=now)
             return Response(serialize_recorded(recorded, prepared), status=201 if recorded.is_new else 200)
 
-        return self.write_once(write)
+        return self.write_once(answer)
 
 
 class TurnRecords(RecordViewSet):
@@ -234,7 +232,7 @@ class TurnRecords(RecordViewSet):
         for references that the agent cannot see.
         """
         body = self.body()
-        return self.create_record(body, body["conversation_id"])
+        return self.record(body, record_turn, body["conversation_id"])
 
     def retrieve(self, request: Request, record_id: UUID) -> Response:
         """Return a structured turn with its slots and references.
@@ -251,16 +249,7 @@ class TurnRecords(RecordViewSet):
 
         409 for a slot that exists with other content, and for a turn that is merged.
         """
-        body = self.body()
-        owner, now = self.owner(body), timezone.now()
-        prepared = prepare_record(owner, record_draft_from_body(body), now=now)
-        embedded = embed_texts(prepared.texts)
-
-        def write() -> Response:
-            recorded = add_slots(owner, record_id, prepared, embedded=embedded, now=now)
-            return Response(serialize_recorded(recorded, prepared))
-
-        return self.write_once(write)
+        return self.record(self.body(), add_slots, record_id)
 
     def destroy(self, request: Request, record_id: UUID) -> Response:
         """Delete a structured turn for good, with its slots of every level and its raw trace.
@@ -289,4 +278,4 @@ class ConversationRecords(RecordViewSet):
 
     def create(self, request: Request, conversation_id: str) -> Response:
         """Store a structured turn of this conversation, as POST `/turn-records` does."""
-        return self.create_record(self.body(), conversation_id)
+        return self.record(self.body(), record_turn, conversation_id)

@@ -15,7 +15,7 @@ from memory.api.views import OwnerViewSet
 from memory.models import CompressionLevel, TurnRecord, TurnSlot, WorkEpisode
 from memory.reasoning import ReasoningTier
 from memory.services.records.read import RecordView
-from memory.services.records.reasoning import RedactedSlot, read_policy
+from memory.services.records.reasoning import read_policy
 from memory.services.work_episodes.read import (
     ExpandedEpisode,
     WorkEpisodeView,
@@ -105,11 +105,11 @@ def serialize_expanded(expanded: ExpandedEpisode) -> dict[str, Any]:
 
 
 def serialize_expanded_record(view: RecordView) -> dict[str, Any]:
-    return EpisodeRecord.serialize(view.record, {"slots": [serialize_expanded_slot(each) for each in view.slots]})
-
-
-def serialize_expanded_slot(slot: RedactedSlot) -> dict[str, Any]:
-    return ExpandedSlot.serialize(slot.row, {"text": slot.text, "data": dict(slot.data), "tier": slot.tier})
+    slots = [
+        ExpandedSlot.serialize(slot.row, {"text": slot.text, "data": dict(slot.data), "tier": slot.tier})
+        for slot in view.slots
+    ]
+    return EpisodeRecord.serialize(view.record, {"slots": slots})
 
 
 class WorkEpisodeFilter(RowFilter):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import BadZipFile, ZipFile
 
 from pydantic_core import from_json
 
@@ -122,16 +122,12 @@ def open_documents(stream: BinaryIO) -> Iterator[BinaryIO]:
     if not stream.seekable():
         raise DamagedArchive("a .zip cannot be read from a pipe: name the file, or unpack it first")
     with ZipFile(stream) as archive:
-        documents = sorted(filter(_is_document, archive.infolist()), key=lambda entry: entry.filename)
+        documents = [entry for entry in archive.infolist() if _DOCUMENT.fullmatch(PurePosixPath(entry.filename).name)]
         if not documents:
             raise DamagedArchive("there is no conversations.json in the archive")
-        for entry in documents:
+        for entry in sorted(documents, key=lambda entry: entry.filename):
             with archive.open(entry) as document:
                 yield document  # type: ignore[misc]
-
-
-def _is_document(entry: ZipInfo) -> bool:
-    return _DOCUMENT.fullmatch(PurePosixPath(entry.filename).name) is not None
 
 
 class Room:

@@ -261,11 +261,11 @@ class ExtractionCheck:
         return "" if all(self.concerns(fact, self._claims[number]) for number in referred) else "reference"
 
     def concerns(self, fact: ExtractedFact, claim: str) -> bool:
-        """Return True if an older claim is about one of the fact's entities, or about the user if the fact is."""
-        names = [name for entity in fact.entities for name in self._names_of[entity]]
-        names += ["user"] if is_named("user", fold_text(fact.claim)) else []
-        if not names:
-            return not word_stems(fact.claim).isdisjoint(word_stems(claim))
+        """Return True if an older claim is about an entity of the fact, or the user; else if they share a word."""
+        names, folded = [name for entity in fact.entities for name in self._names_of[entity]], fold_text(fact.claim)
+        names += ["user"] if is_named("user", folded) else []
+        if not names or folded.startswith("the user's "):
+            return not word_stems(folded).isdisjoint(word_stems(claim))
         return any(is_named(name, claim) for name in names)
 
     def tidy_relationship(self, relationship: ExtractedRelationship) -> ExtractedRelationship:

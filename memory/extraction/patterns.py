@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from memory.extraction.grounding import fold_text, word_stems
 from memory.extraction.orders import gives_orders
+from memory.extraction.tool_calls import describe_steps
 from memory.extraction.wording import is_text
 from memory.invisible_characters import drop_invisible
 from memory.providers.sentences import split_sentences
@@ -78,12 +79,8 @@ class Pattern:
 
     @property
     def description(self) -> str:
-        """The pattern in a sentence.
-
-        >>> Pattern(steps=("search_docs", "read_file", "send_report"), task="", task_type="").description
-        'Call search_docs, then read_file, then send_report.'
-        """
-        return f"Call {', then '.join(self.steps)}."
+        """The pattern in a sentence (`describe_steps`)."""
+        return describe_steps(self.steps)
 
 
 def are_plain(names: Iterable[str]) -> bool:

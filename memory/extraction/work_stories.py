@@ -121,10 +121,6 @@ class Step:
         sentences = work_sentences(self.outcome)[:MAX_COMPARED_POINTS] if self.status == SUCCEEDED else []
         return [words_of(text) for text in sentences if kind_of(text) not in UNRESOLVING_KINDS]
 
-    @property
-    def essential_tokens(self) -> int:
-        return sum(map(estimate_tokens, (*self.decisions, *self.rejected, self.outcome)))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkStory:
@@ -161,7 +157,7 @@ def split_steps(steps: Sequence[Step], *, max_tokens: int) -> Iterator[Sequence[
     segment: list[Step] = []
     taken = 0
     for step in steps:
-        cost = step.essential_tokens
+        cost = sum(map(estimate_tokens, (*step.decisions, *step.rejected, step.outcome)))
         if segment and (len(segment) == MAX_EPISODE_STEPS or taken + cost > max_tokens * SHARE_OF_ESSENTIALS):
             yield segment
             segment, taken = [], 0

@@ -76,7 +76,7 @@ class Globalizing:
     """
 
     find: str
-    """`find(*, after, account_id, limit, now)` returns the next prominent memories, with ids above `after`."""
+    """`find(*, now)` returns the query for the prominent memories of all accounts."""
     copy: str
     """`copy(memories, *, now)` copies them and returns counts: `<plural>_promoted` and `<plural>_known` of those that
     have a copy now, `failed`, and others."""

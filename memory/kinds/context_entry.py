@@ -14,10 +14,8 @@ SPEC = KindSpec(
     resume_quote="whole",
     has_access_log=True,
     merging=Merging(
-        key=("entry_type", "memory_type", "value"),
+        key=("entry_type", "memory_type"),
         maxima=("importance", "confidence"),
-        # entries under two keys are two things, whatever they say
-        only={"key": ""},
     ),
     correctable=frozenset({"entry_type", "source_type", "memory_type", "importance", "confidence"}),
     lifecycles=("memory.services.contexts.versions.EntryLifecycle",),

@@ -12,6 +12,7 @@ SPEC = KindSpec(
     memory_type="episodic",
     recall_weight=EPISODIC_WEIGHT,
     scopes=frozenset({"turn"}),
+    has_links=True,
     # who says on another day to have run today, has run again
     repeat_key=("role", "speaker", "agent_id", "user_id", "day"),
     prompt_quote="message",

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
-Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
+from memory.services.account_walk import AccountPage, read_account_page
+
+Row = TypeVar("Row", bound=Model)
 
 Clock = Callable[[], datetime]
 """Returns the current time. Passed in from the edge, since only the edge may read the real clock."""
@@ -26,17 +28,9 @@ class Batch:
     renew: Callable[[], None] = field(default=lambda: None, compare=False)
     """Renew the lease, from within a batch that may outlast it. Raises if another worker has taken over."""
 
-    def next_of(self, rows: Rows) -> Rows:
-        """Return the rows of this batch, in the order of their ids: of its account, if it has one."""
-        if self.account_id is not None:
-            rows = rows.filter(account_id=self.account_id)
-        if self.cursor:
-            rows = rows.filter(id__gt=UUID(self.cursor))
-        return rows.order_by("id")[: self.size]
-
-    def cursor_after(self, found: Sequence[object]) -> str:
-        """Return the cursor after these ids or places; empty if they were fewer than the batch may have."""
-        return str(found[-1]) if len(found) == self.size else ""
+    def page_of(self, rows: QuerySet[Row]) -> AccountPage[Row]:
+        """Return the rows of this batch, by account and id, and the cursor of the next (`services.account_walk`)."""
+        return read_account_page(rows, after=self.cursor, limit=self.size, account_id=self.account_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

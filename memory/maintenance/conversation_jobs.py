@@ -3,20 +3,20 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime, time, timedelta
 from functools import partial
-from uuid import UUID
 
 from memory import conf
 from memory.maintenance.base import Batch, BatchReport, job
 from memory.maintenance.stages import run_stages
-from memory.services.compression.compress import CompressionBatch, compress_slots
+from memory.services.claims import count_due_rows, has_due_rows
+from memory.services.compression.batches import CompressionBatch
+from memory.services.compression.compress import compress_slots
 from memory.services.compression.merge import archive_episodes, merge_records
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, BatchResult, ConversationQueue
 from memory.services.extraction.extract import extract_due
 from memory.services.strategies.patterns import extract_patterns
 from memory.services.strategies.sources import (
     SourceBatch,
-    SourceCursor,
-    WorkSource,
+    SourcePage,
     next_conversation_sources,
     next_goal_sources,
 )
@@ -25,7 +25,7 @@ from memory.services.summaries.summarize import summarize_due
 
 def count_due(queue: ConversationQueue, *, now: datetime, batch: Batch) -> BatchReport:
     """Report on a dry run how many rows are due."""
-    waiting = queue.due_rows(now, account_id=batch.account_id).count()
+    waiting = count_due_rows(queue.due_rows(now), account_id=batch.account_id)
     return BatchReport(examined=waiting, changed=waiting)
 
 
@@ -34,7 +34,7 @@ def report_claims(queue: ConversationQueue, done: BatchResult, *, now: datetime,
 
     The rows are their own queue, so the cursor only counts batches.
     """
-    more = done.claimed and not done.stopped and queue.due_rows(now, account_id=batch.account_id).exists()
+    more = done.claimed and not done.stopped and has_due_rows(queue.due_rows(now), account_id=batch.account_id)
     cursor = str(int(batch.cursor or 0) + 1) if more else ""
     return BatchReport(
         examined=done.claimed, changed=done.stored, failed=done.failed, cursor=cursor, figures=done.figures
@@ -67,7 +67,7 @@ def extract_knowledge(*, now: datetime, batch: Batch) -> BatchReport:
 
 @job(every=timedelta(hours=1), batch_size=200)
 def patterns(*, now: datetime, batch: Batch) -> BatchReport:
-    """Learn strategies from completed goals and from conversations that ended in success.
+    """Learn strategies from completed goals, from conversations that ended in success, and from repeated failures.
 
     One batch of one stage, goals first (the documented detect_patterns). What was looked at is marked, and not found
     again.
@@ -77,17 +77,15 @@ def patterns(*, now: datetime, batch: Batch) -> BatchReport:
     return run_stages(stages, now=now, batch=batch)
 
 
-def run_sources(read: Callable[[SourceBatch], list[WorkSource]], *, now: datetime, batch: Batch) -> BatchReport:
-    after = SourceCursor.parse(batch.cursor) if batch.cursor else None
-    sources = read(SourceBatch(now=now, limit=batch.size, after=after, account_id=batch.account_id))
-    cursor = batch.cursor_after([source.cursor for source in sources])
+def run_sources(read: Callable[[SourceBatch], SourcePage], *, now: datetime, batch: Batch) -> BatchReport:
+    page = read(SourceBatch(now=now, limit=batch.size, after=batch.cursor, account_id=batch.account_id))
+    examined = len(page.sources)
     if batch.dry_run:
-        return BatchReport(
-            examined=len(sources), changed=sum(not source.waits_for_goals for source in sources), cursor=cursor
-        )
-    done = extract_patterns(sources, now=now, renew=batch.renew)
+        changed = sum(not source.waits_for_goals for source in page.sources)
+        return BatchReport(examined=examined, changed=changed, cursor=page.cursor)
+    done = extract_patterns(page.sources, now=now, renew=batch.renew)
     return BatchReport(
-        examined=len(sources), changed=done.marked, failed=done.failed, cursor=cursor, figures=done.figures
+        examined=examined, changed=done.marked, failed=done.failed, cursor=page.cursor, figures=done.figures
     )
 
 
@@ -104,7 +102,7 @@ COMPRESSION_STAGES: Mapping[str, Callable[[CompressionBatch], BatchResult]] = {
 def compress(*, now: datetime, batch: Batch) -> BatchReport:
     """Shorten old structured turns, merge them into work episodes, and archive old episodes.
 
-    One batch of one stage (E5); the cursor says which, and behind which row it is. Where the language model is down,
+    One batch of one stage (E5); the cursor says which, and how far it is. Where the language model is down,
     what it is needed for waits, and episodes are archived all the same.
     """
     stage, _, after = (batch.cursor or f"{next(iter(COMPRESSION_STAGES))}:").partition(":")
@@ -112,7 +110,7 @@ def compress(*, now: datetime, batch: Batch) -> BatchReport:
         CompressionBatch(
             now=now,
             limit=batch.size,
-            after=UUID(after) if after else None,
+            after=after,
             account_id=batch.account_id,
             dry_run=batch.dry_run,
             renew=batch.renew,
@@ -129,8 +127,8 @@ def compress(*, now: datetime, batch: Batch) -> BatchReport:
 
 def next_stage_cursor(stage: str, done: BatchResult) -> str:
     """Return the cursor of the rest of the stage, or of the next stage; empty after the last one."""
-    if done.last is not None and not done.stopped:
-        return f"{stage}:{done.last}"
+    if done.cursor and not done.stopped:
+        return f"{stage}:{done.cursor}"
     following = list(COMPRESSION_STAGES)[list(COMPRESSION_STAGES).index(stage) + 1 :]
     if done.stopped:
         following = [ARCHIVE] if ARCHIVE in following else []

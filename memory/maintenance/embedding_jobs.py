@@ -3,7 +3,9 @@
 import logging
 from contextlib import closing
 from datetime import datetime, time, timedelta
+from itertools import groupby
 from time import monotonic
+from typing import Any
 
 from django.db import DatabaseError
 from django.db.models import Exists, OuterRef, Q
@@ -13,6 +15,7 @@ from memory.errors import Conflict
 from memory.maintenance.base import Batch, BatchReport, job
 from memory.models import Memory, Vector
 from memory.providers.embeddings import embedding_provider
+from memory.services.claims import count_due_rows
 from memory.services.embedding.account_indexes import IndexChange, apply_index_change, find_index_changes
 from memory.services.embedding.queue import embed_pending
 from memory.services.work_episodes.propagate import WORK_KINDS
@@ -35,10 +38,7 @@ def embed(*, now: datetime, batch: Batch) -> BatchReport:
     texts were embedded in one request at last.
     """
     if batch.dry_run:
-        due = Memory.objects.filter(embed_after__lte=now)
-        if batch.account_id is not None:
-            due = due.filter(account_id=batch.account_id)
-        waiting = due.count()
+        waiting = count_due_rows(Memory.objects.filter(embed_after__lte=now), account_id=batch.account_id)
         return BatchReport(examined=waiting, changed=waiting)
     count, _, room = batch.cursor.partition(":")
     done = embed_pending(
@@ -62,17 +62,19 @@ def embed(*, now: datetime, batch: Batch) -> BatchReport:
 def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
     """Queue memories without a vector of the current embedding model; run it after changing the model.
 
-    Look at the next memories by id; those that lack the vector, and are not queued yet, become due. Until the `embed`
-    job has reached them their words find them, and searches say so.
+    Look at the next memories by account and id; those that lack the vector, and are not queued yet, become due. Until
+    the `embed` job has reached them their words find them, and searches say so.
     """
-    found = list(batch.next_of(Memory.objects.values_list("account_id", "id")))
-    ids, accounts = [row_id for _, row_id in found], {account_id for account_id, _ in found}
+    page = batch.page_of(Memory.objects.only("account"))
     vectors = Vector.objects.filter(account_id=OuterRef("account_id"), memory_id=OuterRef("id"))
     has_vector = Exists(vectors.filter(model=embedding_provider().model))
-    rows = Memory.objects.filter(account_id__in=accounts, id__in=ids)
-    lacking = rows.filter(~has_vector, embed_after=None).exclude(IS_STOOD_FOR)
-    changed = lacking.count() if batch.dry_run else lacking.update(embed_after=now, embed_attempts=0, embed_error="")
-    return BatchReport(examined=len(ids), changed=changed, cursor=batch.cursor_after(ids))
+    lacking = Memory.objects.filter(~has_vector, embed_after=None).exclude(IS_STOOD_FOR)
+    due: dict[str, Any] = {"embed_after": now, "embed_attempts": 0, "embed_error": ""}
+    changed = 0
+    for account_id, of_account in groupby(page.rows, key=lambda row: row.account_id):
+        rows = lacking.filter(account_id=account_id, id__in=[row.id for row in of_account])
+        changed += rows.count() if batch.dry_run else rows.update(**due)
+    return BatchReport(examined=len(page.rows), changed=changed, cursor=page.cursor)
 
 
 @job(every=timedelta(hours=1), batch_size=1)

@@ -38,12 +38,12 @@ def restore_ledgers(*, now: datetime, batch: Batch) -> BatchReport:
 def clear_ended(*, now: datetime, batch: Batch) -> BatchReport:
     """Clear the session, working memory and ledger of ended conversations where that was interrupted.
 
-    Redis was down, or a worker was killed. The next of them by id. One whose live side could not be cleared counts as
-    failed, and is met again next time.
+    Redis was down, or a worker was killed. The next of them by account and id. One whose live side could not be cleared
+    counts as failed, and is met again next time.
     """
-    found = list(batch.next_of(Conversation.objects.ended_uncleared()))
-    cursor = batch.cursor_after([conversation.id for conversation in found])
+    page = batch.page_of(Conversation.objects.ended_uncleared())
+    found = len(page.rows)
     if batch.dry_run:
-        return BatchReport(examined=len(found), changed=len(found), cursor=cursor)
-    cleared = sum(clear_live_side(conversation, now=now) for conversation in found)
-    return BatchReport(examined=len(found), changed=cleared, failed=len(found) - cleared, cursor=cursor)
+        return BatchReport(examined=found, changed=found, cursor=page.cursor)
+    cleared = sum(clear_live_side(conversation, now=now) for conversation in page.rows)
+    return BatchReport(examined=found, changed=cleared, failed=found - cleared, cursor=page.cursor)

@@ -1,11 +1,10 @@
 """Jobs of the installation's own logs and figures: entries of reads move from Redis into tables, samples are taken."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from memory.maintenance.base import Batch, BatchReport, RunBatch, job
-from memory.maintenance.stages import forget_rows, run_stages
+from memory.maintenance.stages import forget_installation_rows, run_stages
 from memory.services.audit import preview_reads, write_reads
 from memory.services.contexts.access_log import preview_access_lines, write_access_lines
 from memory.services.operations.samples import outdated_samples, store_samples, take_samples
@@ -51,7 +50,7 @@ def sample(*, now: datetime, batch: Batch) -> BatchReport:
 
 
 def forget_samples(*, now: datetime, batch: Batch) -> BatchReport:
-    return forget_rows(outdated_samples(now), replace(batch, account_id=None))
+    return forget_installation_rows(outdated_samples(now), batch)
 
 
 MEASURE_STAGES: Mapping[str, RunBatch] = {"samples_taken": sample, "samples_deleted": forget_samples}

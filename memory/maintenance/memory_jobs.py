@@ -5,18 +5,19 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
 from django.utils.module_loading import import_string
 
 from memory.errors import MemoryServiceError
-from memory.kinds import Kind, all_specs, spec_of
+from memory.kinds import Kind, all_specs
+from memory.kinds.base import Globalizing, KindSpec
 from memory.maintenance.base import Batch, BatchReport, RunBatch, job
 from memory.maintenance.stages import run_stages
-from memory.models import AgentShortTermMemory, JobRun
+from memory.models import AgentShortTermMemory, JobRun, Memory
 from memory.owner import Owner
+from memory.services.account_walk import next_account_with
 from memory.services.contexts.rot import EntryCursor, archive_stale_entries, find_stale_entries
 from memory.services.duplicates import deduplicate as duplicates
 from memory.services.memories.decay import (
@@ -26,7 +27,6 @@ from memory.services.memories.decay import (
     DecayBatch,
     DecayedColumn,
     decay_rows,
-    next_account_with_kind,
     preview_decay,
 )
 from memory.services.recall.term_statistics import TermBatch, find_changed_account, fold_terms
@@ -60,7 +60,8 @@ def account_and_cursor(kind: str, batch: Batch) -> tuple[UUID | None, UUID]:
         return UUID(account), UUID(after)
     if batch.account_id is not None:
         return batch.account_id, FIRST_ID
-    return next_account_with_kind(kind, after=UUID(account) if account else None), FIRST_ID
+    rows = Memory.objects.filter(kind=kind)
+    return next_account_with(rows, after=UUID(account) if account else None), FIRST_ID
 
 
 def decay_stages() -> Mapping[str, RunBatch]:
@@ -114,27 +115,25 @@ def looked_through_since(account_id: UUID | None) -> datetime | None:
     return None if began is None else began - TRANSACTION_MARGIN
 
 
+def globalize_kind(spec: KindSpec, globalizing: Globalizing, *, now: datetime, batch: Batch) -> BatchReport:
+    page = batch.page_of(import_string(globalizing.find)(now=now))
+    if batch.dry_run:
+        return BatchReport(examined=len(page.rows), changed=len(page.rows), cursor=page.cursor)
+    figures: Counter[str] = import_string(globalizing.copy)(page.rows, now=now)
+    failed = figures.pop("failed", 0)
+    changed = sum(figures[f"{spec.plural}_{done}"] for done in ("promoted", "known"))
+    return BatchReport(examined=len(page.rows), changed=changed, failed=failed, cursor=page.cursor, figures=figures)
+
+
 @job(every=timedelta(hours=1), batch_size=100, aliases=("promote",))
 def globalize_facts(*, now: datetime, batch: Batch) -> BatchReport:
     """Copy prominent facts of projects to `_global`: believed, read and learned often enough.
 
-    The next of them by id (the documented promote_prominent_facts), and of other kinds that declare `globalizing`. A
-    killed run leaves whole promotions behind, and what was promoted is not found again.
+    The next of them by account and id (the documented promote_prominent_facts), then those of other kinds that declare
+    `globalizing`. A killed run leaves whole promotions behind, and what was promoted is not found again.
     """
-    after = UUID(batch.cursor) if batch.cursor else None
-    asked = {"after": after, "account_id": batch.account_id, "limit": batch.size, "now": now}
-    specs = {spec.name: spec.globalizing for spec in all_specs() if spec.globalizing}
-    prominent: list[Any] = [row for each in specs.values() for row in import_string(each.find)(**asked)]
-    found = sorted(prominent, key=lambda row: row.pk)[: batch.size]
-    cursor = batch.cursor_after([row.pk for row in found])
-    if batch.dry_run:
-        return BatchReport(examined=len(found), changed=len(found), cursor=cursor)
-    figures: Counter[str] = Counter()
-    for kind, globalizing in specs.items():
-        figures += import_string(globalizing.copy)([row for row in found if row.kind == kind], now=now)
-    failed = figures.pop("failed", 0)
-    changed = sum(figures[f"{spec_of(kind).plural}_{done}"] for kind in specs for done in ("promoted", "known"))
-    return BatchReport(examined=len(found), changed=changed, failed=failed, cursor=cursor, figures=figures)
+    stages = {spec.plural: partial(globalize_kind, spec, spec.globalizing) for spec in all_specs() if spec.globalizing}
+    return run_stages(stages, now=now, batch=batch)
 
 
 @job(every=time(hour=4), batch_size=1_000)
@@ -159,15 +158,14 @@ def context_rot(*, now: datetime, batch: Batch) -> BatchReport:
 def promote_short_term(*, now: datetime, batch: Batch) -> BatchReport:
     """Promote expired short-term entries that were read often into their agents' long-term memory.
 
-    The next of them by id, those of a session together. What an archived context refuses counts as failed.
+    The next of them by account and id, those of a session together. What an archived context refuses counts as failed.
     """
     rows = AgentShortTermMemory.objects.to_promote().filter(expires_at__lte=now)
-    found = list(batch.next_of(rows))
-    cursor = batch.cursor_after([entry.id for entry in found])
+    page = batch.page_of(rows)
     if batch.dry_run:
-        return BatchReport(examined=len(found), changed=len(found), cursor=cursor)
+        return BatchReport(examined=len(page.rows), changed=len(page.rows), cursor=page.cursor)
     sessions: dict[tuple[Owner, str], list[UUID]] = {}
-    for entry in found:
+    for entry in page.rows:
         owner = Owner(account_id=entry.account_id, agent_id=entry.agent_id, actor=PROMOTION_ACTOR)
         sessions.setdefault((owner, entry.session_id), []).append(entry.id)
     promoted = failed = 0
@@ -180,7 +178,7 @@ def promote_short_term(*, now: datetime, batch: Batch) -> BatchReport:
             # no agent, no session: their ids are texts of the client's
             logger.warning("short-term entries of account %s were not promoted: %s", owner.account_id, err.code)
             failed += waiting.count()
-    return BatchReport(examined=len(found), changed=promoted, failed=failed, cursor=cursor)
+    return BatchReport(examined=len(page.rows), changed=promoted, failed=failed, cursor=page.cursor)
 
 
 # a question reads all rows of its words: at 100 writes a second 12,000 of the commonest, in a millisecond

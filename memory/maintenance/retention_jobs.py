@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 from memory import conf
 from memory.audit import record_audit
 from memory.maintenance.base import Batch, BatchReport, RunBatch, job
-from memory.maintenance.stages import forget_rows, forgetting, run_stages
+from memory.maintenance.stages import forget_installation_rows, forget_rows, forgetting, run_stages
 from memory.models import (
     AgentShortTermMemory,
     ContextAccessLog,
@@ -38,10 +38,11 @@ ACTOR = "job:cleanup"
 
 def archive_conversations(*, now: datetime, batch: Batch) -> BatchReport:
     rows = Conversation.objects.filter(archived=False, updated_at__lt=now - timedelta(days=conf.RETENTION_DAYS))
-    found = list(batch.next_of(rows.values_list("account_id", "id")))
-    changed = len(found) if batch.dry_run else sum(archive_idle_conversation(*each, now=now) for each in found)
-    cursor = batch.cursor_after([row_id for _, row_id in found])
-    return BatchReport(examined=len(found), changed=changed, cursor=cursor)
+    page = batch.page_of(rows.only("account"))
+    changed = len(page.rows)
+    if not batch.dry_run:
+        changed = sum(archive_idle_conversation(row.account_id, row.id, now=now) for row in page.rows)
+    return BatchReport(examined=len(page.rows), changed=changed, cursor=page.cursor)
 
 
 def archive_idle_conversation(account_id: UUID, conversation_id: UUID, *, now: datetime) -> bool:
@@ -71,10 +72,17 @@ def old_runs(now: datetime) -> QuerySet[JobRun]:
     return JobRun.objects.finished().filter(finished_at__lt=now - timedelta(days=conf.JOB_RUN_RETENTION_DAYS))
 
 
+def forget_runs(*, now: datetime, batch: Batch) -> BatchReport:
+    rows = old_runs(now)
+    return forget_installation_rows(
+        rows if batch.account_id is None else rows.filter(account_id=batch.account_id), batch
+    )
+
+
 CLEANUP_STAGES: Mapping[str, RunBatch] = {
     "conversations": archive_conversations,
     "access_log": forgetting(old_access_lines),
-    "job_runs": forgetting(old_runs),
+    "job_runs": forget_runs,
 }
 
 

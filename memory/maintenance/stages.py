@@ -3,9 +3,10 @@
 The cursor of such a job is a stage, a colon, and the stage's own cursor.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -13,10 +14,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from memory.maintenance.base import Batch, BatchReport, RunBatch
-from memory_project.tenancy import INSTALLATION_TABLES
 
-Delete = Callable[[Collection[UUID], Sequence[UUID]], int]
-"""Deletes those of the rows of these accounts with these ids that still are to be deleted; returns their number."""
+Delete = Callable[[UUID, Sequence[UUID]], int]
+"""Deletes those of an account's rows with these ids that still are to be deleted; returns their number."""
 
 
 def run_stages(stages: Mapping[str, RunBatch], *, now: datetime, batch: Batch) -> BatchReport:
@@ -41,17 +41,28 @@ def forgetting(find_rows: Callable[[datetime], QuerySet[Any]]) -> RunBatch:
 
 
 def forget_rows(rows: QuerySet[Any], batch: Batch, *, delete: Delete | None = None) -> BatchReport:
-    """Delete the next of `rows` by id. The condition is tried again on deletion: a row renewed meanwhile stays."""
-    of_accounts = rows.model._meta.db_table not in INSTALLATION_TABLES
-    found = list(batch.next_of(rows.values_list("id", *(["account_id"] if of_accounts else []))))
-    ids, accounts = [row[0] for row in found], {account_id for _, *others in found for account_id in others}
+    """Delete the next of `rows`, by account and id. The condition is tried again: a row renewed meanwhile stays."""
+    page = batch.page_of(rows.only("account"))
     if batch.dry_run:
-        changed = len(ids)
-    elif delete is not None:
-        changed = delete(accounts, ids)
-    else:
-        changed = delete_rows(rows.filter(id__in=ids, **({"account_id__in": accounts} if of_accounts else {})))
-    return BatchReport(examined=len(ids), changed=changed, cursor=batch.cursor_after(ids))
+        return BatchReport(examined=len(page.rows), changed=len(page.rows), cursor=page.cursor)
+    changed = 0
+    for account_id, of_account in groupby(page.rows, key=lambda row: row.account_id):
+        ids = [row.id for row in of_account]
+        if delete is None:
+            changed += delete_rows(rows.filter(account_id=account_id, id__in=ids))
+        else:
+            changed += delete(account_id, ids)
+    return BatchReport(examined=len(page.rows), changed=changed, cursor=page.cursor)
+
+
+def forget_installation_rows(rows: QuerySet[Any], batch: Batch) -> BatchReport:
+    """Delete the next of `rows` of a table of the installation, by id."""
+    if batch.cursor:
+        rows = rows.filter(id__gt=UUID(batch.cursor))
+    ids = list(rows.order_by("id").values_list("id", flat=True)[: batch.size])
+    changed = len(ids) if batch.dry_run else delete_rows(rows.filter(id__in=ids))
+    cursor = str(ids[-1]) if len(ids) == batch.size else ""
+    return BatchReport(examined=len(ids), changed=changed, cursor=cursor)
 
 
 def delete_rows(rows: QuerySet[Any]) -> int:

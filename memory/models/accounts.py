@@ -32,6 +32,10 @@ AUDIT_LEVELS = ("off", "writes", "reads", "verbose")
 """Levels of the audit log. Each keeps what the levels before it keep, and more."""
 
 
+CONTRADICTIONS = ("prefer_new", "prefer_old", "flag_review")
+"""Policies of an account about a fact that contradicts a believed one."""
+
+
 class Account(models.Model):
     """A tenant. No data crosses its border. `language` is the one in which word search reads its texts."""
 
@@ -55,6 +59,13 @@ class Account(models.Model):
         choices=[(level, level) for level in AUDIT_LEVELS],
         help_text="Level of detail of the audit log. Empty: the level that the setting MEMORY_AUDIT_LEVEL names.",
     )
+    contradictions = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        choices=[(policy, policy.replace("_", " ")) for policy in CONTRADICTIONS],
+        help_text="What becomes of a fact that contradicts a believed one. Empty: what MEMORY_CONTRADICTIONS says.",
+    )
     settings = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -66,6 +77,9 @@ class Account(models.Model):
                 condition=Q(reasoning_tier__in=[tier.value for tier in ReasoningTier]), name="account_tier_known"
             ),
             models.CheckConstraint(condition=Q(audit_level__in=("", *AUDIT_LEVELS)), name="account_audit_level_known"),
+            models.CheckConstraint(
+                condition=Q(contradictions__in=("", *CONTRADICTIONS)), name="account_contradictions_known"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -32,6 +32,13 @@ class Temporal(models.TextChoices):
     FUTURE = "future"
 
 
+class ValidFromSource(models.TextChoices):
+    """The source of the beginning of a fact: the time when it was said, or a statement of it."""
+
+    SAID = "said"
+    STATED = "stated"
+
+
 class Fact(MemoryRow):
     """A claim (the memory's `text`), ABOUT entities and DERIVED_FROM turns by links.
 
@@ -58,8 +65,21 @@ class Fact(MemoryRow):
     status = models.CharField(max_length=20, choices=Status, default=Status.ACTIVE)
     valid_from = models.DateTimeField(null=True, blank=True)
     valid_to = models.DateTimeField(null=True, blank=True)
+    valid_from_source = models.CharField(  # noqa: DJ001 - as the column is in rows of other kinds
+        max_length=10,
+        choices=ValidFromSource,
+        null=True,
+        editable=False,
+        help_text="Source of valid_from: stated in the fact, or the time when the fact was said. Null: no valid_from.",
+    )
     recorded_at = models.DateTimeField(null=True, blank=True)
     retracted_at = models.DateTimeField(null=True, blank=True)
+    attribute = models.CharField(  # noqa: DJ001 - a claim not read yet differs from one not understood
+        max_length=200,
+        null=True,
+        editable=False,
+        help_text="Subject and attribute of the claim, as `ana|residence`. Empty: not understood. Null: not read yet.",
+    )
     # code that deletes the turn clears it
     source_turn = AccountForeignKey(Memory, models.DO_NOTHING, null=True, blank=True, related_name="+")
     belief_number = models.PositiveIntegerField(default=1, help_text="Number of the latest version.")
@@ -92,7 +112,19 @@ class Fact(MemoryRow):
             models.Index(
                 fields=["account", "source_turn"], name="fact_of_turn", condition=Q(source_turn__isnull=False)
             ),
+            models.Index(
+                fields=["account", "attribute", "id"],
+                name="fact_attribute",
+                condition=Q(attribute__gt="", status="active"),
+            ),
+            # for rows that are older than the column
+            models.Index(fields=["account", "id"], name="fact_unread", condition=Q(kind="fact", attribute=None)),
         ]
+
+    @property
+    def stated_from(self) -> datetime | None:
+        """The beginning of the fact as far as it was stated; None if it only begins when it was said."""
+        return None if self.valid_from_source == ValidFromSource.SAID else self.valid_from
 
     @property
     def unfaded_confidence(self) -> float:
@@ -156,6 +188,12 @@ class FactTombstone(AccountRow):
 
     claim_digest = models.CharField(max_length=64)
     entity_digests = models.JSONField(default=list)
+    meaning_digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="Hash of holder, subject, attribute and value, which refuses paraphrases. Empty: not understood.",
+    )
     fact_digest = models.CharField(max_length=64, help_text="Hash of the claim and entity digests together.")
     rejected_by = models.CharField(max_length=150, blank=True, default="")
     rejected_at = models.DateTimeField()
@@ -165,7 +203,12 @@ class FactTombstone(AccountRow):
     class Meta:
         db_table = "fact_tombstones"
         constraints = [models.UniqueConstraint(fields=["account", "fact_digest"], name="tombstone_once")]
-        indexes = [models.Index(fields=["account", "claim_digest"], name="tombstone_claim")]
+        indexes = [
+            models.Index(fields=["account", "claim_digest"], name="tombstone_claim"),
+            models.Index(
+                fields=["account", "meaning_digest"], name="tombstone_meaning", condition=Q(meaning_digest__gt="")
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"tombstone {self.fact_digest[:12]}"

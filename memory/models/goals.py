@@ -18,7 +18,7 @@ BLOCKED_BY = "BLOCKED_BY"
 class Goal(MemoryRow):
     """A goal, which the memory's `text` describes. Goals of a greater `priority` come first.
 
-    A goal is blocked while a goal that it is BLOCKED_BY is open. Services keep `status` up to date.
+    A goal is blocked until every goal that it is BLOCKED_BY is completed. Services keep `status` up to date.
     """
 
     class Status(models.TextChoices):

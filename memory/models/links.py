@@ -11,7 +11,7 @@ from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 STRUCTURAL_TYPES = frozenset(
     {
         *("DERIVED_FROM", "ABOUT", "SUPERSEDES", "PROMOTED_FROM", "MENTIONS", "SUBGOAL_OF", "BLOCKED_BY"),
-        *("CONTINUES", "MERGED_INTO", "WORKS_ON", "PRODUCED", "USED", "DUPLICATE_OF", "NOT_DUPLICATE_OF"),
+        *("CONTINUES", "MERGED_INTO", "WORKS_ON", "PRODUCED", "USED", "DUPLICATE_OF", "NOT_DUPLICATE_OF", "REPLACES"),
     }
 )
 """Types of links that the service makes and interprets. Clients, extractors and staff cannot make a relationship of

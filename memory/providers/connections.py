@@ -26,7 +26,7 @@ WRITTEN_AT_ONCE = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A deadline in the time of the monotonic clock. None means never."""
+    """A deadline in the time of the monotonic clock. The default means never."""
 
     at: float = math.inf
 

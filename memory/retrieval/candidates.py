@@ -74,6 +74,9 @@ class Candidate:
     valid_to: datetime | None = None
     is_cut: bool = False
     """True if `text` is only the beginning."""
+    superseded_by: UUID | None = None
+    """The candidate that replaces what this one says, if any, and when that was said."""
+    superseded_at: datetime | None = None
     score: float = 0.0
     signals: dict[str, float] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)

@@ -29,7 +29,7 @@ MIN_CANDIDATES_OF_ONE = 20
 """The limit if a single retriever finds by the only score there is, so that no other score moves later rows up."""
 CANDIDATES_PER_RESULT = 3
 NO_DEADLINE_MS = 600_000
-"""Ten minutes, longer than any statement takes."""
+"""Ten minutes, longer than any statement takes: what statements are given without a deadline."""
 
 MAX_TEXT_CHARACTERS = MAX_QUERY_CHARACTERS
 """Characters of a candidate's text that are read: as many as a question or claim may have. A turn may have two million,
@@ -40,6 +40,8 @@ ID_COLUMNS = {"memories": "memories.id", "memory_vectors": "memory_vectors.memor
 TEXT = f"left(memories.text, {MAX_TEXT_CHARACTERS} + 1) AS text"
 
 TEMPORAL = "coalesce({}.temporal, '') AS temporal"
+# when a fact was said is its `event_time`: candidates have only starts that are stated
+STATED_FROM = "CASE WHEN memories.valid_from_source = 'said' THEN NULL ELSE {}.valid_from END AS valid_from"
 CONFIDENCE = "CASE memories.kind WHEN 'fact' THEN memories.confidence END AS confidence"
 
 # texts that a kind lacks are empty, as in a new Candidate. Other kinds have some of the columns too
@@ -50,7 +52,7 @@ COLUMNS = (
     *("memories.source", "memories.index", "coalesce(memories.role, '') AS role"),
     "CASE memories.kind WHEN 'turn' THEN memories.name ELSE '' END AS speaker",
     *("coalesce(memories.slot, '') AS slot", "memories.record_id"),
-    *(CONFIDENCE, TEMPORAL.format("memories"), "memories.valid_from", "memories.valid_to"),
+    *(CONFIDENCE, TEMPORAL.format("memories"), STATED_FROM.format("memories"), "memories.valid_to"),
     "CASE memories.kind WHEN 'fact' THEN memories.status ELSE '' END AS status",
 )
 FACTS_BELIEVED_THEN = f"""(
@@ -66,7 +68,8 @@ COLUMNS_BELIEVED_THEN = {
     TEXT: f"left(coalesce(known.claim, memories.text), {MAX_TEXT_CHARACTERS} + 1) AS text",
     TEMPORAL.format("memories"): TEMPORAL.format("known"),
     CONFIDENCE: "known.confidence",
-    **{f"memories.{name}": f"known.{name}" for name in ("valid_from", "valid_to")},
+    STATED_FROM.format("memories"): STATED_FROM.format("known"),
+    "memories.valid_to": "known.valid_to",
 }
 """Columns of a fact as it was believed at `known_at`. It is found by its current text."""
 
@@ -120,10 +123,9 @@ def gathering_shape(owner: Owner, query: Query, analysis: QueryAnalysis, retriev
 
 
 def query_params(query: Query, analysis: QueryAnalysis, context: RecallContext) -> dict[str, Any]:
-    # negative once the deadline has passed: no retriever begins then
-    left_ms = NO_DEADLINE_MS if context.deadline.at is None else context.deadline.left_seconds() * 1_000
     return {
-        "left_ms": left_ms,
+        # negative once the deadline has passed: no retriever begins then
+        "left_ms": min(context.deadline.left_seconds() * 1_000, NO_DEADLINE_MS),
         "model": query.model,
         "vector": None if query.vector is None else half_vector(query.vector),
         "gist_vector": None if query.gist_vector is None else half_vector(query.gist_vector),

@@ -74,6 +74,8 @@ class Query:
     as_of: datetime | None = None
     known_at: datetime | None = None
     without: Sequence[UUID] = ()
+    include_superseded: bool = False
+    """True ranks replaced statements like any others. They are marked all the same."""
     nearest_episodes: int = 0
     """Number of episodes to return in any case: in `Bundle.others` unless they are among the results."""
     skips_question: bool = False

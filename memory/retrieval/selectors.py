@@ -1,7 +1,8 @@
 """Selectors: the last stage of a recall, which orders and joins the ranked candidates.
 
-`duplicates` joins near-duplicates, `diversity` limits how many of the first results come from one conversation, and
-`lineage` puts successors before what they superseded. Each returns candidates best first.
+`duplicates` joins near-duplicates, `diversity` limits how many of the first results come from one conversation,
+`replacement` puts statements before those that they replace, and `lineage` puts successors before what they superseded.
+Each returns candidates best first.
 
 To add a selector, write a function `(Sequence[Candidate], ScoringContext) -> list[Candidate]` and add its line to
 SELECTORS. `techniques`, `explain` and `metrics` then know it by that name.
@@ -19,6 +20,7 @@ from memory.kinds import spec_of
 from memory.models import Fact
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween, ScoringContext, Selector
+from memory.scoring import PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
 
 MIN_COMPARED = 50
 COMPARED_PER_RESULT = 2
@@ -34,8 +36,23 @@ CONVERSATION_SHARE = 0.8
 NEARLY_AS_GOOD = 0.9
 """A candidate comes before a waiting one if its score is at least this share of the waiting one's."""
 
-SUPERSEDES, PROMOTED_FROM = "SUPERSEDES", "PROMOTED_FROM"
+SUPERSEDES, PROMOTED_FROM, REPLACES = "SUPERSEDES", "PROMOTED_FROM", "REPLACES"
 """Types of links from the later memory to the earlier one."""
+
+MAX_REORDERED = 20
+"""Candidates at the front whose replacements are moved before them."""
+NEARLY_SAME = 0.9
+"""Factor on the score of a statement that is probably replaced, or that answers less than the other one."""
+PAST_QUESTION = re.compile(
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|at first|first|initial(?:ly)?|earlier|old"
+    r"|back then|prior|until|ago|in (?:early|mid|late)|in (?:january|february|march|april|may|june|july|august"
+    r"|september|october|november|december))\b",
+    re.IGNORECASE,
+)
+"""A question about what was true before something changed."""
+PAST_TENSE = re.compile(r"\b(?:was|were|did|had|has|have)\b", re.IGNORECASE)
+PAST_TENSE_FACTOR = 0.5
+"""A question in the past tense may be about either statement."""
 
 Successors = Mapping[UUID, Sequence[Candidate]]
 
@@ -123,6 +140,53 @@ def append_behind(kept: list[Candidate], candidate: Candidate) -> None:
     if kept and 0 < kept[-1].score < candidate.score:
         candidate.apply_factor("diversity", kept[-1].score / candidate.score, "gave way to another conversation")
     kept.append(candidate)
+
+
+def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
+    """Put a statement before the one that it replaces, and mark that one with what replaced it and when.
+
+    A question about the past gets the earlier one first. Links say with which probability one replaces the other; the
+    order changes from PROBABLE_REPLACEMENT on, the mark and a lower score need SURE_REPLACEMENT. With `as_of` or
+    `include_superseded` the order stays.
+    """
+    by_id = {each: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
+    pairs = replaced_pairs(candidates[:MAX_REORDERED], by_id, context.links)
+    query = context.query
+    is_about_past = PAST_QUESTION.search(query.text) is not None
+    trust = PAST_TENSE_FACTOR if PAST_TENSE.search(query.text) else 1.0
+    is_history = query.as_of is not None or query.include_superseded
+    for older, newer, weight in pairs:
+        if weight >= SURE_REPLACEMENT:
+            older.superseded_by, older.superseded_at = newer.id, newer.event_time
+        if is_history or weight * trust < PROBABLE_REPLACEMENT:
+            continue
+        if is_about_past:
+            put_first(older, newer, factor=NEARLY_SAME)
+        else:
+            is_sure = weight * trust >= SURE_REPLACEMENT
+            put_first(newer, older, factor=SUPERSEDED_FACTOR if is_sure else NEARLY_SAME)
+    return sorted(candidates, key=lambda each: -each.score) if pairs else list(candidates)
+
+
+def replaced_pairs(
+    candidates: Sequence[Candidate], by_id: Mapping[UUID, Candidate], links: Iterable[LinkBetween]
+) -> list[tuple[Candidate, Candidate, float]]:
+    """Return for each replaced candidate its most probable replacement among the candidates, with the probability."""
+    best: dict[UUID, tuple[Candidate, float]] = {}
+    for link in links:
+        newer = by_id.get(link.source)
+        if link.type == REPLACES and newer and link.weight > best.get(link.target, (newer, 0.0))[1]:
+            best[link.target] = newer, link.weight
+    found = ((candidate, *best[candidate.id]) for candidate in candidates if candidate.id in best)
+    return [(older, newer, weight) for older, newer, weight in found if older is not newer]
+
+
+def put_first(first: Candidate, second: Candidate, *, factor: float) -> None:
+    """Give the first at least the score of the second, and multiply that one by `factor`."""
+    if 0 < first.score < second.score:
+        reason = "chosen over another statement about the same"
+        first.apply_factor("replacement", second.score / first.score, reason)
+    second.apply_factor("replacement", factor)
 
 
 def order_by_lineage(candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
@@ -216,6 +280,7 @@ def successors_then(candidate: Candidate, successors: Successors, placed: Mappin
 SELECTORS: Mapping[str, Selector] = {
     "duplicates": join_duplicates,
     "diversity": diversify_conversations,
+    "replacement": order_by_replacement,
     "lineage": order_by_lineage,
 }
 """Selectors by name, in the order in which they run: `lineage` last, as its promise must hold for the final order."""

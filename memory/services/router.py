@@ -25,6 +25,7 @@ from memory.retrieval.kind_searches import EntryResults
 from memory.retrieval.search import SearchResults
 from memory.services.accounts.register import register_agent
 from memory.services.contexts.access_log import Action, log_reads
+from memory.services.contexts.aliases import list_aliases, remove_alias
 from memory.services.contexts.entries import EntryDraft, remove_entry, store_entries, visible_entries
 from memory.services.contexts.manage import ensure_own_context, find_keyed_value, find_own_context
 from memory.services.contexts.search import EntryQuestion, find_entries
@@ -127,13 +128,17 @@ class LongTermTier(Tier):
         store_entries(self._owner, context.id, drafts=[draft], embedded=embedded, now=now)
 
     def delete(self, key: str, within: TierScope, *, now: datetime) -> None:
-        """Remove the entry. Raises Conflict if the context is archived and has the key."""
+        """Remove the entry, or only its alias. Raises Conflict if the context is archived and has the key."""
         found = require_found(find_keyed_value(self._owner, key, now=now), "entry")
-        remove_entry(self._owner, found.entry_id, now=now)
+        if found.is_alias:
+            remove_alias(self._owner, found.context_id, key, now=now)
+        else:
+            remove_entry(self._owner, found.entry_id, now=now)
 
     def keys(self, within: TierScope, *, now: datetime) -> list[str]:
-        """Return the keys of entries that have one."""
-        return sorted(self._entries(now).exclude(key="").values_list("key", flat=True))
+        """Return the keys of entries, their aliases included."""
+        entries = self._entries(now)
+        return sorted({*entries.exclude(key="").values_list("key", flat=True), *list_aliases(self._owner, entries)})
 
     def stats(self, within: TierScope, *, now: datetime) -> TierStats:
         """Measure all entries of the context, those without a key too."""

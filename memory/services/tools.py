@@ -2,11 +2,12 @@
 
 `record_invocation` and `record_invocations` store uses, `find_invocation` and `visible_invocations` read them,
 `get_tool_stats` sums them up. Inputs, outputs and error messages are sealed before they reach the database, and appear
-nowhere else: not in the audit log, not in any message.
+nowhere else: not in the audit log, not in any message. Only the normalized form of an error that a tool failed with
+repeatedly becomes the text of a strategy (`strategies.failures`).
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
@@ -249,6 +250,17 @@ def open_invocation(row: ToolInvocation) -> OpenedInvocation:
         except SealBroken:
             opened[name], sealed = None, True
     return OpenedInvocation(invocation=row, sealed=sealed, **opened)
+
+
+def read_error_messages(rows: QuerySet[ToolInvocation]) -> Iterator[tuple[ToolInvocation, str]]:
+    """Yield the rows that have an error message, with the decrypted message, without those that no key decrypts."""
+    for row in rows.defer(*SEALED_COLUMNS).annotate(sealed_error=Cast("error_message", BinaryField())):
+        try:
+            message = json.loads(unseal(bytes(row.sealed_error)))
+        except SealBroken:
+            continue
+        if isinstance(message, str):
+            yield row, message
 
 
 def get_tool_stats(

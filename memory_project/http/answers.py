@@ -77,7 +77,7 @@ def _conversion(field: Any) -> Callable[[Any], Any] | None:
     if convert := getattr(field, "from_attribute", None):
         return convert  # type: ignore[no-any-return]  # what a field class defines has no type here
     if isinstance(field, serializers.UUIDField):
-        return _optional_text
+        return lambda value: None if value is None else str(value)
     if isinstance(field, serializers.ListField) and isinstance(field.child, serializers.UUIDField):
         return lambda ids: [str(each) for each in ids]
     if isinstance(field, serializers.ListSerializer) and isinstance(field.child, AnswerSerializer):
@@ -86,7 +86,3 @@ def _conversion(field: Any) -> Callable[[Any], Any] | None:
         serialize = field.serialize
         return lambda row: None if row is None else serialize(row)
     return None
-
-
-def _optional_text(value: Any) -> str | None:
-    return None if value is None else str(value)

@@ -10,7 +10,7 @@ from typing import Any
 
 import redis
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError
 from django.http import Http404, HttpResponse, UnreadablePostError
 from psycopg_pool import PoolTimeout
 from rest_framework import exceptions
@@ -27,7 +27,6 @@ REDIS_ERRORS = (
     redis.ResponseError,
 )
 POSTGRESQL_ERRORS = (OperationalError, InterfaceError, PoolTimeout)
-STORE_ERRORS = (*REDIS_ERRORS, *POSTGRESQL_ERRORS)
 NOT_FOUND_DETAIL = "Not found: it does not exist, or this key may not see it."
 FORBIDDEN_DETAIL = "This key may not do this."
 
@@ -112,7 +111,8 @@ def _describe_bad_request(exc: BaseException) -> ProblemDetails | None:
     if isinstance(exc, RequestDataTooBig):
         return ProblemDetails(status=413, code="body_too_large", detail="The request body is too large.")
     if isinstance(exc, IntegrityError):
-        logger.error("a write broke a constraint: %s", _constraint_name(exc))
+        constraint = getattr(getattr(exc.__cause__, "diag", None), "constraint_name", None)
+        logger.error("a write broke a constraint: %s", constraint or type(exc).__name__)
         detail = "Another write came first. Read the present state and try again."
         return ProblemDetails(status=409, code="conflict", detail=detail)
     if isinstance(exc, UnreadablePostError):
@@ -120,10 +120,6 @@ def _describe_bad_request(exc: BaseException) -> ProblemDetails | None:
     if isinstance(exc, (DataError, SuspiciousOperation)):
         return ProblemDetails(status=400, code="invalid", detail="The request holds a value that cannot be stored.")
     return None
-
-
-def _constraint_name(exc: DatabaseError) -> str:
-    return getattr(getattr(exc.__cause__, "diag", None), "constraint_name", None) or type(exc).__name__
 
 
 def _describe_api_exception(exc: exceptions.APIException) -> ProblemDetails:

@@ -246,17 +246,20 @@ def contents() -> dict[str, dict[str, dict[str, str]]]:
         for key, row in found.pop(table).items():
             del row["memory_ptr_id"]
             found["memories"][key] |= {RENAMED.get((table, name), name): value for name, value in row.items()}
-    for table, name in LATER:
-        for row in found[table].values():
-            row.pop(name, None)
     return {
         table: {key: {name: value for name, value in row.items() if value is not None} for key, row in rows.items()}
         for table, rows in found.items()
     }
 
 
-LATER = [("api_keys", "user_id")]
-"""Columns that later migrations add, by table."""
+ADDED = {
+    ("accounts", "contradictions"),
+    ("api_keys", "user_id"),
+    ("fact_tombstones", "meaning_digest"),
+    ("memories", "valid_from_source"),
+}
+"""Columns of later versions, by table."""
+
 RENAMED = {("artifacts", "record_id"): "source_record_id"}
 """Columns that have another name in the one table."""
 
@@ -277,7 +280,7 @@ def rows_of(table: str) -> dict[str, dict[str, str | None]]:
     """Return the rows of a table by key, with their columns as texts."""
     with connection.cursor() as cursor:
         described = connection.introspection.get_table_description(cursor, table)
-        names = [column.name for column in described]
+        names = [column.name for column in described if (table, column.name) not in ADDED]
         key = "memory_ptr_id" if "memory_ptr_id" in names else "id"
         texts = ", ".join(f'"{name}"::text' for name in names)
         cursor.execute(f"SELECT {key}::text, {texts} FROM {table}")

@@ -78,6 +78,14 @@ def test_goals_are_added_read_and_closed(memory: AgentMemory) -> None:
     assert (done.goal.result, done.goal.completed_at, done.unblocked) == ("a hole", NOW, [waiter.id])
 
 
+def test_an_imported_goal_keeps_its_date(memory: AgentMemory) -> None:
+    then = NOW - timedelta(days=400)
+
+    assert memory.add_goal("dig", event_time=then).event_time == then
+    with pytest.raises(Unprocessable, match="at most 5 minutes in the future"):
+        memory.add_goal("plant", event_time=NOW + timedelta(minutes=6))
+
+
 def test_goal_methods_raise_the_errors_of_the_services(memory: AgentMemory, owner: Owner, stranger: Account) -> None:
     goal = memory_of(replace(owner, agent_id="")).add_goal("dig")
 
@@ -230,6 +238,15 @@ def test_a_task_that_is_closed_or_deleted_inside_its_block_stays_so(memory: Agen
         ("dig", "abandoned", "too wet"),
         ("rest", "completed", "slept"),
     ]
+
+
+def test_a_blocked_goal_is_completed_only_with_force(memory: AgentMemory) -> None:
+    waiter = memory.add_goal("plant", blocked_by=[memory.add_goal("dig").id])
+
+    with pytest.raises(Conflict):
+        memory.complete_goal(waiter.id)
+
+    assert memory.complete_goal(waiter.id, force=True).goal.status == "completed"
 
 
 def test_a_task_in_a_failed_transaction_raises_the_original_error(

@@ -12,6 +12,7 @@ import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 from django.utils.module_loading import import_string
@@ -69,8 +70,8 @@ class NoteLifecycle(Lifecycle):
         erased.extend(self.memory_ids)
 
 
-def find_prominent_notes(**_asked: Any) -> list[Memory]:
-    return list(Memory.objects.filter(kind="note", channel="atlas", access_count__gte=5))
+def find_prominent_notes(**_asked: Any) -> QuerySet[Memory]:
+    return Memory.objects.filter(kind="note", channel="atlas", access_count__gte=5)
 
 
 def globalize_notes(notes: Sequence[Memory], *, now: Any) -> Counter[str]:
@@ -288,7 +289,7 @@ GLOBALIZING = Globalizing(find=f"{__name__}.find_prominent_notes", copy=f"{__nam
 def test_a_prominent_memory_of_another_kind_is_globalized_if_it_says_so(note: Memory, channel: str) -> None:
     Memory.objects.filter(id=note.id).update(channel="atlas", access_count=5)
 
-    report = globalize_facts(now=LATER, batch=Batch(size=10))
+    report = globalize_facts(now=LATER, batch=Batch(size=10, cursor=f"{SPEC.plural}:" if channel == "_global" else ""))
 
     is_globalized = int(channel == "_global")
     assert (report.examined, report.changed) == (is_globalized, is_globalized)

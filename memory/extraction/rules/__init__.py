@@ -2,13 +2,17 @@
 
 The rules read plain English statements that people make about themselves, about people whom they name, and about their
 relatives ("my sister"), and turn them into claims in uniform words: "Ana lives in Porto", "The user's sister is Maria".
+A clause that makes no such statement may be about work: a decision, a lasting wish, a setting, a schedule, an owner or
+a contact (`work`). Claims about things keep the speaker's words: "The staging db runs on pg 15". "We" is the
+user's team where it deploys, ships, uses and the like, otherwise the user: "The user's team uses pnpm, not npm".
 Statements that the rules do not understand for sure are left out. So are texts of machines, quotations, questions,
 suppositions, jokes and reports of what others said, since nobody states them.
 
 A turn passes through `passages` (which parts are stated), `subjects` (whom a clause is about), `verbs` (the verb and
-its form), `grammar`, `copulas`, `relations` and `patterns` (the claim), and `corrections` (the effect on earlier
-claims). `names` finds who and what is named. A claim about an event contains its date ("in May 2023") and is true from
-then on. A claim about a plan is true until its date has passed. A claim about a state is true as long as its dates say.
+its form), `grammar`, `copulas`, `relations`, `quantities` and `patterns` (the claim), and `corrections` (the effect on
+earlier claims, which `attributes` compares). `names` finds who and what is named. A claim about an event contains its
+date ("in May 2023") and is true from then on. A claim about a plan is true until its date has passed. A claim about a
+state is true as long as its dates say.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,19 +30,23 @@ from memory.extraction.knowledge import (
     check_extraction,
     spoken_turns,
 )
+from memory.extraction.rules.attributes import PERSONAL
 from memory.extraction.rules.corrections import (
     ClaimEffects,
     Earlier,
     effects_of_statement,
     read_known,
     read_replacement,
+    read_statement,
+    replace_known_value,
 )
-from memory.extraction.rules.names import Names, collect_names, personal_name
+from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.passages import clauses_of, extract_prose, sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker, Subject
+from memory.extraction.rules.work import read_work
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
@@ -77,6 +85,7 @@ class _Reader:
         spoken = [(turn, extract_prose(turn.text)) for turn in spoken_turns([*self.chunk.before, *self.chunk.turns])]
         spoken = [(turn, text) for turn, text in spoken if text and _speaker(turn)]
         self.names = collect_names(spoken)
+        self.add_known_names()
         new = self.chunk.indexes
         for turn, text in spoken:
             for statement in self.statements(turn, text):
@@ -84,6 +93,13 @@ class _Reader:
                 if turn.index in new:
                     self.keep(statement)
         return self.extraction([(turn, text) for turn, text in spoken if turn.index in new])
+
+    def add_known_names(self) -> None:
+        """Add the people of known facts: "Ben has moved to Munich" does not say by itself who Ben is."""
+        found = (each.reading.parts for each in self.earlier)
+        for name in (parts.subject for parts in found if parts is not None and parts.attribute in PERSONAL):
+            if is_name(name) and "'s" not in name and not self.names.type_of(name):
+                self.names.add(name, "person")
 
     def statements(self, turn: ChunkTurn, text: str) -> Iterator[Statement]:
         speaker = _speaker(turn)
@@ -105,8 +121,12 @@ class _Reader:
                 )
                 statements = list(statements_of(said))
                 met = list({each.label: each for each in (*met, *people_spoken_of(said, statements))}.values())
-                if not statements and (again := read_replacement(clause, self.last_of.get(speaker.label))):
+                again = None if statements else read_replacement(clause, self.last_of.get(speaker.label))
+                again = again or (None if statements else replace_known_value(clause, self.earlier, speaker=speaker))
+                if again:
                     statements = [replace(again, turn=turn.index)]
+                if not statements:
+                    statements = list(read_work(said))
                 yield from (_grounded(statement, stems) for statement in statements)
             before, people = sentence, met
 
@@ -118,7 +138,8 @@ class _Reader:
         number = len(self.found) + 1 + max((fact.number for fact in self.chunk.known), default=0)
         effects = effects_of_statement(statement, self.earlier)
         self.found[key] = _Found(number=number, statement=statement, effects=effects, turns={statement.turn})
-        self.earlier.append(Earlier(number=number, read=statement, is_known=False))
+        read = read_statement(statement)
+        self.earlier.append(Earlier(number=number, claim=statement.claim, reading=read, is_known=False))
         for named in statement.names:
             self.names.add(named.name, named.type)
 

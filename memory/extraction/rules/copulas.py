@@ -7,7 +7,7 @@ from datetime import datetime
 
 from memory.dates import Bound, Tense, find_dates
 from memory.extraction.rules.names import NAME, bare_name, is_name
-from memory.extraction.rules.phrases import cut_at_marks, cut_phrase, make_phrase
+from memory.extraction.rules.phrases import cut_at_marks, cut_phrase, is_vague, make_phrase
 from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
@@ -26,7 +26,8 @@ _PROFESSION = re.compile(
 )
 _AGE = re.compile(r"(?P<years>\d{1,3})(?P<unit> years? old)?(?=[.,!;]|$| (?:and|but|now)\b)")
 _STATE = re.compile(
-    rf"(?P<state>{'|'.join(sorted(STATES, key=len, reverse=True))})(?=[.,!;]|$| (?:and|now|since|for)\b)"
+    rf"(?:a (?=vegetarian|vegan|pescatarian))?(?P<state>{'|'.join(sorted(STATES, key=len, reverse=True))})"
+    r"(?=[.,!;]|$| (?:and|now|since|for)\b)"
 )
 _RELATED_TO = re.compile(
     r"(?P<words>allergic to|married to|engaged to|interested in|afraid of|scared of|terrified of|good at|fluent in"
@@ -90,7 +91,8 @@ def _state(said: ClauseContext, subject: Subject, predicate: Predicate) -> State
     match = _STATE.match(predicate.rest)
     if match is None:
         return None
-    return make_statement(said, subject, attribute="state", value=match[0], claim=_claim(subject, predicate, match[0]))
+    state = match["state"]
+    return make_statement(said, subject, attribute="state", value=state, claim=_claim(subject, predicate, state))
 
 
 def _origin(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
@@ -126,7 +128,7 @@ def _profession(said: ClauseContext, subject: Subject, predicate: Predicate) -> 
 def _relation(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     match = _RELATED_TO.match(predicate.rest)
     value = make_phrase(cut_phrase(match["rest"]), subject.voice) if match else ""
-    if match is None or not value:
+    if match is None or not value or is_vague(value) or value.startswith(("some ", "many ", "different ")):
         return None
     words = re.sub(r"^(?:so|really|very|super|pretty) ", "", match["words"])
     claim = _claim(subject, predicate, f"{words} {value}")
@@ -144,6 +146,17 @@ def _relation(said: ClauseContext, subject: Subject, predicate: Predicate) -> St
 def _knowing(statement: Statement, subject: Subject, name: str) -> Statement:
     names = (*statement.names, NamedThing(name=name, type="person"))
     return replace(statement, names=names, relationship=(subject.person, name, "KNOWS") if subject.person else None)
+
+
+def _former(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
+    """Read "is no longer at Brightwave"."""
+    match = re.match(rf"(?:at|with) (?P<name>{NAME})$", cut_phrase(predicate.rest))
+    if match is None or not is_name(match["name"]):
+        return None
+    statement = make_statement(
+        said, subject, attribute="former", value=match["name"], claim=_claim(subject, predicate, match[0])
+    )
+    return replace(statement, temporal=Temporal.PAST)
 
 
 def _happened(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
@@ -182,4 +195,5 @@ _PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _profession, _relation)
 _READINGS: dict[Form, tuple[_Reading, ...]] = {
     Form.COPULA_PAST: (_happened, _profession, _origin, _relation),
     Form.COPULA_PERFECT: (_state, _profession, _relation),
+    Form.NO_LONGER: (*_PRESENT, _former),
 }

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.extraction.knowledge import KnownFact
+from memory.extraction.rules.attributes import ClaimReading, contradicts, is_move, read_meaning, replaces_role
 from memory.extraction.rules.passages import Clause
-from memory.extraction.rules.statements import ClaimParts, NamedThing, Statement, is_single, normalize_value, read_claim
-from memory.extraction.rules.words import SINGLE_RELATIONS
+from memory.extraction.rules.statements import NamedThing, Statement, normalize_value
+from memory.extraction.rules.subjects import Speaker
+from memory.identity import normalize_claim
 from memory.models.facts import Certainty, Temporal
 
 _VALUE = r"[\w'$€£.-]+(?: [\w'$€£.-]+){0,5}?"
@@ -15,6 +17,9 @@ _NOT_BUT = re.compile(
     rf"(?:(?:it|that|he|she)(?: is|'s| was) )?(?P<new>{_VALUE}),? not (?P<old>{_VALUE})[.!]?"
     rf"|(?:(?:it|that)(?: is|'s| was) )?not (?P<old2>{_VALUE}),? (?:but|it's|it is|rather) (?P<new2>{_VALUE})[.!]?",
     re.IGNORECASE,
+)
+_APOLOGY = re.compile(
+    r"^(?:(?:actually|sorry|no wait|no|wait|oops|correction|my mistake|i meant)[,:.]? +)+", re.IGNORECASE
 )
 _MEANT = re.compile(rf"(?P<new>{_VALUE})[.!]?", re.IGNORECASE)
 
@@ -24,18 +29,22 @@ class Earlier:
     """A fact that a new one may correct or contradict. `number` is its number in the chunk or in the extraction."""
 
     number: int
-    read: ClaimParts
+    claim: str
+    reading: ClaimReading
     is_known: bool
 
 
 def read_known(known: Sequence[KnownFact]) -> list[Earlier]:
-    """Return the known facts whose claims are in the words that the rules use."""
-    earlier = []
-    for fact in known:
-        read = read_claim(fact.claim, only_relations=SINGLE_RELATIONS)
-        if read is not None:
-            earlier.append(Earlier(number=fact.number, read=read, is_known=True))
-    return earlier
+    """Return the known facts with what they say, as far as their words are known."""
+    return [
+        Earlier(number=fact.number, claim=fact.claim, reading=read_meaning(fact.claim), is_known=True) for fact in known
+    ]
+
+
+def read_statement(statement: Statement) -> ClaimReading:
+    """Return what the claim of a statement says; what its rule says where the words of the claim are not known."""
+    reading = read_meaning(statement.claim)
+    return replace(reading, parts=statement) if reading.parts is None else reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,35 +62,27 @@ def effects_of_statement(statement: Statement, earlier: Sequence[Earlier]) -> Cl
     themselves and do not say that something has changed. If an attribute may have several values, only the last one
     stated in this chunk is corrected, and only by an explicit retraction ("sorry, I meant …").
     """
-    against = [each for each in earlier if _is_against(statement, each.read)]
+    reading = read_statement(statement)
+    against = tuple(each.number for each in earlier if _is_against(statement, reading, each))
     if against and statement.is_correction and statement.is_own and statement.temporal == Temporal.CURRENT:
-        return ClaimEffects(corrects=tuple(each.number for each in against))
+        return ClaimEffects(corrects=against)
     if against:
-        return ClaimEffects(contradicts=tuple(each.number for each in against))
+        return ClaimEffects(contradicts=against)
     if statement.is_retraction and statement.is_own:
-        last = [each for each in earlier if not each.is_known and each.read.key == statement.key][-1:]
-        return ClaimEffects(corrects=tuple(each.number for each in last if each.read.value != statement.value))
+        said = [each for each in earlier if not each.is_known and each.reading.parts is not None]
+        last = [(each.number, each.reading.parts) for each in said if each.reading.key == reading.key][-1:]
+        return ClaimEffects(corrects=tuple(number for number, read in last if read and read.value != statement.value))
     return ClaimEffects()
 
 
-def _is_against(statement: Statement, read: ClaimParts) -> bool:
-    if read.key != statement.key or not is_single(statement.attribute):
+def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier) -> bool:
+    if statement.temporal == Temporal.FUTURE or statement.certainty == Certainty.UNCERTAIN:
         return False
-    differs = normalize_value(read.value) != normalize_value(statement.value)
-    lasts = read.temporal == Temporal.CURRENT or read.attribute in _FOR_GOOD
-    if statement.temporal == Temporal.PAST and statement.attribute not in _FOR_GOOD:
-        # "no longer lives in Porto" is against living in Porto, and against nothing else
-        return lasts and (_moved_lately(statement) if differs else _OVER.search(statement.claim) is not None)
-    return lasts and differs and statement.temporal != Temporal.FUTURE
-
-
-_FOR_GOOD = frozenset({"birthplace", "birthday"})
-_OVER = re.compile(r" (?:used to|no longer) ")
-
-
-def _moved_lately(statement: Statement) -> bool:
-    """Return True if the statement reports a recent move, which says where somebody lives now."""
-    return statement.attribute == "residence" and " moved " in statement.claim and statement.is_recent
+    if is_move(statement.claim) and not statement.is_recent:
+        return False
+    if normalize_claim(earlier.claim) in map(normalize_claim, reading.ended_claims):
+        return True
+    return contradicts(reading, earlier.reading) or (statement.is_change and replaces_role(reading, earlier.reading))
 
 
 def read_replacement(clause: Clause, speaker_last: Statement | None) -> Statement | None:
@@ -96,6 +97,43 @@ def read_replacement(clause: Clause, speaker_last: Statement | None) -> Statemen
     if match and clause.is_retraction and _is_alike(match["new"], speaker_last.value):
         return _with_value(speaker_last, speaker_last.value, match["new"])
     return None
+
+
+def replace_known_value(clause: Clause, earlier: Sequence[Earlier], *, speaker: Speaker) -> Statement | None:
+    """Return the known fact about the speaker with another value: "Actually, it's Porto, not Lisbon", days later.
+
+    Only one known fact may have the value that is denied.
+    """
+    # the whole sentence, since "Sorry, Porto, …" looks like an apology to somebody of this name
+    text = _APOLOGY.sub("", clause.sentence).strip(" .!")
+    match = _NOT_BUT.fullmatch(text) if clause.is_correction else None
+    if match is None:
+        return None
+    old, new = match["old"] or match["old2"], match["new"] or match["new2"]
+    found = [
+        (each, parts)
+        for each in earlier
+        if (parts := each.reading.parts) is not None
+        and parts.subject.casefold() == speaker.label.casefold()
+        and normalize_value(parts.value) == normalize_value(old)
+        and parts.value in each.claim
+    ]
+    if len(found) != 1 or not _is_alike(new, old):
+        return None
+    [(known, parts)] = found
+    before, _, after = known.claim.rpartition(parts.value)
+    return Statement(
+        turn=0,
+        subject=parts.subject,
+        attribute=parts.attribute,
+        value=new,
+        claim=f"{before}{new}{after}".rstrip("."),
+        certainty=Certainty.EXPLICIT,
+        names=speaker.names,
+        is_own=True,
+        is_correction=True,
+        is_retraction=True,
+    )
 
 
 def _is_alike(new: str, old: str) -> bool:

@@ -72,7 +72,8 @@ _CONTEXTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             rf"|holiday) in (?P<name>{NAME})"
         )),
         ("place", (
-            r"\b(?:trains?|bus|ferry|tickets?|drove|sailed|move|moves|moved|moving|trip|travel|travell?ed|travel+ing|flew|fly|flying"
+            r"\b(?:trains?|bus|ferry|tickets?|drove|sailed|move|moves|moved|moving|trip|travel|travell?ed|travel+ing"
+            r"|flew|fly|flying"
             rf"|flight) to (?P<name>{NAME})"
         )),
         ("place", rf"\b(?:I am|I'm|is|are|was|were|originally|comes?|came) from (?P<name>{NAME})"),

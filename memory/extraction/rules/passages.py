@@ -35,6 +35,12 @@ class Clause:
 
 
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u00a0": " ", "\t": " "})
+_TERM = re.compile(
+    r"[\w./:@#+%{}$~^-]{1,80}(?:=[\w./:@-]{1,40})?|(?:npm|pnpm|yarn|make|git|docker|python|pytest|cargo|go|pip|uv"
+    r"|kubectl"
+    r"|terraform|nix|just|poetry|ruff|helm|bun|npx|dotnet|gradle|mvn|rails|bundle|php"
+    r"|composer)(?: [\w./:@=-]{1,40}){1,4}"
+)
 _WIDE = re.compile(r" {5,}")
 _CURLY = re.compile(r"[“„«][^“”„«»]*+[”»“]?+")
 _TITLE = re.compile(r"(?<= )[\"“](?P<title>[A-Z][\w':&-]*(?: [\w':&-]+){0,6})[\"”](?=[\s.,!?;)]|$)")
@@ -43,9 +49,14 @@ _SINGLE_QUOTED = re.compile(r"(?<![\w'])'(?!cause\b|em\b|til\b|bout\b)[^'\n]{1,3
 _TAG = re.compile(r"</?[A-Za-z!?][^<>]{0,200}>")
 _BRACKETED = re.compile(r"\[[^\[\]\n]{0,500}\]")
 _LINE = re.compile(r"[^\n\r]*+[\n\r]?+")
-_NO_PROSE = re.compile(r"\s*(?:>|\||#|[-*•]\s|\d{1,3}[.)]\s| {4}|[\w .#-]{1,40}:(?:\s|$))")
+_NO_PROSE = re.compile(
+    r"\s*(?:>|\||#|[-*•]\s|\d{1,3}[.)]\s| {4}"
+    r"|(?!\w+(?: \w+){0,6}(?<!\bMrs)(?<!\bProf)(?<!\bSgt)(?<=\w\w\w)\. )[\w .#-]{1,40}:(?:\s|$))"
+)
 _MAY_LEAD_A_LINE = re.compile(
-    r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self)\s*:\s*",
+    r"\s*(?:correction|i misspoke|i meant|sorry|actually|wait|edit|update|ps|p\.s\.|btw|note to self|fyi"
+    r"|change of plans?|(?:quick )?context|background|setup|heads up|reminder"
+    r"|(?:final |team )?decision(?: [\w' ]{1,30})?|for the record|one more thing|also|last thing|another thing)\s*:\s*",
     re.IGNORECASE,
 )
 
@@ -75,11 +86,16 @@ _NOT_ASSERTED = re.compile(
     r"\b(?:if|unless|whether|wish|imagin\w*|suppos(?:e|ing|edly)|assum(?:e|ing)|hypothetical\w*|provided that|let's say"
     r"|say that|would have|could have|should have|might have|otherwise"
     r"|said|says|saying|told|tells|claim(?:s|ed|ing)?|according to|apparently|alleg\w+|rumou?r\w*|heard that|i hear"
-    r"|quote|unquote|wrote that|reads|pretend\w*|dream(?:ed|t|s)?|story|stories|character|in the (?:game|movie|film"
+    r"|quote|unquote|wrote that|reads(?! (?:from|the|only|all|at|every)\b)|pretend\w*|dream(?:ed|t|s)?|story|stories"
+    r"|character|in the (?:game|movie|film"
     r"|book|novel|show|play|song|simulation)|someone (?:who|like)|people (?:who|like)|think(?:s|ing)? that i"
-    r"|not (?:true|the case)|false|fake|lied|lying|untrue)\b",
+    r"|not (?:true|the case)|(?<!is )(?<!to )(?<!= )(?<!default )false|fake|lied|lying|untrue)\b",
     re.IGNORECASE,
 )
+_IF_IN_DOUBT = re.compile(
+    r",? if (?:in doubt|needed|unsure|necessary|possible|you need \w+|there are questions)\b", re.I
+)
+_THEN_IF = re.compile(r"(?:, (?:so|but|and)|;) if .*$")
 _DREAM_OF = re.compile(r"\b(?:a|my|the|our) dream\b(?! (?:i|that i|where|in))", re.IGNORECASE)
 
 _HEDGED = re.compile(
@@ -123,7 +139,10 @@ _HALF_A_SUBJECT = re.compile(
 _SMALL_I = re.compile(r"(?<![\w'./-])i(?=['\s])")
 _CONTRACTED = (
     (re.compile(r"\bI'm\b"), "I am"),
-    (re.compile(r"\bIm\b"), "I am"),
+    (re.compile(r"\b[Ii]m\b"), "I am"),
+    (re.compile(r"\b[Ii]ve\b"), "I have"),
+    (re.compile(r"\b([Dd]o|[Dd]oes|[Dd]id|[Ii]s|[Aa]re)nt\b"), r"\1 not"),
+    (re.compile(r"\b([Ss]he|[Hh]e)s\b"), r"\1 is"),
     (re.compile(r"\b([Ww]e|[Tt]hey)'re\b"), r"\1 are"),
     (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ve\b"), r"\1 have"),
     (re.compile(r"\b(I|[Ww]e|[Tt]hey)'ll\b"), r"\1 will"),
@@ -131,6 +150,7 @@ _CONTRACTED = (
     (re.compile(r"\b([Ss]he|[Hh]e)'s\b"), r"\1 is"),
     (re.compile(r"(?<=\w)'s (?=(?:an?|from|allergic|married|engaged|\d+ years|[a-z]+ing)\b(?! of))"), " is "),
     (re.compile(r"\b([Ss]he|[Hh]e)'ll\b"), r"\1 will"),
+    (re.compile(r"\bI(?:'d| would) (?:really |also )?(?:like|love) to\b"), "I want to"),
     (re.compile(r"\b[Cc]an't\b"), "can not"),
     (re.compile(r"\b[Ww]on't\b"), "will not"),
     (re.compile(r"(?<=\w)n't\b"), " not"),
@@ -151,7 +171,14 @@ def extract_prose(text: str) -> str:
 
 def _without_code(text: str) -> str:
     fenced = GAP.join(text.replace("~~~", "```").split("```")[0::2])
-    return GAP.join(fenced.split("`")[0::2])
+    pieces = fenced.split("`")
+    kept = [piece if place % 2 == 0 or _is_term(piece, place, pieces) else GAP for place, piece in enumerate(pieces)]
+    return "".join(kept)
+
+
+def _is_term(piece: str, place: int, pieces: list[str]) -> bool:
+    """Return True if a piece of code in a line is a name or a short command, and no statement."""
+    return place < len(pieces) - 1 and _TERM.fullmatch(piece) is not None
 
 
 def _without_tags(text: str) -> str:
@@ -187,12 +214,13 @@ def _prose_lines(text: str) -> Iterator[str]:
 
 def sentences_of(text: str) -> list[str]:
     """Return the sentences of a prose that are asserted and not jokes."""
-    sentences = split_sentences(text)
+    sentences = [_THEN_IF.sub("", sentence) for sentence in split_sentences(text)]
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     return [each for place, each in enumerate(sentences) if place not in joked and _is_asserted(each)]
 
 
 def _is_asserted(sentence: str) -> bool:
+    sentence = _IF_IN_DOUBT.sub("", sentence)
     if len(sentence) > MAX_CLAIM_SENTENCE_CHARACTERS or is_question(sentence):
         return False
     return not _NOT_ASSERTED.search(_DREAM_OF.sub("", sentence))

@@ -14,12 +14,13 @@ from memory.extraction.rules import events, states
 from memory.extraction.rules.copulas import read_copula
 from memory.extraction.rules.grammar import Rule, by_verb
 from memory.extraction.rules.names import NAME, bare_name, is_name
-from memory.extraction.rules.phrases import Voice, cut_phrase, make_phrase, trim_phrase
+from memory.extraction.rules.phrases import Voice, cut_phrase, is_vague, make_phrase, trim_phrase
+from memory.extraction.rules.quantities import read_quantities
 from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
 from memory.extraction.rules.relations import read_possessions
 from memory.extraction.rules.statements import LIKINGS, NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject, pronoun_of, subject_of
-from memory.extraction.rules.verbs import Form, Predicate, is_past, predicate_of
+from memory.extraction.rules.verbs import Form, Predicate, is_past, is_present, predicate_of
 from memory.models.facts import Temporal
 
 _NO_TOPIC = re.compile(
@@ -35,6 +36,10 @@ _THAT_ONE = re.compile(
     r"the (?!(?:sea|ocean|beach|mountains|sun|rain|outdoors|cold|heat|snow|forest|woods|countryside|city"
     r"|theat(?:er|re)|opera|cinema|circus|ballet|news|weekends?|night|desert|internet)\b|(?-i:[A-Z]))",
     re.IGNORECASE,
+)
+_COMPARED = re.compile(
+    r"(?:safe|bett|bigg|small|fast|simpl|easi|nic|cheap|warm|cold|clean|short|long|lat|earli|slow|quiet|bright|dark|hard"
+    r"|soft|strong|light)e?r|more \w+"
 )
 _OVER = re.compile(r"(?P<topic>.{1,80}?) (?:over|to|more than|rather than|instead of) (?P<other>.{1,80})")
 
@@ -52,7 +57,7 @@ def liking_of(predicate: Predicate, text: str, voice: Voice) -> tuple[str, str, 
         if is_stated and not (_NO_TOPIC.match(text) or _THAT_ONE.match(text))
         else ""
     )
-    if not topic:
+    if not topic or is_vague(topic) or _COMPARED.fullmatch(topic):
         return None
     how = LIKINGS[predicate.verb]
     if predicate.form is Form.NEGATED:
@@ -85,6 +90,9 @@ _WORK = re.compile(
 _BEYOND_A_PLACE = re.compile(r" (?:with|near|by|as|for|from|on|since|to|at)\b")
 _BEYOND_A_NAME = re.compile(r" (?:with|near|by|as|for|from|on|since|to|in)\b")
 _LATELY = re.compile(r"\b(?:just|recently|finally|now)\b")
+_ALONE = re.compile(r"[Mm]y [a-z-]+(?: [A-Z][\w-]+)?[.!]?")
+"""A sentence that only names somebody: "My father."""
+_RANGE = re.compile(r"\b(?:from|between) (?:the )?\d{1,2}(?:st|nd|rd|th)? (?:to|until|till|and) \d")
 _FIRST_MARK = 0xE000
 _MARKS = re.compile("[\ue000-\uf8ff]")
 
@@ -103,6 +111,7 @@ def statements_of(said: ClauseContext) -> Iterator[Statement]:
     """Yield the statements of a clause: about the speaker's people and things, and by its predicates."""
     said = _strip_leading_date(said)
     yield from read_possessions(said)
+    yield from read_quantities(said)
     subject = subject_of(said.clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
     if subject is None:
         return
@@ -115,7 +124,9 @@ def statements_of(said: ClauseContext) -> Iterator[Statement]:
 
 def people_spoken_of(said: ClauseContext, statements: Sequence[Statement]) -> list[Subject]:
     """Return the people and animals that a clause is about, or that it introduces as somebody's."""
-    subject = subject_of(_strip_leading_date(said).clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
+    text = _strip_leading_date(said).clause.text
+    text = f"{text.rstrip('.!')} is" if _ALONE.fullmatch(text) else text
+    subject = subject_of(text, said.speaker, said.names, spoken_of=said.spoken_of)
     people = [subject] if subject and not subject.is_own and subject.is_third else []
     for statement in statements:
         if statement.attribute.startswith(("relation:", "only:")):
@@ -145,7 +156,8 @@ def _split_predicates(words: str) -> Iterator[str]:
     """Yield the predicates that are joined by "and", as in "visited a museum and then bought a print"."""
     start = 0
     for match in _AND_THEN.finditer(words):
-        if is_past(match["verb"]) and is_past(words[start:].split(maxsplit=1)[0]):
+        first = words[start:].split(maxsplit=1)[0]
+        if all(map(is_past, (match["verb"], first))) or all(map(is_present, (match["verb"], first))):
             yield words[start : match.start()]
             start = match.start("verb")
     yield words[start:]
@@ -179,6 +191,8 @@ def _liking(said: ClauseContext, subject: Subject, predicate: Predicate) -> Stat
 
 def _by_rules(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
     """Read a clause by the first rule that fits the words after the verb, without dates."""
+    if _RANGE.search(predicate.rest):
+        return None
     text, dates = _mark_dates(said, predicate)
     text = cut_phrase(text)
     words = trim_phrase(_MARKS.sub(" ", text))
@@ -211,7 +225,7 @@ class Fit:
 def _by_rule(said: ClauseContext, subject: Subject, predicate: Predicate, fit: Fit) -> Statement | None:
     rule, times = fit.rule, times_of(predicate.form, fit.rule, fit.dates, said)
     words = make_phrase(fit.words, subject.voice)
-    if times is None or bool(words) != bool(fit.words):
+    if times is None or bool(words) != bool(fit.words) or is_vague(words):
         return None
     form = Form.PRESENT if times.temporal == Temporal.CURRENT and rule.is_state else predicate.form
     verb = replace(predicate, form=form).words(is_plural=subject.is_plural)
@@ -304,7 +318,9 @@ def times_of(form: Form, rule: Rule, dates: list[DateMention], said: ClauseConte
         is_past = date is not None and date.end <= today
         return None if is_past else Times(temporal=temporal, words=_words(date), valid_to=date.end if date else None)
     if date and date.start > today:
-        return None
+        # "I got two interviews next week"
+        is_set = rule.verb in ("get", "book", "schedule", "reserve")
+        return Times(temporal=Temporal.FUTURE, words=_words(date), valid_to=date.end) if is_set else None
     ended = next((dated.end for dated in dates if dated.bound is Bound.UNTIL and dated.start <= today), None)
     ended = date.end if date and rule.is_state and date.end <= today else ended
     return Times(temporal=temporal, words=_words(date), valid_from=date.start if date else None, valid_to=ended)

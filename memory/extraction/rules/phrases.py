@@ -3,13 +3,15 @@
 import re
 from dataclasses import dataclass
 
+from memory.verbs import VERBS
+
 GAP = "\ufffc"
 """The character in place of text that was removed (`passages`). A phrase before it is incomplete."""
 MAX_PHRASE_WORDS = 12
 
 _END = re.compile(
-    r"\s*(?:[;:!?…()\[\]{}—–\ufffc~*=<>|/\\\"]|,(?!\d{3})|(?<!\bSt)(?<!\bDr)(?<!\bMt)\.(?=\s|$|\.)"
-    r"|\s-+\s|--|[\U0001f000-\U0001faff\u2600-\u27bf])"
+    r"\s*(?:[;!?…()\[\]{}—–\ufffc~*=<>|/\\\"]|,(?!\d{3})|(?<!\bSt)(?<!\bDr)(?<!\bMt)\.(?=\s|$|\.)"
+    r"|:(?!\d)|\s-+\s|--|[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 _CONNECTED = re.compile(
     r"\s+(?:because|'cause|cause(?= (?:i|we|it|he|she|they|the|my|there)\b)|cuz|so|since"
@@ -20,6 +22,7 @@ _CONNECTED = re.compile(
 )
 _LOOSE = re.compile(r"(?:\s+to \w+|\s+(?:with|for|at|in|of|on) the \w+)$")
 """The end of a phrase whose relative clause was cut: "a retreat to see (where …)", "time with the friends (I have)"."""
+_FINITE = frozenset(form for verb in VERBS.values() for form in (verb.present, verb.past))
 _AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
 _PLAIN_PAIR = re.compile(r"(?:[a-z-]+ ){0,1}[\w'-]+ (?:and|&) (?:[a-z-]+ ){0,1}[\w'-]+")
 _PRONOUN = re.compile(r"i|me|we|us|he|she|they|it|you|my|our|his|her|their|your", re.IGNORECASE)
@@ -48,12 +51,29 @@ _VAGUE = re.compile(
     r"|happen|happening|spending time|playing|doing|making|having|being|getting|going|one day|moments?|experiences?)?",
     re.IGNORECASE,
 )
+_PRAISE = (
+    "great|awesome|amazing|good|nice|cool|beautiful|lovely|wonderful|fantastic|incredible|fun|gorgeous|stunning|perfect"
+    "|delicious|interesting|special|exciting|inspiring|cute|sweet|pretty|big|huge|fresh|rare|unique|fancy|funny|crazy"
+    "|terrible|horrible|awful|bad|weird|strange|memorable|unforgettable|magical|breathtaking|adorable|neat|epic|sick"
+    "|fabulous|brilliant|super|yummy|tasty|favou?rite|impressive|fascinating|peaceful|relaxing|real|new|different|classic"
+)
+_PRAISED = re.compile(
+    rf"(?:(?:an?|the|my|our|their|some|many|several|so many|two|three|a few|a lot of|lots of|plenty of) )?"
+    rf"(?:(?:really|very|so|super|truly|pretty|absolutely|most) )*(?:(?:{_PRAISE}),? (?:and )?)+[\w'-]+",
+    re.IGNORECASE,
+)
+_NEW = re.compile(
+    r"(?:an?|the|my|our|their|two|three) (?:(?:new|big|fresh|rare|classic|real|different) )+[\w'-]+", re.I
+)
+_SOME = re.compile(
+    r"(?:[\w-]+ )?(?:some|many|several|a few|a couple of|lots of|plenty of)(?: (?:[\w-]+ )?[\w'-]+)?", re.IGNORECASE
+)
 _HALF = re.compile(r"(?:both|either|neither|whether|all|even|just|only|really|so|too|very|quite)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"\b(?:his|her|their)\b", re.IGNORECASE)
 _ANOTHER = re.compile(r"\banother (?P<vowel>(?=[aeiou]))?")
 _MINE = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _ME = re.compile(r"\b(?:me|us|mine|ours|i|we|myself|ourselves|i'd|i'm|let's)\b", re.IGNORECASE)
-_SHAPE = re.compile(r"[\w$€£#'&+.,%-]+(?: [\w$€£#'&+.,%-]+)*")
+_SHAPE = re.compile(r"[\w$€£#'&+.,:%-]+(?: [\w$€£#'&+.,:%-]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +115,13 @@ def make_phrase(text: str, voice: Voice) -> str:
     return _MINE.sub(voice.possessive, text)
 
 
+def is_vague(text: str) -> bool:
+    """Return True for an object that could be anything: "some", "some awesome cars", "a great shot"."""
+    if any(word[:1].isupper() or word[:1].isdecimal() for word in text.split()[1:]):
+        return False
+    return _SOME.fullmatch(text) is not None or (_PRAISED.fullmatch(text) is not None and not _NEW.fullmatch(text))
+
+
 def trim_phrase(text: str) -> str:
     """Return a phrase without adverbs and other words at its end that add nothing."""
     text = " ".join(text.split())
@@ -126,6 +153,6 @@ def cut_phrase(words: str) -> str:
 def _is_pair(text: str, match: re.Match[str]) -> bool:
     """Return True if "and" joins two names or two plain words, not two actions."""
     before, after = text[: match.start()].split(), text[match.end() :].split()
-    if not before or not after or _PRONOUN.fullmatch(after[0]):
+    if not before or not after or _PRONOUN.fullmatch(after[0]) or after[0] in _FINITE:
         return False
     return (before[-1][:1].isupper() and after[0][:1].isupper()) or _PLAIN_PAIR.fullmatch(text) is not None

@@ -1,5 +1,6 @@
 """The context in which a clause is read, and the construction of statements from it."""
 
+import re
 from dataclasses import dataclass
 
 from memory.extraction.knowledge import ChunkTurn
@@ -10,6 +11,7 @@ from memory.extraction.rules.subjects import Speaker, Subject
 from memory.extraction.rules.verbs import Form
 from memory.models.facts import Certainty, Temporal
 
+_CHANGE = re.compile(r"\b(?:now|nowadays|these days|from now on|instead|anymore)\b", re.IGNORECASE)
 TEMPORAL = {
     Form.PAST: Temporal.PAST,
     Form.PERFECT: Temporal.PAST,
@@ -51,4 +53,5 @@ def make_statement(said: ClauseContext, subject: Subject, *, attribute: str, val
         is_own=subject.is_own,
         is_correction=said.clause.is_correction,
         is_retraction=said.clause.is_retraction,
+        is_change=_CHANGE.search(f"{said.clause.lead} {said.clause.text}") is not None,
     )

@@ -17,7 +17,7 @@ _WHO = rf"(?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_RELATIONS}))"
 _HERS = (
     re.compile(
         rf"\b[Mm]y {_WHO}(?:'s name is| is called| is named|,? named|,? called"
-        rf"| is) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)"
+        rf"| is) (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but|now)\b)"
     ),
     re.compile(rf"\b(?:[Mm]y|[Oo]ur) {_WHO}(?P<comma>,?) (?P<name>{PERSON})(?=[ .,!;]|$)"),
     re.compile(rf"^(?P<name>{PERSON}) is (?:my|our) {_WHO}(?=[.,!;]|$)"),

@@ -103,6 +103,11 @@ def is_past(word: str) -> bool:
     return word.lower() in _BY_PAST
 
 
+def is_present(word: str) -> bool:
+    """Return True for the third person of a known verb."""
+    return word.lower() in _BY_PRESENT
+
+
 def predicate_of(words: str, *, is_third: bool) -> Predicate | None:
     """Return the predicate that begins these words, or None. `is_third` is True after "she", but not after "I"."""
     tokens = words.split()
@@ -139,7 +144,8 @@ def _after_be(tokens: list[str], start: int) -> Predicate | None:
     place = _skip_adverbs(tokens, start)
     word, following = _word(tokens, place), _word(tokens, place + 1)
     if word == "not":
-        return None
+        is_over = len(tokens) > place + 2 and tokens[-1].lower().strip(".!") == "anymore"
+        return _predicate(Form.NO_LONGER, "", tokens[:-1], place + 1) if is_over else None
     if word == "no" and following == "longer":
         return _predicate(Form.NO_LONGER, "", tokens, place + 2)
     if word == "going" and following == "to" and _word(tokens, place + 2) in VERBS:

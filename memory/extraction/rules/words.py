@@ -14,7 +14,8 @@ PERSON_RELATIONS = words(
     "sister brother wife husband partner fiancé fiancée fiance fiancee spouse son daughter mother father mom mum dad "
     "stepmother stepfather stepson stepdaughter stepsister stepbrother grandmother grandfather grandma grandpa granny "
     "grandson granddaughter aunt uncle cousin niece nephew friend boyfriend girlfriend roommate flatmate housemate "
-    "neighbor neighbour colleague coworker co-worker boss manager supervisor mentor mentee coach teacher professor "
+    "neighbor neighbour colleague coworker co-worker boss manager supervisor mentor mentee father-in-law "
+    "mother-in-law brother-in-law sister-in-law coach teacher professor "
     "therapist doctor dentist classmate teammate godmother godfather landlord landlady assistant sibling twin"
 )
 ANIMAL_RELATIONS = words("dog cat puppy kitten horse parrot rabbit hamster bird fish turtle tortoise pony bunny pet")
@@ -24,7 +25,10 @@ PLURAL_RELATIONS = words(
     "students dogs cats puppies kittens pets in-laws"
 )
 GROUP_RELATIONS = frozenset({"family", "team"})
-SINGLE_RELATIONS = words("wife husband mother father mom mum dad spouse fiancé fiancée fiance fiancee")
+SINGLE_RELATIONS = words(
+    "wife husband mother father mom mum dad spouse fiancé fiancée fiance fiancee girlfriend boyfriend boss manager "
+    "landlord landlady"
+)
 """Relations of which people have one at a time, so that claims with different names contradict each other."""
 
 RELATION_ADJECTIVES = words(

@@ -1,5 +1,6 @@
 """Compression of structured turns over time (E5), by the job `compress`, one stage after the other.
 
+- `batches`: `CompressionBatch`, the rows that one call of a stage takes
 - `compress`: the frame that the stages share (due records, workers, locks, failures), and `compress_slots` (level 1)
 - `merge`: `merge_records` (level 2) and `archive_episodes` (level 3)
 

@@ -44,6 +44,7 @@ from memory.models import (
 from memory.owner import Owner
 from memory.providers.language_models import Usage
 from memory.reasoning import ReasoningTier, is_deeper
+from memory.services.compression.batches import CompressionBatch
 from memory.services.conversations.queue import (
     MAX_ATTEMPTS,
     MAX_ERROR_CHARACTERS,
@@ -88,21 +89,6 @@ class CompressionTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompressionBatch:
-    """The rows that one call of a stage processes: at most `limit` after the id `after`, of one account or of all.
-
-    `renew` renews the job's lease and raises if another worker has taken the job over.
-    """
-
-    now: datetime
-    limit: int
-    after: UUID | None = None
-    account_id: UUID | None = None
-    dry_run: bool = False
-    renew: Callable[[], None] = lambda: None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionInput:
     """Records and the passages of them that a compressor is to shorten. `usages` grow meanwhile."""
 
@@ -115,8 +101,8 @@ class CompressionInput:
 class CompressionWorker:
     """The steps of processing tasks.
 
-    `read` runs first, then the compressor in threads without database access. `store` returns figures, or None if
-    something has changed since it was read, in which case it is due again.
+    `read` runs first, then the compressor in threads without database access. `store` returns figures, no figures if
+    the records wait, or None if something has changed since it was read, in which case it is due again.
     """
 
     compressor: Compressor
@@ -163,7 +149,7 @@ class CompressionWorker:
             return postpone_after_error(task, err, now=self.now)
         if figures is None:
             return ClaimResult(outcome=ClaimOutcome.OUTDATED)
-        return ClaimResult(outcome=ClaimOutcome.STORED, figures=figures)
+        return ClaimResult(outcome=ClaimOutcome.STORED if figures else ClaimOutcome.POSTPONED, figures=figures)
 
 
 def postpone_after_error(task: CompressionTask, error: Exception, *, now: datetime) -> ClaimResult:
@@ -185,18 +171,17 @@ def postpone_records(task: CompressionTask, *, error: str, now: datetime) -> Non
     )
 
 
-def due_records(level: int, *, older_than: timedelta, now: datetime, account_id: UUID | None) -> QuerySet[TurnRecord]:
-    """Return the due records of a level: old enough, or of a closed goal.
+def due_records(level: int, *, older_than: timedelta, now: datetime) -> QuerySet[TurnRecord]:
+    """Return the due records of a level, of all accounts: old enough, or of a closed goal.
 
     The newest records of a conversation are left out, and those that wait after a failure.
     """
-    rows = TurnRecord.objects.filter(
+    return TurnRecord.objects.filter(
         Q(event_time__lte=now - older_than) | Q(has_closed_goal("goal_id")),
         Q(compress_after=None) | Q(compress_after__lte=now),
         is_past_newest_records(),
         level=level,
     )
-    return rows if account_id is None else rows.filter(account_id=account_id)
 
 
 def has_closed_goal(column: str, **conditions: Any) -> Exists:
@@ -310,16 +295,20 @@ class SlotsInput(CompressionInput):
 def compress_slots(batch: CompressionBatch) -> BatchResult:
     """Bring a batch of raw records to level 1."""
     after = timedelta(hours=conf.COMPRESS_AFTER_HOURS)
-    due = due_records(RAW, older_than=after, now=batch.now, account_id=batch.account_id)
-    rows = due if batch.after is None else due.filter(id__gt=batch.after)
-    ids = list(rows.order_by("id").values_list("account_id", "id")[: batch.limit])
-    last = ids[-1][1] if len(ids) == batch.limit else None
+    due = due_records(RAW, older_than=after, now=batch.now)
     if batch.dry_run:
-        return BatchResult(claimed=len(ids), stored=len(ids), last=last)
-    tasks = [CompressionTask(account_id=account_id, record_ids=[record_id]) for account_id, record_id in ids]
+        count = sum(batch.take_shares(due, lambda rows, _share: [rows.count()]))
+        return BatchResult(claimed=count, stored=count)
+    tasks = batch.take_shares(due, first_tasks)
     store = partial(store_shortened_slots, now=batch.now)
     worker = CompressionWorker(compressor=work_compressor(), read=read_slot_inputs, store=store, now=batch.now)
-    return BatchResult.of(list(worker.process_tasks(tasks, renew=batch.renew)), last=last)
+    return batch.result_of(list(worker.process_tasks(tasks, renew=batch.renew)), due)
+
+
+def first_tasks(rows: QuerySet[TurnRecord], share: int) -> list[CompressionTask]:
+    """Return a task for each of the first records, at most as many as the account's share."""
+    ids = rows.order_by("id").values_list("account_id", "id")[:share]
+    return [CompressionTask(account_id=account_id, record_ids=[record_id]) for account_id, record_id in ids]
 
 
 def read_slot_inputs(task: CompressionTask) -> Sequence[SlotsInput]:

@@ -48,10 +48,11 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, shallowest
+from memory.services.account_walk import read_account_page
+from memory.services.compression.batches import CompressionBatch
 from memory.services.compression.compress import (
     ACTOR,
     SUMMARIZED,
-    CompressionBatch,
     CompressionInput,
     CompressionTask,
     CompressionWorker,
@@ -78,7 +79,7 @@ COPIED_EPISODE_COLUMNS = (
     *("log_id", "for_goal_id", "first_number", "last_number", "status", "tier", "raw_tokens", "compressor"),
 )
 MAX_RECORDS = 1_000
-"""Maximum of records of one conversation in one run of the job. The next run continues."""
+"""Maximum of records of one conversation in one batch of the job. The next batch continues."""
 SOURCE = "compression"
 SET_ASIDE_FOR = timedelta(days=30)
 MAX_TARGET_SHARE = 0.8
@@ -115,21 +116,24 @@ class MergeSources:
 def merge_records(batch: CompressionBatch) -> BatchResult:
     """Merge due records of a batch of conversations. The counts in the result are of episodes."""
     after = timedelta(hours=conf.MERGE_AFTER_HOURS)
-    due = due_records(SUMMARIZED, older_than=after, now=batch.now, account_id=batch.account_id)
-    rows = due if batch.after is None else due.filter(log_id__gt=batch.after)
-    logs = list(rows.order_by("log_id").values_list("account_id", "log_id").distinct()[: batch.limit])
-    last = logs[-1][1] if len(logs) == batch.limit else None
+    due = due_records(SUMMARIZED, older_than=after, now=batch.now)
     runs: list[CompressionTask] = []
-    for account_id, log_id in logs:
+    for account_id, log_id in batch.take_shares(due, first_logs):
+        batch.renew()
         of_log = due.filter(account_id=account_id, log_id=log_id)
         due_ids = set(of_log.order_by("number").values_list("id", flat=True)[:MAX_RECORDS])
         runs += find_adjacent_runs(account_id, log_id, due_ids)
     if batch.dry_run:
-        return BatchResult(claimed=len(runs), stored=len(runs), last=last)
+        return BatchResult(claimed=len(runs), stored=len(runs))
     compressor = work_compressor()
     store = partial(store_work_episode, source=compressor.source, now=batch.now)
     worker = CompressionWorker(compressor=compressor, read=read_merge_inputs, store=store, now=batch.now)
-    return BatchResult.of(list(worker.process_tasks(runs, renew=batch.renew)), last=last)
+    return batch.result_of(list(worker.process_tasks(runs, renew=batch.renew)), due)
+
+
+def first_logs(rows: QuerySet[TurnRecord], share: int) -> QuerySet[TurnRecord, tuple[UUID, UUID]]:
+    """Return the first conversations with such records, by account and log, at most as many as the account's share."""
+    return rows.order_by("log_id").values_list("account_id", "log_id").distinct()[:share]
 
 
 def find_adjacent_runs(account_id: UUID, log_id: UUID, due: set[UUID]) -> Iterator[CompressionTask]:
@@ -260,14 +264,14 @@ def store_work_episode(
 ) -> Mapping[str, int] | None:
     """Store the episode of some records, or return None if anything has changed since it was read.
 
-    Also returns None if the episode would not be shorter; its records are set aside then.
+    Returns no figures if the episode would not be shorter; its records are set aside then.
     """
     text = format_episode_text(inputs.data, inputs.story, actions)
     before = sum(slot.token_count for slot in inputs.slots)
     is_short = len(inputs.records) == 1 and before < MIN_TOKENS_ALONE
     if not text or is_short or estimate_tokens(text) > MAX_MERGED_SHARE * before:
         set_records_aside(inputs, now=now)
-        return None
+        return {}
     # outside the transaction: it may take seconds
     embedded = embed_texts([text])
     last = inputs.records[-1]
@@ -322,12 +326,11 @@ def build_work_episode(inputs: MergeInput, text: str, *, goal_id: UUID | None, s
 
 def archive_episodes(batch: CompressionBatch) -> BatchResult:
     """Reduce a batch of due merged episodes to level 3."""
-    due = list(due_episodes(batch).order_by("id")[: batch.limit])
-    last = due[-1].id if len(due) == batch.limit else None
+    page = read_account_page(due_episodes(batch.now), after=batch.after, limit=batch.limit, account_id=batch.account_id)
     if batch.dry_run:
-        return BatchResult(claimed=len(due), stored=len(due), last=last)
+        return BatchResult(claimed=len(page.rows), stored=len(page.rows), cursor=page.cursor)
     results = []
-    for episode in due:
+    for episode in page.rows:
         try:
             figures = store_archived_episode(episode, now=batch.now)
         except Exception as err:  # noqa: BLE001 - the job's outermost loop
@@ -338,23 +341,20 @@ def archive_episodes(batch: CompressionBatch) -> BatchResult:
             outcome = ClaimOutcome.OUTDATED if figures is None else ClaimOutcome.STORED
             results.append(ClaimResult(outcome=outcome, figures=figures or {}))
         batch.renew()
-    return BatchResult.of(results, last=last)
+    return BatchResult.of(results, cursor=page.cursor)
 
 
-def due_episodes(batch: CompressionBatch) -> QuerySet[WorkEpisode]:
+def due_episodes(now: datetime) -> QuerySet[WorkEpisode]:
     """Return unpinned episodes whose goal was closed long ago or, without one, whose last record is so old."""
-    oldest = batch.now - timedelta(days=conf.ARCHIVE_WORK_AFTER_DAYS)
+    oldest = now - timedelta(days=conf.ARCHIVE_WORK_AFTER_DAYS)
     closed = has_closed_goal("for_goal_id")
-    rows = WorkEpisode.objects.filter(
+    return WorkEpisode.objects.filter(
         Q(has_closed_goal("for_goal_id", completed_at__lte=oldest)) | (~Q(closed) & Q(event_time__lte=oldest)),
         level=MERGED,
         archived=False,
         quarantined=False,
         pinned=False,
     )
-    if batch.account_id is not None:
-        rows = rows.filter(account_id=batch.account_id)
-    return rows if batch.after is None else rows.filter(id__gt=batch.after)
 
 
 def store_archived_episode(episode: WorkEpisode, *, now: datetime) -> Mapping[str, int] | None:

@@ -21,6 +21,7 @@ from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import register_agent
 from memory.services.contexts.access_log import Action, entry_reference, log_writes
+from memory.services.contexts.aliases import end_merges
 from memory.services.contexts.manage import find_context, keyed_identity, lock_context, lock_keyed_entries
 from memory.services.contexts.versions import add_versions, entry_row, update_entry_columns
 from memory.services.embedding.embed import EmbeddedTexts
@@ -275,10 +276,11 @@ def changes_content(entry: ContextEntry, edit: EntryEdit) -> bool:
 
 
 def revive_entries(owner: Owner, entries: Sequence[ContextEntry]) -> None:
-    """Make removed and expired entries live again."""
+    """Make removed, merged and expired entries live again. What a merged one gave its survivor stays there."""
     for entry in entries:
         entry.archived, entry.expires_at = False, None
     if entries:
+        end_merges(owner, [entry.id for entry in entries])
         rows = ContextEntry.objects.filter(account_id=owner.account_id, id__in=[entry.id for entry in entries])
         rows.update(archived=False, expires_at=None)
 

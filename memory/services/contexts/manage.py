@@ -31,11 +31,21 @@ from memory.services.memories.correct import ROWS_PER_TRANSACTION, erase_memorie
 
 CHANGEABLE = frozenset({"name", "description", "access_control", "metadata"})
 
+# an entry that was merged is read as the one that it was merged into
 FIND_KEYED = """
-SELECT m.id, c.id, m.value FROM persistent_contexts c
-JOIN memories m ON m.account_id = c.account_id AND m.kind = 'context_entry' AND m.identity = c.id::text || ':' || %s
-WHERE c.account_id = %s AND c.agent_id = %s AND c.team_id IS NULL AND c.name = %s AND c.scope = 'agent'
-    AND NOT m.archived AND NOT m.quarantined AND (m.expires_at IS NULL OR m.expires_at > %s)
+WITH RECURSIVE held AS (
+    SELECT m.id, m.account_id, c.id AS context_id, 0 AS depth FROM persistent_contexts c
+    JOIN memories m ON m.account_id = c.account_id AND m.kind = 'context_entry' AND m.identity = c.id::text || ':' || %s
+    WHERE c.account_id = %s AND c.agent_id = %s AND c.team_id IS NULL AND c.name = %s AND c.scope = 'agent'
+    UNION ALL
+    SELECT l.target_id, l.account_id, held.context_id, held.depth + 1 FROM held
+    JOIN memories m ON m.account_id = held.account_id AND m.id = held.id AND m.archived
+    JOIN memory_links l ON l.account_id = held.account_id AND l.source_id = held.id AND l.type = 'DUPLICATE_OF'
+    WHERE held.depth < 20
+)
+SELECT m.id, held.context_id, m.value, held.depth > 0 FROM held
+JOIN memories m ON m.account_id = held.account_id AND m.id = held.id
+WHERE NOT m.archived AND NOT m.quarantined AND (m.expires_at IS NULL OR m.expires_at > %s)
 """
 
 
@@ -179,11 +189,15 @@ def lock_managed_context(owner: Owner, context_id: UUID, *, expected: ExpectedVe
 
 
 class KeyedValue(NamedTuple):
-    """The value under a key of an agent's own context; `value` None is JSON's null."""
+    """The value under a key of an agent's own context; `value` None is JSON's null.
+
+    `is_alias` is True where the entry under the key was merged into this one.
+    """
 
     entry_id: UUID
     context_id: UUID
     value: Any
+    is_alias: bool
 
 
 def find_keyed_value(owner: Owner, key: str, *, now: datetime) -> KeyedValue | None:

@@ -8,10 +8,10 @@ it, and so does writing under its key again.
 Locks: contexts by id, then their entries by id.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,9 +20,10 @@ from django.db.models import F
 
 from memory import conf, scoring
 from memory.audit import record_audit
-from memory.models import Memory, PersistentContext
+from memory.models import Kind, Memory, PersistentContext
 from memory.models.statements import fetch_rows
 from memory.owner import Owner
+from memory.services.account_walk import walk_accounts
 from memory.services.contexts.access_log import Action, log_writes
 
 ACTOR = "job:context_rot"
@@ -53,18 +54,17 @@ SCAN_ENTRIES = f"""
 WITH reached AS MATERIALIZED (
     SELECT id, account_id, context_id, pinned, archived, quarantined, expires_at, updated_at, last_accessed,
         access_count, importance
-    FROM memories WHERE context_id IS NOT NULL AND kind = 'context_entry'
-        AND (account_id, context_id, kind, id) > (%(account_id)s, %(context_id)s, 'context_entry', %(entry_id)s)
-        AND (%(only)s::uuid IS NULL OR account_id = %(only)s)
-    ORDER BY account_id, context_id, kind, id LIMIT %(limit)s
+    FROM memories WHERE account_id = %(account_id)s AND context_id IS NOT NULL AND kind = 'context_entry'
+        AND (context_id, kind, id) > (%(context_id)s, 'context_entry', %(entry_id)s)
+    ORDER BY context_id, kind, id LIMIT %(limit)s
 ), stale AS (
     SELECT m.id FROM reached m {AGED} WHERE {STALE}
 )
-SELECT account_id, context_id, id, id IN (SELECT id FROM stale) FROM reached ORDER BY account_id, context_id, id
+SELECT account_id, context_id, id, id IN (SELECT id FROM stale) FROM reached ORDER BY context_id, id
 """  # noqa: S608  made of constants
 LOCK_STALE = f"""
 SELECT m.account_id, m.context_id, m.id FROM memories m {AGED}
-WHERE m.account_id = ANY(%(accounts)s::uuid[]) AND m.id = ANY(%(entries)s::uuid[]) AND m.kind = 'context_entry'
+WHERE m.account_id = %(account_id)s AND m.id = ANY(%(entries)s::uuid[]) AND m.kind = 'context_entry'
     AND {STALE}
 ORDER BY m.id FOR NO KEY UPDATE OF m
 """  # noqa: S608  made of constants
@@ -88,10 +88,18 @@ class StaleScan:
 
 
 def find_stale_entries(*, after: EntryCursor | None, limit: int, account_id: UUID | None, now: datetime) -> StaleScan:
-    """Examine the next entries, of one account or of all. One statement."""
-    begins = after or EntryCursor(account_id or FIRST_ID)
-    given = {**begins._asdict(), "only": account_id, "limit": limit, **staleness_parameters(now)}
-    reached = [(EntryCursor(*cursor), is_stale) for *cursor, is_stale in fetch_rows(SCAN_ENTRIES, given)]
+    """Examine the next entries, of one account or of all, one account after the other. One statement for each."""
+
+    def scan(account_id: UUID, place: str, room: int) -> list[tuple[Any, ...]]:
+        context, _, entry = place.partition("/")
+        begins = EntryCursor(account_id, UUID(context), UUID(entry)) if place else EntryCursor(account_id)
+        given = {**begins._asdict(), "limit": room, **staleness_parameters(now)}
+        return list(fetch_rows(SCAN_ENTRIES, given))
+
+    entries = Memory.objects.filter(kind=Kind.CONTEXT_ENTRY, context_id__isnull=False)
+    begin = "/".join(map(str, after)) if after else ""
+    found = walk_accounts(entries, scan, after=begin, limit=limit, account_id=account_id)
+    reached = [(EntryCursor(*cursor), is_stale) for *cursor, is_stale in found]
     stale = [cursor for cursor, is_stale in reached if is_stale]
     return StaleScan(examined=len(reached), stale=stale, last=reached[-1][0] if len(reached) == limit else None)
 
@@ -99,37 +107,33 @@ def find_stale_entries(*, after: EntryCursor | None, limit: int, account_id: UUI
 def archive_stale_entries(found: Sequence[EntryCursor], *, now: datetime) -> int:
     """Archive the entries that are still stale, with an access log line each, and return their number.
 
-    One audit entry for each account. The number of statements does not depend on the number of an account's entries.
+    One transaction and one audit entry for each account.
     """
-    if not found:
-        return 0
-    with transaction.atomic():
-        lock_contexts(found)
-        accounts, entries = {cursor.account_id for cursor in found}, [cursor.entry_id for cursor in found]
-        given = {"accounts": list(accounts), "entries": entries, **staleness_parameters(now)}
-        stale = [EntryCursor(*row) for row in fetch_rows(LOCK_STALE, given)]
-        rows = Memory.objects.filter(account_id__in=accounts, id__in=[cursor.entry_id for cursor in stale])
-        rows.update(archived=True, version=F("version") + 1, updated_at=now)
-        record_archived(stale, now=now)
-    return len(stale)
-
-
-def lock_contexts(found: Sequence[EntryCursor]) -> None:
-    """Lock the entries' contexts, so that nobody else writes to them until the transaction ends."""
-    contexts = PersistentContext.objects.filter(
-        account_id__in={cursor.account_id for cursor in found}, id__in={cursor.context_id for cursor in found}
+    return sum(
+        archive_stale_of_account(account_id, list(cursors), now=now)
+        for account_id, cursors in groupby(found, key=lambda cursor: cursor.account_id)
     )
-    list(contexts.order_by("id").select_for_update(no_key=True, of=("self",)).values_list("id"))
 
 
-def record_archived(stale: Sequence[EntryCursor], *, now: datetime) -> None:
-    of_accounts: dict[UUID, list[EntryCursor]] = defaultdict(list)
-    for cursor in stale:
-        of_accounts[cursor.account_id].append(cursor)
-    for account_id, cursors in of_accounts.items():
-        owner, ids = Owner(account_id=account_id, actor=ACTOR), [cursor.entry_id for cursor in cursors]
-        log_writes(owner, [(cursor.context_id, cursor.entry_id) for cursor in cursors], action=Action.ARCHIVE, now=now)
+def archive_stale_of_account(account_id: UUID, found: Sequence[EntryCursor], *, now: datetime) -> int:
+    """Archive those of an account's entries that are still stale. The number of statements is fixed."""
+    with transaction.atomic():
+        # nobody else writes to the contexts until the transaction ends
+        contexts = PersistentContext.objects.filter(
+            account_id=account_id, id__in={cursor.context_id for cursor in found}
+        )
+        list(contexts.order_by("id").select_for_update(no_key=True, of=("self",)).values_list("id"))
+        entries = [cursor.entry_id for cursor in found]
+        given = {"account_id": account_id, "entries": entries, **staleness_parameters(now)}
+        stale = [EntryCursor(*row) for row in fetch_rows(LOCK_STALE, given)]
+        if not stale:
+            return 0
+        owner, ids = Owner(account_id=account_id, actor=ACTOR), [cursor.entry_id for cursor in stale]
+        rows = Memory.objects.filter(account_id=account_id, id__in=ids)
+        rows.update(archived=True, version=F("version") + 1, updated_at=now)
+        log_writes(owner, [(cursor.context_id, cursor.entry_id) for cursor in stale], action=Action.ARCHIVE, now=now)
         record_audit(owner, operation="archive", memory_type="semantic", affected_ids=ids, result_count=len(ids))
+    return len(stale)
 
 
 def staleness_parameters(now: datetime) -> dict[str, Any]:

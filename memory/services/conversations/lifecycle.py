@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from ledger import store as ledger
 from memory import conf
 from memory.audit import record_audit
+from memory.dates import has_come
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
 from memory.models import Conversation
 from memory.models.statements import execute_statement, fetch_rows
@@ -285,29 +286,29 @@ def plan_summary(conversation: Conversation, *, now: datetime) -> None:
     conversation.summarize_after = due
 
 
-def end_conversation(owner: Owner, conversation_id: str, *, outcome: str, now: datetime) -> Conversation:
-    """End the session: queue its summary if it is long enough, and clear its live side.
+def end_conversation(
+    owner: Owner, conversation_id: str, *, outcome: str, event_time: datetime | None = None, now: datetime
+) -> Conversation:
+    """End the session: queue its summary if it is long enough, and clear its live side. It ended at `event_time`.
 
     Ending twice has no further effect, except that a later outcome replaces an earlier one and is examined for patterns
     again. If Redis is down, `cleared_at` stays empty and the job `clear_ended` clears later. Raises NotFound, and
-    Unprocessable for an unknown outcome.
+    Unprocessable for an unknown outcome and for an end in the future or before the last turn.
     """
     if outcome and outcome not in Conversation.Outcome.values:
         raise Unprocessable(f"the outcome must be one of: {', '.join(Conversation.Outcome.values)}")
     with transaction.atomic():
         conversation = lock_visible_conversation(owner, conversation_id)
+        if event_time and (not has_come(event_time, now=now) or event_time < (conversation.last_turn_at or event_time)):
+            raise Unprocessable("event_time of an end needs a time zone, and must lie between the last turn and now")
         if outcome not in ("", conversation.outcome):
             conversation.outcome, conversation.patterns_extracted_at = outcome, None
-        conversation.ended_at = conversation.ended_at or now
+        conversation.ended_at = conversation.ended_at or event_time or now
         conversation.updated_at, conversation.cleared_at = now, None
         conversation.saved_session = conversation.saved_at = None
         plan_last_summary(conversation, now=now)
-        conversation.save(
-            update_fields=[
-                *("outcome", "ended_at", "cleared_at", "saved_session", "saved_at"),
-                *("summarize_to", "summarize_after", "patterns_extracted_at", "updated_at"),
-            ]
-        )
+        changed = ("outcome", "ended_at", "cleared_at", "saved_session", "saved_at", "updated_at")
+        conversation.save(update_fields=[*changed, "summarize_to", "summarize_after", "patterns_extracted_at"])
         record_audit(owner, operation="end", memory_type="conversation", conversation_id=conversation_id)
     clear_live_side(conversation, now=now)
     return conversation

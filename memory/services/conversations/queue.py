@@ -61,6 +61,8 @@ class ClaimOutcome(Enum):
     """The model gave no usable answer."""
     FAILED = "failed"
     """Another error; the next claim may succeed."""
+    POSTPONED = "postponed"
+    """There is nothing to store yet; the row waits."""
     OUTDATED = "outdated"
     """Another worker has the claim, or the row is due again because something changed meanwhile."""
 
@@ -104,11 +106,10 @@ class ConversationQueue:
         wait_seconds = self.setting("BACKOFF_SECONDS") * 2 ** min(attempts - 1, 20)
         return timedelta(seconds=min(wait_seconds, self.setting("BACKOFF_LIMIT_SECONDS")))
 
-    def due_rows(self, now: datetime, *, account_id: UUID | None = None) -> QuerySet[Conversation]:
-        """Return rows that are due and not under lease, of one account or of all."""
+    def due_rows(self, now: datetime) -> QuerySet[Conversation]:
+        """Return the rows of all accounts that are due and not under lease."""
         free = Q(**{self.lease: None}) | Q(**{f"{self.lease}__lte": now})
-        rows = Conversation.objects.filter(free, **{f"{self.due}__lte": now})
-        return rows if account_id is None else rows.filter(account_id=account_id)
+        return Conversation.objects.filter(free, **{f"{self.due}__lte": now})
 
 
 SUMMARIES = ConversationQueue(
@@ -331,19 +332,19 @@ def keep_usage(account_id: UUID, *, use: str, usages: Sequence[Usage], now: date
 class BatchResult:
     """The result of a batch; on a dry run, `stored` is what would have been stored.
 
-    `stopped` says that the model is down and further claims are of no use. `last` is the id of the last row, for queues
-    that are read in the order of ids; None if no rows come after it.
+    `stopped` says that the model is down and further claims are of no use. `cursor` is where the next batch begins, for
+    queues in batches; empty after the last one.
     """
 
     claimed: int
     stored: int
     failed: int = 0
     stopped: bool = False
-    last: UUID | None = None
+    cursor: str = ""
     figures: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, results: Sequence[ClaimResult], *, last: UUID | None = None) -> Self:
+    def of(cls, results: Sequence[ClaimResult], *, cursor: str = "") -> Self:
         outcomes = [each.outcome for each in results]
         stored, unanswered = outcomes.count(ClaimOutcome.STORED), outcomes.count(ClaimOutcome.UNANSWERED)
         return cls(
@@ -351,7 +352,7 @@ class BatchResult:
             stored=stored,
             failed=unanswered + outcomes.count(ClaimOutcome.FAILED),
             stopped=bool(unanswered) and not stored,
-            last=last,
+            cursor=cursor,
             figures=sum((Counter(each.figures) for each in results), Counter()),
         )
 

@@ -2,6 +2,7 @@
 
 - `deduplicate`: `deduplicate` merges, `preview_duplicates` counts what it would merge; finds the pairs.
 - `compare`: decides which pairs may be merged, and which memory of a pair stays.
+- `paraphrases`: `paraphrase_words` compares English texts that say the same in other words.
 - `texts`: `differing_words` compares two texts, `normalized_text_hash` is equal for equivalent ones.
 - `merge`: `merge_pair` and `undo_merge`.
 - `resolve`: `find_survivors` and others follow merged memories to the ones that stand for them.

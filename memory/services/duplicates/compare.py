@@ -9,9 +9,10 @@ from uuid import UUID
 
 from django.db.models.functions import Lower
 
-from memory.kinds import Merging, spec_of
+from memory.kinds import Kind, Merging, spec_of
 from memory.models import EntityName, FactReview, Link, Memory, Temporal
 from memory.models.memory import model_of
+from memory.services.duplicates.paraphrases import paraphrase_words
 from memory.services.duplicates.resolve import find_separated_pairs
 from memory.services.duplicates.texts import deduplicated_kinds, differing_words
 from memory.services.entities.resolve import holder_of_row
@@ -74,20 +75,29 @@ def merge_key(candidate: MergeCandidate) -> Hashable:
     """Return what two memories must have in common besides their texts: holder, place, sort, trust."""
     row = candidate.row
     merging = merging_of(row.kind)
-    is_open = spec_of(row.kind).has_beliefs and row.temporal == Temporal.CURRENT and row.valid_to is None
-    own = [getattr(row, name) for name in (("temporal",) if is_open else merging.key)]
+    has_beliefs = spec_of(row.kind).has_beliefs
+    is_open = has_beliefs and row.temporal == Temporal.CURRENT and row.valid_to is None
+    # two facts are the same whenever they were said
+    named = {"valid_from": "stated_from"} if has_beliefs else {}
+    own = [getattr(row, named.get(name, name)) for name in (("temporal",) if is_open else merging.key)]
     shared = (row.account_id, row.kind, holder_of_row(row), row.channel, row.context_id, row.trust, candidate.about)
     # as JSON, since 1 equals True in Python
     return (*shared, *(value if isinstance(value, datetime) else to_json(value) for value in own))
 
 
 def filter_duplicate_pairs(candidates: Mapping[UUID, MergeCandidate], pairs: Sequence[MemoryPair]) -> set[MemoryPair]:
-    """Return the pairs with equal merge keys and equivalent texts that nobody separated. Two statements at most."""
+    """Return the pairs with equal merge keys and texts that say the same, which nobody separated.
+
+    Two statements at most. Whether their vectors are similar enough is known to the caller.
+    """
     words: dict[MemoryPair, frozenset[str]] = {}
     for one, other in pairs:
         if one in candidates and other in candidates and merge_key(candidates[one]) == merge_key(candidates[other]):
-            differing = differing_words(candidates[one].row.text, candidates[other].row.text)
-            if differing is not None:
+            texts = candidates[one].row.text, candidates[other].row.text
+            differing = differing_words(*texts)
+            if differing is None:
+                differing = paraphrase_words(*texts)
+            if differing is not None and have_one_value(candidates[one].row, candidates[other].row):
                 words[one, other] = differing
     if not words:
         return set()
@@ -99,9 +109,24 @@ def filter_duplicate_pairs(candidates: Mapping[UUID, MergeCandidate], pairs: Seq
     return {pair for pair, differing in words.items() if not differing & names and frozenset(pair) not in apart}
 
 
+def have_one_value(one: Any, other: Any) -> bool:
+    """Return True for entries of contexts with the same value, and if one has no key and nothing but its text.
+
+    A value that is read under a key stays as it was written. Memories of other kinds have no value.
+    """
+    if one.kind != Kind.CONTEXT_ENTRY:
+        return True
+    plain = [each for each in (one, other) if not each.key and each.value is None]
+    keyed = [each for each in (one, other) if each not in plain]
+    return all(each.value == each.text for each in keyed) if plain else to_json(one.value) == to_json(other.value)
+
+
 def rank_pair(one: MergeCandidate, other: MergeCandidate) -> tuple[MergeCandidate, MergeCandidate]:
-    """Return the one that stays, then the one that goes: pinned first, then by evidence, reads and age."""
-    first, second = sorted(
-        (one, other), key=lambda each: (not each.row.pinned, -each.evidence, -each.row.access_count, each.id)
-    )
+    """Return the one that stays, then the one that goes: an entry with a key, pinned, by evidence, reads and age."""
+
+    def need(each: MergeCandidate) -> tuple[bool, bool, int, int, UUID]:
+        has_key = bool(getattr(each.row, "key", ""))
+        return not has_key, not each.row.pinned, -each.evidence, -each.row.access_count, each.id
+
+    first, second = sorted((one, other), key=need)
     return first, second

@@ -1,18 +1,19 @@
 """Finding near-duplicates and merging them: each new memory looks up equivalent texts; nothing is compared with all.
 
-Merged are believed facts, entries of contexts without a key, learnings and strategies. Turns and their slots are not,
+Merged are believed facts, entries of contexts, learnings and strategies. Turns and their slots are not,
 since what was said twice was said twice; nor are summaries, goals and artifacts, each of which belongs to something
 that happened; entities have a merge of their own (`entities.merge`).
 
 Both memories have one holder, kind, channel, context and trust; facts are about the same entities and times, entries
 have the same types and value, strategies the same type of task and tools (`compare`). They mean the same to
-MEMORY_DUPLICATE_SIMILARITY, and their texts are equivalent (`texts`), whatever the vectors say. The loser is archived
-and linked to the survivor, which takes over what it had; staff can undo that (`merge`). A memory that is stored again
-after it was merged is known as the survivor (`resolve`).
+MEMORY_DUPLICATE_SIMILARITY, and their texts say the same (`texts`, `paraphrases`), whatever the vectors say. The loser
+is archived and linked to the survivor, which takes over what it had; staff can undo that (`merge`). A memory that is
+stored again after it was merged is known as the survivor (`resolve`). The key of a merged entry is an alias of the
+survivor (`contexts.aliases`).
 
-Equivalent texts have one hash (`normalized_text_hash`), by which they are found; the vectors of what is found say
-whether it means the same. So nothing that would be merged is missed, and each look-up takes as long among many
-memories as among few. An index over vectors misses some, and took 1.3 to 2 times as long a row among ten times as many.
+Equivalent texts have one hash (`normalized_text_hash`), by which they are found among any number of memories.
+Paraphrases are found by comparing the vector of each new memory with up to MAX_COMPARED_VECTORS others of the same
+holder, kind and place; the vector index of large accounts would miss some of them.
 
 A memory that becomes a duplicate without a new vector (a fact gets another entity, a memory another holder) is not
 looked at again.
@@ -30,9 +31,11 @@ from uuid import UUID
 from django.db import DatabaseError, connection
 
 from memory import conf
+from memory.models import Memory, Vector
 from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
+from memory.services.account_walk import read_account_page, walk_accounts
 from memory.services.duplicates.compare import MemoryPair, filter_duplicate_pairs, rank_pair, read_merge_candidates
 from memory.services.duplicates.merge import MergeResult, merge_pair
 from memory.services.duplicates.texts import deduplicated_kinds, normalized_text_hash
@@ -43,19 +46,17 @@ ACTOR = "job:deduplicate"
 MAX_NEIGHBOURS = 50
 """Rows that each row is compared with: beyond them are more of the same, which are looked up in their turn."""
 
+MAX_COMPARED_VECTORS = 20_000
+"""Vectors of a holder's channel or context that the vector of each row is compared with, to find paraphrases."""
+
 # few new rows are found by time, many in the order of ids: the planner sees the values, and chooses
 SELECT_FRESH = """
 SELECT memories.account_id, memories.id
 FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
     AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
-WHERE (memories.account_id, memories.id) > (%(account)s, %(memory)s) AND memories.account_id <= %(last)s
-    AND memories.kind = ANY (%(kinds)s) AND live
+WHERE memories.account_id = %(account)s AND memories.id > %(memory)s AND memories.kind = ANY (%(kinds)s) AND live
     AND (%(since)s::timestamptz IS NULL OR memory_vectors.created_at >= %(since)s)
-ORDER BY memories.account_id, memories.id LIMIT %(size)s"""
-
-SELECT_UNHASHED = """
-SELECT account_id, id, kind, text FROM memories
-WHERE wording IS NULL AND kind = ANY (%s) AND (%s::uuid IS NULL OR account_id = %s) LIMIT %s"""
+ORDER BY memories.id LIMIT %(size)s"""
 
 # skips rows whose text changed in the meantime
 UPDATE_HASHES = """
@@ -64,7 +65,6 @@ FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::bigint[]) AS hashed (account
 WHERE memories.account_id = hashed.account_id AND memories.id = hashed.id AND memories.text = hashed.text"""
 
 LOWEST_ID = UUID(int=0)
-HIGHEST_ID = UUID(int=2**128 - 1)
 
 SELECT_SIMILAR = """
 WITH fresh AS MATERIALIZED (
@@ -76,7 +76,7 @@ WITH fresh AS MATERIALIZED (
 )
 SELECT fresh.id, near.id, 1 - near.distance, near.created_at
 FROM fresh CROSS JOIN LATERAL (
-    SELECT memories.id, memory_vectors.created_at, memory_vectors.vector <=> fresh.vector AS distance
+    (SELECT memories.id, memory_vectors.created_at, memory_vectors.vector <=> fresh.vector AS distance
     FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
         AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
     WHERE memories.account_id = %(account)s AND memories.wording = fresh.wording
@@ -84,7 +84,16 @@ FROM fresh CROSS JOIN LATERAL (
         AND memories.kind = fresh.kind AND memories.channel = fresh.channel
         AND memories.context_id IS NOT DISTINCT FROM fresh.context_id AND memories.id <> fresh.id
         AND live AND width = fresh.width
-    LIMIT %(neighbours)s
+    LIMIT %(neighbours)s)
+    UNION
+    (SELECT held.memory_id, held.created_at, held.vector <=> fresh.vector AS distance FROM (
+        SELECT memory_id, created_at, vector FROM memory_vectors
+        WHERE account_id = %(account)s AND kind = fresh.kind AND model = %(model)s AND user_id = fresh.user_id
+            AND (fresh.user_id <> '' OR agent_id = fresh.agent_id) AND channel = fresh.channel
+            AND context_id IS NOT DISTINCT FROM fresh.context_id AND memory_id <> fresh.id
+            AND live AND width = fresh.width
+        LIMIT %(compared)s
+    ) AS held ORDER BY distance LIMIT %(neighbours)s)
 ) AS near
 WHERE near.distance <= %(furthest)s
 ORDER BY near.distance, fresh.id, near.id"""
@@ -99,7 +108,7 @@ class FreshMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarPair:
-    """Two memories with equal text hashes and similar vectors. `similarity` is 1 - cosine distance.
+    """Two memories with similar vectors. `similarity` is 1 - cosine distance.
 
     `vector_at` is when the vector of the second one was stored.
     """
@@ -142,31 +151,38 @@ class DeduplicationResult:
 
 def read_fresh_memories(batch: DeduplicationBatch) -> list[FreshMemory]:
     """Return the memories of the batch that have a vector of the current model, by account and id."""
-    account, _, memory = batch.after.partition(":")
-    given = {
-        "model": embedding_provider().model,
-        "since": batch.since,
-        "kinds": sorted(deduplicated_kinds()),
-        "account": UUID(account) if account else batch.account_id or LOWEST_ID,
-        "memory": UUID(memory) if memory else LOWEST_ID,
-        "last": batch.account_id or HIGHEST_ID,
-        "size": batch.size,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(SELECT_FRESH, given)
-        return list(map(FreshMemory._make, cursor.fetchall()))
+    model = embedding_provider().model
+
+    def read(account_id: UUID, memory: str, room: int) -> list[FreshMemory]:
+        given = {
+            "model": model,
+            "since": batch.since,
+            "kinds": sorted(deduplicated_kinds()),
+            "account": account_id,
+            "memory": UUID(memory) if memory else LOWEST_ID,
+            "size": room,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(SELECT_FRESH, given)
+            return list(map(FreshMemory._make, cursor.fetchall()))
+
+    vectors = Vector.objects.filter(model=model, kind__in=sorted(deduplicated_kinds()))
+    fresh = vectors if batch.since is None else vectors.filter(created_at__gte=batch.since)
+    after = batch.after.replace(":", "/")
+    return walk_accounts(fresh, read, after=after, limit=batch.size, account_id=batch.account_id)
 
 
 def find_similar_pairs(rows: Sequence[FreshMemory]) -> list[SimilarPair]:
     """Return the memories that rows of one account are similar to by DUPLICATE_SIMILARITY, the most similar first.
 
-    They have the same text hash, holder, channel and context. One statement.
+    They have the same holder, channel and context. One statement.
     """
     given: dict[str, Any] = {
         "account": rows[0].account_id,
         "model": embedding_provider().model,
         "ids": [row.id for row in rows],
         "neighbours": MAX_NEIGHBOURS,
+        "compared": MAX_COMPARED_VECTORS,
         "furthest": 1 - conf.DUPLICATE_SIMILARITY,
     }
     with binary_cursor() as cursor:
@@ -180,14 +196,13 @@ def find_similar_pairs(rows: Sequence[FreshMemory]) -> list[SimilarPair]:
 
 def store_missing_hashes(size: int, *, account_id: UUID | None) -> int:
     """Store the hashes of up to `size` memories that have none. Returns how many had none."""
-    with connection.cursor() as cursor:
-        cursor.execute(SELECT_UNHASHED, [sorted(deduplicated_kinds()), account_id, account_id, size])
-        rows = cursor.fetchall()
-        if rows:
-            accounts, ids, kinds, texts = zip(*rows, strict=True)
-            hashes = list(map(normalized_text_hash, kinds, texts))
-            cursor.execute(UPDATE_HASHES, [list(accounts), list(ids), list(texts), hashes])
-        return len(rows)
+    unhashed = Memory.objects.filter(wording=None, kind__in=sorted(deduplicated_kinds()))
+    page = read_account_page(unhashed.only("account", "kind", "text"), after="", limit=size, account_id=account_id)
+    if page.rows:
+        columns = [(row.account_id, row.id, row.text, normalized_text_hash(row.kind, row.text)) for row in page.rows]
+        with connection.cursor() as cursor:
+            cursor.execute(UPDATE_HASHES, list(map(list, zip(*columns, strict=True))))
+    return len(page.rows)
 
 
 def deduplicate(batch: DeduplicationBatch) -> DeduplicationResult:
@@ -216,7 +231,7 @@ def deduplicate(batch: DeduplicationBatch) -> DeduplicationResult:
 def preview_duplicates(batch: DeduplicationBatch) -> DeduplicationResult:
     """Return approximately what `deduplicate` would do, and change nothing.
 
-    Consequences of merges are not considered, and memories without a text hash are not found.
+    Consequences of merges are not considered, and memories without a text hash are found by their vectors only.
     """
     rows = read_fresh_memories(batch)
     figures: Counter[str] = Counter()

@@ -20,11 +20,12 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from memory import conf
-from memory.models import Memory
+from memory.models import Kind, Memory
 from memory.models.writer import insert_vectors
 from memory.providers.connections import Deadline
 from memory.services.claims import lock_due_rows
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.replacements import relink_replaced_turns
 from memory.tokens import estimate_tokens
 
 MAX_REFUSALS = 16
@@ -161,7 +162,7 @@ def claim_due_rows(*, now: datetime, limit: int, account_id: UUID | None) -> lis
 
     The rows returned have the columns that embedding needs, as they are after the claim.
     """
-    due = Memory.objects.filter(embed_after__lte=now).only("account", "text", "content_hash", "embed_attempts")
+    due = Memory.objects.filter(embed_after__lte=now).only("account", "kind", "text", "content_hash", "embed_attempts")
     leased_until = now + timedelta(seconds=conf.EMBED_LEASE_SECONDS)
     with transaction.atomic():
         rows = lock_due_rows(due, order_by="embed_after", limit=limit, account_id=account_id)
@@ -184,6 +185,8 @@ def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
             same = [row for row in claimed if current.get(row.id) == row.content_hash]
             vectors = [(row.id, embedded.vectors[row.text]) for row in same]
             stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
+            turns = [row.id for row in same if row.kind == Kind.TURN]
+            relink_replaced_turns(account_id, turns, model=embedded.model)
             done = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in same])
             done.update(embed_after=None, embed_attempts=0, embed_error="")
     return stored

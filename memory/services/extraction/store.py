@@ -4,11 +4,14 @@ Everything happens in the transaction that marks the turns as extracted, and one
 knowledge of a holder. Facts are stored in their order. Each item stands or falls by itself (`outcomes`): nothing that
 someone says, or stored before, keeps the rest of a conversation from being extracted.
 
-A fact that contradicts an active one is handled as MEMORY_CONTRADICTIONS says. A correction ("no, I meant …") is not a
-contradiction: the old fact was wrong and is replaced whatever the setting.
+A fact that contradicts an active one is handled as the account or MEMORY_CONTRADICTIONS says. Contradictions of subject
+and attribute are looked up here (`facts.contradict`), under the lock of the holder: what another extraction stored
+since this one began is seen. The extractor names further ones. A correction ("no, I meant …") is not a contradiction:
+the old fact was wrong and is replaced whatever the setting.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +19,6 @@ from uuid import UUID
 
 from django.db import transaction
 
-from memory import conf
 from memory.extraction.knowledge import (
     ExtractedEntity,
     ExtractedFact,
@@ -24,6 +26,7 @@ from memory.extraction.knowledge import (
     ExtractedRelationship,
     Extraction,
 )
+from memory.extraction.rules.attributes import ClaimReading, contradicts, read_meaning
 from memory.identity import normalize_name
 from memory.models import Fact, Kind, Link
 from memory.owner import Owner
@@ -42,6 +45,7 @@ from memory.services.extraction.outcomes import (
     store_alone,
     store_each,
 )
+from memory.services.facts.contradict import SaidClaim, find_contradicted, find_policy, is_next_date, is_old_move
 from memory.services.facts.learn import FactDraft, learn_facts
 from memory.services.facts.review import filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
 from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
@@ -65,9 +69,15 @@ def store_extraction(inputs: ExtractionInput) -> ItemCounts:
     items = StoredItems(counts=ItemCounts.of(inputs.extraction))
     # before anything else is locked: clients, too, lock the fact that they change first
     numbers = [number for fact in inputs.extraction.facts for number in (*fact.corrects, *fact.contradicts)]
-    lock_active_facts(inputs.owner, referenced_fact_ids(inputs, items, numbers))
+    named = referenced_fact_ids(inputs, items, numbers)
+    said = [said_claim(inputs, fact) for fact in inputs.extraction.facts]
+    contradicted = find_contradicted(inputs.owner, said, now=inputs.now)
+    lock_active_facts(inputs.owner, [*named, *(fact.id for found in contradicted for fact in found)])
+    contested = {
+        fact.number for fact, found in zip(inputs.extraction.facts, contradicted, strict=True) if found
+    } | find_contested(inputs.extraction.facts)
     store_entities(inputs, items)
-    store_facts(inputs, items)
+    store_facts(inputs, items, contested=contested)
     store_relationships(inputs, items)
     store_preferences(inputs, items)
     return items.counts
@@ -126,16 +136,38 @@ def note_entity(items: StoredItems, entity: ExtractedEntity, found: ResolvedEnti
     items.counts.count("entities", ItemOutcome.LEARNT if is_new else ItemOutcome.MERGED)
 
 
-def store_facts(inputs: ExtractionInput, items: StoredItems) -> None:
-    """Store plain facts together, then the others in order: these may refer to facts before them."""
+def said_claim(inputs: ExtractionInput, fact: ExtractedFact) -> SaidClaim:
+    said_at = inputs.time_of(fact.evidence)
+    return SaidClaim(claim=fact.claim, certainty=fact.certainty, temporal=fact.temporal, said_at=said_at)
+
+
+def find_contested(facts: Sequence[ExtractedFact]) -> set[int]:
+    """Return the numbers of facts that contradict an earlier one of the same extraction."""
+    earlier: dict[str, list[ClaimReading]] = defaultdict(list)
+    contested = set()
+    for fact in facts:
+        reading = read_meaning(fact.claim)
+        against = [known for key in reading.sought_keys for known in earlier[key]]
+        if reading.ended_claims or any(contradicts(reading, known) for known in against):
+            contested.add(fact.number)
+        earlier[reading.key].append(reading)
+    return contested
+
+
+def store_facts(inputs: ExtractionInput, items: StoredItems, *, contested: Collection[int]) -> None:
+    """Store plain facts together, then the others in order: these may refer to facts before them.
+
+    `contested` are facts that are not plain, since they may contradict believed facts or one another.
+    """
     facts = [fact for fact in drop_rejected_facts(inputs, items) if can_store_fact(items, fact)]
-    plain = [fact for fact in facts if not (fact.corrects or fact.contradicts)]
+    others = {fact.number for fact in facts if fact.corrects or fact.contradicts} | set(contested)
+    plain = [fact for fact in facts if fact.number not in others]
     results = store_each(items, "facts", plain, partial(learn_plain_facts, inputs, items))
     for fact, result in zip(plain, results, strict=True):
         items.add_fact(fact.number, result)
     for fact in facts:
         # a fact that it refers to may have failed since
-        if (fact.corrects or fact.contradicts) and can_store_fact(items, fact):
+        if fact.number in others and can_store_fact(items, fact):
             with store_alone(items, "facts") as single:
                 single.result = store_conflicting_fact(inputs, items, fact)
             items.add_fact(fact.number, single.result)
@@ -182,6 +214,7 @@ def build_fact_draft(inputs: ExtractionInput, items: StoredItems, fact: Extracte
         temporal=fact.temporal,
         valid_from=fact.valid_from,
         valid_to=fact.valid_to,
+        said_at=min(inputs.time_of(fact.evidence), inputs.now),
         entity_ids=items.entity_ids(fact.entities),
         turn_ids=inputs.turn_ids(fact.evidence),
         source=SOURCE,
@@ -192,21 +225,21 @@ def build_fact_draft(inputs: ExtractionInput, items: StoredItems, fact: Extracte
 
 
 def store_conflicting_fact(inputs: ExtractionInput, items: StoredItems, fact: ExtractedFact) -> FactResult:
-    """Store a fact that corrects or contradicts others, as far as these are still active.
-
-    What it contradicts is handled as MEMORY_CONTRADICTIONS says.
-    """
+    """Store a fact that corrects or contradicts others, as far as these are still active."""
     owner, embedded, now = inputs.owner, inputs.embedded, inputs.now
     draft = build_fact_draft(inputs, items, fact)
     if wrong := lock_active_facts(owner, referenced_fact_ids(inputs, items, fact.corrects)):
         also = [each.id for each in wrong[1:]]
         stored = replace_wrong_fact(owner, wrong[0].id, draft, also=also, embedded=embedded, now=now)
         return superseding_result(wrong, stored, draft, corrections=1)
-    contradicted = lock_active_facts(owner, referenced_fact_ids(inputs, items, fact.contradicts))
-    rivals = find_rivals(owner, draft, contradicted, embedded=embedded)
-    said_at = inputs.time_of(fact.evidence)
+    said_at, said = inputs.time_of(fact.evidence), said_claim(inputs, fact)
+    named = lock_active_facts(owner, referenced_fact_ids(inputs, items, fact.contradicts))
+    contradicted = [each for each in named if not is_next_date(said, each)]
+    [sure] = [[]] if is_old_move(draft) else find_contradicted(owner, [said], now=now)
+    rivals = find_rivals(owner, draft, contradicted, sure=sure, embedded=embedded) if sure or contradicted else []
     against = filter_contradicted(draft, rivals, said_at=said_at)
-    policy = "flag_review" if any(rival.similarity is None for rival in against) else conf.CONTRADICTIONS
+    is_unknown = any(rival.similarity is None and not rival.is_sure for rival in against)
+    policy = "" if not against else "flag_review" if is_unknown else find_policy(owner)
     counts = {"contradictions": len(against)}
     if against and policy == "flag_review":
         reviews = [

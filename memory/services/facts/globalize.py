@@ -48,7 +48,7 @@ class GlobalizeThresholds:
 DOCUMENTED_THRESHOLDS = GlobalizeThresholds()
 
 
-def filter_prominent(*, now: datetime, thresholds: GlobalizeThresholds) -> QuerySet[Fact]:
+def find_prominent_facts(*, now: datetime, thresholds: GlobalizeThresholds = DOCUMENTED_THRESHOLDS) -> QuerySet[Fact]:
     """Return the facts of all accounts to be globalized: true, live, in a project's channel and not copied before."""
     promoted = Link.objects.filter(account_id=OuterRef("account_id"), target_id=OuterRef("pk"), type=PROMOTED_FROM)
     rows = Fact.objects.live(now).filter(
@@ -71,23 +71,6 @@ def conversation_count() -> Any:
     others = turns.exclude(target__conversation_id=OuterRef("conversation_id")).order_by().values("source_id")
     counted = others.annotate(number=Count("target__conversation_id", distinct=True)).values("number")
     return own + Coalesce(Subquery(counted), 0)
-
-
-def find_prominent_facts(
-    *,
-    after: UUID | None,
-    account_id: UUID | None,
-    limit: int,
-    now: datetime,
-    thresholds: GlobalizeThresholds = DOCUMENTED_THRESHOLDS,
-) -> list[Fact]:
-    """Return the next `limit` prominent facts with ids above `after`, of one account or of all."""
-    rows = filter_prominent(now=now, thresholds=thresholds)
-    if account_id is not None:
-        rows = rows.filter(account_id=account_id)
-    if after is not None:
-        rows = rows.filter(pk__gt=after)
-    return list(rows.order_by("pk")[:limit])
 
 
 def globalize_facts(
@@ -126,7 +109,7 @@ def globalize_if_prominent(
     linked = [link.target_id for link in links_from_facts([found], ABOUT, DERIVED_FROM)]
     # with its copy and what both refer to, in the order in which all code locks memories
     [fact] = lock_facts(owner, [found.pk], alone=set(known), shared=linked, now=now)
-    prominent = filter_prominent(now=now, thresholds=thresholds).filter(account_id=owner.account_id, pk=fact.pk)
+    prominent = find_prominent_facts(now=now, thresholds=thresholds).filter(account_id=owner.account_id, pk=fact.pk)
     if not prominent.exists():
         return Counter()
     links = Link.objects.filter(account_id=owner.account_id, source_id=OuterRef("pk")).order_by().values("source_id")
@@ -179,7 +162,8 @@ def globalize_fact(
             confidence=fact.unfaded_confidence,
             certainty=fact.certainty,
             temporal=fact.temporal,
-            valid_from=fact.valid_from,
+            valid_from=fact.stated_from,
+            said_at=None if fact.stated_from else fact.valid_from,
             valid_to=fact.valid_to,
             entity_ids=live_entities_of_facts(fact, now=now),
             source=fact.source,

@@ -15,8 +15,10 @@ from django.db.models import Q
 
 from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable
+from memory.extraction.rules.attributes import read_meaning
 from memory.identity import fact_identity
 from memory.models import Certainty, Fact, FactVersion, Kind, Temporal
+from memory.models.facts import ValidFromSource
 from memory.owner import Owner
 from memory.scoring import CONFIDENCE_BY_CERTAINTY
 from memory.services.duplicates.resolve import find_survivors, survivors_condition
@@ -49,7 +51,8 @@ MAX_CLAIM_CHARACTERS = 10_000
 class FactDraft(MemoryDraft):
     """A fact before it is learned. Without `confidence`, `certainty` implies it; without either it is 1.
 
-    `entity_ids` are what the fact is about, `turn_ids` where it comes from; the first is its source turn.
+    `entity_ids` are what the fact is about, `turn_ids` where it comes from; the first is its source turn. A fact that
+    does not say when it begins (`valid_from`) begins when it was said, if that is known (`said_at`, else `event_time`).
     """
 
     claim: str
@@ -58,6 +61,7 @@ class FactDraft(MemoryDraft):
     temporal: str = Temporal.CURRENT
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    said_at: datetime | None = None
     entity_ids: Sequence[UUID] = ()
     turn_ids: Sequence[UUID] = ()
     conversation_id: str = ""
@@ -65,6 +69,13 @@ class FactDraft(MemoryDraft):
     @property
     def effective_confidence(self) -> float:
         return CONFIDENCE_BY_CERTAINTY.get(self.certainty, 1.0) if self.confidence is None else self.confidence
+
+    @property
+    def begins(self) -> datetime | None:
+        """The beginning of the fact; None for one without it, or that was over when it was said."""
+        said_at = self.said_at or self.event_time
+        is_over = said_at is not None and self.valid_to is not None and self.valid_to <= said_at
+        return self.valid_from or (None if is_over else said_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,8 +173,10 @@ def fact_from_draft(owner: Owner, draft: FactDraft, *, conversations: dict[UUID,
         confidence=draft.effective_confidence,
         certainty=draft.certainty,
         temporal=draft.temporal,
-        valid_from=draft.valid_from,
+        valid_from=draft.begins,
         valid_to=draft.valid_to,
+        valid_from_source=source_of_start(draft),
+        attribute=read_meaning(draft.claim).key,
         source_turn_id=source_turn_id,
         **draft.shared_columns(now=now),
     )
@@ -172,14 +185,20 @@ def fact_from_draft(owner: Owner, draft: FactDraft, *, conversations: dict[UUID,
     return fact
 
 
+def source_of_start(draft: FactDraft) -> str | None:
+    if draft.begins is None:
+        return None
+    return ValidFromSource.SAID if draft.valid_from is None else ValidFromSource.STATED
+
+
 def identity_of_fact(owner: Owner, fact: Fact) -> str:
     """Return what identifies a believed fact within its holder's channel.
 
-    A fact that is true now and open is one fact, whatever start it was given.
+    A fact that is true now and open is one fact, whatever start it was given, and any fact is one whenever it was said.
     """
     if fact.temporal == Temporal.CURRENT and fact.valid_to is None:
         return fact_identity(owner, claim=fact.text)
-    times = ["" if time is None else time.astimezone(UTC).isoformat() for time in (fact.valid_from, fact.valid_to)]
+    times = ["" if time is None else time.astimezone(UTC).isoformat() for time in (fact.stated_from, fact.valid_to)]
     return fact_identity(owner, claim=fact.text, valid_from=times[0], valid_to=times[1])
 
 
@@ -259,7 +278,8 @@ def confirm_facts(owner: Owner, pairs: Sequence[tuple[Fact, Fact]], *, now: date
         if again.confidence <= fact.confidence and not is_earlier:
             continue
         fact.confidence = max(fact.unfaded_confidence, again.confidence)
-        fact.valid_from = again.valid_from if is_earlier else fact.valid_from
+        if is_earlier:
+            fact.valid_from, fact.valid_from_source = again.valid_from, again.valid_from_source
         changed[fact.id] = fact
     if changed:
         revise_beliefs(owner, list(changed.values()), reason=FactVersion.Reason.CONFIRMED, now=now)

@@ -1,12 +1,15 @@
 """Facts that contradict each other: finding them, preferring the newer one, and reviews in which staff decides.
 
-MEMORY_CONTRADICTIONS says what happens to an extracted fact that contradicts others: `prefer_new` supersedes the old
-facts, `prefer_old` drops the new one, and `flag_review` stores it as pending and asks staff.
+The account, else MEMORY_CONTRADICTIONS, says what happens to a fact that contradicts others: `prefer_new` supersedes
+the old facts, `prefer_old` drops the new one, and `flag_review` stores it as pending and asks staff.
 
-- Facts can contradict each other only if they share an entity (or are both about the user alone) and their claims are
-  near in meaning (`CONTRADICTION_SIMILARITY`). Where a vector is missing, nobody can know: staff is asked.
-- A claim that is true when it is said contradicts others that are; "no longer" and "used to", undated, end them. What
-  is dated as over, and what is planned, is learned next to the old fact.
+- Facts with the same subject and attribute contradict each other as `extraction.rules.attributes` decides, whoever
+  notices it (`contradict.find_contradicted`). What only a language model takes for contradictory has to share an entity
+  (or be about the user alone) and be near in meaning (`CONTRADICTION_SIMILARITY`). Where a vector is missing, nobody
+  can know: staff is asked.
+- A claim that is true when it is said contradicts others that are; "no longer" and "used to", undated, end them, and so
+  does what ends something within a year before it was said ("left Brightwave last week"). What else is dated as over,
+  and what is planned, is learned next to the old fact.
 - Newer is what was said later, not what was extracted later: where two conversations are extracted in the wrong order,
   the older one's fact held until the newer one's began.
 - A successor is stored where the old fact is: what corrects a fact of `_global`, wherever it is said, is known there.
@@ -15,7 +18,7 @@ facts, `prefer_old` drops the new one, and `flag_review` stores it as pending an
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -24,8 +27,10 @@ from pgvector.django import CosineDistance
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, require_found
+from memory.extraction.rules.attributes import read_meaning
 from memory.identity import digest_parts, normalize_claim
-from memory.models import Fact, FactReview, FactVersion, Kind, Link, Temporal, Vector
+from memory.models import Certainty, Fact, FactReview, FactVersion, Kind, Link, Temporal, Vector
+from memory.models.facts import ValidFromSource
 from memory.models.statements import Embedding, half_vector
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
@@ -71,6 +76,8 @@ from memory.services.memories.store import (
 
 CONTRADICTION_SIMILARITY = 0.5
 """Cosine of two claims from which on one may contradict the other."""
+RECENT = timedelta(days=366)
+"""Time before it was said in which a dated event, such as a move, ended what was known."""
 NAMELESS_USER = "the user"
 """Name that extractors give to a user whose name is unknown."""
 
@@ -79,12 +86,13 @@ NAMELESS_USER = "the user"
 class Rival:
     """A believed fact that a new one contradicts. `similarity` is None where one of the two has no vector yet.
 
-    `said_at` is when the fact was said last.
+    `said_at` is when the fact was said last. `is_sure` is True if subject and attribute decide it.
     """
 
     fact: Fact
     similarity: float | None
     said_at: datetime
+    is_sure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,29 +103,71 @@ class Verdict:
     outdated: Sequence[Fact]
 
 
-def find_rivals(owner: Owner, draft: FactDraft, facts: Sequence[Fact], *, embedded: EmbeddedTexts) -> list[Rival]:
-    """Return the facts that share an entity with the draft and are near it in meaning, nearest first."""
+def find_rivals(
+    owner: Owner, draft: FactDraft, facts: Sequence[Fact], *, sure: Sequence[Fact] = (), embedded: EmbeddedTexts
+) -> list[Rival]:
+    """Return the `sure` contradicted facts, and those of `facts` that are about the same and near in meaning.
+
+    Nearest first. Facts are about the same if they share an entity, or are both about the user.
+    """
+    facts = list({fact.id: fact for fact in (*sure, *facts)}.values())
+    surely = {fact.id for fact in (*sure, *(fact for fact in facts if has_same_attribute(draft, fact)))}
     about: dict[UUID, set[UUID]] = defaultdict(set)
     for link in links_from_facts(facts, ABOUT) if facts else ():
         about[link.source_id].add(link.target_id)
     mine = set(draft.entity_ids)
     about_user = is_about_user(draft.claim)
-    sharing = [fact for fact in facts if mine & about[fact.id] or (about_user and is_about_user(fact.text))]
+    sharing = [
+        fact
+        for fact in facts
+        if mine & about[fact.id]
+        or (about_user and is_about_user(fact.text))
+        or (fact.id in surely and not (is_about_name(draft.claim) and mine and about[fact.id]))
+    ]
     similarities = similarities_to_claim(owner, draft.claim, sharing, embedded=embedded)
-    mentions = Link.objects.filter(account_id=owner.account_id, source_id__in=[fact.id for fact in sharing])
-    mentions = mentions.filter(type=DERIVED_FROM)
-    latest = dict(mentions.values_list("source_id").annotate(last=Max("target__event_time")))
+    latest = find_last_mentions(owner, sharing)
     rivals = [
-        Rival(fact=fact, similarity=similarities.get(fact.id), said_at=latest.get(fact.id, fact.event_time))
+        Rival(
+            fact=fact,
+            similarity=similarities.get(fact.id),
+            said_at=latest[fact.id],
+            is_sure=fact.id in surely,
+        )
         for fact in sharing
     ]
-    near = [rival for rival in rivals if rival.similarity is None or rival.similarity >= CONTRADICTION_SIMILARITY]
+    near = [
+        rival
+        for rival in rivals
+        if rival.is_sure or rival.similarity is None or rival.similarity >= CONTRADICTION_SIMILARITY
+    ]
     return sorted(near, key=lambda rival: -1.0 if rival.similarity is None else -rival.similarity)
 
 
+def find_last_mentions(owner: Owner, facts: Sequence[Fact]) -> dict[UUID, datetime]:
+    """Return when each fact was said last: the time of the latest turn that is its evidence, else its own."""
+    mentions = Link.objects.filter(account_id=owner.account_id, source_id__in=[fact.id for fact in facts])
+    latest = mentions.filter(type=DERIVED_FROM).values_list("source_id").annotate(last=Max("target__event_time"))
+    return {fact.id: fact.event_time for fact in facts} | dict(latest)
+
+
 def is_about_user(claim: str) -> bool:
-    """Return True if a claim is about the user without a name, as in "The user …"."""
-    return normalize_claim(claim).startswith(f"{NAMELESS_USER} ")
+    """Return True if a claim is about the user without a name, or somebody's of the user: "The user's wife …"."""
+    return normalize_claim(claim).startswith((f"{NAMELESS_USER} ", f"{NAMELESS_USER}'s "))
+
+
+def is_about_name(claim: str) -> bool:
+    """Return True if the subject of a claim is a name, which stands for somebody else where the entities differ."""
+    parts = read_meaning(claim).parts
+    return parts is not None and not is_about_user(claim) and parts.subject[:1].isupper()
+
+
+def has_same_attribute(draft: FactDraft, fact: Fact) -> bool:
+    """Return True if the draft is about the subject and attribute of the fact, or ends that in the same words."""
+    if draft.certainty == Certainty.UNCERTAIN:
+        return False
+    reading = read_meaning(draft.claim)
+    ended = map(normalize_claim, reading.ended_claims)
+    return bool(reading.key and reading.key == read_meaning(fact.text).key) or normalize_claim(fact.text) in ended
 
 
 def similarities_to_claim(
@@ -138,12 +188,25 @@ def similarities_to_claim(
 
 
 def filter_contradicted(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) -> list[Rival]:
-    """Return the current rivals, unless the draft is planned or dated as past: what is true when said contradicts."""
+    """Return the current rivals, unless the draft is planned or dated as past: what is true when said contradicts.
+
+    A recent event that ends something surely contradicts that: "left Brightwave last week", "moved to Porto in May".
+    """
     is_dated = draft.valid_from is not None or draft.valid_to is not None
     is_over = draft.valid_to is not None and draft.valid_to <= said_at
-    if draft.temporal == Temporal.FUTURE or is_over or (draft.temporal == Temporal.PAST and is_dated):
+    if draft.temporal == Temporal.FUTURE or is_over:
         return []
-    return [rival for rival in rivals if rival.fact.temporal == Temporal.CURRENT]
+    current = list(filter(may_be_outdated, rivals))
+    if draft.temporal == Temporal.PAST and is_dated:
+        is_recent = draft.valid_from is not None and said_at - draft.valid_from < RECENT
+        return [rival for rival in current if rival.is_sure and is_recent]
+    return current
+
+
+def may_be_outdated(rival: Rival) -> bool:
+    """Return True if the rival is true now, or an event that says what is true now, such as a move."""
+    is_event = rival.is_sure and rival.fact.temporal == Temporal.PAST
+    return is_event or rival.fact.temporal == Temporal.CURRENT
 
 
 def prefer_new(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) -> Verdict:
@@ -161,7 +224,7 @@ def prefer_new(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) 
         # a start after the end is dropped: then only the end is known
         is_after = draft.valid_from is not None and draft.valid_from >= min(ends)
         draft = replace(draft, valid_from=None if is_after else draft.valid_from, valid_to=min(ends))
-    if outdated and draft.valid_from is None:
+    if outdated and draft.begins is None:
         draft = replace(draft, valid_from=said_at)
     return Verdict(draft=draft, outdated=outdated)
 
@@ -171,7 +234,7 @@ def superseded_at(rival: Rival, *, said_at: datetime) -> datetime | None:
     begins = rival.fact.valid_from
     if begins is not None and begins > said_at:
         return begins
-    if rival.fact.temporal != Temporal.CURRENT or rival.said_at <= said_at:
+    if not may_be_outdated(rival) or rival.said_at <= said_at:
         return None
     # the rival was said later: from its first mention on, or from the latest where the first was before the claim
     return rival.fact.event_time if rival.fact.event_time > said_at else rival.said_at
@@ -231,7 +294,8 @@ def decide_review(
 ) -> FactReview:
     """Decide which of two facts is believed. For staff, who act for the account.
 
-    `accepted_new` ends the old fact at `changed_at` (by default now), where the new one starts unless it has a start.
+    `accepted_new` ends the old fact at `changed_at` (by default when the new one was said, else now), where the new one
+    starts unless it states a start.
     `kept_old` retracts the new fact. `both_true` believes both, each with its `times`. A hidden old fact (archived,
     quarantined, expired) ends all the same; a hidden new one that is accepted is restored, unless it is quarantined.
 
@@ -245,7 +309,7 @@ def decide_review(
             lock_for_change(owner, [review.old_fact_id, review.new_fact_id], now=now)
             old, new = read_reviewed_facts(owner, review)
             if decision == FactReview.Status.ACCEPTED_NEW:
-                accept_new_fact(owner, old, new, changed_at=changed_at or now, now=now)
+                accept_new_fact(owner, old, new, changed_at=changed_at, now=now)
             elif decision == FactReview.Status.KEPT_OLD:
                 # believed in the meantime or not
                 if new.status in (Fact.Status.ACTIVE, Fact.Status.PENDING):
@@ -286,9 +350,9 @@ def read_reviewed_facts(owner: Owner, review: FactReview) -> tuple[Fact, Fact]:
     return facts[review.old_fact_id], facts[review.new_fact_id]
 
 
-def accept_new_fact(owner: Owner, old: Fact, new: Fact, *, changed_at: datetime, now: datetime) -> None:
+def accept_new_fact(owner: Owner, old: Fact, new: Fact, *, changed_at: datetime | None, now: datetime) -> None:
     """Believe the new fact and end the old one, unless that is no longer active."""
-    begins = new.valid_from or changed_at
+    begins = new.stated_from or changed_at or new.valid_from or now
     if old.status == Fact.Status.ACTIVE:
         close_fact(owner, old, at=begins, now=now)
     accept_pending_fact(owner, new, valid_from=begins, now=now)
@@ -317,7 +381,8 @@ def accept_pending_fact(owner: Owner, new: Fact, *, valid_from: datetime | None,
     holder = act_as_holder(owner, new)
     refuse_rejected_claims(holder, [(new.text, names_about_fact(new))])
     restore_facts([new], now=now)
-    new.valid_from = valid_from
+    if valid_from != new.valid_from:
+        new.valid_from, new.valid_from_source = valid_from, ValidFromSource.STATED
     new.identity = identity_of_fact(holder, new)
     begin_belief(new, now=now)
     store_fact_versions(owner, [new], reason=FactVersion.Reason.ACCEPTED)

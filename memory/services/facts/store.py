@@ -41,8 +41,8 @@ VERSION_ANNOTATIONS = {f"known_{column}": column for column in (*BELIEF_FIELDS, 
 COLUMN_OF_FIELD = {"claim": "text", "number": "belief_number"}
 """Columns of a fact whose names differ from those of the version's fields."""
 SAVED_COLUMNS = (
-    *("confidence", "temporal", "valid_from", "valid_to", "status", "recorded_at", "retracted_at"),
-    *("belief_number", "identity", "version", "updated_at"),
+    *("confidence", "temporal", "valid_from", "valid_from_source", "valid_to", "status", "recorded_at", "retracted_at"),
+    *("attribute", "belief_number", "identity", "version", "updated_at"),
 )
 
 

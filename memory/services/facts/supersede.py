@@ -15,7 +15,9 @@ from django.db import IntegrityError, transaction
 
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Forbidden, Unprocessable
+from memory.extraction.rules.attributes import read_meaning
 from memory.models import Fact, FactVersion, Kind, Memory, Temporal
+from memory.models.facts import ValidFromSource
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.embedding.embed import EmbeddedTexts
@@ -72,10 +74,11 @@ def supersede_fact(
     embedded: EmbeddedTexts,
     now: datetime,
 ) -> Fact:
-    """End facts where their successor begins (`valid_from`, by default now): the world changed. Returns the successor.
+    """End facts where their successor begins, because the world changed. Returns the successor.
 
-    An old fact that would end before it began never held: it is retracted. A successor that is over already, and does
-    not say when it began, has no start. `also` are further facts that it supersedes.
+    It begins at its `valid_from`, else at its `event_time`, else now. One that is over already, and has no
+    `valid_from`, has no start. An old fact that would end before it began never held: it is retracted. `also` are
+    further facts that it supersedes.
 
     The successor belongs to the holder and channel of the first old fact, so that what supersedes a fact of `_global`
     is known in `_global`, whichever channel it was said in. It is about the same entities unless it names some. It may
@@ -87,14 +90,21 @@ def supersede_fact(
         with transaction.atomic():
             olds = lock_facts_to_replace(owner, [fact_id, *also], draft, now=now)
             now = max(next_belief_at(old, now) for old in olds)
-            begins = draft.valid_from or now
+            begins = draft.begins or now
             for old in olds:
-                close_fact(owner, old, at=begins, now=now)
+                close_fact(owner, old, at=end_of_old(old, draft, begins), now=now)
             draft = with_default_start(draft, begins)
             return store_successor(owner, olds, draft, properties={}, embedded=embedded, now=now)
     except IntegrityError as err:
         # only the unique identity of facts can be violated here
         raise Conflict("a fact equal to the ended one was learned at the same time: try again") from err
+
+
+def end_of_old(old: Fact, draft: FactDraft, begins: datetime) -> datetime:
+    """Return when a fact ends that a draft supersedes: where that begins, and not before it was said itself."""
+    if old.valid_from is None or old.stated_from is not None or draft.said_at is None:
+        return begins
+    return max(begins, draft.said_at) if begins < old.valid_from else begins
 
 
 def replace_wrong_fact(
@@ -115,15 +125,25 @@ def replace_wrong_fact(
     with transaction.atomic():
         olds = lock_facts_to_replace(owner, [fact_id, *also], draft, now=now)
         now = max(next_belief_at(old, now) for old in olds)
-        begun = [old.valid_from for old in olds if old.valid_from is not None]
-        draft = with_default_start(draft, min(begun) if len(begun) == len(olds) else None)
+        draft = with_start_of_wrong(draft, olds)
         end_beliefs(olds, status=Fact.Status.SUPERSEDED, now=now)
         return store_successor(owner, olds, draft, properties=WAS_WRONG, embedded=embedded, now=now)
 
 
+def with_start_of_wrong(draft: FactDraft, olds: Sequence[Fact]) -> FactDraft:
+    """Return the draft starting where the earliest of the wrong facts did, unless it states a start or one has none."""
+    begun = [(old.valid_from, old.stated_from) for old in olds if old.valid_from is not None]
+    if draft.valid_from is not None or len(begun) < len(olds):
+        return draft
+    begins, stated = min(begun, key=lambda times: times[0])
+    if stated is None:
+        return replace(draft, said_at=begins)
+    return with_default_start(replace(draft, said_at=None), begins)
+
+
 def with_default_start(draft: FactDraft, begins: datetime | None) -> FactDraft:
     """Return the draft starting at `begins`, unless it has a start or ends before that."""
-    if draft.valid_from is not None or begins is None or (draft.valid_to is not None and draft.valid_to <= begins):
+    if draft.begins is not None or begins is None or (draft.valid_to is not None and draft.valid_to <= begins):
         return draft
     return replace(draft, valid_from=begins)
 
@@ -265,6 +285,10 @@ def correct_fact(
                 update_texts(owner, [update], embedded=embedded, now=now)
             for name, value in columns.items():
                 setattr(fact, name, value)
+            if "text" in columns:
+                fact.attribute = read_meaning(fact.text).key
+            if "valid_from" in columns:
+                fact.valid_from_source = None if fact.valid_from is None else ValidFromSource.STATED
             check_validity(fact.valid_from, fact.valid_to)
             fact.identity = believed_identity(owner, fact)
             revise_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)

@@ -2,8 +2,8 @@
 
 Tombstones are keyed hashes that keep rejected facts from being learned again, and reveal nothing of their texts: they
 are HMAC-SHA256 under MEMORY_TOMBSTONE_KEY. A tombstone belongs to a holder (`identity.holder_key`) and applies in every
-channel. It matches an equal claim (`normalize_claim`) about an entity of the same name; where either side names no
-entity, the claim alone decides.
+channel. It matches an equal claim (`normalize_claim`), and one that says the same value of the same subject and
+attribute in other words, about an entity of the same name; where either side names no entity, the claim alone decides.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from django.db.models import F, Q
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound
+from memory.extraction.rules.attributes import is_same_meaning, meaning_of, read_meaning
 from memory.identity import digest_parts, holder_key, normalize_claim, normalize_name
 from memory.models import Fact, FactTombstone, Link
 from memory.owner import Owner
@@ -51,6 +52,12 @@ def digest_claim(owner: Owner, claim: str) -> str:
     return keyed_digest("claim", holder_key(owner), normalize_claim(claim))
 
 
+def digest_meaning(owner: Owner, claim: str) -> str:
+    """Return the digest that paraphrases of a claim share; empty if the claim is not understood."""
+    meaning = meaning_of(read_meaning(claim))
+    return keyed_digest("meaning", holder_key(owner), *meaning) if meaning else ""
+
+
 def digest_names(names: Collection[str]) -> list[str]:
     """Return the sorted digests of the distinct names."""
     return sorted({keyed_digest("entity", normalize_name(name)) for name in names})
@@ -60,14 +67,17 @@ def find_tombstones(owner: Owner, claims: Sequence[NamedClaim]) -> list[FactTomb
     """Return for each claim the tombstone that matches it, or None. One statement; none for no claims."""
     if not claims:
         return []
-    digests = [digest_claim(owner, claim) for claim, _names in claims]
-    rows = FactTombstone.objects.filter(account_id=owner.account_id, claim_digest__in=digests).order_by("id")
-    by_claim: dict[str, list[FactTombstone]] = defaultdict(list)
+    digests = [(digest_claim(owner, claim), digest_meaning(owner, claim)) for claim, _names in claims]
+    sought = {digest for pair in digests for digest in pair} - {""}
+    is_sought = Q(claim_digest__in=sought) | Q(meaning_digest__gt="", meaning_digest__in=sought)
+    rows = FactTombstone.objects.filter(is_sought, account_id=owner.account_id).order_by("id")
+    by_digest: dict[str, list[FactTombstone]] = defaultdict(list)
     for tombstone in rows:
-        by_claim[tombstone.claim_digest].append(tombstone)
+        by_digest[tombstone.claim_digest].append(tombstone)
+        by_digest[tombstone.meaning_digest].append(tombstone)
     return [
-        next((each for each in by_claim[digest] if names_match(each, names)), None)
-        for digest, (_claim, names) in zip(digests, claims, strict=True)
+        next((each for digest in pair if digest for each in by_digest[digest] if names_match(each, names)), None)
+        for pair, (_claim, names) in zip(digests, claims, strict=True)
     ]
 
 
@@ -101,6 +111,7 @@ def add_tombstone(owner: Owner, claim: str, names: Collection[str], *, now: date
         account_id=owner.account_id,
         claim_digest=claim_digest,
         entity_digests=entity_digests,
+        meaning_digest=digest_meaning(owner, claim),
         fact_digest=fact_digest,
         rejected_by=owner.actor,
         rejected_at=now,
@@ -124,16 +135,15 @@ BELIEVED_OR_PENDING = Q(recorded_at__isnull=False, retracted_at=None) | Q(status
 
 
 def find_equal_claims(holder: Owner, fact: Fact) -> list[UUID]:
-    """Return the ids of the holder's other believed or pending facts with an equal claim (`normalize_claim`), ordered.
+    """Return the ids of the holder's other believed or pending facts with an equal claim or meaning, ordered.
 
     They may be in any channel, and must be about an entity of the same name; where either is about nothing, the claim
     alone decides. Copies made by globalizing count whatever they are about. Reads all facts of the holder, as no index
     holds normalized claims.
     """
-    claim = normalize_claim(fact.text)
     rows = Fact.objects.filter(filter_by_holder(holder), BELIEVED_OR_PENDING, account_id=holder.account_id)
-    texts = rows.exclude(pk=fact.pk).order_by("id").values_list("id", "text").iterator()
-    same = [fact_id for fact_id, text in texts if normalize_claim(text) == claim]
+    texts = rows.exclude(pk=fact.pk).order_by("id").values_list("id", "text", "attribute").iterator()
+    same = [fact_id for fact_id, text, attribute in texts if says_the_same(fact, text, attribute)]
     if not same:
         return []
     names = entity_names_by_fact(holder.account_id, [fact.id, *same])
@@ -155,5 +165,12 @@ def filter_equal_claims(fact: Fact, fact_ids: Collection[UUID]) -> list[Fact]:
     if not fact_ids:
         return []
     rows = Fact.objects.filter(BELIEVED_OR_PENDING, account_id=fact.account_id, id__in=fact_ids)
-    claim = normalize_claim(fact.text)
-    return [each for each in rows.order_by("id") if normalize_claim(each.text) == claim]
+    return [each for each in rows.order_by("id") if says_the_same(fact, each.text, each.attribute)]
+
+
+def says_the_same(fact: Fact, claim: str, attribute: str | None) -> bool:
+    """Return True if a claim about this attribute equals that of the fact, or means the same."""
+    if normalize_claim(fact.text) == normalize_claim(claim):
+        return True
+    may_mean_it = bool(fact.attribute) and fact.attribute == attribute
+    return may_mean_it and is_same_meaning(read_meaning(fact.text), read_meaning(claim))

@@ -1,6 +1,7 @@
 """Changing goals (X6): adding, changing, blocking, completing and deleting them, and the same for staff.
 
-A goal is blocked as long as a goal that it waits for is open. Every owner that sees a goal may read it; it may be
+A goal is blocked until every goal that it waits for is completed. An abandoned one goes on blocking it, until it is
+unblocked or completed with `force`. Every owner that sees a goal may read it; it may be
 changed for the user that it is held for, by the agent that added it and by the account. Only goals of one holder are
 linked. When a goal is deleted or a link removed, by whomever, the goals that waited are not left waiting.
 """
@@ -26,6 +27,7 @@ from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holder_of_row
 from memory.services.goals.store import (
     GoalLink,
+    blocking_goals,
     find_goal,
     insert_goal_links,
     links_between_goals,
@@ -38,6 +40,7 @@ from memory.services.goals.store import (
     recompute_status,
     recompute_waiters,
     record_goals,
+    refuse_blocked_completion,
     refuse_closed_blockers,
     refuse_goal_cycle,
     save_goal,
@@ -214,7 +217,7 @@ def block_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: ExpectedVersi
 
 
 def unblock_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: ExpectedVersions = None, now: datetime) -> Goal:
-    """Stop a goal from waiting for another one; it is active once it waits for no open goal.
+    """Stop a goal from waiting for another one; it is active once nothing blocks it.
 
     Where it does not wait for that goal, nothing changes. Raises NotFound, Forbidden, StaleVersion.
     """
@@ -225,7 +228,7 @@ def unblock_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: ExpectedVer
         gone, _ = links.filter(target_id=by).delete()
         if not gone:
             return goal
-        waits = links.filter(target_id__in=open_goals(owner.account_id).live(now).values("id")).exists()
+        waits = links.filter(target_id__in=blocking_goals(owner.account_id, now=now).values("id")).exists()
         status = goal.status if goal.completed_at else (Status.BLOCKED if waits else Status.ACTIVE).value
         save_goal(goal, now=now, status=status)
         record_goals(owner, "unblock", [goal])
@@ -233,12 +236,20 @@ def unblock_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: ExpectedVer
 
 
 def complete_goal(
-    owner: Owner, goal_id: UUID, *, status: str, result: str = "", expected: ExpectedVersions = None, now: datetime
+    owner: Owner,
+    goal_id: UUID,
+    *,
+    status: str,
+    result: str = "",
+    force: bool = False,
+    expected: ExpectedVersions = None,
+    now: datetime,
 ) -> EndedGoal:
-    """Close a goal as `completed` or `abandoned`, blocked or not. Its subgoals stay as they are.
+    """Close a goal as `completed` or `abandoned`. Its subgoals stay as they are.
 
-    Closing it again with the same status and result changes nothing. Raises NotFound, Forbidden, StaleVersion; Conflict
-    where it was closed differently; Unprocessable for another status.
+    A blocked goal is completed only with `force`, and abandoned at any time. Goals that wait for an abandoned goal stay
+    blocked. Closing it again with the same status and result changes nothing. Raises NotFound, Forbidden, StaleVersion;
+    Conflict where it is blocked or was closed differently; Unprocessable for another status.
     """
     if status not in END_OPERATIONS:
         raise Unprocessable("a goal can only be closed as completed or abandoned")
@@ -248,6 +259,8 @@ def complete_goal(
             if (goal.status, goal.result) != (status, result):
                 raise Conflict(f"the goal is closed already: {goal.status}")
             return EndedGoal(goal=goal, unblocked=[])
+        if status == Status.COMPLETED and goal.status == Status.BLOCKED and not force:
+            refuse_blocked_completion(owner, goal, now=now)
         save_goal(goal, now=now, status=str(status), result=result, completed_at=now)
         record_goals(owner, END_OPERATIONS[status], [goal])
         return EndedGoal(goal=goal, unblocked=unblock_waiters(owner, waiting, now=now))
@@ -304,7 +317,7 @@ def lock_goal_with_waiters(
 
 
 def unblock_waiters(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> list[UUID]:
-    """Unblock those of the locked goals that no open goal blocks any more, and return their ids in order."""
+    """Unblock those of the locked goals that no goal blocks any more, and return their ids in order."""
     changed = recompute_status(owner, goal_ids, now=now)
     return sorted(goal_id for goal_id, status in changed.items() if status == Status.ACTIVE)
 
@@ -341,10 +354,11 @@ class GoalLifecycle(Lifecycle):
         if self.operation.is_erasure or self._is_hidden_or_shown:
             lock_goal_graph(self.owner.account_id)
         if self.operation.is_erasure:
-            goals = open_goals(self.owner.account_id)
-            blockers = goals.filter(id__in=self.memory_ids, archived=False, quarantined=False)
+            blockers = Goal.objects.filter(
+                account_id=self.owner.account_id, id__in=self.memory_ids, archived=False, quarantined=False
+            ).exclude(status=Status.COMPLETED)
             waiting = links_between_goals(self.owner.account_id, BLOCKED_BY).filter(
-                source_id__in=goals.values("id"), target_id__in=blockers.values("id")
+                source_id__in=open_goals(self.owner.account_id).values("id"), target_id__in=blockers.values("id")
             )
             if waiting.exists():
                 raise Unprocessable("others wait for one of these goals: delete it from the list of goals")

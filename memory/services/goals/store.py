@@ -44,13 +44,13 @@ WITH RECURSIVE ahead AS (
 SELECT EXISTS (SELECT FROM ahead WHERE id = %(source)s)
 """
 
-# sets open goals to blocked or active as their blockers require, and returns those that changed
+# sets open goals to blocked or active as `blocking_goals` require, and returns those that changed
 RECOMPUTE_STATUS = """
 WITH wanted AS (
     SELECT g.id, CASE WHEN EXISTS (
         SELECT FROM memory_links l JOIN memories b ON b.account_id = l.account_id AND b.id = l.target_id
         WHERE l.account_id = g.account_id AND l.source_id = g.id AND l.type = 'BLOCKED_BY'
-            AND b.kind = 'goal' AND b.completed_at IS NULL AND NOT b.archived AND NOT b.quarantined
+            AND b.kind = 'goal' AND b.status <> 'completed' AND NOT b.archived AND NOT b.quarantined
             AND (b.expires_at IS NULL OR b.expires_at > %(now)s)
     ) THEN 'blocked' ELSE 'active' END AS status
     FROM memories g
@@ -98,6 +98,31 @@ def open_goals(account_id: UUID) -> MemoryQuerySet[Goal]:
     return Goal.objects.filter(account_id=account_id, completed_at=None)
 
 
+def blocking_goals(account_id: UUID, *, now: datetime) -> MemoryQuerySet[Goal]:
+    """Return the goals of an account that block those that wait for them: live ones that are not completed.
+
+    An abandoned goal goes on blocking, because what others waited for was not done.
+    """
+    return Goal.objects.filter(account_id=account_id).exclude(status=Goal.Status.COMPLETED).live(now)
+
+
+def refuse_blocked_completion(owner: Owner, goal: Goal, *, now: datetime) -> None:
+    """Raise Conflict, with the ids of the blockers that the owner may see, if the goal waits for a blocking goal."""
+    links = links_between_goals(owner.account_id, BLOCKED_BY).filter(source_id=goal.id)
+    blockers = blocking_goals(owner.account_id, now=now).filter(id__in=links.values("target_id"))
+    statuses = dict(blockers.order_by("id").values_list("id", "status"))
+    if not statuses:
+        return
+    visible = visible_goals(owner, now=now).filter(id__in=statuses).values_list("id", flat=True)
+    named = [f"{other} ({statuses[other]})" for other in sorted(visible)[:MAX_NAMED_BLOCKERS]]
+    if hidden := len(statuses) - len(named):
+        named.append(f"{hidden} other{'s' if hidden > 1 else ''}" if named else f"{hidden} that you may not see")
+    raise Conflict(
+        f"the goal waits for goals that are not completed: {', '.join(named)}. Complete them, unblock this goal, or "
+        "complete it all the same with force"
+    )
+
+
 def refuse_goal_cycle(account_id: UUID, link: GoalLink) -> None:
     """Raise Unprocessable if the link would lead from a goal back to itself, along links of its type."""
     ends: dict[str, Any] = {"source": link.source_id, "targets": [link.target_id]}
@@ -125,7 +150,7 @@ def insert_goal_links(account_id: UUID, links: Sequence[GoalLink]) -> None:
 
 
 def recompute_status(owner: Owner, goal_ids: Collection[UUID], *, now: datetime) -> dict[UUID, str]:
-    """Set the open ones among these locked goals to blocked or active, as their open blockers require.
+    """Set the open ones among these locked goals to blocked or active, as their blockers require.
 
     Returns the goals that changed, with their statuses; they get a new version, and the audit log records them.
     """
@@ -209,6 +234,9 @@ def record_goals(owner: Owner, operation: str, goals: Sequence[Goal], **columns:
         owner, operation=operation, memory_type="semantic", affected_ids=[goal.id for goal in goals], **columns
     )
 
+
+MAX_NAMED_BLOCKERS = 10
+"""Blockers whose ids an error message contains."""
 
 MAX_RELATED_GOALS = 200
 """Related goals that are returned with one goal."""

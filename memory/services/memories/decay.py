@@ -7,6 +7,9 @@ kind. Each value is computed from a stored base and the age, so that a second ru
 month equals a month of daily runs. Code that sets a salience or confidence need not know of this: a value other than
 the decayed one becomes the new base. A memory that is read returns to its base.
 
+Age counts from the last read or write. A memory that was not changed since it was stored ages from its `event_time`, so
+that an imported history has faded as if it had been stored when it happened.
+
 Decay does not count as a change of a memory: it changes neither version nor time of change, records no new belief of a
 fact and no audit entry. No index has a decaying column, so that an update rewrites only the row, if its page has room.
 Pinned, archived and quarantined memories do not decay.
@@ -19,10 +22,8 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Exists, OuterRef
 
 from memory import scoring
-from memory.models import Account, Memory
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 
@@ -95,7 +96,9 @@ VALUES = f"""
 SELECT id, {{column}} AS former, base, {{faded}} AS faded
 FROM memories CROSS JOIN LATERAL (
     SELECT CASE WHEN {{column}} = faded_{{column}} THEN base_{{column}} ELSE {{column}} END AS base,
-        greatest(date_part('epoch', %(now)s - greatest(updated_at, last_accessed)) / 86400, 0) AS age_days
+        greatest(date_part('epoch', %(now)s - greatest(
+            CASE WHEN version = 1 THEN least(updated_at, event_time) ELSE updated_at END, last_accessed
+        )) / 86400, 0) AS age_days
 ) AS aged
 WHERE account_id = %(account_id)s AND kind = %(kind)s AND {{condition}} AND NOT (pinned OR archived OR quarantined)
     AND (age_days >= {scoring.DECAY_AFTER_DAYS} OR {{column}} < base)
@@ -133,13 +136,6 @@ def run_decay_statement(statement: str, decayed: DecayedColumn, rows: DecayBatch
     found = fetch_rows(statement.format(**asdict(decayed)), {**asdict(rows), "now": now})
     [(examined, changed, last)] = found
     return DecayResult(examined=examined, changed=changed, last=last if examined == rows.limit else None)
-
-
-def next_account_with_kind(kind: str, *, after: UUID | None) -> UUID | None:
-    """Return the next account after this one, by id, that has a memory of the kind, or None if there is none."""
-    has_any = Memory.objects.filter(account_id=OuterRef("id"), kind=kind)
-    accounts = Account.objects.filter(Exists(has_any), id__gt=after or FIRST_ID)
-    return accounts.order_by("id").values_list("id", flat=True).first()
 
 
 def reinforce(owner: Owner, ids: Collection[UUID], *, now: datetime) -> int:

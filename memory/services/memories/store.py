@@ -10,6 +10,7 @@ import numpy as np
 from django.db import transaction
 
 from memory.audit import record_audit, texts_metadata
+from memory.dates import CLOCK_SKEW, has_come
 from memory.errors import Unprocessable, WrongVectorWidth
 from memory.kinds import spec_of
 from memory.models import Link, MemoryRow, Vector
@@ -29,6 +30,8 @@ DERIVED_FROM = "DERIVED_FROM"
 MENTIONS = "MENTIONS"
 PROMOTED_FROM = "PROMOTED_FROM"
 SUPERSEDES = "SUPERSEDES"
+REPLACES = "REPLACES"
+"""Leads from a turn to an earlier one whose statement it replaces. The weight is the probability that it does."""
 WORKS_ON = "WORKS_ON"
 """Leads from a turn slot, a work episode or an artifact to its goal."""
 PRODUCED = "PRODUCED"
@@ -74,9 +77,20 @@ class MemoryDraft:
     id: UUID = field(default_factory=uuid7)
 
     def shared_columns(self, *, now: datetime) -> dict[str, Any]:
-        """Return the columns of the new row that these fields fill. Without an `event_time` it happened now."""
-        event_time = self.event_time or now
+        """Return the columns of the new row that these fields fill. Without an `event_time` it happened now.
+
+        Raises Unprocessable for an `event_time` in the future or without a time zone.
+        """
+        event_time = check_event_time(self.event_time or now, now=now)
         return {"id": self.id, "event_time": event_time, "source": self.source, "metadata": self.metadata}
+
+
+def check_event_time(event_time: datetime, *, now: datetime) -> datetime:
+    """Return the time. Raises Unprocessable if it is in the future, apart from CLOCK_SKEW, or has no time zone."""
+    if not has_come(event_time, now=now):
+        minutes = CLOCK_SKEW.total_seconds() / 60
+        raise Unprocessable(f"event_time needs a time zone and must be at most {minutes:.0f} minutes in the future")
+    return event_time
 
 
 def own_vectors(drafts: Iterable[MemoryDraft]) -> dict[UUID, ClientVector]:

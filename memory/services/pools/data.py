@@ -6,7 +6,7 @@ of them, including expired rows that have not been deleted yet.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -73,7 +73,7 @@ RETURNING *
 # checks the expiry again: a result may have been renewed before its pool was locked
 DELETE_EXPIRED = """
 WITH gone AS (
-    DELETE FROM tool_cache_entries WHERE account_id = ANY(%s) AND id = ANY(%s) AND expires_at <= %s
+    DELETE FROM tool_cache_entries WHERE account_id = %s AND id = ANY(%s) AND expires_at <= %s
     RETURNING account_id, pool_id, octet_length(key) + octet_length(value::text) AS size_bytes
 ), freed AS (
     SELECT account_id, pool_id, count(*) AS entry_count, sum(size_bytes) AS size_bytes FROM gone
@@ -314,17 +314,14 @@ def delete_cached_result(owner: Owner, pool_id: str, key: str, *, now: datetime)
     return bool(forgotten)
 
 
-def delete_expired_results(account_ids: Collection[UUID], ids: Sequence[UUID], *, now: datetime) -> int:
-    """Delete those of these results that have expired, update their pools' counts, and return their number.
-
-    `account_ids` are the accounts of the results.
-    """
-    expired = ToolCacheEntry.objects.filter(account_id__in=account_ids, id__in=ids, expires_at__lte=now)
+def delete_expired_results(account_id: UUID, ids: Sequence[UUID], *, now: datetime) -> int:
+    """Delete those of these results that have expired, update their pools' counts, and return their number."""
+    expired = ToolCacheEntry.objects.filter(account_id=account_id, id__in=ids, expires_at__lte=now)
     with transaction.atomic():
         # lock the pools before the entries, as writers do
-        pools = MemoryPool.objects.filter(account_id__in=account_ids, id__in=expired.values("pool_id"))
+        pools = MemoryPool.objects.filter(account_id=account_id, id__in=expired.values("pool_id"))
         list(pools.order_by("id").select_for_update(no_key=True).values_list("id"))
-        [(deleted,)] = fetch_rows(DELETE_EXPIRED, [list(account_ids), list(ids), now, EMPTY_BYTES])
+        [(deleted,)] = fetch_rows(DELETE_EXPIRED, [account_id, list(ids), now, EMPTY_BYTES])
     return int(deleted)
 
 

@@ -84,10 +84,11 @@ def format_passage_lines(notes: Sequence[Candidate], *, texts: Callable[[Candida
 
 
 def quote_note(note: Candidate, text: str, *, day: str = "") -> str:
-    """Return the line of a memory after a mark; that of a message names the speaker."""
+    """Return the line of a memory after a mark; that of a message names the speaker. It says if it is superseded."""
     name = f" {format_label(note.speaker, plain=PLAIN_NAME)}" if note.speaker else ""
     speaker = f"{note.role}{name}: " if note.role else ""
-    return f"> {day}{speaker}{text}"
+    superseded = f"(superseded on {note.superseded_at:%Y-%m-%d}) " if note.superseded_at else ""
+    return f"> {day}{superseded}{speaker}{text}"
 
 
 def has_gap(before: Candidate, note: Candidate) -> bool:

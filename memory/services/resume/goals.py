@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
+from typing import Any
 from uuid import UUID
 
 from memory.errors import Unprocessable
@@ -182,12 +183,13 @@ def include_ancestors(goal_ids: Iterable[UUID], known: Mapping[UUID, ResumedGoal
 
 
 def goal_items(placed: Sequence[PlacedGoal], goals: Sequence[ResumedGoal], *, now: datetime) -> Iterator[PacketItem]:
-    """Return an item for each goal, with its open blockers and, if it is closed, its result."""
+    """Return an item for each goal, with the blockers that are not completed and, if it is closed, its result."""
     known = {goal.id: goal for goal in goals}
     shown = {each.goal.id for each in placed}
     for number, each in enumerate(placed):
         goal, weight = each.goal, max(OPEN_WEIGHT - RANK_DISCOUNT * each.rank, MIN_WEIGHT)
-        blockers = [known[blocker] for blocker in goal.blocker_ids if blocker in known and known[blocker].is_open]
+        linked = [known[blocker] for blocker in goal.blocker_ids if blocker in known]
+        blockers = [blocker for blocker in linked if blocker.status != Goal.Status.COMPLETED]
         yield PacketItem(
             section=PacketSection.GOALS,
             item_type=goal.status,
@@ -226,7 +228,12 @@ def format_goal_details(item: PacketItem) -> str:
     parts = [
         *([details["status"]] if details["status"] != Goal.Status.ACTIVE else []),
         *([f"{'OVERDUE, was due' if details['overdue'] else 'due'} {format_utc_minute(due)}"] if due else []),
-        *([f"by {'; '.join(each['description'] for each in details['blocked_by'])}"] if details["blocked_by"] else []),
+        *([f"by {'; '.join(map(format_blocker, details['blocked_by']))}"] if details["blocked_by"] else []),
         *([f"result: {details['result']}"] if details["result"] else []),
     ]
     return f" ({', '.join(parts)})" if parts else ""
+
+
+def format_blocker(blocker: Mapping[str, Any]) -> str:
+    description = str(blocker["description"])
+    return f"{description} (abandoned)" if blocker["status"] == Goal.Status.ABANDONED else description

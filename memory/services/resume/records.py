@@ -184,11 +184,11 @@ def texts_in_value(value: Any) -> list[str]:
 def snippets_of_recalled(
     results: Sequence[Candidate], read: Collection[UUID], allowed: ReasoningTier
 ) -> Iterator[Snippet]:
-    """Return the snippets of recalled memories that were not read already."""
+    """Return the snippets of recalled memories that were not read already and that nothing recalled supersedes."""
     allows_rationales = allowed in (ReasoningTier.STRUCTURED_RATIONALE, ReasoningTier.RAW_TRACE)
     for result in results:
         quote = spec_of(result.kind).resume_quote
-        if result.id in read or quote == "omitted":
+        if result.id in read or result.superseded_at or quote == "omitted":
             continue
         if result.kind == Kind.TURN_SLOT:
             yield from snippets_of_recalled_slot(result) if allows_rationales else ()

@@ -4,6 +4,7 @@
   `find_strategies`, `find_strategy`, `visible_strategies` read.
 - `patterns`: `extract_patterns` learns strategies from work that ended, found by `sources`: `next_conversation_sources`
   and `next_goal_sources`.
+- `failures`: `learn_from_failures` learns what to do about tools that failed the same way several times.
 
-Another source of work belongs in `sources`, as a function that returns `WorkSource` rows in the order of their ends.
+Another source of work belongs in `sources`, as a function that returns a `SourcePage` by account and end.
 """

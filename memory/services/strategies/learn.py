@@ -46,13 +46,20 @@ MAX_TOOLS = 100
 PATTERN_SOURCE = "patterns"
 """Source of strategies that were learned from work that ended well."""
 
+FAILURE_SOURCE = "failures"
+"""Source of strategies that were learned from calls of tools that failed the same way."""
+
 WHEN_PREFIX = re.compile(r"\s*(?:when\b\s*)?", re.IGNORECASE)
 """Beginning of a pattern that `strategy_text` adds itself."""
 
 # locks the conversation against deletion; one that is deleted already leaves the use without it, as deleting it would
 INSERT_USE = """
 INSERT INTO strategy_uses (id, account_id, strategy_id, conversation_id, agent_id, success, used_at)
-VALUES (%s, %s, %s, (SELECT id FROM conversations WHERE account_id = %s AND id = %s FOR KEY SHARE), %s, %s, %s)
+SELECT %(id)s, strategy.account_id, strategy.id, conversation.id, %(agent_id)s, %(success)s, %(used_at)s
+FROM memories strategy LEFT JOIN (
+    SELECT account_id, id FROM conversations WHERE account_id = %(account_id)s AND id = %(conversation)s FOR KEY SHARE
+) AS conversation ON conversation.account_id = strategy.account_id
+WHERE strategy.account_id = %(account_id)s AND strategy.id = %(strategy)s
 """
 
 
@@ -87,7 +94,8 @@ def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: EmbeddedText
     with transaction.atomic():
         strategy, _is_new = upsert_strategy(owner, draft, embedded=embedded, now=now)
         if draft.success is not None:
-            count_strategy_use(owner, strategy, success=draft.success, conversation_pk=conversation, now=now)
+            used_at = draft.event_time or now
+            count_strategy_use(owner, strategy, success=draft.success, conversation_pk=conversation, now=used_at)
     return strategy
 
 
@@ -150,11 +158,14 @@ def find_conversation_row(owner: Owner, conversation_id: str) -> UUID | None:
 def strategy_identity(owner: Owner, draft: StrategyDraft | Strategy) -> str:
     """Return what identifies a strategy: holder, channel, type of task and the normalized description.
 
-    The pattern is part of it for strategies learned from work, whose descriptions only name their tools.
+    Of strategies learned from work the pattern and the tools are part of it, as their descriptions follow from the
+    tools. Those learned from failures are identified by the pattern alone, as one may learn later what helps.
     """
     words = [normalize_claim(draft.description)]
     if draft.source == PATTERN_SOURCE:
-        words.append(normalize_claim(draft.context_pattern))
+        words += [normalize_claim(draft.context_pattern), *draft.tool_sequence]
+    elif draft.source == FAILURE_SOURCE:
+        words = [FAILURE_SOURCE, normalize_claim(draft.context_pattern)]
     return digest_parts(holder_key(owner), owner.channel, "strategy", draft.task_type, *words)
 
 
@@ -223,11 +234,10 @@ def count_strategy_use(
     rows.update(**{name: F(name) + 1}, last_used=Greatest("last_used", now))
     setattr(strategy, name, getattr(strategy, name) + 1)
     strategy.last_used = max(strategy.last_used or now, now)
+    used: dict[str, Any] = {"id": uuid7(), "agent_id": owner.agent_id, "success": success, "used_at": now}
+    named = {"account_id": owner.account_id, "strategy": strategy.pk, "conversation": conversation_pk}
     with connection.cursor() as cursor:
-        conversation = [owner.account_id, conversation_pk]
-        cursor.execute(
-            INSERT_USE, [uuid7(), owner.account_id, strategy.pk, *conversation, owner.agent_id, success, now]
-        )
+        cursor.execute(INSERT_USE, used | named)
     record_audit(owner, operation="reinforce", memory_type="procedural", affected_ids=[strategy.id])
 
 

@@ -25,6 +25,7 @@ from memory.identity import holder_key
 from memory.models import Conversation, Strategy, StrategyUse
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.resolve import filter_by_holder, holder_of_row
+from memory.services.strategies.failures import learn_from_failures
 from memory.services.strategies.learn import (
     PATTERN_SOURCE,
     StrategyDraft,
@@ -66,8 +67,9 @@ class SourceChanged(Exception):  # noqa: N818 - it says what happened
 class PatternResults:
     """Numbers of sources that were marked and that failed, and counts by name.
 
-    `strategies_learnt`; `strategies_counted`: known ones that were used again, `strategies_revived` of them archived or
-    expired; `refused`: quarantined ones; `nothing_to_learn`: sources without a result.
+    `strategies_learnt`; `failures_learnt`: those about repeated failures; `strategies_counted`: known ones that were
+    used again, `strategies_revived` of them archived or expired; `refused`: quarantined ones; `nothing_to_learn`:
+    sources without a result.
     """
 
     marked: int
@@ -77,9 +79,10 @@ class PatternResults:
 
 def extract_patterns(sources: Sequence[WorkSource], *, now: datetime, renew: Callable[[], None]) -> PatternResults:
     """Learn strategies from sources, except those that wait for their goals. `renew` is called before each."""
+    figures = learn_from_failures(sources, now=now)
     idle = [source for source in sources if not source.runs and not source.waits_for_goals]
     marked = mark_extracted(idle, now=now)
-    figures = Counter(nothing_to_learn=marked)
+    figures += Counter(nothing_to_learn=marked)
     failed = 0
     busy = [source for source in sources if source.runs]
     # outside transactions, as it may take seconds

@@ -12,15 +12,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Left
 
 from memory.extraction.patterns import MAX_READ_TASK_CHARACTERS, Pattern, Trail, format_task
 from memory.models import Conversation, Goal, ToolInvocation, Turn, TurnRecord
 from memory.owner import Owner
+from memory.services.account_walk import AccountPage, read_account_page
 from memory.services.entities.resolve import holder_of_row, owner_of_row
 
 ACTOR = "job:patterns"
@@ -33,28 +34,12 @@ ConversationKey = tuple[UUID, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCursor:
-    """Position in the list of sources, which is ordered by their ends."""
-
-    ended_at: datetime
-    id: UUID
-
-    def __str__(self) -> str:
-        return f"{self.ended_at.isoformat()},{self.id}"
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        ended_at, _, row_id = text.partition(",")
-        return cls(ended_at=datetime.fromisoformat(ended_at), id=UUID(row_id))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBatch:
     """The next sources of one account, or of all, that ended by `now`: at most `limit` behind the cursor `after`."""
 
     now: datetime
     limit: int
-    after: SourceCursor | None = None
+    after: str = ""
     account_id: UUID | None = None
 
 
@@ -81,21 +66,18 @@ class WorkSource:
     runs: Sequence[PatternRun]
     waits_for_goals: bool = False
 
-    @property
-    def cursor(self) -> SourceCursor:
-        return SourceCursor(ended_at=self.ended_at, id=self.row.pk)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePage:
+    """Sources, with the cursor of the next ones; empty if these are the last."""
+
+    sources: Sequence[WorkSource]
+    cursor: str
 
 
-def next_source_rows(rows: Any, column: str, batch: SourceBatch) -> list[Any]:
-    rows = rows.filter(**{f"{column}__lte": batch.now, "patterns_extracted_at": None})
-    if batch.account_id is not None:
-        rows = rows.filter(account_id=batch.account_id)
-    if (after := batch.after) is not None:
-        later = Q(**{f"{column}__gt": after.ended_at})
-        rows = rows.filter(
-            later | Q(**{column: after.ended_at, "pk__gt": after.id}), **{f"{column}__gte": after.ended_at}
-        )
-    return list(rows.order_by(column, "pk")[: batch.limit])
+def next_source_rows(rows: QuerySet[Any], column: str, batch: SourceBatch) -> AccountPage[Any]:
+    ended = rows.filter(**{f"{column}__lte": batch.now, "patterns_extracted_at": None})
+    return read_account_page(ended, after=batch.after, limit=batch.limit, account_id=batch.account_id, order_by=column)
 
 
 def group_by_account(rows: Iterable[Any]) -> Mapping[UUID, list[Any]]:
@@ -105,13 +87,14 @@ def group_by_account(rows: Iterable[Any]) -> Mapping[UUID, list[Any]]:
     return found
 
 
-def next_conversation_sources(batch: SourceBatch) -> list[WorkSource]:
-    """Return the next conversations that ended, whatever their outcome."""
-    rows = next_source_rows(Conversation.objects.defer("saved_session", "metadata"), "ended_at", batch)
+def next_conversation_sources(batch: SourceBatch) -> SourcePage:
+    """Return the next conversations that ended, whatever their outcome, by account and end."""
+    page = next_source_rows(Conversation.objects.defer("saved_session", "metadata"), "ended_at", batch)
+    rows = page.rows
     stated = group_by_account(row for row in rows if row.outcome)
     runs = {pk: found for of_account in stated.values() for pk, found in runs_in_conversations(of_account)}
     waiting = conversations_with_waiting_goals([row for row in rows if not row.outcome])
-    return [
+    sources = [
         WorkSource(
             row=row,
             owner=owner_of_row(row, actor=ACTOR),
@@ -122,6 +105,7 @@ def next_conversation_sources(batch: SourceBatch) -> list[WorkSource]:
         )
         for row in rows
     ]
+    return SourcePage(sources=sources, cursor=page.cursor)
 
 
 def conversations_with_waiting_goals(rows: Sequence[Conversation]) -> set[ConversationKey]:
@@ -228,11 +212,12 @@ def make_runs(
     return [PatternRun(pattern=pattern, conversation_pk=conversation_pk, goal_id=goal_id)]
 
 
-def next_goal_sources(batch: SourceBatch) -> list[WorkSource]:
-    """Return the next goals that were completed."""
-    rows = next_source_rows(Goal.objects.filter(status=Goal.Status.COMPLETED), "completed_at", batch)
+def next_goal_sources(batch: SourceBatch) -> SourcePage:
+    """Return the next goals that were completed, by account and end."""
+    page = next_source_rows(Goal.objects.filter(status=Goal.Status.COMPLETED), "completed_at", batch)
+    rows = page.rows
     runs = {goal: found for of_account in group_by_account(rows).values() for goal, found in runs_for_goals(of_account)}
-    return [
+    sources = [
         WorkSource(
             row=row,
             owner=owner_of_row(row, actor=ACTOR),
@@ -242,6 +227,7 @@ def next_goal_sources(batch: SourceBatch) -> list[WorkSource]:
         )
         for row in rows
     ]
+    return SourcePage(sources=sources, cursor=page.cursor)
 
 
 def runs_for_goals(rows: Sequence[Goal]) -> Iterator[tuple[UUID, list[PatternRun]]]:

@@ -75,3 +75,12 @@ def test_setting_an_accounts_audit_level_is_audited_and_in_its_history(staff: Cl
     assert (account.audit_level, audited.actor, audited.affected_ids) == ("off", "staff:chief", [str(account.id)])
     history = staff.get(page_url("account", account.id, "history"))
     assert "udit" in shown(history)
+
+
+def test_staff_chooses_what_an_account_does_about_contradictions(staff: Client, account: Account) -> None:
+    values = form_values(staff.get(page_url("account", account.id)))
+
+    staff.post(page_url("account", account.id), values | {"contradictions": "flag_review"})
+
+    account.refresh_from_db()
+    assert account.contradictions == "flag_review"

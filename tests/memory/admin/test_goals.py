@@ -136,6 +136,21 @@ def test_completing_a_goal_unblocks_goals_that_waited_for_it(staff: Client, hous
     assert AuditEntry.objects.filter(actor="staff:chief", operation="complete").exists()
 
 
+def test_a_blocked_goal_is_completed_only_with_the_box_ticked(staff: Client, house: Any) -> None:
+    refused = do(staff, house["roof"], "complete")
+    before = status_of(house["roof"])
+    do(staff, house["roof"], "complete", force="on")
+
+    assert "The goal waits for goals that are not completed" in shown(refused)
+    assert (before, status_of(house["roof"])) == ("blocked", "completed")
+
+
+def test_the_goal_tree_names_abandoned_blockers(staff: Client, house: Any) -> None:
+    do(staff, house["walls"], "abandon")
+
+    assert "raise walls</bdi></a> (abandoned)" in shown(staff.get(tree_url()))
+
+
 def test_a_goal_is_abandoned(staff: Client, house: Any) -> None:
     do(staff, house["house"], "abandon", result="Too dear.")
 
@@ -195,7 +210,7 @@ def test_links_of_archived_quarantined_completed_or_expired_goals_are_deleted(
     if away == "expire":
         Memory.objects.filter(pk=house["roof"].pk).update(expires_at=datetime.now(UTC) - timedelta(days=1))
     elif away == "complete":
-        do(staff, house["roof"], away)
+        do(staff, house["roof"], away, force="on")
     else:
         choose(staff, list_url("goal"), away, house["roof"].pk)
 

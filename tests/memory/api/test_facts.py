@@ -180,7 +180,7 @@ def test_an_invalid_correction_is_refused(api: ServiceClient, fact_id: str, chan
 
 def test_a_correction_that_conflicts_with_stored_facts_is_refused(api: ServiceClient) -> None:
     fact_id = learn(api, valid_from="2026-01-02T00:00:00Z").json()["id"]
-    learn(api, MUNICH)
+    learn(api, MUNICH, on_contradiction="keep_both")
 
     assert correct(api, fact_id, valid_to="2026-01-01T00:00:00Z").status_code == 422
     assert correct(api, fact_id, claim=MUNICH).status_code == 409

@@ -81,6 +81,19 @@ def test_completing_a_goal_unblocks_those_that_waited_for_it(api: ServiceClient)
     assert api.get(f"/goals/{waiter}").json()["status"] == "active"
 
 
+def test_a_blocked_goal_is_completed_only_with_force(api: ServiceClient) -> None:
+    blocker = added(api)
+    goal = added(api, blocked_by=[blocker])
+    abandoned = act(api, blocker, "complete", status="abandoned").json()
+
+    refused = act(api, goal, "complete")
+    forced = act(api, goal, "complete", force=True)
+
+    assert (abandoned["unblocked"], refused.status_code, refused.json()["code"]) == ([], 409, "conflict")
+    assert f"{blocker} (abandoned)" in refused.json()["detail"]
+    assert (forced.status_code, forced.json()["status"]) == (200, "completed")
+
+
 def test_a_goal_is_closed_once_and_a_repeated_request_changes_nothing(api: ServiceClient) -> None:
     goal = added(api)
     first = act(api, goal, "complete", status="abandoned", result="It rained.")
@@ -98,6 +111,7 @@ def test_a_goal_is_closed_once_and_a_repeated_request_changes_nothing(api: Servi
         ("complete", {"status": "active"}),
         ("complete", {"status": None}),
         ("complete", {"result": 1}),
+        ("complete", {"force": "yes"}),
         ("complete", {"result": "x" * 100_001}),
         ("block", {}),
         ("block", {"by": "x"}),

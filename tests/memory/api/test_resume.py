@@ -65,6 +65,18 @@ def test_the_text_contains_every_item_of_the_data(api: ServiceClient) -> None:
     assert all(text in found["text"] for text in texts)
 
 
+def test_an_abandoned_blocker_is_named_in_the_packet(api: ServiceClient) -> None:
+    valve = aim(api, "Get a valve.")
+    aim(api, blocked_by=[valve])
+    api.post(f"/goals/{valve}/complete", {"agent_id": "assistant", "status": "abandoned"})
+
+    found = ask(api)
+
+    blocked = next(goal for goal in found["goals"] if goal["status"] == "blocked")
+    assert [each["status"] for each in blocked["blocked_by"]] == ["abandoned"]
+    assert "by Get a valve. (abandoned)" in found["text"]
+
+
 def test_the_last_outcome_contains_the_id_of_its_record(api: ServiceClient, owner: Owner) -> None:
     done = Slots(action=Action(text="Turned it."), outcome=Outcome(status="failed", text="The tap broke off."))
     recorded = add_record(owner, slots=done)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.extraction.rules.statements import read_claim
+from memory.extraction.rules.attributes import read_claim
 from memory.extraction.rules.words import SINGLE_RELATIONS
 from tests.memory.extraction.spoken import extracted, only, said, turn
 

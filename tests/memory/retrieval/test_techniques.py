@@ -15,7 +15,7 @@ SCORERS = [
     *("kind_weight", "temporal_context", "salience", "recency", "window"),
     *("speaker", "scope", "active_work", "provenance", "relationship"),
 ]
-SELECTORS = ["duplicates", "diversity", "lineage"]
+SELECTORS = ["duplicates", "diversity", "replacement", "lineage"]
 
 
 def names_of(plan: Plan) -> dict[str, object]:
@@ -68,7 +68,7 @@ CHOICES: dict[tuple[str, ...], dict[str, object]] = {
     # a minus leaves one out
     ("-vector",): {"retrievers": without(RETRIEVERS, "vector")},
     ("-hyde", "-recency"): {"rewriters": without(REWRITERS, "hyde"), "scorers": without(SCORERS, "recency")},
-    ("-duplicates",): {"selectors": ["diversity", "lineage"]},
+    ("-duplicates",): {"selectors": ["diversity", "replacement", "lineage"]},
     ("-rerank",): {"reranks": False},
     ("-passage",): {"retrievers": without(RETRIEVERS, "passage")},
     ("-learned",): {"fusion": "standardized"},

@@ -12,8 +12,8 @@ from memory import conf
 from memory.extraction.survivors import facts_in
 from memory.models import AuditEntry, Conversation, Memory, ModelUsage, TurnRecord, TurnSlot
 from memory.owner import Owner
+from memory.services.compression.batches import CompressionBatch
 from memory.services.compression.compress import (
-    CompressionBatch,
     CompressionTask,
     SlotsInput,
     compress_slots,

@@ -172,7 +172,8 @@ def test_many_entries_take_as_many_statements_as_one(
 ) -> None:
     for number in range(5):
         written(owner, context, f"note {number}")
-    with django_assert_num_queries(1):
+    # the account, its entries, no other account
+    with django_assert_num_queries(3):
         found = look(DUE).stale
 
     # a savepoint and its end, two locks, the update, a line of each log

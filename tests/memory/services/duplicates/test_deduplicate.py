@@ -311,7 +311,7 @@ def test_equivalent_entries_without_a_key_become_one(owner: Owner, staff: Owner)
     [one, other] = keep(
         owner, notes, entry("The mat is red.", angle=0.0, importance=0.2), entry("The mat is red.", angle=0.0)
     )
-    keep(owner, notes, entry("The mat is red.", angle=0.0, key="mat"))
+    keep(owner, notes, entry("The mat is red.", angle=0.0, key="mat", value={"colour": "red"}))
     keep(owner, notes, entry("The mat is red.", angle=0.0, entry_type="decision"))
     keep(owner, plans, entry("The mat is red.", angle=0.0))
 
@@ -365,3 +365,22 @@ def test_reads_are_kept_in_any_order_of_merges(owner: Owner, counts: list[int], 
     assert sum(in_context.values_list("access_count", flat=True)) == sum(counts)
     assert in_context.filter(archived=True).count() == first
     assert second == 0
+
+
+def test_paraphrases_with_similar_vectors_become_one(owner: Owner) -> None:
+    know(owner, "Clara leads the design team.", angle=0.0)
+    know(owner, "The design team is led by Clara.", angle=NEAR)
+    know(owner, "The sales team leads Clara.", angle=NEAR)
+    know(owner, "Clara leads the design team until June.", angle=NEAR)
+
+    assert merged() == 1
+
+    assert live()[0] == "Clara leads the design team."
+
+
+def test_paraphrases_with_other_vectors_or_another_holder_stay_two(owner: Owner) -> None:
+    know(owner, "Clara leads the design team.", angle=0.0)
+    know(owner, "The design team is led by Clara.", angle=FAR)
+    know(replace(owner, agent_id="planner"), "The design team is led by Clara.", angle=0.0)
+
+    assert merged() == 0

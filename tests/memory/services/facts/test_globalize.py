@@ -42,10 +42,8 @@ def prominent(owner: Owner, claim: str = CLAIM, *, reads: int = 5, **fields: Any
     return fact
 
 
-def found(**asked: Any) -> list[Fact]:
-    return find_prominent_facts(
-        **{"after": None, "account_id": None, "limit": 10, "now": NOW, "thresholds": THRESHOLDS} | asked
-    )
+def found(*, thresholds: GlobalizeThresholds = THRESHOLDS) -> list[Fact]:
+    return list(find_prominent_facts(now=NOW, thresholds=thresholds).order_by("id"))
 
 
 def promote(*facts: Fact) -> Counter[str]:

@@ -146,7 +146,7 @@ class Naive:
         self.ends: dict[int, str] = {}
 
     def status(self, number: int) -> str:
-        waits = any(other in self.waits and other not in self.ends for other in self.waits[number])
+        waits = any(other in self.waits and self.ends.get(other) != "completed" for other in self.waits[number])
         return self.ends.get(number, "blocked" if waits else "active")
 
     def reaches(self, start: int, goal: int, ways: dict[int, set[int]]) -> bool:
@@ -180,6 +180,8 @@ class Naive:
         return True
 
     def close(self, number: int, status: str) -> bool:
+        if status == "completed" and self.status(number) == "blocked":
+            return False
         return self.ends.setdefault(number, status) == status
 
     def delete(self, number: int, _value: None) -> bool:

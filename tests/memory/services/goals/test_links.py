@@ -1,4 +1,4 @@
-"""Blocking: the status of a goal follows from its open blockers, however they end, also concurrently."""
+"""Blocking: the status of a goal follows from its blockers that are not completed, also concurrently."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,6 +14,7 @@ from memory.owner import Owner
 from memory.retrieval.kind_searches import read_goal_tree
 from memory.services.goals.plan import block_goal, delete_goal, unblock_goal
 from memory.services.goals.store import active_goals, get_goal, recompute_waiters
+from memory.services.memories.correct import delete_memories, mark_memories
 from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish, status_of, version_of
@@ -58,18 +59,76 @@ def test_blocking_twice_equals_blocking_once(owner: Owner) -> None:
     assert (again.version, version_of(goal), Link.objects.count()) == (2, 2, 1)
 
 
-@pytest.mark.parametrize("status", ["completed", "abandoned"])
-def test_a_goal_is_unblocked_when_its_last_blocker_is_closed(owner: Owner, status: str) -> None:
+def test_a_goal_is_unblocked_when_its_last_blocker_is_completed(owner: Owner) -> None:
     first, second = aim(owner), aim(owner)
     goal = aim(owner, blocked_by=[first.id, second.id])
     alone = aim(owner, blocked_by=[first.id])
 
-    assert finish(owner, first, status=status) == [alone.id]
+    assert finish(owner, first) == [alone.id]
     assert (status_of(goal), version_of(goal)) == ("blocked", 1)
-    assert finish(owner, second, status=status) == [goal.id]
+    assert finish(owner, second) == [goal.id]
 
     assert (status_of(goal), version_of(goal)) == (status_of(alone), version_of(alone)) == ("active", 2)
     assert AuditEntry.objects.filter(operation="unblock", affected_ids=[str(goal.id)]).exists()
+
+
+def test_an_abandoned_goal_goes_on_blocking_and_is_listed(owner: Owner) -> None:
+    blocker, other = aim(owner), aim(owner)
+    goal = aim(owner, blocked_by=[blocker.id, other.id])
+
+    assert finish(owner, blocker, status="abandoned") == finish(owner, other) == []
+    found = get_goal(owner, goal.id, now=NOW)
+
+    assert found.goal.status == "blocked"
+    assert {each.id: each.status for each in found.blockers} == {blocker.id: "abandoned", other.id: "completed"}
+    assert unblock(owner, goal, blocker).status == "active"
+
+
+def test_an_abandoned_goal_blocks_until_it_is_archived_or_deleted(owner: Owner) -> None:
+    blockers = [aim(owner), aim(owner)]
+    goal, other = (aim(owner, blocked_by=[blocker.id]) for blocker in blockers)
+    for blocker in blockers:
+        finish(owner, blocker, status="abandoned")
+
+    mark_memories(owner, [blockers[0].id], mark="archive", now=NOW)
+
+    assert (status_of(goal), status_of(other)) == ("active", "blocked")
+    with pytest.raises(Unprocessable, match="others wait"):
+        delete_memories(owner, [blockers[1].id], now=NOW)
+    assert delete_goal(owner, blockers[1].id, now=NOW) == [other.id]
+
+
+def test_a_blocked_goal_is_completed_only_with_force(owner: Owner) -> None:
+    blockers = [aim(owner), aim(owner), aim(owner)]
+    goal = aim(owner, blocked_by=[each.id for each in blockers])
+    finish(owner, blockers[0])
+    finish(owner, blockers[1], status="abandoned")
+
+    with pytest.raises(Conflict, match=rf"{blockers[1].id} \(abandoned\), {blockers[2].id} \(active\)\. Complete"):
+        finish(owner, goal)
+    refused = status_of(goal)
+    finish(owner, goal, force=True)
+
+    assert (refused, status_of(goal), version_of(goal)) == ("blocked", "completed", 2)
+
+
+def test_blockers_that_the_agent_may_not_see_are_counted(owner: Owner) -> None:
+    ana = replace(owner, user_id="ana")
+    hidden = aim(replace(ana, agent_id="colleague"))
+    goal = aim(ana, blocked_by=[hidden.id])
+
+    with pytest.raises(Conflict, match="not completed: 1 that you may not see"):
+        finish(owner, goal)
+
+
+def test_a_goal_whose_blocker_has_expired_is_completed(owner: Owner) -> None:
+    blocker = aim(owner)
+    goal = aim(owner, blocked_by=[blocker.id])
+    Memory.objects.filter(id=blocker.id).update(expires_at=NOW)
+
+    finish(owner, goal)
+
+    assert status_of(goal) == "completed"
 
 
 def test_closed_blockers_are_still_listed(owner: Owner) -> None:
@@ -83,7 +142,7 @@ def test_closed_blockers_are_still_listed(owner: Owner) -> None:
     ]
 
 
-def test_a_blocked_goal_may_be_closed_and_stays_closed(owner: Owner) -> None:
+def test_a_blocked_goal_may_be_abandoned_and_stays_so(owner: Owner) -> None:
     blocker = aim(owner)
     goal = aim(owner, blocked_by=[blocker.id])
 

@@ -89,7 +89,7 @@ def test_hiding_a_goal_records_unblocked_goals_in_the_audit_log(staff: Owner, wa
 def test_a_goal_that_no_longer_blocks_is_deleted_as_a_memory(
     owner: Owner, staff: Owner, walls: Goal, roof: Goal, closed: str
 ) -> None:
-    complete_goal(owner, {"walls": walls, "roof": roof}[closed].pk, status="completed", now=NOW)
+    complete_goal(owner, {"walls": walls, "roof": roof}[closed].pk, status="completed", force=True, now=NOW)
 
     assert delete_memories(staff, [walls.pk], now=NOW) == 1
 

@@ -1,6 +1,7 @@
 """Decay: unread memories decay by the formula from a stored base, and return to it when they are read."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -90,6 +91,19 @@ def test_an_unread_memory_decays_by_the_formula_after_a_day(owner: Owner, episod
     assert saliences(*episodes) == pytest.approx(
         [decayed_salience(0.5, age_days=10, access_count=0), 0.5, decayed_salience(0.5, age_days=2, access_count=1)]
     )
+
+
+def test_an_imported_memory_has_faded_since_it_happened_until_it_is_changed_or_read(owner: Owner) -> None:
+    drafts = (replace(draft(f"old {number}"), event_time=day(-20)) for number in range(3))
+    changed, read, untouched = store(owner, *drafts)
+    age(salience=0.5)
+    Memory.objects.filter(id=changed.id).update(version=2)
+    reinforce(owner, [read.id], now=NOW)
+
+    fading(owner, Kind.EPISODE, now=day(0.5))
+
+    faded = decayed_salience(0.5, age_days=20.5, access_count=0)
+    assert saliences(changed.id, read.id, untouched.id) == pytest.approx([0.5, 0.5, faded])
 
 
 def test_a_second_run_at_the_same_time_changes_nothing(owner: Owner, episodes: Sequence[UUID]) -> None:

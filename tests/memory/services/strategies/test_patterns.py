@@ -56,7 +56,7 @@ def look(now: datetime = LATER) -> Counter[str]:
     """Run the job's two stages: goals, then conversations."""
     figures: Counter[str] = Counter()
     for read in (next_goal_sources, next_conversation_sources):
-        done = extract_patterns(read(SourceBatch(now=now, limit=100)), now=now, renew=lambda: None)
+        done = extract_patterns(read(SourceBatch(now=now, limit=100)).sources, now=now, renew=lambda: None)
         assert not done.failed
         figures += done.figures
     return figures
@@ -79,7 +79,7 @@ def test_a_conversation_that_ended_well_teaches_a_strategy(owner: Owner) -> None
     assert look() == Counter(strategies_learnt=1)
 
     strategy = Strategy.objects.get()
-    assert (strategy.description, strategy.context_pattern) == ("Call search, then read, then send.", REPORT)
+    assert (strategy.description, strategy.context_pattern) == ("First search, then read, and finally send.", REPORT)
     assert (strategy.task_type, strategy.tool_sequence) == ("report", list(STEPS))
     assert (strategy.agent_id, strategy.user_id, strategy.channel) == ("assistant", "ana", "atlas")
     assert (strategy.source, strategy.metadata) == ("patterns", {"learnt_from": {"conversation_id": "c1"}})
@@ -299,7 +299,9 @@ def test_a_conversation_without_an_outcome_waits_for_its_goals(owner: Owner) -> 
     finish(owner, goal)
     end_conversation(owner, "c1", outcome="", now=NOW)
 
-    done = extract_patterns(next_conversation_sources(SourceBatch(now=LATER, limit=10)), now=LATER, renew=lambda: None)
+    done = extract_patterns(
+        next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources, now=LATER, renew=lambda: None
+    )
 
     assert (done, looked_at()) == (PatternResults(marked=0, failed=0, figures=Counter()), False)
 
@@ -353,7 +355,7 @@ def test_staff_may_correct_one_of_two_for_different_tasks(owner: Owner) -> None:
 def test_a_conversation_reopened_since_it_was_read_is_skipped(owner: Owner) -> None:
     work(owner, "c1")
     work(owner, "c2", "search")
-    stale = next_conversation_sources(SourceBatch(now=LATER, limit=10))
+    stale = next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources
     for conversation_id in ("c1", "c2"):
         say(owner, turn("One more thing."), conversation_id=conversation_id, now=LATER)
 
@@ -362,16 +364,16 @@ def test_a_conversation_reopened_since_it_was_read_is_skipped(owner: Owner) -> N
     assert (done.marked, done.figures, Strategy.objects.count()) == (0, Counter(), 0)
 
 
-def test_a_batch_that_teaches_nothing_takes_four_statements(
+def test_a_batch_that_teaches_nothing_takes_five_statements(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(6):
         work(owner, f"c{number}", "search", outcome="" if number % 2 else "success")
 
-    with django_assert_num_queries(4):
-        done = extract_patterns(
-            next_conversation_sources(SourceBatch(now=LATER, limit=10)), now=LATER, renew=lambda: None
-        )
+    batch = SourceBatch(now=LATER, limit=10, account_id=owner.account_id)
+
+    with django_assert_num_queries(5):
+        done = extract_patterns(next_conversation_sources(batch).sources, now=LATER, renew=lambda: None)
 
     assert (done.marked, done.figures) == (6, Counter(nothing_to_learn=6))
 
@@ -380,7 +382,7 @@ def test_a_batch_that_teaches_nothing_takes_four_statements(
 def test_two_workers_learn_a_strategy_once_without_waiting(owner: Owner) -> None:
     for number in range(4):
         work(owner, f"c{number}")
-    sources = next_conversation_sources(SourceBatch(now=LATER, limit=10))
+    sources = next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources
 
     with ThreadPoolExecutor(2) as pool:
         orders: list[Any] = [sources, sources[::-1]]

@@ -241,11 +241,11 @@ def test_storing_takes_the_same_few_statements_for_one_turn_and_for_many(
     owner: Owner, count: int, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     talk(owner, 1)
-    drafts = [turn(f"number {number}", angle=0.1) for number in range(count)]
+    drafts = [turn(f"a statement of number {number}", angle=0.1) for number in range(count)]
 
     # a savepoint and its release (the transaction itself, outside of tests), the conversation's lock, memories,
-    # turns, vectors, participants, audit, the conversation's new count
-    with django_assert_num_queries(8):
+    # turns, vectors, participants, audit, what they replace, the conversation's new count
+    with django_assert_num_queries(9):
         say(owner, *drafts)
 
 

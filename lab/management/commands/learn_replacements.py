@@ -1,0 +1,75 @@
+"""`manage.py learn_replacements`: weights by which a later statement is taken to replace an earlier one."""
+
+import json
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from lab.benchmarks.scratch import scratch_account
+from lab.evaluation.datasets import EvaluationSample
+from lab.evaluation.files import open_file
+from lab.evaluation.loading import load_samples, steps_of
+from lab.evaluation.progress import open_bar
+from lab.evaluation.replacing import OTHERS_SHARE, ComparedPairs, compare_sample, judge_held_out, learn_replacements
+from memory.extraction.replacement import FEATURES, WEIGHTS_FILE
+from memory.scoring import PROBABLE_REPLACEMENT, SURE_REPLACEMENT
+
+PURPOSE = "learning"
+DIGITS = 3
+EPILOG = f"""
+Every file is loaded into a scratch account; nothing of it stays. The questions of FILE say which statements were
+replaced. Pairs of the samples in --others count as no replacements, each with a share of {OTHERS_SHARE}.
+
+Precision and recall are those of samples that were left out of the learning.
+
+  manage.py learn_replacements docs/sample/updates.json docs/sample/plain-updates.json
+"""
+
+
+class Command(BaseCommand):
+    help = "Learn when a later statement replaces an earlier one, and say how good the weights are."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+        parser.add_argument("--others", type=Path, nargs="*", default=[], metavar="FILE", help="further conversations")
+        parser.add_argument("--write", action="store_true", help="write the weights where the service reads them")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        pairs = [each for path in options["files"] for each in compare_file(open_file(path))]
+        if not any(each.is_replacement.any() for each in pairs):
+            raise CommandError("No question names what its answers replaced: there is nothing to learn from.")
+        others = [each for path in options["others"] for each in compare_file(open_file(path), share=OTHERS_SHARE)]
+        learned = learn_replacements([*pairs, *others])
+        figures = judge_held_out([*pairs, *others], least=(PROBABLE_REPLACEMENT, SURE_REPLACEMENT))
+        document = {
+            "intercept": round(learned.intercept, DIGITS),
+            "weights": dict(zip(FEATURES, learned.weights.round(DIGITS).tolist(), strict=True)),
+            "learned": {
+                "date": timezone.now().date().isoformat(),
+                "samples": len(pairs),
+                "other_samples": len(others),
+                "replacements": int(sum(each.is_replacement.sum() + each.missed for each in pairs)),
+                "held_out": [
+                    {"least": each.least, "precision": round(each.precision, 2), "recall": round(each.recall, 2)}
+                    for each in figures
+                ],
+            },
+        }
+        text = json.dumps(document, indent=1)
+        if options["write"]:
+            WEIGHTS_FILE.write_text(f"{text}\n", encoding="utf-8")
+            self.stderr.write("The weights are written: restart web servers and workers that run.")
+        self.stdout.write(text)
+
+
+def compare_file(samples: list[EvaluationSample], *, share: float = 1.0) -> list[ComparedPairs]:
+    """Compare the turns of a file's samples in an account of its own."""
+    with scratch_account(PURPOSE) as scratch:
+        with open_bar("loading", steps_of(samples)) as advance:
+            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
+        return [compare_sample(each, share=share) for each in loaded]

@@ -1,0 +1,217 @@
+"""The probability that a statement replaces an earlier one, read from the words of both. English; no model is called.
+
+"Standup was moved to 10" replaces "Our standup is at 9:30"; "My daughter Ngozi studies in Ghent" does not replace "My
+daughter Chioma studies in Utrecht". A logistic regression over few features decides: phrases of change in the later
+text, numbers and names that differ, subjects that differ, plans and questions, the time between them, and how near the
+two are in meaning compared with all else that was said (`rank` and `nearer`).
+
+The weights are in `replacement.json`, with how they were learned (`manage.py learn_replacements`).
+"""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+
+MAX_COMPARED_CHARACTERS = 2_000
+
+_CHANGE_PHRASES = (
+    # now
+    (
+        r"\b(?:now|nowadays|these days|by now|meanwhile|(?:from|as of|starting) (?:now|today|tomorrow|here|this \w+)"
+        r"|effective|for good)\b"
+    ),
+    # no longer
+    r"\b(?:any ?(?:more|longer)|no longer|never again|no more)\b",
+    # something took the place of something else
+    (
+        r"\b(?:mov(?:ed|ing|e)|switch(?:ed|ing)?|chang(?:ed|es?|ing)|replac(?:ed|es?|ing)|swap(?:ped|ping)?"
+        r"|renam(?:ed?|ing)|migrat(?:ed|ing)|converted|updat(?:ed?|ing)|(?:went|gone|took|takes?|taken) over"
+        r"|(?:turn(?:ed)?|switched) (?:\w+ ){0,4}(?:down|up|off|on)|upgraded|downgraded|transferred|shift(?:ed)?"
+        r"|in favou?r of|rather|instead)\b"
+    ),
+    # another time
+    r"\b(?:postponed|push(?:ed)?|rescheduled|brought forward|delayed|slipped|extended|prolonged|put (?:off|back))\b",
+    # an end
+    (
+        r"\b(?:quit|left|leaving|leaves|sold|stopped|gave (?:up|in)|given up|broke up|split up|divorced|retired|fired"
+        r"|cancell?ed|dropped?|scrapped|deleted|removed?|closed|ditched|called (?:\w+ ){0,4}off|decommissioned"
+        r"|(?:went|gone) (?:right )?off|is (?:dead|gone|out|off|over|done)|finished|cut|threw|thrown|got rid|ended"
+        r"|expired|ran out|lost)\b"
+    ),
+    # a correction
+    (
+        r"\b(?:actually|correct(?:ed|ion)?|wrong|mistaken?|mixed up|misread|mis-?typed|typo|nonsense|meant|scratch that"
+        r"|strike|no wait|sorry|turn(?:s|ed) out|for real|is right|should be|ought to be)\b|, not \w+|\bnot \d"
+    ),
+    # another amount
+    (
+        r"\b(?:raised?|lower(?:ed)?|increased|decreased|reduced|bumped|(?:went|goes|go|came|come) (?:up|down)"
+        r"|(?:up|down) to|another|one more|grew|doubled|halved)\b"
+    ),
+    # something new
+    (
+        r"\b(?:new|newly|just (?:got|started|began|bought|adopted|moved)|started|adopted|finally|recently|latest"
+        r"|at last|since (?:yesterday|last|this|the|\w+day|\d)|again|last night|hired|promoted|joined)\b"
+    ),
+)
+_CHANGES = tuple(re.compile(phrase, re.IGNORECASE) for phrase in _CHANGE_PHRASES)
+_PLAN = re.compile(
+    r"\b(?:plan(?:ning|s)?|want(?:s|ed)? to|would(?:n't)? (?:like|love)|i'd (?:like|love)|wish|dream|some ?day|one day"
+    r"|maybe|might|hop(?:e|ing)|next year|if i|thinking (?:of|about)|considering|goal)\b",
+    re.IGNORECASE,
+)
+_OVER = re.compile(r"\bused to\b|\bwas\b|\bwere\b", re.IGNORECASE)
+_NEGATION = re.compile(r"\b(?:not|no|never|none|nothing|without|dont|cant|wont|doesnt|didnt)\b|n't", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\d[\d.,:]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
+    r"|sixty|hundred)\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][a-zA-Z'-]+|\b[A-Za-z]+[-_./][\w.-]+")
+_WORD = re.compile(r"[a-z0-9][a-z0-9'-]+", re.IGNORECASE)
+_STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """the a an and or but so to of in on at for with from by is are was were be been am do does did have has had
+    i you he she it we they me him her us them my your his its our their this that these those not no yes what
+    which who when where how why if then than as will would can could should may might just also too very
+    really all any some there here up out about into over one get got go going
+""",
+    )
+)
+_SUBJECT_WORDS = 5
+_MIN_WORDS = 3
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saying:
+    """A statement and who made it, where and when."""
+
+    text: str
+    speaker: str
+    conversation_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """An earlier and a later statement.
+
+    `rank` counts the statements that are nearer in meaning to one of the two than the other is: 0 for the nearest.
+    `nearer` counts those near the one that are nearer to the other than it is.
+    """
+
+    older: Saying
+    newer: Saying
+    rank: int
+    nearer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Words:
+    """What the features need of one text."""
+
+    content: frozenset[str]
+    all: frozenset[str]
+    numbers: frozenset[str]
+    names: frozenset[str]
+    subject: frozenset[str]
+    has_change: bool
+    is_negated: bool
+    is_question: bool
+    is_plan: bool
+    is_over: bool
+
+
+@lru_cache(maxsize=4_096)
+def _read_words(text: str) -> _Words:
+    words = frozenset(word.lower() for word in _WORD.findall(text))
+    return _Words(
+        content=frozenset(word.rstrip("s") for word in words) - _STOP_WORDS,
+        all=words,
+        numbers=frozenset(_NUMBER.findall(text)),
+        names=frozenset(name.lower() for name in _NAME.findall(text)),
+        subject=_named_subject(text),
+        has_change=any(change.search(text) for change in _CHANGES),
+        is_negated=_NEGATION.search(text) is not None,
+        is_question="?" in text,
+        is_plan=_PLAN.search(text) is not None,
+        is_over=_OVER.search(text) is not None,
+    )
+
+
+def _named_subject(text: str) -> frozenset[str]:
+    """Return the capitalized words among the first five; they name what the statement is about."""
+    first, *others = re.findall(r"[\w'-]+", text)[:_SUBJECT_WORDS] or [""]
+    named = {word.lower() for word in others if word[0].isupper() and word != "I" and not word.startswith("I'")}
+    opens = first.lower() if first[:1].isupper() and len(first) > len("An") else ""
+    return frozenset(named | ({opens} - {""} - _STOP_WORDS))
+
+
+def make_saying(text: str, *, speaker: str, conversation_id: str, at: datetime) -> Saying:
+    """Return the statement that a message makes, without its speaker's name in front."""
+    said = text.removeprefix(f"{speaker}: ") if speaker else text
+    return Saying(text=said[:MAX_COMPARED_CHARACTERS], speaker=speaker, conversation_id=conversation_id, at=at)
+
+
+def may_state(text: str) -> bool:
+    """Return False for texts that are too short to state anything, or that only ask."""
+    words = _read_words(text[:MAX_COMPARED_CHARACTERS])
+    return len(words.content) >= _MIN_WORDS - 1 and not (words.is_question and text.count("?") == _sentences(text))
+
+
+def _sentences(text: str) -> int:
+    return max(1, len(re.findall(r"[.!?]+(?:\s|$)", text)))
+
+
+FEATURES = (
+    *("is_same_conversation", "nearer", "rank", "has_change", "newer_asks", "older_asks"),
+    *("other_subject", "newer_plans", "older_plans", "older_is_over"),
+    *("other_number", "other_names", "other_names_with_change", "is_short", "days", "shared_words", "other_negation"),
+)
+
+
+def pair_features(pair: Pair) -> tuple[float, ...]:
+    """Return the values of FEATURES for a pair."""
+    older, newer = _read_words(pair.older.text), _read_words(pair.newer.text)
+    has_change = newer.has_change
+    smaller = max(1, min(len(older.content), len(newer.content)))
+    is_other_subject = bool(older.subject - newer.all) and bool(newer.subject - older.all)
+    is_other_name = bool(older.names - newer.names) and bool(newer.names - older.names)
+    return (
+        float(pair.older.conversation_id == pair.newer.conversation_id),
+        math.log1p(pair.nearer),
+        float(pair.rank),
+        float(has_change),
+        float(newer.is_question),
+        float(older.is_question),
+        float(is_other_subject and not has_change),
+        float(newer.is_plan),
+        float(older.is_plan),
+        float(older.is_over),
+        float(bool(older.numbers) and bool(newer.numbers) and older.numbers != newer.numbers),
+        float(is_other_name),
+        float(is_other_name and has_change),
+        float(min(len(older.content), len(newer.content)) < _MIN_WORDS),
+        math.log1p((pair.newer.at - pair.older.at) / _DAY),
+        len(older.content & newer.content) / smaller,
+        float(older.is_negated != newer.is_negated),
+    )
+
+
+WEIGHTS_FILE = Path(__file__).with_name("replacement.json")
+_LEARNED = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
+INTERCEPT: float = _LEARNED["intercept"]
+WEIGHTS: Sequence[float] = [_LEARNED["weights"][name] for name in FEATURES]
+
+
+def replacement_probability(pair: Pair) -> float:
+    """Return the probability that the later statement replaces the earlier one, in [0, 1]."""
+    total = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, pair_features(pair), strict=True))
+    return 1 / (1 + math.exp(-total))

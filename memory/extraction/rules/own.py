@@ -1,0 +1,58 @@
+"""Values and statements of clauses about what the speaker decides, wishes or does."""
+
+import re
+from dataclasses import replace
+
+from memory.dates import Tense
+from memory.extraction.rules.nouns import read_noun
+from memory.extraction.rules.phrases import possessive
+from memory.extraction.rules.readings import ClauseContext
+from memory.extraction.rules.statements import Statement
+from memory.extraction.rules.things import attribute_of
+from memory.extraction.rules.values import Value, read_value
+from memory.models.facts import Certainty, Temporal
+
+MAX_TOPIC = 100
+"""Characters of a topic of a preference."""
+_FOR = re.compile(r"(?P<what>.+?) (?:for|as) (?P<thing>.+)")
+
+
+def own_value(said: ClauseContext, text: str, *, is_past: bool = False) -> Value | None:
+    """Return a value in a clause about the speaker, in which "my" becomes "their"."""
+    tense = Tense.PAST if is_past else Tense.FUTURE
+    value = read_value(text, at=said.turn.timestamp, speaker=said.speaker, tense=tense)
+    return replace(value, words=value.words.replace(possessive(said.speaker.label), "their")) if value else None
+
+
+def own_statement(
+    said: ClauseContext, *, subject: str, attribute: str, value: Value, claim: str, liking: str = ""
+) -> Statement:
+    date = value.date
+    is_ahead = date is not None and date.start >= said.turn.timestamp
+    return Statement(
+        turn=said.turn.index,
+        subject=subject,
+        attribute=attribute,
+        value=value.words,
+        claim=claim,
+        temporal=Temporal.FUTURE if is_ahead else Temporal.CURRENT,
+        certainty=Certainty.EXPLICIT,
+        valid_to=date.end if is_ahead and date else None,
+        names=said.speaker.names,
+        topic=value.words if liking and len(value.words) <= MAX_TOPIC else "",
+        liking=liking if len(value.words) <= MAX_TOPIC else "",
+        is_own=True,
+        is_correction=said.clause.is_correction,
+        is_retraction=said.clause.is_retraction,
+    )
+
+
+def find_subject(said: ClauseContext, verb: str, value: Value) -> tuple[str, str]:
+    """Return the subject and the attribute of a decision: "Postgres for the queue" is about the queue."""
+    if (match := _FOR.fullmatch(value.words)) and (noun := read_noun(match["thing"], said.speaker)):
+        return noun.key, "decision"
+    if (match := re.fullmatch(r"(?P<thing>.+?) (?:from .+ )?to (?P<value>.+)", value.words)) and (
+        noun := read_noun(match["thing"], said.speaker)
+    ):
+        return noun.key, attribute_of(match["value"])
+    return said.speaker.label, f"decision:{verb.split()[0]}"

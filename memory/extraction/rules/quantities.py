@@ -1,0 +1,144 @@
+"""Dates, times and amounts of things: "The release is on 4 May", "The batch size is 64", "The demo was moved to 7 May".
+
+A thing has one of each. It is known by its noun phrase without the determiner, so that "our batch size" and "the batch
+size" are one. A phrase such as "the meeting" may be about another one each time (`is_generic`): only words that say
+that something changed ("was moved to") are about the one that was spoken of before.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from memory.dates import MONTHS, Tense, find_dates
+from memory.extraction.rules.phrases import GAP, Voice
+from memory.extraction.rules.readings import ClauseContext, make_statement
+from memory.extraction.rules.statements import ClaimParts, Statement
+from memory.extraction.rules.subjects import Subject
+from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, PLURAL_RELATIONS, words
+
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTH = "|".join(f"{month}|{month[:3]}|{month[:4]}" for month in map(str.lower, MONTHS))
+_WEEKDAY = "|".join(f"{day}s?|{day[:3]}" for day in _WEEKDAYS)
+_NTH = r"\d{1,2}(?:st|nd|rd|th)?"
+_DAY = (
+    rf"(?:(?:the )?{_NTH}(?: of)? (?:{_MONTH})|(?:{_MONTH}) {_NTH})(?:,? \d{{4}})?|(?:{_MONTH})(?: \d{{4}})?"
+    r"|\d{4}-\d\d-\d\d|the \d{1,2}(?:st|nd|rd|th)|q[1-4](?: \d{4})?|(?:19|20)\d\d"
+)
+_CLOCK = r"(?:\d{1,2}[:.]\d\d(?: ?[ap]m)?|\d{1,2} ?(?:am|pm|o'clock|h)|noon|midnight)"
+_HOUR = rf"(?:{_CLOCK}|\d{{1,2}}|ten|eleven|twelve|one|two|three|four|five|six|seven|eight|nine)"
+_DATE = rf"(?:on |in |at |for )?(?:(?:{_WEEKDAY})(?:,? (?:{_DAY}))?|next (?:week|month)|{_DAY})(?:,? at {_HOUR})?"
+_NUMBER_WORDS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_AMOUNT = rf"(?:at )?[$€£]?(?:\d[\d,.]*(?:k|m|%)?|{_NUMBER_WORDS})(?: [a-z°%][\w°/]*){{0,3}}"
+_KINDS = (
+    ("date", re.compile(_DATE)),
+    ("time", re.compile(rf"at {_HOUR}|{_CLOCK}")),
+    ("amount", re.compile(_AMOUNT)),
+)
+_DETERMINER = re.compile(r"(?:the user's|the|our|my|their|this) ", re.IGNORECASE)
+_NOUNS = r"(?P<subject>(?:(?:[Tt]he|[Oo]ur|[Mm]y|[Tt]heir)|[A-Z][\w-]*'s|[Tt]he user's) [\w'/-]+(?: [\w'/-]+){0,5}?)"
+_CHANGED = (
+    r"(?:(?:was|were|is|are|got|has been|have been) )(?:now )?(?:just )?"
+    r"(?:postponed|moved|pushed|rescheduled|brought forward|put off|delayed|changed|raised|lowered|increased|reduced"
+    r"|decreased|shifted|extended|set|switched)(?: (?:back|out|forward|up|down))? (?:to|until|till|at|from .{1,30} to)"
+    r"|(?:(?:has|have) )?(?:moved|changed|slipped|switched|went up|gone up|dropped|rose|risen)"
+    r" (?:from .{1,30} )?(?:to|until)"
+    r"|(?:is|are) now(?: set to)?"
+)
+_IS = (
+    r"is|are|will be|is (?:due|scheduled|planned|set|fixed)(?: (?:to|for))?"
+    r"|are (?:due|scheduled|planned|set)(?: (?:to|for))?|takes place|happens|starts|begins|stands at|lasts|costs"
+)
+_CLAIM = re.compile(
+    rf"{_NOUNS} (?:(?P<changed>{_CHANGED})|(?:{_IS})) (?P<value>\S.{{0,59}}?)(?P<now> now)?(?: instead(?: of .+)?)?\.?"
+)
+_NO_THINGS = PERSON_RELATIONS | ANIMAL_RELATIONS | PLURAL_RELATIONS | words("user birthday age name")
+_GENERIC = words(
+    "deadline meeting meetings appointment call price cost costs number date time result score total limit size length "
+    "version bill fee rate level value count temperature weight height distance event party ticket train flight bus "
+    "interview exam class lesson thing one rest other answer minimum maximum budget rent speed delivery dinner lunch "
+    "concert gig match game trip visit"
+)
+"""Nouns that name another thing each time, unless more words say which."""
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
+_FILLER = re.compile(r"\b(?:on|in|at|for|the|of)\b|,(?!\d)")
+_LEAD = re.compile(r"(?:from (?:now|today|tomorrow) on|as of (?:now|today))[, ]+", re.IGNORECASE)
+_NOT_THE_FORMER = re.compile(r",? (?:now|instead(?: of .+)?|not .+|rather than .+|no longer .+)$")
+_END = re.compile(
+    r"\s*(?:[;!?…()]|,(?! ?\d)|\.(?=\s|$)|\s[-–—]+\s"
+    r"|\b(?:because|since|so|but|and|which|until|as|when|while|if|for the)\b)"
+)
+_RELATIVE = re.compile(rf"(?P<on>on )?(?P<day>(?:{_WEEKDAY})|next (?:week|month))(?= at |$)", re.IGNORECASE)
+
+
+def read_quantity(claim: str) -> ClaimParts | None:
+    """Return the date, time or amount that a claim says of a thing, else None."""
+    match = _CLAIM.fullmatch(claim)
+    if match is None or not _NO_THINGS.isdisjoint(_DETERMINER.sub("", match["subject"]).lower().split()):
+        return None
+    value = match["value"].lower()
+    for kind, pattern in _KINDS:
+        if pattern.fullmatch(value):
+            return ClaimParts(
+                subject=_DETERMINER.sub("", match["subject"]),
+                attribute=kind,
+                value=_normalize(value),
+                is_change=match["changed"] is not None or match["now"] is not None,
+            )
+    return None
+
+
+def _normalize(value: str) -> str:
+    text = " ".join(_FILLER.sub(" ", _ORDINAL.sub("", value)).split())
+    return " ".join(next((m.lower() for m in MONTHS if word in _short_names(m)), word) for word in text.split())
+
+
+def _short_names(month: str) -> tuple[str, str]:
+    return month[:3].lower(), month[:4].lower()
+
+
+def is_generic(subject: str) -> bool:
+    """Return True if the noun phrase may name another thing each time that it is used."""
+    return subject.lower() in _GENERIC
+
+
+def unit_of(amount: str) -> str:
+    """Return the words after the number of an amount, and its sign of a currency or of percent."""
+    match = re.match(rf"(?P<sign>[$€£]?)(?:\d[\d,.]*|{_NUMBER_WORDS})(?P<unit>.*)", amount)
+    return "" if match is None else f"{match['sign']}{match['unit']}".strip()
+
+
+def read_quantities(said: ClauseContext) -> Iterator[Statement]:
+    """Yield what a clause says of the date, time or amount of a thing."""
+    text = _NOT_THE_FORMER.sub("", _cut_thing(_LEAD.sub("", said.clause.text)))
+    match = _CLAIM.fullmatch(text)
+    parts = read_quantity(text)
+    if match is None or parts is None:
+        return
+    owner = re.sub(r"^(?:[Oo]ur|[Mm]y) ", f"{said.speaker.owner} ", text)
+    claim = _with_date(said, owner[:1].upper() + owner[1:])
+    voice = Voice(speaker=said.speaker.label, is_own=True)
+    subject = Subject(label=said.speaker.label, rest="", voice=voice, names=(), is_third=True)
+    statement = make_statement(said, subject, attribute=parts.attribute, value=parts.value, claim="")
+    # what the claim is about is not the speaker's: named owners are found by their names
+    yield replace(statement, subject=parts.subject, claim=claim, is_change=parts.is_change)
+
+
+def _cut_thing(text: str) -> str:
+    """Return the clause up to the first mark or connective that no date or amount contains."""
+    match = _END.search(text)
+    head = text[: match.start()] if match else text
+    return "" if GAP in text[: match.end() if match else None] else head.strip(" .")
+
+
+def _with_date(said: ClauseContext, claim: str) -> str:
+    """Return the claim with the date that a single weekday or "next week" means, unless it is a weekly one."""
+    match = _RELATIVE.search(claim)
+    if match is None or match["day"].lower() in {f"{day}s" for day in _WEEKDAYS}:
+        return claim
+    is_weekday = match["day"].lower() in _WEEKDAYS
+    asked = f"on {match['day']}" if is_weekday else match["day"]
+    found = find_dates(asked, at=said.turn.timestamp, tense=Tense.FUTURE)
+    if len(found) != 1:
+        return claim
+    when = found[0].words if match["on"] or not is_weekday else found[0].words.removeprefix("on ")
+    return f"{claim[: match.start()]}{when}{claim[match.end() :]}"

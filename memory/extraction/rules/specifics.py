@@ -1,0 +1,97 @@
+"""Specific words: numbers, times, names and technical terms, by which a phrase says something that can be looked up."""
+
+import re
+
+from memory.dates import MONTHS, WEEKDAYS
+from memory.extraction.rules.words import COMMON_CAPITALS, LANGUAGES, words
+
+TECHNOLOGIES = words(
+    "airflow ansible argo argocd arrow asana astro aurora aws axum azure babel bash bazel bitbucket "
+    "caddy cassandra celery chrome circleci clickhouse cloudflare cloudfront cmake composer confluence consul "
+    "datadog dbt deno discord django docker dynamodb elasticsearch eslint fastapi figma firebase "
+    "firefox flutter flyway gcp gcs git github gitlab godot golang gradle grafana graphql grpc gunicorn "
+    "hadoop heroku hetzner honeycomb htmx jasmine java javascript jenkins jest jinja jira json jupyter jwt kafka "
+    "keycloak kotlin kubernetes k8s lambda laravel linux liquibase logback loki macos mariadb markdown maven "
+    "minio mongo mongodb mypy mysql nats neovim netlify nextcloud nextjs nginx node nomad npm numpy nuxt "
+    "oauth okta openapi opensearch opsgenie pagerduty pandas parquet php pino playwright pnpm podman "
+    "poetry polars postgres postgresql postmark prettier prisma prometheus protobuf puppeteer pydantic pyenv pylint "
+    "pyright pytest python pytorch rabbitmq rails react redis redshift redux rollup rsync ruby ruff rust s3 "
+    "sass scala selenium sendgrid sentry sidekiq slack snowflake solr sqlalchemy sqlite sqs ssh storybook "
+    "stripe supabase svelte systemd tailwind telegram tensorflow terraform toml traefik trello turbopack "
+    "twilio typescript typst ubuntu unreal uv valkey vault vercel vim vite vitest vscode vue webpack whatsapp "
+    "windows xml yaml yarn yjs zig zod zsh tabs spaces utc gmt cet pst est html css sql csv pdf xlsx"
+)
+"""Names of products, languages and formats, which people write in lower case too."""
+
+_UNITS = (
+    "s|sec|secs|seconds?|ms|min|mins|minutes?|h|hrs?|hours?|days?|weeks?|months?|years?|kb|mb|gb|tb|kib|mib|gib|ghz|mhz"
+    "|hz|px|dpi|%|percent|per cent|euros?|eur|dollars?|usd|bucks|pounds?|gbp|francs?|chf|cents?|k|m|km|cm|mm|kg|g"
+    "|kilos?"
+    "|grams?|lit(?:er|re)s?|ml|degrees?|people|rows|requests|workers|replicas"
+)
+_NUMBERS = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|ninety"
+_COUNTED = rf"(?:\b(?:{_NUMBERS})|\bone(?= (?:{_UNITS})\b)|\bhalf past)\b"
+_TIMES = (
+    rf"(?:once|twice|three times) (?:a|per|every) \w+|(?:{'|'.join(WEEKDAYS)})s?|weekdays?|weekends?|daily|nightly"
+    rf"|hourly|weekly|monthly|quarterly|yearly|noon|midnight"
+    rf"|every (?:other )?(?:day|night|week|month|hour|quarter|morning|evening|sprint|release|commit|year)|"
+    rf"{'|'.join(month.lower() for month in MONTHS if month not in ('May', 'March'))}"
+)
+_SIGNED = re.compile(
+    r"%\w+|~/\S+|[^\s\w]?\w[\w.-]*[_/@:#]\w[^\s,;]*|\w+\.\w[\w.]*|\.\w+|/\w[\w./{}:-]*|--?\w[\w-]*|\w+=\S+"
+    r"|[@#]\w[\w.-]*"
+)
+_MIXED = re.compile(r"[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|[A-Za-z]*\d\w*|\w+-\d\w*")
+_TIMED = re.compile(rf"\b(?:{_TIMES})\b", re.IGNORECASE)
+_NUMBERED = re.compile(_COUNTED, re.IGNORECASE)
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\+?\d[\d ()/-]{5,}\d|https?://\S+|#[\w-]+|@[\w.-]+")
+_BARE = ".,;:!?…\"'()"
+SPOKEN_CAPITALS = frozenset({"OK", "LOL", "OMG", "FYI", "BTW", "TBH", "WTF", "ASAP", "IMO", "PS", "NEWS", "YES", "NO"})
+
+
+def is_technical(word: str) -> bool:
+    """Return True for an identifier, path, address, version or a known technology, in whatever case."""
+    bare = word.strip(_BARE)
+    if bare in SPOKEN_CAPITALS or not bare:
+        return False
+    return (
+        bare.lower() in TECHNOLOGIES
+        or _SIGNED.fullmatch(bare) is not None
+        or _SIGNED.fullmatch(word.rstrip(_BARE)) is not None
+        or _MIXED.fullmatch(bare) is not None
+    )
+
+
+def is_capital(word: str) -> bool:
+    """Return True for a capitalized word that may be a name."""
+    bare = re.sub(r"'s?$", "", word.strip(_BARE))
+    is_common = bare in COMMON_CAPITALS and bare not in {"Christmas", "Easter"}
+    return bare[:1].isupper() and (bare in LANGUAGES or not is_common) and bare not in SPOKEN_CAPITALS
+
+
+def is_specific(phrase: str) -> bool:
+    """Return True if a phrase has a number, a time, a name, or a technical term. It does not begin a sentence."""
+    if _TIMED.search(phrase) or _NUMBERED.search(phrase):
+        return True
+    return any(any(map(str.isdecimal, word)) or is_technical(word) or is_capital(word) for word in phrase.split())
+
+
+def is_address(phrase: str) -> bool:
+    """Return True for an e-mail address, a telephone number, a link, a channel or a handle."""
+    return _ADDRESS.fullmatch(phrase.strip()) is not None
+
+
+_SMALL_MONTH = re.compile(
+    rf"(?<=\d )(?:{'|'.join(month.lower() for month in MONTHS)})\b"
+    rf"|\b(?:{'|'.join(month.lower() for month in MONTHS)})(?= \d{{1,2}}\b)|\b(?:{'|'.join(WEEKDAYS)})(?=s?\b)"
+)
+_SHORT = "|".join(month[:3].lower() for month in MONTHS)
+_SHORT_MONTH = re.compile(rf"(?<=\d )(?:{_SHORT})\b|\b(?:{_SHORT})(?= \d{{1,2}}\b)")
+_ORDINAL_MONTH = re.compile(rf"(?<=\d(?:st|nd|rd|th) )(?:{'|'.join(month.lower() for month in MONTHS)})\b")
+
+
+def capitalize_dates(text: str) -> str:
+    """Return a text with its months (next to a day) and weekdays capitalized, as dates are read."""
+    text = _SHORT_MONTH.sub(lambda match: match[0].capitalize(), text)
+    text = _SMALL_MONTH.sub(lambda match: match[0].capitalize(), text)
+    return _ORDINAL_MONTH.sub(lambda match: match[0].capitalize(), text)

@@ -1,0 +1,167 @@
+"""Values of claims about things: the words after a verb, cut to a phrase that stands on its own."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from memory.dates import WEEKDAYS, Bound, DateMention, Tense, find_dates
+from memory.extraction.rules.phrases import GAP, possessive
+from memory.extraction.rules.specifics import capitalize_dates, is_specific
+from memory.extraction.rules.subjects import Speaker
+
+MAX_VALUE_WORDS = 16
+
+_DEICTIC = re.compile(
+    r"\b(?:it|its|this|that|these|those|they|them|their|theirs|he|she|him|her|his|hers|you|your|yours|yourself|here"
+    r"|there|something|someone|somebody|somewhere|anything|anyone|anybody|everything|everyone|everybody|stuff|things?"
+    r"|ones?|such|same|another|others?|else|whatever|whichever|me|us|i|we|myself|ourselves|mine|ours|what|who|why|how"
+    r"|above$|below$|latter|former|aforementioned|so far|yet|etc|tho|lol|y'all|ya|u|ur|dont|thats|hes|shes|theyre)\b",
+    re.IGNORECASE,
+)
+_ONE_OF_A_NUMBER = re.compile(
+    r"\bone (?!(?:of|is|was|that|which|who|things?|more|day|every|each|per|by|with|for|and|or|in|on|at|to)\b)(?=\w)"
+)
+_RELATIVE_TIME = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|ago|(?:this|next|last) (?:\w+ )?(?:week|weekend|month|year|quarter|sprint"
+    r"|morning|afternoon|evening|night|time|one|release|spring|summer|autumn|fall|winter|\w+day)|right now|a while"
+    r"|just now|later|soon|since (?:\w+day|then|yesterday|this)|at the moment|so long)\b",
+    re.IGNORECASE,
+)
+_END = re.compile(
+    r"\s*(?:[;!?…()\[\]{}—–\ufffc<>|]|:(?=\s|$)|\.{2,}|(?<!\bSt)(?<!\bDr)(?<!\bMt)(?<!\bMr)(?<!\bMrs)(?<!\bMs)\.(?=\s"
+    r"|$)|\s-+\s|--\s|[\U0001f000-\U0001faff\u2600-\u27bf])"
+)
+_CONNECTIVE = re.compile(
+    r",?\s+(?:because|bc|cause|cuz|since(?! (?:\d|January|February|March|April|May|June|July|August|September|October"
+    r"|November|December|\w+day|version|v\d))|so|but|although|though|while|whereas|which|who|whom|whose|that|where"
+    r"|when|whenever|otherwise|as (?:I|we|it|they|he|she|you|soon|long|far|a result|well|per|discussed|agreed|usual"
+    r"|always|before)|hence|meaning|thanks to|due to|in case|like (?:\w+)|til|til that|and (?:then|so|also|not"
+    r"|now|I|we|it|they|he|she|you|that|this|there|nobody|everybody|please|pls|don't|never|always|the rest|"
+    r"(?:the |our |my )?(?:[\w./-]+ ){0,3}(?:is|are|was|were|has|have|runs?|uses?|lives?|goes|go|stays?|takes?|does"
+    r"|owns?|handles?|will|must|should|can|needs?|comes?|gets?|starts?|ends?|sits?|points?|happens?|costs?)))(?=\s)",
+)
+_UNLESS = re.compile(r"\b(?:unless|except|apart from|until further|if|other than|depending|or so|or something)\b", re.I)
+_REFUSED = re.compile(r"\bor\b|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}", re.IGNORECASE)
+_NOT_ONE = re.compile(r",? (?:and )?(?:not|instead of|rather than|no longer|never) \S")
+_LAST_OF_LIST = re.compile(r"(?:and|or|&) ", re.IGNORECASE)
+_TRAILING = re.compile(
+    r"[\s,]+(?:now|btw|by the way|too|as well|please|pls|plz|currently|already|again|anyway|then|instead|though"
+    r"|actually"
+    r"|of course|for now|at the moment|right now|at least|these days|nowadays|fyi|ok|okay|right|everywhere else|thanks"
+    r"|thx|ty|and|or|to|the|a|an|with|for|of|in|on|at|by|from|is|are|my|our|just|really|all|still|tbh|imo|i think|sorry"
+    r"|haha|from here|folks|guys|mate|man|bro|also|not)$",
+    re.IGNORECASE,
+)
+_BY_WEEKDAY = re.compile(
+    rf"\b(?P<lead>due|by|until|till) (?:on )?(?P<day>{'|'.join(WEEKDAYS)})(?![\w-])", re.IGNORECASE
+)
+_MY = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+_BY_BOUND = {Bound.SINCE: "since", Bound.UNTIL: "until", Bound.BEFORE: "before", Bound.AFTER: "after"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """The value of a claim: its words, and the date in it, if there is exactly one."""
+
+    words: str
+    said: str = ""
+    """The words before "my" became somebody's."""
+    date: DateMention | None = None
+
+    @property
+    def is_specific(self) -> bool:
+        return self.date is not None or is_specific(self.said or self.words)
+
+
+def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | None = Tense.FUTURE) -> Value | None:
+    """Return the value that these words begin with, or None if it is not understood without the conversation.
+
+    Relative dates ("next Friday") become absolute ones, and "my" the possessive of the speaker.
+    """
+    text = _cut(" ".join(words.split()))
+    if not text or GAP in text or _UNLESS.search(text) or _REFUSED.search(text):
+        return None
+    text, date = _resolve_dates(text, at, tense)
+    bare = _ONE_OF_A_NUMBER.sub("1 ", text)
+    if not text or _RELATIVE_TIME.search(text) or _DEICTIC.search(bare) or len(text.split()) > MAX_VALUE_WORDS:
+        return None
+    return Value(words=_MY.sub(possessive(speaker.label), text), said=text, date=date)
+
+
+def _next_weekday(match: re.Match[str]) -> str:
+    """Return a weekday with the words that say which one it is."""
+    return f"due on {match['day']}" if match["lead"].lower() == "due" else f"{match['lead']} next {match['day']}"
+
+
+def _cut(text: str) -> str:
+    """Return the words up to the end of their phrase; empty if it is incomplete."""
+    text = _BY_WEEKDAY.sub(_next_weekday, capitalize_dates(text))
+    if match := _END.search(text):
+        if GAP in match[0]:
+            return ""
+        text = text[: match.start()]
+    if match := _CONNECTIVE.search(f"{text} "):
+        text = text[: match.start()]
+    return trim_value(_cut_at_comma(text))
+
+
+def _cut_at_comma(text: str) -> str:
+    """Return the words before a comma that does not continue a list or a contrast; empty if it may do so."""
+    first = re.search(r",(?=\s)", text)
+    if first is None or _is_list(text):
+        return text
+    behind = text[first.start() :]
+    if match := _NOT_ONE.match(behind):
+        second = behind.find(",", match.end())
+        if not is_specific(behind[1:] if second < 0 else behind[1:second]):
+            return text[: first.start()]
+        return text if second < 0 else text[: first.start() + second]
+    following = behind[1:].split()
+    if len(following) <= 2 and following and is_specific(" ".join(following)):
+        return text
+    return text[: first.start()]
+
+
+def _is_list(text: str) -> bool:
+    """Return True for short items with commas between them, and "and" before the last one."""
+    items = text.split(", ")
+    last = items[-1] if _LAST_OF_LIST.match(items[-1]) else items[-1].partition(" and ")[2]
+    return bool(last) and all(len(item.split()) <= 4 + (item is items[-1]) * 4 for item in items[1:])
+
+
+def trim_value(text: str) -> str:
+    """Return the words without adverbs and marks at their end."""
+    text = text.strip(" ,'.-")
+    while match := _TRAILING.search(text):
+        text = text[: match.start()].rstrip(" ,")
+    return text
+
+
+def _resolve_dates(text: str, at: datetime, tense: Tense | None) -> tuple[str, DateMention | None]:
+    """Return the text with absolute dates in place of relative ones, and its only date."""
+    if _RANGE.search(text):
+        return text, None
+    dates = [date for date in find_dates(text, at=at, tense=tense) if date.bound is not Bound.LASTING]
+    pieces, end = [], 0
+    for date in dates:
+        said, before = _date_words(text[date.begin : date.stop], date), text[end : date.begin]
+        pieces += [before, said.removeprefix("on ") if _BEFORE_DATE.search(before) else said]
+        end = date.stop
+    whole = _DAY_TWICE.sub(r"\g<date>", " ".join("".join((*pieces, text[end:])).split()))
+    return whole, dates[0] if len(dates) == 1 else None
+
+
+_BEFORE_DATE = re.compile(r"\b(?:to|from|until|till|by|for|before|after|since|between|of|and) $")
+_RANGE = re.compile(r"\b(?:from|between) (?:the )?\d{1,2}(?:st|nd|rd|th)? (?:to|until|till|and) ")
+_DAY_TWICE = re.compile(r"(?P<date>on (?P<day>\d+) \w+ \d{4}) the (?P=day)(?:st|nd|rd|th)")
+
+
+def _date_words(said: str, date: DateMention) -> str:
+    words = date.words
+    bound = "by" if said.lower().startswith("by ") else _BY_BOUND.get(date.bound, "")
+    if bound:
+        return f"{bound} {words.partition(' ')[2]}"
+    begins_with_day = said[:1].isdecimal() or said.split()[0].lower().rstrip(",.") not in (
+        "on", "in", "at", "over", "back", "today", "tomorrow", "yesterday", "next", "this", "last", "tonight", "the",
+    )  # fmt: skip
+    return words.partition(" ")[2] if begins_with_day and words.startswith("on ") else words

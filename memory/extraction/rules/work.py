@@ -1,0 +1,40 @@
+"""Statements about work: decisions, lasting wishes, things and their settings, in clauses without another statement."""
+
+import re
+from collections.abc import Iterator
+
+from memory.extraction.rules.contacts import read_contacts
+from memory.extraction.rules.decisions import read_decisions
+from memory.extraction.rules.readings import ClauseContext
+from memory.extraction.rules.statements import Statement
+from memory.extraction.rules.things import read_things
+
+_UNSURE = re.compile(
+    r"\b(?:would|could|should (?:i|we|it)|wondering|not sure|looks like|seems|supposedly|guess|i think|in theory"
+    r"|ideally"
+    r"|i suppose|not decided|undecided|either|or maybe|i wonder|propos\w+|suggest(?:s|ed|ion)|option|wants? to|tbd"
+    r"|what if"
+    r"|almost|nearly|used to|iirc|i believe|no idea|don't know|do not know|as far as|e\.g\.|for example|for instance"
+    r"|i bet|i hope|hopefully|feels like|expected|in the old days|back then|years? ago|pretend|joke)\b",
+    re.IGNORECASE,
+)
+
+_FOR = re.compile(r"(?P<what>[Ff]or (?:the |our )?[\w./-]+(?: [\w./-]+){0,3}?),? (?P<rest>(?:we|I|let's|use)\b.+)")
+_BEYOND = re.compile(r", | (?:since|because|so|but|as) ")
+_NO = re.compile(r"(?:^|[,;:]) ?(?:please |and |also |so |pls )?no $", re.IGNORECASE)
+"""The beginning of "no emojis in commit messages", which is no answer to a question."""
+
+
+def read_work(said: ClauseContext) -> Iterator[Statement]:
+    """Yield the statements about work in a clause. A sentence with a doubt in it makes none."""
+    if said.clause.is_hedged or _UNSURE.search(said.clause.text):
+        return
+    text = said.clause.text.rstrip(" .!")
+    if _NO.search(said.clause.sentence[: max(said.clause.sentence.find(text), 0)]):
+        text = f"no {text}"
+    if match := _FOR.fullmatch(text):
+        text = f"{_BEYOND.split(match['rest'])[0]} {match['what'].lower()}"
+    contacts = list(read_contacts(said, text))
+    yield from contacts
+    if not any(statement.attribute == "role" or ": " in statement.claim for statement in contacts):
+        yield from list(read_decisions(said, text)) or read_things(said, text)

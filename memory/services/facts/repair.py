@@ -1,0 +1,148 @@
+"""Repairing facts that stand side by side although they contradict each other, such as those of former releases.
+
+`read_attributes` reads the attributes of facts that have none yet. `find_disputed_keys` finds subjects and attributes
+of which several facts are believed, and `resolve_disputed_key` compares these facts in the order in which they were
+said. An account that prefers new facts has the earlier ones ended; others get one review for each pair.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from memory.audit import record_audit
+from memory.extraction.rules.attributes import read_meaning
+from memory.models import Certainty, Fact, FactReview, Temporal
+from memory.owner import GLOBAL_CHANNEL, Owner
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.entities.resolve import filter_by_holder, lock_holder
+from memory.services.facts.contradict import SaidClaim, find_policy, is_contradicted, is_old_move
+from memory.services.facts.learn import FactDraft
+from memory.services.facts.review import filter_contradicted, find_last_mentions, find_rivals
+from memory.services.facts.store import links_from_facts, lock_for_change, next_belief_at
+from memory.services.facts.supersede import close_fact
+from memory.services.memories.store import ABOUT, SUPERSEDES, NewLink, insert_links
+
+ACTOR = "job:find_contradictions"
+MAX_FACTS_OF_KEY = 200
+"""Facts of one subject and attribute that are compared, those said last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisputedKey:
+    """A subject and attribute of which a holder believes several facts. Without a user the agent holds them."""
+
+    account_id: UUID
+    attribute: str
+    user_id: str
+    agent_id: str
+
+
+def read_attributes(facts: Sequence[Fact]) -> None:
+    """Store the attributes of these facts, which have none yet."""
+    for fact in facts:
+        # of a claim that was changed meanwhile the attribute is known by then
+        unread = Fact.objects.filter(account_id=fact.account_id, id=fact.id, attribute=None)
+        unread.update(attribute=read_meaning(fact.text).key)
+
+
+def find_disputed_keys(facts: Sequence[Fact], *, now: datetime) -> list[DisputedKey]:
+    """Return the keys of these facts that several believed facts of one holder share. One statement."""
+    rows = believed_facts(now).filter(
+        account_id__in={fact.account_id for fact in facts}, attribute__in={fact.attribute for fact in facts}
+    )
+    shared = rows.values_list("account_id", "attribute", "user_id", "agent_id")
+    counts = Counter(
+        DisputedKey(account_id=account, attribute=attribute or "", user_id=user, agent_id="" if user else agent)
+        for account, attribute, user, agent in shared
+    )
+    ours = {(fact.account_id, fact.attribute) for fact in facts}
+    return [key for key, count in counts.items() if count > 1 and (key.account_id, key.attribute) in ours]
+
+
+def believed_facts(now: datetime) -> "QuerySet[Fact]":
+    """Return the open believed facts of all accounts whose attribute is known."""
+    return Fact.objects.live(now).filter(status=Fact.Status.ACTIVE, attribute__gt="", valid_to=None)
+
+
+def resolve_disputed_key(key: DisputedKey, *, dry_run: bool, now: datetime) -> Counter[str]:
+    """End, or have reviewed, the facts of a key that later ones surely contradict. Counts what was found and done."""
+    holder = Owner(account_id=key.account_id, user_id=key.user_id, agent_id=key.agent_id, actor=ACTOR)
+    counts: Counter[str] = Counter()
+    with transaction.atomic():
+        lock_holder(holder)
+        rows = believed_facts(now).filter(filter_by_holder(holder), account_id=key.account_id, attribute=key.attribute)
+        facts = list(rows.order_by("-event_time", "-id")[:MAX_FACTS_OF_KEY])
+        said_at = find_last_mentions(holder, facts)
+        facts.sort(key=lambda fact: (said_at[fact.id], fact.id))
+        ended: set[UUID] = set()
+        for place, later in enumerate(facts):
+            earlier = [fact for fact in facts[:place] if fact.id not in ended and shares_channel(fact, later)]
+            for fact in find_ended(holder, later, earlier, said_at=said_at[later.id]):
+                ended.add(fact.id)
+                counts["contradictions"] += 1
+                if not dry_run:
+                    counts += resolve_pair(holder, fact, later, now=now)
+    return counts
+
+
+def shares_channel(one: Fact, other: Fact) -> bool:
+    """Return True if an owner of one fact's channel reads the other as well."""
+    return one.channel == other.channel or GLOBAL_CHANNEL in (one.channel, other.channel)
+
+
+def find_ended(holder: Owner, later: Fact, earlier: Sequence[Fact], *, said_at: datetime) -> list[Fact]:
+    """Return the earlier facts that the later one surely contradicts, except for those of an open or former review."""
+    said = SaidClaim(claim=later.text, certainty=later.certainty, temporal=later.temporal, said_at=said_at)
+    reading = read_meaning(later.text)
+    against = [fact for fact in earlier if is_contradicted(said, reading, fact)]
+    if not against or said.certainty == Certainty.UNCERTAIN or said.temporal == Temporal.FUTURE:
+        return []
+    draft = FactDraft(
+        claim=later.text,
+        certainty=later.certainty,
+        temporal=later.temporal,
+        valid_from=later.stated_from,
+        valid_to=later.valid_to,
+        said_at=said_at,
+        entity_ids=[link.target_id for link in links_from_facts([later], ABOUT)],
+    )
+    if is_old_move(draft):
+        return []
+    rivals = find_rivals(holder, draft, (), sure=against, embedded=EmbeddedTexts(model="", width=0, vectors={}))
+    rivals = filter_contradicted(draft, rivals, said_at=said_at)
+    disputed = find_disputed_facts(holder, later, [rival.fact for rival in rivals])
+    begins = later.valid_from or said_at
+    return [
+        rival.fact
+        for rival in rivals
+        if rival.fact.id not in disputed and (rival.fact.stated_from is None or rival.fact.stated_from < begins)
+    ]
+
+
+def find_disputed_facts(holder: Owner, later: Fact, facts: Sequence[Fact]) -> set[UUID]:
+    """Return the facts whose replacement staff is deciding on, or that were reviewed together with the later one."""
+    ids = [fact.id for fact in facts]
+    reviews = FactReview.objects.filter(account_id=holder.account_id)
+    deciding = reviews.filter(old_fact_id__in=ids, status=FactReview.Status.OPEN).values_list("old_fact_id", flat=True)
+    together = reviews.filter(Q(old_fact_id=later.id) | Q(new_fact_id=later.id))
+    return {*deciding, *(fact_id for pair in together.values_list("old_fact_id", "new_fact_id") for fact_id in pair)}
+
+
+def resolve_pair(holder: Owner, old: Fact, new: Fact, *, now: datetime) -> Counter[str]:
+    """End the old fact where the new one begins, or open a review if the account does not prefer new facts."""
+    lock_for_change(holder, [old.id, new.id], now=now)
+    if find_policy(holder) != "prefer_new":
+        FactReview.objects.bulk_create(
+            [FactReview(account_id=holder.account_id, old_fact_id=old.id, new_fact_id=new.id)], ignore_conflicts=True
+        )
+        return Counter(reviews=1)
+    begins = new.valid_from or new.event_time
+    close_fact(holder, old, at=max(begins, old.valid_from or begins), now=next_belief_at(old, now))
+    insert_links(holder.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=old.id)])
+    record_audit(holder, operation="supersede", memory_type="semantic", affected_ids=[new.id, old.id])
+    return Counter(facts_superseded=1)

@@ -1,0 +1,88 @@
+"""Statements that replace earlier ones, and statements that sound alike and both hold."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.extraction.replacement import Pair, make_saying, may_state, replacement_probability
+from memory.scoring import PROBABLE_REPLACEMENT, SURE_REPLACEMENT
+from tests.properties import examples
+
+SAID = datetime(2026, 6, 1, 9, tzinfo=UTC)
+
+REPLACED = [
+    ("My dentist is Dr. Hull.", "I switched dentists, I see Dr. Farrow now."),
+    ("Our sprint review is on Wednesday at 3.", "The sprint review was moved to Thursday at 2."),
+    ("The upload limit is 20 MB.", "Actually the upload limit is 50 MB, not 20."),
+    ("My brother works at the Brandt bakery.", "My brother quit the bakery, he is with the railway now."),
+    ("We use Travis for continuous integration.", "We no longer use Travis, builds go through Drone."),
+    ("Sofia handles the invoices.", "Karim took over the invoices from Sofia."),
+]
+BOTH_HOLD = [
+    ("My daughter Ines studies in Porto.", "My daughter Clara studies in Braga."),
+    ("The production database has 64 GB.", "The staging database has 8 GB."),
+    ("I usually cycle to work.", "I would like to move to Norway some day."),
+    ("We are planning to use Kafka next year.", "We use RabbitMQ for the queue."),
+    ("Do you know a good dentist in town?", "The dentist in town is closed on Mondays."),
+]
+
+
+def pair(older: str, newer: str, *, days: float = 5, conversation_id: str = "later", rank: int = 0) -> Pair:
+    return Pair(
+        older=make_saying(older, speaker="", conversation_id="earlier", at=SAID),
+        newer=make_saying(newer, speaker="", conversation_id=conversation_id, at=SAID + timedelta(days=days)),
+        rank=rank,
+        nearer=0,
+    )
+
+
+@pytest.mark.parametrize(("older", "newer"), REPLACED)
+def test_a_statement_of_change_replaces_the_earlier_statement(older: str, newer: str) -> None:
+    assert replacement_probability(pair(older, newer)) >= SURE_REPLACEMENT
+
+
+@pytest.mark.parametrize(("older", "newer"), BOTH_HOLD)
+def test_statements_about_different_things_both_hold(older: str, newer: str) -> None:
+    assert replacement_probability(pair(older, newer)) < SURE_REPLACEMENT
+
+
+def test_statements_of_one_conversation_rarely_replace_each_other() -> None:
+    older, newer = REPLACED[0]
+
+    within = replacement_probability(pair(older, newer, days=0.01, conversation_id="earlier"))
+
+    assert within < PROBABLE_REPLACEMENT < replacement_probability(pair(older, newer))
+
+
+def test_a_nearer_statement_is_more_probably_the_replaced_one() -> None:
+    probabilities = [replacement_probability(pair(*REPLACED[0], rank=rank)) for rank in range(8)]
+
+    assert probabilities == sorted(probabilities, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        ("We deploy on Thursdays.", True),
+        ("Thanks!", False),
+        ("ok", False),
+        ("Where does my sister live?", False),
+        ("The gate is at 5. Does that work for you?", True),
+    ],
+)
+def test_questions_and_short_replies_state_nothing(text: str, states: bool) -> None:
+    assert may_state(text) is states
+
+
+def test_the_name_of_the_speaker_in_front_of_a_text_is_no_part_of_the_statement() -> None:
+    said = make_saying("Ana: I live in Porto.", speaker="Ana", conversation_id="c", at=SAID)
+
+    assert said.text == "I live in Porto."
+
+
+@given(older=st.text(max_size=200), newer=st.text(max_size=200), days=st.floats(0, 4_000), rank=st.integers(0, 30))
+@examples(200)
+def test_every_pair_of_texts_has_a_probability(older: str, newer: str, days: float, rank: int) -> None:
+    assert 0 <= replacement_probability(pair(older, newer, days=days, rank=rank)) <= 1

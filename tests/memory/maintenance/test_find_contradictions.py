@@ -1,0 +1,88 @@
+"""The job that finds contradictions stored before: ended or reviewed, batch by batch, and nothing on a dry run."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from memory.maintenance import Batch, BatchReport
+from memory.maintenance.fact_jobs import find_contradictions
+from memory.models import Account, Fact, FactReview, Link
+from memory.owner import Owner
+from tests.memory.episodes import NOW
+from tests.memory.facts import claims, day, know
+
+pytestmark = pytest.mark.django_db
+
+TOWNS = ("Porto", "Lisbon", "Braga")
+
+
+def run_to_the_end(batch: Batch) -> dict[str, int]:
+    """Return the figures of all batches, added up."""
+    report: BatchReport | None = None
+    figures: dict[str, int] = {}
+    while report is None or report.cursor:
+        report = find_contradictions(now=NOW, batch=replace(batch, cursor=report.cursor if report else ""))
+        for name, count in report.figures.items():
+            figures[name] = figures.get(name, 0) + count
+    return figures
+
+
+def live_in_towns(owner: Owner, *, is_read: bool = True) -> None:
+    for number, town in enumerate(TOWNS):
+        know(owner, f"Ana lives in {town}", event_time=day(number - 10), said_at=day(number - 10))
+    if not is_read:
+        Fact.objects.update(attribute=None)
+
+
+def test_facts_that_stand_side_by_side_are_ended_by_the_last_one(owner: Owner) -> None:
+    live_in_towns(owner, is_read=False)
+
+    figures = run_to_the_end(Batch(size=2))
+
+    assert claims(owner) == ["Ana lives in Braga"]
+    assert figures == {"attributes": 3, "contradictions": 2, "facts_superseded": 2}
+    assert Link.objects.filter(type="SUPERSEDES").count() == 2
+    assert Fact.objects.get(text="Ana lives in Porto").valid_to == day(-9)
+
+
+def test_a_second_run_finds_nothing(owner: Owner) -> None:
+    live_in_towns(owner)
+    run_to_the_end(Batch(size=100))
+
+    assert run_to_the_end(Batch(size=100)) == {}
+
+
+def test_a_dry_run_counts_and_changes_nothing(owner: Owner) -> None:
+    live_in_towns(owner)
+
+    assert run_to_the_end(Batch(size=100, dry_run=True)) == {"contradictions": 2}
+    assert len(claims(owner)) == 3
+
+
+def test_an_account_that_does_not_prefer_new_facts_gets_each_review_once(owner: Owner, account: Account) -> None:
+    Account.objects.filter(id=account.id).update(contradictions="flag_review")
+    live_in_towns(owner)
+
+    first, second = run_to_the_end(Batch(size=100)), run_to_the_end(Batch(size=100))
+
+    assert (len(claims(owner)), FactReview.objects.count()) == (3, first["reviews"])
+    assert "reviews" not in second
+
+
+def test_facts_that_may_both_hold_stay(owner: Owner) -> None:
+    know(owner, "Ana lives in Portugal")
+    know(owner, "Ana lives in Porto")
+    know(replace(owner, user_id="u1"), "Ana lives in Braga")
+    know(owner, "The meeting is on 4 May", event_time=NOW - timedelta(days=30))
+    know(owner, "The meeting is on 11 May")
+
+    assert run_to_the_end(Batch(size=100)) == {}
+
+
+def test_a_run_of_an_account_leaves_the_others_alone(owner: Owner, stranger: Account) -> None:
+    live_in_towns(owner)
+    live_in_towns(replace(owner, account_id=stranger.id))
+
+    assert run_to_the_end(Batch(size=100, account_id=stranger.id))["facts_superseded"] == 2
+    assert len(claims(owner)) == 3

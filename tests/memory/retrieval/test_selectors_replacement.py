@@ -1,0 +1,75 @@
+"""Replaced statements: a question about now gets the later one first, a question about the past the earlier one."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.plans import LinkBetween
+from memory.retrieval.selectors import order_by_replacement
+from tests.memory.candidates import asking, numbers, ranked
+from tests.memory.episodes import NOW
+
+
+def replaces(newer: int, older: int, *, probability: float = 0.9) -> LinkBetween:
+    return LinkBetween(source=UUID(int=newer), target=UUID(int=older), type="REPLACES", weight=probability)
+
+
+def order(*links: LinkBetween, scores: tuple[float, ...] = (1.0, 0.8, 0.6), **query: Any) -> list[int]:
+    return numbers(order_by_replacement(ranked(*scores), asking(*links, **query)))
+
+
+@pytest.mark.parametrize(
+    ("links", "expected"),
+    [
+        pytest.param([], [1, 2, 3], id="nothing replaced"),
+        pytest.param([replaces(3, 1)], [3, 2, 1], id="the replaced one loses half of its score"),
+        pytest.param([replaces(1, 2)], [1, 3, 2], id="the replaced one is behind already"),
+        pytest.param([replaces(3, 1, probability=0.3)], [3, 1, 2], id="probably replaced"),
+        pytest.param([replaces(3, 1, probability=0.1)], [1, 2, 3], id="hardly replaced"),
+        pytest.param([replaces(9, 1)], [1, 2, 3], id="the replacement was not found"),
+    ],
+)
+def test_the_later_statement_comes_first(links: list[LinkBetween], expected: list[int]) -> None:
+    assert order(*links, text="Where does she live?") == expected
+
+
+@pytest.mark.parametrize("text", ["Where did she live before Porto?", "What was the original deadline?"])
+def test_a_question_about_the_past_gets_the_earlier_statement_first(text: str) -> None:
+    assert order(replaces(1, 3), text=text) == [3, 1, 2]
+
+
+@pytest.mark.parametrize("query", [{"include_superseded": True}, {"as_of": NOW - timedelta(days=1)}])
+def test_history_keeps_its_order(query: dict[str, Any]) -> None:
+    assert order(replaces(3, 1), **query) == [1, 2, 3]
+
+
+def marks(*candidates: Candidate) -> list[tuple[UUID | None, Any]]:
+    return [(each.superseded_by, each.superseded_at) for each in candidates]
+
+
+def test_a_replaced_statement_says_what_replaced_it_and_when() -> None:
+    older, newer = ranked(1.0, 0.5)
+    newer.event_time = NOW + timedelta(days=3)
+
+    order_by_replacement([older, newer], asking(replaces(2, 1), include_superseded=True))
+
+    assert marks(older, newer) == [(newer.id, newer.event_time), (None, None)]
+
+
+def test_a_statement_that_is_only_probably_replaced_is_not_marked() -> None:
+    older, newer = ranked(1.0, 0.5)
+
+    order_by_replacement([older, newer], asking(replaces(2, 1, probability=0.4)))
+
+    assert marks(older, newer) == [(None, None), (None, None)]
+
+
+def test_the_most_probable_replacement_counts() -> None:
+    older, unlikely, likely = ranked(1.0, 0.8, 0.6)
+
+    order_by_replacement([older, unlikely, likely], asking(replaces(2, 1, probability=0.6), replaces(3, 1)))
+
+    assert older.superseded_by == likely.id

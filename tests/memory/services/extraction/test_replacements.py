@@ -1,0 +1,136 @@
+"""Statements of another conversation, days later, that replace what was said before."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from threading import Barrier, local
+
+import pytest
+from django.db import connection
+
+from memory.models import Fact
+from memory.owner import Owner
+from memory.services.extraction.extract import extract_due
+from memory.services.facts.store import visible_facts
+from tests.concurrency import PATIENCE_SECONDS, over_own_connection
+from tests.memory.episodes import NOW
+from tests.memory.knowledge import TURN_TIME, claims, extract_all, say_sentences
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+
+
+@pytest.fixture
+def user(owner: Owner) -> Owner:
+    return replace(owner, user_id="u1")
+
+
+def tell(owner: Owner, *sentences: str, days: int, name: str = "") -> None:
+    """Say sentences in a conversation of that day, and extract them."""
+    at = TURN_TIME + timedelta(days=days)
+    say_sentences(owner, *sentences, name=name, conversation_id=f"day-{days}", at=at)
+    extract_all(NOW)
+
+
+def current(owner: Owner) -> list[str]:
+    rows = visible_facts(owner, now=NOW).filter(status=Fact.Status.ACTIVE)
+    return sorted(fact.text for fact in rows)
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "replaced"),
+    [
+        ("I work at Brightwave.", "I work for Nordlicht now.", "The user works at Brightwave"),
+        ("I work at Brightwave.", "I left Brightwave.", "The user works at Brightwave"),
+        ("I work at Brightwave.", "I quit Brightwave last week.", "The user works at Brightwave"),
+        ("My wife is Ana.", "My wife is Sharon now.", "The user's wife is Ana"),
+        ("My dentist is Ana.", "My dentist is Sharon now.", "The user's dentist is Ana"),
+        ("I'm vegetarian.", "I'm not vegetarian anymore.", "The user is vegetarian"),
+        ("I drive a Tesla.", "I sold the Tesla.", "The user drives a Tesla"),
+        ("I live in Lisbon.", "I moved to Porto last month.", "The user lives in Lisbon"),
+        ("I live in Lisbon.", "Actually, it's Porto, not Lisbon.", "The user lives in Lisbon"),
+        ("I live in Lisbon.", "No wait, I live in Porto.", "The user lives in Lisbon"),
+        ("My sister lives in Porto.", "My sister has moved to Lisbon.", "The user's sister lives in Porto"),
+        ("My colleague Ben lives in Berlin.", "Ben has moved to Munich.", "Ben lives in Berlin"),
+        ("The release is on 4 May.", "The release was postponed to 11 May.", "The release is on 4 May"),
+        ("The batch size is 32.", "From now on the batch size is 64.", "The batch size is 32"),
+        ("Our standup is at 10:30.", "Our standup is at 9:30 instead.", "The user's standup is at 10:30"),
+        ("My favorite color is blue.", "My favorite color is green now.", "The user's favorite color is blue"),
+        ("I play the guitar.", "I no longer play the guitar.", "The user plays the guitar"),
+    ],
+)
+def test_a_statement_of_another_conversation_replaces_the_former(
+    user: Owner, first: str, later: str, replaced: str
+) -> None:
+    tell(user, first, days=0)
+    tell(user, later, days=30)
+
+    assert claims(status="superseded") == [replaced]
+    assert replaced not in current(user)
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("My daughter is Mia.", "My daughter is Lea."),
+        ("My dentist is Ana.", "My dentist is Sharon."),
+        ("I live in Lisbon.", "I want to move to Porto."),
+        ("I live in Lisbon.", "I moved to Porto in 1999."),
+        ("I live in Portugal.", "I live in Lisbon."),
+        ("I live in Lisbon.", "Maybe I live in Porto."),
+        ("I own a Tesla.", "I own a Volvo."),
+        ("I'm a nurse.", "I'm a writer."),
+        ("I play the guitar.", "I play the piano."),
+        ("The meeting is on 4 March.", "The meeting is on 11 March."),
+        ("The release is on 6 February.", "The release is on 20 March."),
+        ("The sprint demo is on 4 May.", "The customer demo is on 11 May."),
+    ],
+)
+def test_statements_that_may_both_hold_stay_side_by_side(user: Owner, first: str, later: str) -> None:
+    tell(user, first, days=0)
+    known = current(user)
+    tell(user, later, days=30)
+
+    assert claims(status="superseded") == []
+    assert set(known) < set(current(user))
+
+
+def test_claims_about_the_users_people_are_nobodys_without_a_user(owner: Owner) -> None:
+    tell(owner, "My wife is Ana.", days=0)
+
+    assert claims() == []
+
+
+def test_a_colleague_of_another_user_is_not_moved(owner: Owner, user: Owner) -> None:
+    tell(replace(owner, user_id="u2"), "My colleague Ben lives in Berlin.", days=0)
+    tell(user, "My colleague Ben lives in Berlin.", "My colleague Ben has moved to Munich.", days=30)
+
+    assert "Ben lives in Berlin" in current(replace(owner, user_id="u2"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_conversations_extracted_at_the_same_time_leave_one_residence(user: Owner) -> None:
+    towns = ("Lisbon", "Porto", "Braga", "Faro", "Evora", "Coimbra")
+    for number, town in enumerate(towns):
+        at = TURN_TIME + timedelta(days=number)
+        say_sentences(user, f"I live in {town} now.", name="", conversation_id=f"c{number}", at=at)
+    ready, here = Barrier(len(towns)), local()
+
+    def hold_writes(execute: Callable[..., object], sql: str, *args: object) -> object:
+        """Let every extraction compute before any of them stores."""
+        if "pg_advisory_xact_lock" in sql and not hasattr(here, "waited"):
+            here.waited = True
+            ready.wait(PATIENCE_SECONDS)
+        return execute(sql, *args)
+
+    def extract_one() -> None:
+        with connection.execute_wrapper(hold_writes):
+            extract_due(now=NOW, limit=1)
+
+    with ThreadPoolExecutor(len(towns)) as pool:
+        done = [pool.submit(lambda: over_own_connection(extract_one)) for _town in towns]
+        for each in done:
+            each.result(PATIENCE_SECONDS)
+
+    assert current(user) == ["The user lives in Coimbra"]
+    assert len(claims(text__startswith="The user lives in")) == len(towns)

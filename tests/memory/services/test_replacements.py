@@ -1,0 +1,86 @@
+"""Links from turns to the turns that they replace, made as soon as both have vectors."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from memory.models import Link, Turn
+from memory.owner import Owner
+from memory.retrieval.queries import Query
+from memory.scoring import SURE_REPLACEMENT
+from memory.services.embedding.embed import embed_texts
+from memory.services.embedding.queue import embed_pending
+from memory.services.memories.correct import correct_memory
+from memory.services.recall.recall import RecallRequest, recall
+from memory.services.turns import store_turns
+from tests.memory.episodes import NOTHING, NOW
+from tests.memory.turns import turn
+
+BEFORE, NOW_TRUE = "Our standup is at half past nine.", "The standup was moved to ten o'clock."
+pytestmark = pytest.mark.django_db
+
+
+def tell(owner: Owner, text: str, *, days_ago: float, conversation_id: str, is_embedded: bool = True) -> Turn:
+    draft = turn(text, timestamp=NOW - timedelta(days=days_ago))
+    embedded = embed_texts([text]) if is_embedded else NOTHING
+    return store_turns(owner, conversation_id, drafts=[draft], embedded=embedded, now=NOW).turns[0]
+
+
+def links() -> dict[tuple[str, str], float]:
+    rows = Link.objects.filter(type="REPLACES").select_related("source", "target")
+    return {(row.source.text, row.target.text): row.weight for row in rows}
+
+
+def test_a_later_turn_is_linked_to_the_turn_that_it_replaces(owner: Owner) -> None:
+    tell(owner, BEFORE, days_ago=6, conversation_id="mon")
+    tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+
+    assert list(links()) == [(NOW_TRUE, BEFORE)]
+    assert links()[NOW_TRUE, BEFORE] >= SURE_REPLACEMENT
+
+
+def test_the_direction_follows_the_time_of_the_turns_and_not_the_order_of_storing(owner: Owner) -> None:
+    tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+    tell(owner, BEFORE, days_ago=6, conversation_id="mon")
+
+    assert list(links()) == [(NOW_TRUE, BEFORE)]
+
+
+def test_turns_that_are_embedded_later_are_linked_by_the_job(owner: Owner) -> None:
+    tell(owner, BEFORE, days_ago=6, conversation_id="mon", is_embedded=False)
+    tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat", is_embedded=False)
+    assert links() == {}
+
+    embed_pending(now=NOW + timedelta(minutes=1), limit=10)
+
+    assert list(links()) == [(NOW_TRUE, BEFORE)]
+
+
+@pytest.mark.parametrize("other", [{"agent_id": "scout"}, {"user_id": "zoe"}, {"channel": "garden"}])
+def test_turns_of_other_agents_users_and_channels_are_not_compared(owner: Owner, other: dict[str, str]) -> None:
+    stranger = replace(owner, **other)  # type: ignore[arg-type]
+    tell(stranger, BEFORE, days_ago=6, conversation_id="mon")
+    tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+
+    assert links() == {}
+
+
+def test_a_corrected_turn_loses_the_links_of_its_former_text(owner: Owner) -> None:
+    tell(owner, BEFORE, days_ago=6, conversation_id="mon")
+    newer = tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+
+    changes = {"text": "Lunch is on the house this Friday."}
+    correct_memory(owner, newer.id, changes=changes, version=newer.version, now=NOW)
+    embed_pending(now=NOW + timedelta(minutes=1), limit=10)
+
+    assert links() == {}
+
+
+def test_recall_answers_with_the_later_statement_and_marks_the_earlier_one(owner: Owner) -> None:
+    older = tell(owner, BEFORE, days_ago=6, conversation_id="mon")
+    newer = tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+
+    results = recall(owner, RecallRequest(query=Query(text="When is our standup?")), now=NOW).results
+
+    assert [(each.id, each.superseded_by) for each in results] == [(newer.id, None), (older.id, newer.id)]
