@@ -254,6 +254,7 @@ def contents() -> dict[str, dict[str, dict[str, str]]]:
 
 ADDED = {
     ("accounts", "contradictions"),
+    ("api_keys", "user_id"),
     ("fact_tombstones", "meaning_digest"),
     ("memories", "valid_from_source"),
 }
