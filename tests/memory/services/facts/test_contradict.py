@@ -100,8 +100,9 @@ def test_a_fact_that_may_hold_as_well_is_learned_next_to_the_other(
 
 
 def test_other_holders_and_channels_are_not_asked(owner: Owner) -> None:
-    for other in ({"user_id": "u1"}, {"agent_id": "other"}, {"channel": "rust"}):
-        know(replace(owner, **other), PORTO)  # type: ignore[arg-type]
+    others: list[dict[str, Any]] = [{"user_id": "u1"}, {"agent_id": "other"}, {"channel": "rust"}]
+    for other in others:
+        know(replace(owner, **other), PORTO)
 
     post(owner, LISBON)
 
