@@ -28,7 +28,7 @@ _CLOCK = r"(?:\d{1,2}[:.]\d\d(?: ?[ap]m)?|\d{1,2} ?(?:am|pm|o'clock|h)|noon|midn
 _HOUR = rf"(?:{_CLOCK}|\d{{1,2}}|ten|eleven|twelve|one|two|three|four|five|six|seven|eight|nine)"
 _DATE = rf"(?:on |in |at |for )?(?:(?:{_WEEKDAY})(?:,? (?:{_DAY}))?|next (?:week|month)|{_DAY})(?:,? at {_HOUR})?"
 _NUMBER_WORDS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-_AMOUNT = rf"(?:at )?[$€£]?(?:\d[\d,.]*(?:k|m|%)?|{_NUMBER_WORDS})(?: [a-z°%][\w°/]*){{0,3}}"
+_AMOUNT = rf"(?:at )?[$€£]?(?:\d[\d,.]*(?:[a-z]{{1,3}}|%)?|{_NUMBER_WORDS})(?: [a-z°%][\w°/]*){{0,3}}"
 _KINDS = (
     ("date", re.compile(_DATE)),
     ("time", re.compile(rf"at {_HOUR}|{_CLOCK}")),
