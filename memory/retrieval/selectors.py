@@ -199,6 +199,9 @@ def order_by_lineage(candidates: Sequence[Candidate], context: ScoringContext) -
         return list(candidates)
     ranked = join_copies(candidates, context.links)
     successors = find_successors(ranked, context.links)
+    for old in ranked:
+        for new in successors.get(old.id, ())[:1]:
+            old.superseded_by, old.superseded_at = new.id, old.valid_to or new.event_time
     pin_successors(ranked, successors)
     return order_after_successors(ranked, successors)
 

@@ -12,6 +12,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween
 from memory.retrieval.selectors import order_by_lineage
 from tests.memory.candidates import asking, found, link, numbers
+from tests.memory.episodes import NOW
 from tests.properties import examples
 
 
@@ -51,6 +52,15 @@ def test_a_successor_takes_the_score_of_the_superseded_fact_and_gives_a_reason()
     assert new.score == old.score
     assert new.signals["lineage"] == pytest.approx(3.0)
     assert new.reasons == ["takes the place of what it supersedes"]
+
+
+def test_a_superseded_fact_says_what_superseded_it_and_until_when_it_was_true() -> None:
+    old, new = facts(2)
+    old.valid_to = NOW
+
+    order_by_lineage([old, new], asking(supersedes(2, 1)))
+
+    assert (old.superseded_by, old.superseded_at, new.superseded_by) == (new.id, NOW, None)
 
 
 def test_a_reactivated_fact_keeps_its_place() -> None:
