@@ -115,7 +115,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Words:
-    """What the features need of one text."""
+    """The words and signs of a text that features compare."""
 
     content: frozenset[str]
     all: frozenset[str]
