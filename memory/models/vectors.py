@@ -4,8 +4,8 @@ Another embedding model means more rows, not another column. A row repeats the o
 filters need no join, and `live`; a trigger copies their changes. Vectors are stored in half precision and out of
 TOAST: a row fits a page up to 4,000 dimensions.
 
-The table has hash partitions by account (migration 0025). Statements name the account as a constant, so that the planner
-looks at one partition; jobs for all accounts look rows up one by one, or read all of them, but do not join.
+The table has hash partitions by account (migration 0025). Statements name the account as a constant, so that the
+planner looks at one partition; jobs for all accounts look rows up one by one, or read all of them, but do not join.
 """
 
 from datetime import datetime
