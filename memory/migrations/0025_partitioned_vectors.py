@@ -9,12 +9,14 @@ builds those of large accounts, which are searched exactly until then.
 """
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from django.db import migrations, transaction
+from django.db import OperationalError, migrations, transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import StateApps
+from psycopg.errors import LockNotAvailable
 
 from memory import conf
 
@@ -73,6 +75,9 @@ WHERE conrelid = 'memory_vectors'::regclass AND contype = 'f' AND NOT EXISTS (
 
 INDEXES = "SELECT count(*) FROM pg_indexes WHERE tablename = 'memory_vectors' AND indexname ~ '^vectors_(of|nearest)_'"
 
+LOCK = "SET LOCAL lock_timeout = '500ms'; LOCK TABLE accounts, memories, memory_vectors IN {mode} MODE"
+PAUSE_SECONDS = 0.1
+
 SWAP = """
 DROP TABLE memory_vectors;
 DROP FUNCTION memory_vectors_mirror();
@@ -102,19 +107,37 @@ def partition_vectors(apps: StateApps, editor: BaseDatabaseSchemaEditor) -> None
         return
     make_table(editor)
     copy_rows(editor)
-    for name, definition in fetch(editor, REFERENCES):
-        editor.execute(f"ALTER TABLE memory_vectors_new ADD CONSTRAINT {editor.quote_name(name)} {definition}")
+    references = [
+        f"ALTER TABLE memory_vectors_new ADD CONSTRAINT {editor.quote_name(name)} {definition}"
+        for name, definition in fetch(editor, REFERENCES)
+    ]
+    execute_locked(editor, "SHARE ROW EXCLUSIVE", references)
     ((dropped,),) = fetch(editor, INDEXES)
-    with transaction.atomic(using=editor.connection.alias):
-        # in the order in which writers lock them
-        editor.execute("LOCK TABLE accounts, memories, memory_vectors IN ACCESS EXCLUSIVE MODE")
-        editor.execute(SWAP)
+    execute_locked(editor, "ACCESS EXCLUSIVE", [SWAP])
     editor.execute("ANALYZE memory_vectors")
     if dropped:
         sys.stdout.write(
             f"\n    {dropped} indexes over vectors were dropped. Large accounts are searched exactly, which is slow,"
             "\n    until the indexes are built again: run `manage.py run_job vector_indexes` before the service starts"
         )
+
+
+def execute_locked(editor: BaseDatabaseSchemaEditor, mode: str, statements: Sequence[str]) -> None:
+    """Run the statements in a transaction that has locked the tables.
+
+    It waits for the locks in short spells, and gives up those it has in between. Otherwise PostgreSQL would refuse
+    writers that lock the tables in another order (deadlock).
+    """
+    while True:
+        try:
+            with transaction.atomic(using=editor.connection.alias):
+                for statement in (LOCK.format(mode=mode), *statements):
+                    editor.execute(statement)
+            return
+        except OperationalError as err:
+            if not isinstance(err.__cause__, LockNotAvailable):
+                raise
+            time.sleep(PAUSE_SECONDS)
 
 
 def make_table(editor: BaseDatabaseSchemaEditor) -> None:

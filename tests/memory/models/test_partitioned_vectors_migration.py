@@ -95,6 +95,7 @@ LINES = [
     ("INSERT INTO memory_vectors_new SELECT *", 3),
     ("ADD CONSTRAINT", 2),
     ("LOCK TABLE accounts", 1),
+    ("LOCK TABLE accounts", 2),
     ("DROP TABLE memory_vectors", 1),
     ("ANALYZE memory_vectors", 1),
 ]
@@ -172,7 +173,7 @@ def test_reads_do_not_wait_until_the_tables_are_swapped() -> None:
 
         def hold_read_locks(execute: Any, sql: Any, *args: Any) -> Any:
             # takes the place of the former table: milliseconds
-            if sql in ("LOCK TABLE accounts, memories, memory_vectors IN ACCESS EXCLUSIVE MODE", migration.SWAP):
+            if sql in (migration.LOCK.format(mode="ACCESS EXCLUSIVE"), migration.SWAP):
                 return execute(sql, *args)
             reader.execute("LOCK TABLE accounts, memories, memory_vectors IN ACCESS SHARE MODE")
             try:
@@ -186,6 +187,24 @@ def test_reads_do_not_wait_until_the_tables_are_swapped() -> None:
             migrate_to(NEW)
 
     assert sum("INSERT INTO memory_vectors_new SELECT *" in sql for sql in held) == 4
+
+
+def test_the_swap_waits_for_a_transaction_without_keeping_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = contents()
+    attempts = []
+
+    def end_reader(_seconds: float) -> None:
+        # the locks it has got so far are given up meanwhile
+        with other_connection() as other:
+            other.execute("LOCK TABLE accounts, memories IN ROW EXCLUSIVE MODE NOWAIT")
+        attempts.append(reader.rollback())
+
+    monkeypatch.setattr(migration.time, "sleep", end_reader)
+    with other_connection() as reader:
+        reader.execute("SELECT count(*) FROM memory_vectors")
+        migrate_forward()
+
+    assert (len(attempts), contents()) == (1, before)
 
 
 def test_it_says_how_far_it_is_and_which_indexes_are_to_be_built_again(capsys: pytest.CaptureFixture[str]) -> None:
