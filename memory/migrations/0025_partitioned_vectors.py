@@ -75,8 +75,10 @@ WHERE conrelid = 'memory_vectors'::regclass AND contype = 'f' AND NOT EXISTS (
 
 INDEXES = "SELECT count(*) FROM pg_indexes WHERE tablename = 'memory_vectors' AND indexname ~ '^vectors_(of|nearest)_'"
 
-LOCK = "SET LOCAL lock_timeout = '500ms'; LOCK TABLE accounts, memories, memory_vectors IN {mode} MODE"
+LOCK = "SET LOCAL lock_timeout = '{timeout}'; LOCK TABLE accounts, memories, memory_vectors IN {mode} MODE"
 PAUSE_SECONDS = 0.1
+SHORT_WAITS = 40
+"""Waits of half a second after which the migration waits for as long as it takes."""
 
 SWAP = """
 DROP TABLE memory_vectors;
@@ -126,12 +128,13 @@ def execute_locked(editor: BaseDatabaseSchemaEditor, mode: str, statements: Sequ
     """Run the statements in a transaction that has locked the tables.
 
     It waits for the locks in short spells, and gives up those it has in between. Otherwise PostgreSQL would refuse
-    writers that lock the tables in another order (deadlock).
+    writers that lock the tables in another order (deadlock). Under writers that never pause it waits for good at last,
+    and PostgreSQL may refuse single writes.
     """
-    while True:
+    for timeout in (*["500ms"] * SHORT_WAITS, "0"):
         try:
             with transaction.atomic(using=editor.connection.alias):
-                for statement in (LOCK.format(mode=mode), *statements):
+                for statement in (LOCK.format(mode=mode, timeout=timeout), *statements):
                     editor.execute(statement)
             return
         except OperationalError as err:
