@@ -43,6 +43,7 @@ from memory.extraction.rules.corrections import (
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.passages import clauses_of, extract_prose, sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
+from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker, Subject
@@ -119,7 +120,7 @@ class _Reader:
                     before=before,
                     spoken_of=one[0] if len(one) == 1 else None,
                 )
-                statements = list(statements_of(said))
+                statements = list(read_changed_quantity(said)) or list(statements_of(said))
                 met = list({each.label: each for each in (*met, *people_spoken_of(said, statements))}.values())
                 again = None if statements else read_replacement(clause, self.last_of.get(speaker.label))
                 again = again or (None if statements else replace_known_value(clause, self.earlier, speaker=speaker))

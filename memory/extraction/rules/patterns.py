@@ -15,7 +15,6 @@ from memory.extraction.rules.copulas import read_copula
 from memory.extraction.rules.grammar import Rule, by_verb
 from memory.extraction.rules.names import NAME, bare_name, is_name
 from memory.extraction.rules.phrases import Voice, cut_phrase, is_vague, make_phrase, trim_phrase
-from memory.extraction.rules.quantities import read_quantities
 from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_statement
 from memory.extraction.rules.relations import read_possessions
 from memory.extraction.rules.statements import LIKINGS, NamedThing, Statement, attitude_to
@@ -111,7 +110,6 @@ def statements_of(said: ClauseContext) -> Iterator[Statement]:
     """Yield the statements of a clause: about the speaker's people and things, and by its predicates."""
     said = _strip_leading_date(said)
     yield from read_possessions(said)
-    yield from read_quantities(said)
     subject = subject_of(said.clause.text, said.speaker, said.names, spoken_of=said.spoken_of)
     if subject is None:
         return

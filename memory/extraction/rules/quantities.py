@@ -107,12 +107,15 @@ def unit_of(amount: str) -> str:
     return "" if match is None else f"{match['sign']}{match['unit']}".strip()
 
 
-def read_quantities(said: ClauseContext) -> Iterator[Statement]:
-    """Yield what a clause says of the date, time or amount of a thing."""
-    text = _NOT_THE_FORMER.sub("", _cut_thing(_LEAD.sub("", said.clause.text)))
+def read_changed_quantity(said: ClauseContext) -> Iterator[Statement]:
+    """Yield the date, time or amount that a thing has now instead of another, if a clause says so."""
+    whole = said.clause.text
+    text = _NOT_THE_FORMER.sub("", _cut_thing(_LEAD.sub("", whole)))
     match = _CLAIM.fullmatch(text)
     parts = read_quantity(text)
     if match is None or parts is None:
+        return
+    if not (parts.is_change or _LEAD.match(whole) or _NOT_THE_FORMER.search(whole.rstrip(".!"))):
         return
     owner = re.sub(r"^(?:[Oo]ur|[Mm]y) ", f"{said.speaker.owner} ", text)
     claim = _with_date(said, owner[:1].upper() + owner[1:])

@@ -79,12 +79,18 @@ def find_contradicted(owner: Owner, claims: Sequence[SaidClaim], *, now: datetim
 
 
 def is_contradicted(said: SaidClaim, reading: ClaimReading, fact: Fact) -> bool:
-    """Return True if the claim surely contradicts the believed fact."""
-    if fact.temporal == Temporal.FUTURE or normalize_claim(fact.text) == normalize_claim(said.claim):
+    """Return True if the claim surely contradicts the believed fact.
+
+    Plans are not contradicted, except for the dates that things are set for.
+    """
+    if normalize_claim(fact.text) == normalize_claim(said.claim):
+        return False
+    known = read_meaning(fact.text)
+    is_scheduled = known.parts is not None and known.parts.attribute == "date"
+    if fact.temporal == Temporal.FUTURE and not is_scheduled:
         return False
     if normalize_claim(fact.text) in map(normalize_claim, reading.ended_claims):
         return fact.temporal == Temporal.CURRENT
-    known = read_meaning(fact.text)
     if known.parts is None or not contradicts(reading, known):
         return False
     if fact.temporal == Temporal.PAST and not (

@@ -204,9 +204,8 @@ def filter_contradicted(draft: FactDraft, rivals: Sequence[Rival], *, said_at: d
 
 
 def may_be_outdated(rival: Rival) -> bool:
-    """Return True if the rival is true now, or an event that says what is true now, such as a move."""
-    is_event = rival.is_sure and rival.fact.temporal == Temporal.PAST
-    return is_event or rival.fact.temporal == Temporal.CURRENT
+    """Return True if the rival is true now, or surely contradicted: an event such as a move, or a thing's set date."""
+    return rival.is_sure or rival.fact.temporal == Temporal.CURRENT
 
 
 def prefer_new(draft: FactDraft, rivals: Sequence[Rival], *, said_at: datetime) -> Verdict:

@@ -61,13 +61,14 @@ def test_the_timeline_orders_imported_memories_by_their_times(api: ServiceClient
     assert [each["event_time"][:4] for each in listed] == ["2022", "2021", "2020"]
 
 
-def test_an_imported_fact_is_believed_from_now_on(api: ServiceClient) -> None:
+def test_an_imported_fact_is_true_since_it_was_stated_and_believed_from_now_on(api: ServiceClient) -> None:
     before = timezone.now()
 
     store(api, "/facts", event_time=THEN)
 
     fact = Fact.objects.get()
-    assert (fact.valid_from, fact.recorded_at is not None and fact.recorded_at >= before) == (None, True)
+    is_new = fact.recorded_at is not None and fact.recorded_at >= before
+    assert (fact.valid_from, fact.valid_from_source, is_new) == (datetime.fromisoformat(THEN), "said", True)
 
 
 def test_a_fact_is_superseded_at_the_time_when_its_successor_was_stated(api: ServiceClient) -> None:

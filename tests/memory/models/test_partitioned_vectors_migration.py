@@ -173,7 +173,7 @@ def test_reads_do_not_wait_until_the_tables_are_swapped() -> None:
 
         def hold_read_locks(execute: Any, sql: Any, *args: Any) -> Any:
             # takes the place of the former table: milliseconds
-            if sql in (migration.LOCK.format(mode="ACCESS EXCLUSIVE"), migration.SWAP):
+            if sql in (migration.LOCK.format(mode="ACCESS EXCLUSIVE", timeout="500ms"), migration.SWAP):
                 return execute(sql, *args)
             reader.execute("LOCK TABLE accounts, memories, memory_vectors IN ACCESS SHARE MODE")
             try:

@@ -52,7 +52,11 @@ def current(owner: Owner) -> list[str]:
         ("I live in Lisbon.", "No wait, I live in Porto.", "The user lives in Lisbon"),
         ("My sister lives in Porto.", "My sister has moved to Lisbon.", "The user's sister lives in Porto"),
         ("My colleague Ben lives in Berlin.", "Ben has moved to Munich.", "Ben lives in Berlin"),
-        ("The release is on 4 May.", "The release was postponed to 11 May.", "The release is on 4 May"),
+        (
+            "The release is on 4 December.",
+            "The release was postponed to 11 December.",
+            "The release is on 4 December 2026",
+        ),
         ("The batch size is 32.", "From now on the batch size is 64.", "The batch size is 32"),
         ("Our standup is at 10:30.", "Our standup is at 9:30 instead.", "The user's standup is at 10:30"),
         ("My favorite color is blue.", "My favorite color is green now.", "The user's favorite color is blue"),
@@ -88,11 +92,11 @@ def test_a_statement_of_another_conversation_replaces_the_former(
 )
 def test_statements_that_may_both_hold_stay_side_by_side(user: Owner, first: str, later: str) -> None:
     tell(user, first, days=0)
-    known = current(user)
+    known = claims()
     tell(user, later, days=30)
 
     assert claims(status="superseded") == []
-    assert set(known) < set(current(user))
+    assert set(known) < set(claims())
 
 
 def test_claims_about_the_users_people_are_nobodys_without_a_user(owner: Owner) -> None:
