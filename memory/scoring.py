@@ -195,6 +195,7 @@ def days_until_stale(share: float) -> float:
     """Return the days of scale 1 after which `staleness` is `share`, in [0, 1]: 44.9 for 0.9, infinity for 1."""
     return math.inf if share >= 1 else math.log(1 - share) / math.log(DAILY_DECAY)
 
+
 PROBABLE_REPLACEMENT = 0.2
 """Least probability, that one statement replaces another, which is kept and decides the order of the two."""
 SURE_REPLACEMENT = 0.5

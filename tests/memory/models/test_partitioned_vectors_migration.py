@@ -191,13 +191,14 @@ def test_reads_do_not_wait_until_the_tables_are_swapped() -> None:
 
 def test_the_swap_waits_for_a_transaction_without_keeping_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     before = contents()
-    attempts = []
+    attempts: list[float] = []
 
-    def end_reader(_seconds: float) -> None:
+    def end_reader(seconds: float) -> None:
         # the locks it has got so far are given up meanwhile
         with other_connection() as other:
             other.execute("LOCK TABLE accounts, memories IN ROW EXCLUSIVE MODE NOWAIT")
-        attempts.append(reader.rollback())
+        reader.rollback()
+        attempts.append(seconds)
 
     monkeypatch.setattr(migration.time, "sleep", end_reader)
     with other_connection() as reader:
