@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from memory.kinds import Kind, all_kinds, spec_of
+from memory.kinds import Audience, Kind, all_kinds, spec_of
 from memory.models import Memory, PersistentContext
 from memory.models.memory import model_of
 from memory.owner import Owner
@@ -156,7 +156,7 @@ def build_timeline_statement(shape: TimelineShape) -> NumberedStatement:
     way, beyond = ("DESC", "<") if shape.newest_first else ("ASC", ">")
     contexts = PersistentContext.objects.visible_to(shape.owner.owner)
     ctes = readable_contexts_cte(contexts, shape.kinds, columns=ARCHIVED_CONTEXTS)
-    branches = [kind_rows_sql(shape, kind) for kind in shape.kinds]
+    branches = [branch for kind in shape.kinds for branch in kind_branches(shape, kind)]
     kinds = [OF_KIND.format(rows=branch.text, way=way, beyond=beyond, within=f"{beyond}=") for branch in branches]
     text = PAGE.format(
         ctes=f"{ALLOWED_TIERS if reasoning_kinds() & set(shape.kinds) else ''} {ctes.text}",
@@ -177,16 +177,28 @@ def archived_sql(*, in_context: bool) -> str:
     return f"(archived{with_context})" if in_context else "archived"
 
 
-def kind_rows_sql(shape: TimelineShape, kind: Kind) -> Sql:
-    """Return the condition on memories of one kind."""
+def kind_branches(shape: TimelineShape, kind: Kind) -> list[Sql]:
+    """Return the conditions on memories of one kind: each matches rows that an index has in the order of the page."""
+    owner = shape.owner.owner
+    if spec_of(kind).audience is Audience.KNOWLEDGE and owner.agent_id and not owner.user_id:
+        # no index has the rows of two agents in the order of time
+        return [
+            kind_rows_sql(shape, kind, of=Q(agent_id=agent), mark=mark)
+            for agent, mark in ((owner.agent_id, "o"), ("", "a"))
+        ]
+    return [kind_rows_sql(shape, kind, of=Q(), mark="")]
+
+
+def kind_rows_sql(shape: TimelineShape, kind: Kind, *, of: Q, mark: str) -> Sql:
+    """Return the condition on memories of one kind that also meet `of`. `mark` keeps its parameters apart."""
     owner, in_context = shape.owner.owner, has_contexts([kind])
     # readable contexts are listed once, as a CTE
     seen = replace(owner, agent_id="") if in_context else owner
     unexpired = Q(expires_at=None) | Q(expires_at__gt=STAND_INS["now"])
-    rows = Memory.objects.visible_to(seen, kind).filter(unexpired, quarantined=False)
+    rows = Memory.objects.visible_to(seen, kind).filter(of, unexpired, quarantined=False)
     if owner.user_id:
         rows = rows.filter(user_id__in=("", owner.user_id))
-    where = where_sql(rows, prefix=kind.value)
+    where = where_sql(rows, prefix=f"{kind.value}_{mark}")
     further = filter_conditions(shape, kind, in_context=in_context)
     return Sql(text=" AND ".join([where.text, *further]), parameters=where.parameters)
 

@@ -137,7 +137,8 @@ def note_entity(items: StoredItems, entity: ExtractedEntity, found: ResolvedEnti
 
 
 def said_claim(inputs: ExtractionInput, fact: ExtractedFact) -> SaidClaim:
-    said_at = inputs.time_of(fact.evidence)
+    """Return what a fact claims. One that names no known turn is refused when it is stored, by itself."""
+    said_at = next((inputs.turns[index].event_time for index in fact.evidence if index in inputs.turns), inputs.now)
     return SaidClaim(claim=fact.claim, certainty=fact.certainty, temporal=fact.temporal, said_at=said_at)
 
 
