@@ -151,20 +151,20 @@ class Scope:
             return frozenset()
         left, right = self.add_source(source.larg), self.add_source(source.rarg)
         sides = {JoinType.JOIN_INNER: left | right, JoinType.JOIN_LEFT: right, JoinType.JOIN_RIGHT: left}
-        told = sides.get(JoinType(source.jointype), frozenset())
-        self.conditions.append((source.quals, told))
+        inner = sides.get(JoinType(source.jointype), frozenset())
+        self.conditions.append((source.quals, inner))
         if ACCOUNT in {each.sval for each in source.usingClause or ()}:
-            self.shared.append((left | right, told))
+            self.shared.append((left | right, inner))
         return left | right
 
     def unfiltered(self) -> list[str]:
         """Return the tables whose account no condition says."""
         known: set[str] = set()
-        while more := self.told(known) - known:
+        while more := self.aliases_with_account(known) - known:
             known |= more
         return [table for alias, table in self.tables.items() if alias not in known]
 
-    def told(self, known: set[str]) -> set[str]:
+    def aliases_with_account(self, known: set[str]) -> set[str]:
         """Return the aliases whose account is said, given those of which it is known."""
         found = {alias for condition, aliases in self.conditions for alias in self.said_by(condition, known) & aliases}
         for joined, aliases in self.shared:
@@ -210,7 +210,7 @@ class Scope:
 
 
 def is_a(node: Any, kind: Any) -> bool:
-    """Return whether the node is of a kind. mypy, which takes each of its parts for optional, is not told."""
+    """Return whether the node is of a kind. mypy takes each of its parts for optional."""
     return isinstance(node, kind)
 
 

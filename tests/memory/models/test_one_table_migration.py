@@ -185,7 +185,7 @@ def test_reads_do_not_wait_for_copies_and_for_new_keys(name: str) -> None:
     held: list[str] = []
     with other_connection() as reader:
 
-        def hold_read_locks(execute: Callable[..., Any], sql: Any, *args: Any) -> Any:
+        def execute_while_read(execute: Callable[..., Any], sql: Any, *args: Any) -> Any:
             # these take a lock for milliseconds, whatever the size of the tables
             if "ADD COLUMN" in str(sql) or connection.in_atomic_block:
                 return execute(sql, *args)
@@ -198,7 +198,7 @@ def test_reads_do_not_wait_for_copies_and_for_new_keys(name: str) -> None:
 
         read = tables()
         fetch("SELECT set_config('lock_timeout', '1s', false)")
-        with connection.execute_wrapper(hold_read_locks):
+        with connection.execute_wrapper(execute_while_read):
             migrate_to(name)
 
     expected = {"0020_kind_columns": "UPDATE memories", "0022_accounts_in_keys": "VALIDATE CONSTRAINT"}

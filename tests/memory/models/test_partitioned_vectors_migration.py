@@ -171,7 +171,7 @@ def test_reads_do_not_wait_until_the_tables_are_swapped() -> None:
     held: list[str] = []
     with other_connection() as reader:
 
-        def hold_read_locks(execute: Any, sql: Any, *args: Any) -> Any:
+        def execute_while_read(execute: Any, sql: Any, *args: Any) -> Any:
             # takes the place of the former table: milliseconds
             if sql in (migration.LOCK.format(mode="ACCESS EXCLUSIVE", timeout="500ms"), migration.SWAP):
                 return execute(sql, *args)
@@ -183,7 +183,7 @@ def test_reads_do_not_wait_until_the_tables_are_swapped() -> None:
                 held.append(str(sql))
 
         execute("SELECT set_config('lock_timeout', '1s', false)")
-        with connection.execute_wrapper(hold_read_locks):
+        with connection.execute_wrapper(execute_while_read):
             migrate_to(NEW)
 
     assert sum("INSERT INTO memory_vectors_new SELECT *" in sql for sql in held) == 4

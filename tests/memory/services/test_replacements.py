@@ -21,7 +21,9 @@ BEFORE, NOW_TRUE = "Our standup is at half past nine.", "The standup was moved t
 pytestmark = pytest.mark.django_db
 
 
-def tell(owner: Owner, text: str, *, days_ago: float, conversation_id: str, is_embedded: bool = True) -> Turn:
+def store_statement(
+    owner: Owner, text: str, *, days_ago: float, conversation_id: str, is_embedded: bool = True
+) -> Turn:
     draft = turn(text, timestamp=NOW - timedelta(days=days_ago))
     embedded = embed_texts([text]) if is_embedded else NOTHING
     return store_turns(owner, conversation_id, drafts=[draft], embedded=embedded, now=NOW).turns[0]
@@ -33,23 +35,23 @@ def links() -> dict[tuple[str, str], float]:
 
 
 def test_a_later_turn_is_linked_to_the_turn_that_it_replaces(owner: Owner) -> None:
-    tell(owner, BEFORE, days_ago=6, conversation_id="mon")
-    tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+    store_statement(owner, BEFORE, days_ago=6, conversation_id="mon")
+    store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
 
     assert list(links()) == [(NOW_TRUE, BEFORE)]
     assert links()[NOW_TRUE, BEFORE] >= SURE_REPLACEMENT
 
 
 def test_the_direction_follows_the_time_of_the_turns_and_not_the_order_of_storing(owner: Owner) -> None:
-    tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
-    tell(owner, BEFORE, days_ago=6, conversation_id="mon")
+    store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+    store_statement(owner, BEFORE, days_ago=6, conversation_id="mon")
 
     assert list(links()) == [(NOW_TRUE, BEFORE)]
 
 
 def test_turns_that_are_embedded_later_are_linked_by_the_job(owner: Owner) -> None:
-    tell(owner, BEFORE, days_ago=6, conversation_id="mon", is_embedded=False)
-    tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat", is_embedded=False)
+    store_statement(owner, BEFORE, days_ago=6, conversation_id="mon", is_embedded=False)
+    store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat", is_embedded=False)
     assert links() == {}
 
     embed_pending(now=NOW + timedelta(minutes=1), limit=10)
@@ -60,15 +62,15 @@ def test_turns_that_are_embedded_later_are_linked_by_the_job(owner: Owner) -> No
 @pytest.mark.parametrize("other", [{"agent_id": "scout"}, {"user_id": "zoe"}, {"channel": "garden"}])
 def test_turns_of_other_agents_users_and_channels_are_not_compared(owner: Owner, other: dict[str, str]) -> None:
     stranger = replace(owner, **other)  # type: ignore[arg-type]
-    tell(stranger, BEFORE, days_ago=6, conversation_id="mon")
-    tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+    store_statement(stranger, BEFORE, days_ago=6, conversation_id="mon")
+    store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
 
     assert links() == {}
 
 
 def test_a_corrected_turn_loses_the_links_of_its_former_text(owner: Owner) -> None:
-    tell(owner, BEFORE, days_ago=6, conversation_id="mon")
-    newer = tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+    store_statement(owner, BEFORE, days_ago=6, conversation_id="mon")
+    newer = store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
 
     changes = {"text": "Lunch is on the house this Friday."}
     correct_memory(owner, newer.id, changes=changes, version=newer.version, now=NOW)
@@ -78,8 +80,8 @@ def test_a_corrected_turn_loses_the_links_of_its_former_text(owner: Owner) -> No
 
 
 def test_recall_answers_with_the_later_statement_and_marks_the_earlier_one(owner: Owner) -> None:
-    older = tell(owner, BEFORE, days_ago=6, conversation_id="mon")
-    newer = tell(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+    older = store_statement(owner, BEFORE, days_ago=6, conversation_id="mon")
+    newer = store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
 
     results = recall(owner, RecallRequest(query=Query(text="When is our standup?")), now=NOW).results
 

@@ -25,7 +25,7 @@ def user(owner: Owner) -> Owner:
     return replace(owner, user_id="u1")
 
 
-def tell(owner: Owner, *sentences: str, days: int, name: str = "") -> None:
+def extract_sentences(owner: Owner, *sentences: str, days: int, name: str = "") -> None:
     """Say sentences in a conversation of that day, and extract them."""
     at = TURN_TIME + timedelta(days=days)
     say_sentences(owner, *sentences, name=name, conversation_id=f"day-{days}", at=at)
@@ -66,8 +66,8 @@ def current(owner: Owner) -> list[str]:
 def test_a_statement_of_another_conversation_replaces_the_former(
     user: Owner, first: str, later: str, replaced: str
 ) -> None:
-    tell(user, first, days=0)
-    tell(user, later, days=30)
+    extract_sentences(user, first, days=0)
+    extract_sentences(user, later, days=30)
 
     assert claims(status="superseded") == [replaced]
     assert replaced not in current(user)
@@ -91,23 +91,23 @@ def test_a_statement_of_another_conversation_replaces_the_former(
     ],
 )
 def test_statements_that_may_both_hold_stay_side_by_side(user: Owner, first: str, later: str) -> None:
-    tell(user, first, days=0)
+    extract_sentences(user, first, days=0)
     known = claims()
-    tell(user, later, days=30)
+    extract_sentences(user, later, days=30)
 
     assert claims(status="superseded") == []
     assert set(known) < set(claims())
 
 
 def test_claims_about_the_users_people_are_nobodys_without_a_user(owner: Owner) -> None:
-    tell(owner, "My wife is Ana.", days=0)
+    extract_sentences(owner, "My wife is Ana.", days=0)
 
     assert claims() == []
 
 
 def test_a_colleague_of_another_user_is_not_moved(owner: Owner, user: Owner) -> None:
-    tell(replace(owner, user_id="u2"), "My colleague Ben lives in Berlin.", days=0)
-    tell(user, "My colleague Ben lives in Berlin.", "My colleague Ben has moved to Munich.", days=30)
+    extract_sentences(replace(owner, user_id="u2"), "My colleague Ben lives in Berlin.", days=0)
+    extract_sentences(user, "My colleague Ben lives in Berlin.", "My colleague Ben has moved to Munich.", days=30)
 
     assert "Ben lives in Berlin" in current(replace(owner, user_id="u2"))
 
@@ -120,7 +120,7 @@ def test_conversations_extracted_at_the_same_time_leave_one_residence(user: Owne
         say_sentences(user, f"I live in {town} now.", name="", conversation_id=f"c{number}", at=at)
     ready, here = Barrier(len(towns)), local()
 
-    def hold_writes(execute: Callable[..., object], sql: str, *args: object) -> object:
+    def delay_writes(execute: Callable[..., object], sql: str, *args: object) -> object:
         """Let every extraction compute before any of them stores."""
         if "pg_advisory_xact_lock" in sql and not hasattr(here, "waited"):
             here.waited = True
@@ -128,7 +128,7 @@ def test_conversations_extracted_at_the_same_time_leave_one_residence(user: Owne
         return execute(sql, *args)
 
     def extract_one() -> None:
-        with connection.execute_wrapper(hold_writes):
+        with connection.execute_wrapper(delay_writes):
             extract_due(now=NOW, limit=1)
 
     with ThreadPoolExecutor(len(towns)) as pool:
