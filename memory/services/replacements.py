@@ -51,7 +51,7 @@ WITH added AS MATERIALIZED (
             AND NOT (archived OR quarantined OR buried)
         ORDER BY event_time DESC LIMIT {MAX_TURNS}
     ) AS latest JOIN memory_vectors AS own
-        ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s
+        ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s AND own.passage = 0
 ), near AS MATERIALIZED (
     SELECT added.id AS added_id, nearest.*
     FROM added JOIN compared AS new ON new.id = added.id

@@ -28,6 +28,9 @@ MIN_MEANING_DEVIATION = 0.02
 """Smaller standard deviations count as these, so that candidates that hardly differ get similar scores and words that
 nearly all memories hold decide little."""
 
+PASSAGE_DISCOUNT = 0.08
+"""Similarity that a memory loses for each e-fold of its passages. Otherwise long answers would come before the messages
+that they answer."""
 REACH = 2
 SESSION_GAP = timedelta(hours=6)
 """A longer silence between two turns of a conversation begins a new session segment."""
@@ -110,13 +113,21 @@ def bm25_scores(candidates: Sequence[Candidate]) -> Scores:
 
 
 def similarity_scores(candidates: Sequence[Candidate]) -> Scores:
-    """Return the similarities, NaN for None."""
-    return mask_infinite(np.array([each.similarity for each in candidates], dtype=np.float64))
+    """Return the similarities, less what the best of many passages has by chance, NaN for None."""
+    similarities = mask_infinite(np.array([each.similarity for each in candidates], dtype=np.float64))
+    return similarities - chance_gains(candidates)
 
 
 def gist_scores(candidates: Sequence[Candidate]) -> Scores:
-    """Return the similarities to the gist, NaN for None."""
-    return mask_infinite(np.array([each.gist for each in candidates], dtype=np.float64))
+    """Return the similarities to the gist likewise, NaN for None."""
+    similarities = mask_infinite(np.array([each.gist for each in candidates], dtype=np.float64))
+    return similarities - chance_gains(candidates)
+
+
+def chance_gains(candidates: Sequence[Candidate]) -> Scores:
+    """Return how much greater the greatest of a text's similarities is expected to be than one alone."""
+    gains: Scores = PASSAGE_DISCOUNT * np.log([max(each.passages, 1) for each in candidates])
+    return gains
 
 
 def content_scores(candidates: Sequence[Candidate], speakers: Speakers) -> Scores:
