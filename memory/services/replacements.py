@@ -49,7 +49,7 @@ FROM holder CROSS JOIN LATERAL (
         AND NOT (archived OR quarantined OR buried)
     ORDER BY event_time DESC LIMIT {MAX_TURNS}
 ) AS latest JOIN memory_vectors AS own
-    ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s
+    ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s AND own.passage = 0
 GROUP BY holder.agent_id, holder.user_id, holder.channel, own.width
 """  # noqa: S608 (composed of constants alone)
 

@@ -29,6 +29,9 @@ MIN_MEANING_DEVIATION = 0.02
 """Smaller standard deviations count as these, so that candidates that hardly differ get similar scores and words that
 nearly all memories hold decide little."""
 
+PASSAGE_DISCOUNT = 0.08
+"""Similarity that a memory loses for each e-fold of its passages. Otherwise long answers would come before the messages
+that they answer."""
 REACH = 2
 NEARBY = 8
 """Places in a conversation within which one turn that fits speaks for another, whatever the time between them."""
@@ -118,13 +121,21 @@ def bm25_scores(candidates: Sequence[Candidate]) -> Scores:
 
 
 def similarity_scores(candidates: Sequence[Candidate]) -> Scores:
-    """Return the similarities, NaN for None."""
-    return mask_infinite(np.array([each.similarity for each in candidates], dtype=np.float64))
+    """Return the similarities, less what the best of many passages has by chance, NaN for None."""
+    similarities = mask_infinite(np.array([each.similarity for each in candidates], dtype=np.float64))
+    return similarities - chance_gains(candidates)
 
 
 def gist_scores(candidates: Sequence[Candidate]) -> Scores:
-    """Return the similarities to the gist, NaN for None."""
-    return mask_infinite(np.array([each.gist for each in candidates], dtype=np.float64))
+    """Return the similarities to the gist likewise, NaN for None."""
+    similarities = mask_infinite(np.array([each.gist for each in candidates], dtype=np.float64))
+    return similarities - chance_gains(candidates)
+
+
+def chance_gains(candidates: Sequence[Candidate]) -> Scores:
+    """Return how much greater the greatest of a text's similarities is expected to be than one alone."""
+    gains: Scores = PASSAGE_DISCOUNT * np.log([max(each.passages, 1) for each in candidates])
+    return gains
 
 
 def content_scores(candidates: Sequence[Candidate], speakers: Speakers) -> Scores:
