@@ -40,7 +40,7 @@ from memory.api.fields import (
 )
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.recall import Techniques
-from memory.api.vectors import QueryVectorFields, read_vector
+from memory.api.vectors import QUERY_HELP, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.models import ContextEntry, ContextEntryVersion, Kind
 from memory.models.entries import effective_relevance
@@ -79,8 +79,8 @@ class EntriesQuery(ActingFields):
     )
 
 
-class EntrySearch(OwnerFields, QueryVectorFields):
-    query = NonBlankText(max_length=MAX_QUERY_CHARACTERS, help_text="Text to search for.")
+class EntrySearch(OwnerFields, QuestionFields):
+    query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     techniques = Techniques()
 
@@ -252,7 +252,11 @@ def respond_entry_search(owner: Owner, body: dict[str, Any], *, contexts: Collec
     if not contexts:
         return Response({"results": [], "degraded": []})
     asked = EntryQuestion(
-        text=body["query"], top_k=body["top_k"], own=own, contexts=contexts, techniques=body.get("techniques", [])
+        text=body.get("query", ""),
+        top_k=body["top_k"],
+        own=own,
+        contexts=contexts,
+        techniques=body.get("techniques", []),
     )
     found = recall_entries(owner, asked, now=now)
     return FollowUpResponse(

@@ -23,7 +23,7 @@ from memory.api.fields import (
     TopK,
     draft_fields,
 )
-from memory.api.vectors import QueryVectorFields, read_vector
+from memory.api.vectors import QueryVectorFields, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.kinds import Kind, kind_choices
 from memory.models import Goal, TurnSlot
@@ -59,9 +59,9 @@ class Techniques(Choices):
 
     def __init__(self) -> None:
         help_text = (
-            "Names of techniques. Named rewriters are the only rewriters, named retrievers the only retrievers, and a "
-            "named fusion replaces the others. A name after a minus is left out. At least one retriever that needs no "
-            "other must remain."
+            "Names of techniques. Named rewriters are the only rewriters besides `names`, named retrievers the only "
+            "retrievers, and a named fusion replaces the others. A name after a minus is left out. At least one "
+            "retriever that needs no other must remain."
         )
         super().__init__(TECHNIQUES, help_text)
 
@@ -160,11 +160,13 @@ class CandidateAnswer(AnswerSerializer):
         return candidate.slot or None
 
 
-class RecallBody(RecallFields):
+class RecallBody(QuestionFields, RecallFields):
     """A question, for whom it is asked, and which memories may answer it."""
 
     query = NonBlankText(
-        max_length=MAX_QUERY_CHARACTERS, help_text="The question, or a text that memories should be close to."
+        required=False,
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="The question, or a text that memories should be close to. Required without `query_embedding`.",
     )
     max_tokens = WholeNumber(
         required=False,
@@ -240,7 +242,9 @@ class Recall(OwnerViewSet):
         """
         body, now = self.body(), timezone.now()
         owner = self.owner(body)
-        asked = replace(recall_request_from_body(owner, body, text=body["query"]), max_tokens=body.get("max_tokens"))
+        asked = replace(
+            recall_request_from_body(owner, body, text=body.get("query", "")), max_tokens=body.get("max_tokens")
+        )
         bundle = recall(owner, asked, now=now)
         results = [
             RecalledMemory.serialize(

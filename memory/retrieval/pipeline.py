@@ -102,7 +102,9 @@ def run_pipeline(
 
 
 def rewrite_query(run: RecallRun) -> None:
-    """Pass the question through each rewriter of the plan."""
+    """Pass the question through each rewriter of the plan. A vector without a text has nothing to rewrite."""
+    if not run.query.text.strip():
+        return
     context = replace(run.context, techniques=frozenset(run.plan.rewriters))
     for name, rewriter in run.plan.rewriters.items():
         started, before = time.perf_counter(), run.query

@@ -35,6 +35,7 @@ from memory.retrieval.lookups import locate_entries
 from memory.retrieval.pipeline import run_pipeline
 from memory.retrieval.plans import Plan, RecallContext
 from memory.retrieval.queries import Query
+from memory.retrieval.retrievers.vector import VECTOR
 from memory.retrieval.rewriters.readings import HYDE
 from memory.retrieval.scopes import check_scopes
 from memory.retrieval.search import EpisodeResults, Hit, MemoryQuery, TurnResults, search_episodes, search_turns
@@ -87,7 +88,7 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
 
     Takes at most three statements, none of which writes; one more for results with long texts, and one to record the
     usage of a language model. Raises Unprocessable for filters that contradict each other, for scopes without a
-    conversation or user to apply to, and for unknown techniques.
+    conversation or user to apply to, for unknown techniques, and for a vector that the techniques do not use.
     """
     began = monotonic()
     plan = request.plan or choose_plan(request.techniques)
@@ -100,6 +101,8 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
         meter=usages.append,
     )
     query = prepare_query(owner, request, now=now)
+    if query.vector is not None and not query.text and VECTOR not in plan.retrievers:
+        raise Unprocessable("A vector without a text is searched for by the technique `vector` alone: add one of them.")
     try:
         bundle = run_pipeline(query, plan=plan, context=context, embed=embed_query, reranker=reranking_provider())
     finally:

@@ -326,3 +326,12 @@ def test_other_agents_other_users_and_strangers_find_nothing(
     assert texts(api, agent_id="planner") == texts(api, agent_id="planner", user_id="bob") == []
     assert texts(stranger_api) == texts(stranger_api, user_id="ana") == []
     assert texts(api, agent_id="planner", user_id="ana") == ["The boiler is Ana's."]
+
+
+def test_naming_a_rewriter_leaves_walks_from_names_on(api: ServiceClient) -> None:
+    boiler = {"agent_id": "assistant", "name": "Vulcan", "type": "thing", "description": "A boiler."}
+    assert api.post("/entities", boiler).status_code == 201
+
+    found = ask(api, "What is Vulcan?", techniques=["query_expansion", "entity_centric"])
+
+    assert [result["kind"] for result in found["results"]] == ["entity"]
