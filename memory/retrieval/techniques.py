@@ -21,7 +21,7 @@ TECHNIQUE_NAMES = (*REWRITERS, *RETRIEVERS, *FUSIONS, *SCORERS, *SELECTORS, RERA
 GROUPS = (frozenset(REWRITERS), frozenset(RETRIEVERS), frozenset(FUSIONS))
 """Groups in which a named technique replaces the others."""
 KEPT = frozenset({"names"})
-"""Techniques that stay when others of their group are named: without names `graph` and the gist have nothing to use."""
+"""Techniques that stay when others of their group are named: without names, `graph` has nothing to walk from."""
 FINDING_RETRIEVERS = [name for name in RETRIEVERS if name not in (EPISODES.name, PASSAGE.name, SUBGOALS.name)]
 """Retrievers that find by themselves. `passage` and `subgoals` search around what others found, `episodes` is for
 contexts."""
@@ -31,8 +31,8 @@ def choose_plan(names: Sequence[str] = ()) -> Plan:
     """Return the plan of the settings, changed by the names in a request.
 
     A minus before a name switches that technique off. Named rewriters replace all others but `names`, named retrievers
-    and fusions all others. Scorers, selectors and the reranker run unless they are switched off. Raise Unprocessable for unknown
-    names, and if no retriever is left.
+    and fusions all others. Scorers, selectors and the reranker run unless they are switched off. Raise Unprocessable
+    for unknown names, and if no retriever is left.
     """
     default = select_techniques(frozenset(TECHNIQUE_NAMES), conf.RECALL_TECHNIQUES)
     return make_plan(select_techniques(default, names))
