@@ -216,12 +216,28 @@ class TechniqueMetric(AnswerSerializer):
     results = serializers.IntegerField(help_text="Number of memories that it found, or kept.")
 
 
+class UsageAnswer(AnswerSerializer):
+    """The cost of an answer."""
+
+    candidates = serializers.IntegerField(help_text="Number of memories that were scored.")
+    tokens = serializers.IntegerField(help_text="Tokens of the texts in the answer, estimated.")
+    source_tokens = serializers.IntegerField(
+        help_text="Tokens of the whole memories that these texts come from, estimated."
+    )
+    stages_ms = serializers.DictField(
+        child=serializers.FloatField(),
+        help_text="Milliseconds of each stage, in order: `rewrite`, `embed`, `analyze`, `gather`, `rank`, `rerank`, "
+        "`select`, and around a recall `read`, `strategies`, `neighbours`, `pack`.",
+    )
+
+
 class RecallAnswer(AnswerSerializer):
     results = RecalledMemory(many=True, help_text="Best first.")
     goals = RecalledGoal(many=True, help_text="Open goals, most urgent first.")
     profile = RecalledProfile(allow_null=True, help_text="Profile of the user. Null without a user.")
     metrics = TechniqueMetric(many=True)
     degraded = Degraded()
+    usage = UsageAnswer()
 
 
 class Recall(OwnerViewSet):

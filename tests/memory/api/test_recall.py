@@ -106,6 +106,17 @@ def test_metrics_contain_the_time_and_result_count_of_every_technique(api: Servi
     assert all(metric["took_ms"] >= 0 for metric in metrics.values())
 
 
+def test_usage_tells_candidates_tokens_and_the_time_of_each_stage(api: ServiceClient) -> None:
+    say_turns(api, "The boiler is out.", "The roof leaks.")
+
+    usage = ask(api, top_k=1)["usage"]
+
+    assert (usage["candidates"], usage["tokens"], usage["source_tokens"]) == (2, 5, 5)
+    stages = ["rewrite", "embed", "analyze", "gather", "rank", "rerank", "select"]
+    assert list(usage["stages_ms"]) == stages
+    assert all(milliseconds >= 0 for milliseconds in usage["stages_ms"].values())
+
+
 def test_techniques_are_chosen_by_name(api: ServiceClient) -> None:
     say_turns(api, "The boiler is out.", "A cake.")
 

@@ -16,7 +16,7 @@ MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
     "/episodic/search": ("/episodic/store", {"conversation_id": "c1", "summary": TEXT}),
     "/strategies/find": ("/strategies", {"description": TEXT}),
 }
-QUESTION_FIELDS = {path: "query" for path in MEMORIES} | {"/strategies/find": "task_description"}
+QUESTION_FIELDS = dict.fromkeys(MEMORIES, "query") | {"/strategies/find": "task_description"}
 
 
 @pytest.fixture(params=MEMORIES)
