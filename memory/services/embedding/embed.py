@@ -20,7 +20,7 @@ from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, 
 from memory.models.statements import Embedding
 from memory.models.vectors import MAX_WIDTH
 from memory.providers.connections import Deadline
-from memory.providers.embeddings import EmbeddingProvider, embedding_provider
+from memory.providers.embeddings import EmbeddingProvider, embedding_provider, text_prefixes
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory_project.measures import ANSWERED, EMBEDDED_TEXTS, EMBEDDING_CACHE, EMBEDDING_REQUESTS, FAILED, HIT, MISS
 from memory_project.tracing import span
@@ -62,12 +62,22 @@ def content_hash(text: str) -> str:
 
 
 def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLINE_SECONDS) -> EmbeddedTexts:
-    """Embed each distinct text once, using the cache. Provider errors are returned, not raised.
+    """Embed each distinct text to store once, using the cache. Provider errors are returned, not raised.
 
     At most the first 200 distinct texts within the deadline; the `embed` job does the rest.
     """
+    return embed_prefixed(texts, text_prefixes().passage, deadline_seconds=deadline_seconds)
+
+
+def embed_questions(texts: Sequence[str], *, deadline_seconds: float) -> EmbeddedTexts:
+    """Embed each distinct text of a search once, as `embed_texts` does."""
+    return embed_prefixed(texts, text_prefixes().query, deadline_seconds=deadline_seconds)
+
+
+def embed_prefixed(texts: Sequence[str], prefix: str, *, deadline_seconds: float) -> EmbeddedTexts:
+    """Embed the texts with the prefix before each. The result has their vectors by the texts without it."""
     provider, deadline = embedding_provider(), Deadline.after(deadline_seconds)
-    wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:MAX_TEXTS_PER_CALL]
+    wanted = list(dict.fromkeys(prefix + text for text in texts if text.strip()))[:MAX_TEXTS_PER_CALL]
     known: dict[str, Embedding] = {}
     width, failure = 0, None
     try:
@@ -81,7 +91,7 @@ def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLIN
     return EmbeddedTexts(
         model=provider.model,
         width=width,
-        vectors=known,
+        vectors={text[len(prefix) :]: vector for text, vector in known.items()} if prefix else known,
         error="" if failure is None else failure.code,
         is_divisible=failure is not None and may_be_about_a_text(failure),
         is_slow=isinstance(failure, ProviderTooSlow),

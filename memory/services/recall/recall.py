@@ -42,7 +42,7 @@ from memory.retrieval.search import EpisodeResults, Hit, MemoryQuery, TurnResult
 from memory.retrieval.techniques import RERANK, choose_plan
 from memory.services.audit import count_other_channels, record_read
 from memory.services.contexts.access_log import Action, log_reads
-from memory.services.embedding.embed import embed_texts
+from memory.services.embedding.embed import embed_questions
 from memory.services.memories.decay import reinforce
 from memory.services.memories.store import ClientVector
 from memory.services.operations.usage import record_usage
@@ -164,7 +164,7 @@ def embed_query(query: Query, context: RecallContext) -> Query:
     left = context.deadline.left_seconds()
     if not texts or left <= 0:
         return query
-    embedded = embed_texts(texts, deadline_seconds=min(QUERY_DEADLINE_SECONDS, EMBEDDING_SHARE * left))
+    embedded = embed_questions(texts, deadline_seconds=min(QUERY_DEADLINE_SECONDS, EMBEDDING_SHARE * left))
     if query.text not in embedded.vectors:
         return query
     expansions = [embedded.vectors[text] for text in query.expansions if text in embedded.vectors]
@@ -297,7 +297,7 @@ def embed_search_query(text: str, *, top_k: int, own: ClientVector | None) -> Me
     """Return a query with its vector: the client's, else the embedder's, else none. The one provider call of a read."""
     if own is not None:
         return MemoryQuery(text=text, top_k=top_k, model=own.model, width=len(own.vector), vector=own.vector)
-    embedded = embed_texts([text], deadline_seconds=QUERY_DEADLINE_SECONDS)
+    embedded = embed_questions([text], deadline_seconds=QUERY_DEADLINE_SECONDS)
     vector: Embedding | None = embedded.vectors.get(text)
     return MemoryQuery(text=text, top_k=top_k, model=embedded.model, width=embedded.width, vector=vector)
 
