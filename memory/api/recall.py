@@ -95,9 +95,10 @@ class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields):
     top_k = TopK()
     mode = serializers.ChoiceField(
         MODES,
-        default=Mode.DEFAULT.value,
+        required=False,
         help_text="Part of each vector that is compared: the first 64 dimensions, the first 256, or all. Vectors of a "
-        "model that is not trained for shortening are always compared as a whole.",
+        "model that is not trained for shortening are always compared as a whole; `broad` and `default` then answer "
+        "`mode_not_supported` in `degraded`. Default: the first 256 where the model allows it, else all.",
     )
     techniques = Techniques()
     time_window_hours = FiniteFloat(required=False, min_value=MIN_WINDOW_HOURS, help_text="Limit to so many hours ago.")
@@ -120,7 +121,7 @@ def recall_request_from_body(owner: Owner, body: dict[str, Any], *, text: str) -
     given = draft_fields(Query, body) | {
         "text": text,
         "posture": Posture(body["posture"]),
-        "mode": Mode(body["mode"]),
+        "mode": Mode(body["mode"]) if "mode" in body else None,
         # in the order sent, which is the order of preference
         "scopes": list(dict.fromkeys(Scope(name) for name in body.get("scopes", []))),
         "kinds": sorted({Kind(name) for name in body.get("kinds", [])}),

@@ -106,6 +106,13 @@ def test_metrics_contain_the_time_and_result_count_of_every_technique(api: Servi
     assert all(metric["took_ms"] >= 0 for metric in metrics.values())
 
 
+@pytest.mark.parametrize("mode", ["broad", "default", "deep", None])
+def test_a_mode_that_the_model_does_not_support_is_reported(api: ServiceClient, mode: str | None) -> None:
+    degraded = ask(api, **({"mode": mode} if mode else {}))["degraded"]
+
+    assert degraded == (["mode_not_supported"] if mode in ("broad", "default") else [])
+
+
 def test_usage_tells_candidates_tokens_and_the_time_of_each_stage(api: ServiceClient) -> None:
     say_turns(api, "The boiler is out.", "The roof leaks.")
 
