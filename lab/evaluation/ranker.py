@@ -13,8 +13,8 @@ from lab.evaluation.learning import Numbers, RankingChoice, cross_entropy, learn
 from lab.evaluation.recording import LEARNED, RecordedQuestion
 from memory.retrieval.plans import Plan
 from memory.retrieval.ranking import Weights, learned_weights, rank_by_weights
-from memory.retrieval.ranking.signals import OF_TALK, SIGNALS
-from memory.retrieval.ranking.turns import REGISTERS, TALK
+from memory.retrieval.ranking.signals import OF_REGISTERS, SIGNALS
+from memory.retrieval.ranking.turns import REGISTERS
 
 L2 = 0.3
 """Default penalty of large weights."""
@@ -93,13 +93,13 @@ def learn_registers(
     if telling.any():
         parts[telling] = learn([replace(each, signals=each.signals[:, telling]) for each in choices], l2=l2)
     shared, *own = parts.reshape(-1, len(names))
-    is_shared, *is_own = telling.reshape(-1, len(names))
+    is_common, *is_own = telling.reshape(-1, len(names))
     learned = {}
     for place, register in enumerate(REGISTERS):
-        is_taught = (is_shared | is_own[place]) & has_meaning(register, names)
+        is_taught = is_common | is_own[place]
         weights = np.where(is_taught, shared + own[place], vector_of(kept.of_turns(register), names))
         some = [
-            replace(choice, signals=choice.signals[:, : len(names)], times=1.0)
+            replace(choice, signals=each.signals[:, columns_of(names)], times=1.0)
             for choice, each in zip(choices, recorded, strict=True)
             if each.register == register
         ]
@@ -107,22 +107,26 @@ def learn_registers(
             weights=dict(zip(names, weights.tolist(), strict=True)),
             questions=len(some),
             nll=cross_entropy(some, weights) if some else None,
-            kept=list(compress(names, ~is_taught & has_meaning(register, names))),
+            kept=list(compress(names, ~is_taught)),
         )
     return learned
 
 
 def choice_of_register(recorded: RecordedQuestion, names: Sequence[str], *, times: float) -> RankingChoice:
-    """Return the choice with the signals repeated: once for all registers, then once for each, zero for the others."""
+    """Return the choice with the signals repeated: those that all registers share, then all for each register.
+
+    They are zero for other registers than that of the question.
+    """
     signals = recorded.signals[:, columns_of(names)]
     own = [signals if recorded.register == register else np.zeros_like(signals) for register in REGISTERS]
     wanted = wanted_candidates(recorded)
-    return RankingChoice(signals=np.hstack([signals, *own]), wanted=wanted, offset=recorded.offset, times=times)
+    return RankingChoice(
+        signals=np.hstack([signals * is_shared(names), *own]), wanted=wanted, offset=recorded.offset, times=times
+    )
 
 
-def has_meaning(register: str, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return which signals are computed in a register."""
-    return np.array([register == TALK or name not in OF_TALK for name in names], dtype=np.bool_)
+def is_shared(names: Sequence[str]) -> NDArray[np.bool_]:
+    return np.array([name not in OF_REGISTERS for name in names], dtype=np.bool_)
 
 
 def learn_some(

@@ -27,10 +27,10 @@ ABOUT_ALL = native(questions=[asked("When does Mara water ferns?", "f1"), asked(
 def test_turn_weights_are_learned_from_a_conversation(tmp_path: Path) -> None:
     report = run_json("learn_ranking", write(tmp_path, ABOUT_TURNS))
 
-    assert set(report["turns"]) <= set(SIGNALS)
-    assert report["turns"]["words"] > 0
+    assert set(report["turns"]["talk"]) <= set(SIGNALS)
+    assert report["turns"]["talk"]["words"] > 0
     assert report["others"] == {name: weight for name, weight in learned_weights().others.items() if weight}
-    assert report["learnt"]["questions"] == {"turns": 2, "others": 0}
+    assert report["learnt"]["questions"] == {"talk": 2, "chat": 0, "notes": 0, "others": 0}
     assert report["learnt"]["recall@10"]["fitted"] == 1.0
     assert nothing_is_left()
 
@@ -41,7 +41,7 @@ def test_several_files_are_learned_from_together(tmp_path: Path) -> None:
 
     report = run_json("learn_ranking", write(tmp_path, ABOUT_TURNS), str(all_kinds))
 
-    assert report["learnt"]["questions"] == {"turns": 2, "others": 2}
+    assert report["learnt"]["questions"] == {"talk": 2, "chat": 0, "notes": 0, "others": 2}
     assert report["learnt"]["samples"] == 2
     assert [row["name"] for row in report["figures"]] == ["as shipped", "fitted", "held out"]
 
@@ -99,11 +99,11 @@ def test_weights_that_no_question_teaches_are_kept_and_listed(tmp_path: Path) ->
     kept = report["learnt"]["kept"]
     # nothing of a conversation stands alone, and no question has a phrase
     assert set(kept["others"]) == set(OF_OTHERS)
-    assert {"no_turn", "quoted"} <= set(kept["turns"])
-    assert "words" not in kept["turns"]
-    shipped = learned_weights().turns
-    assert {name: report["turns"].get(name, 0.0) for name in kept["turns"]} == {
-        name: shipped.get(name, 0.0) for name in kept["turns"]
+    assert {"no_turn", "quoted"} <= set(kept["talk"])
+    assert "words" not in kept["talk"]
+    shipped = learned_weights().turns["talk"]
+    assert {name: report["turns"]["talk"].get(name, 0.0) for name in kept["talk"]} == {
+        name: shipped.get(name, 0.0) for name in kept["talk"]
     }
 
 

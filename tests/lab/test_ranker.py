@@ -21,6 +21,7 @@ from lab.evaluation.ranker import (
 )
 from lab.evaluation.recording import RecordedQuestion
 from memory.retrieval.ranking import Weights, learned_weights
+from memory.retrieval.ranking.turns import NOTES
 from memory.retrieval.techniques import choose_plan
 
 CANDIDATES = 30
@@ -50,7 +51,7 @@ def many(count: int, *, by: str, sample: str = "s", turns: int = CANDIDATES) -> 
 
 
 def greatest(weights: Weights) -> tuple[str, str]:
-    by_size = [max(some, key=lambda name: some[name]) for some in (weights.turns, weights.others)]
+    by_size = [max(some, key=lambda name: some[name]) for some in (weights.of_turns(NOTES), weights.others)]
     return by_size[0], by_size[1]
 
 
@@ -62,17 +63,17 @@ def test_turns_and_other_memories_learn_weights_from_their_own_questions() -> No
     learned = learn_weights([*many(40, by="covers"), *many(40, by="meaning", turns=0)])
 
     assert greatest(learned.weights) == ("covers", "meaning")
-    assert (learned.turns.questions, learned.others.questions) == (40, 40)
+    assert (learned.turns[NOTES].questions, learned.others.questions) == (40, 40)
 
 
 def test_memories_that_no_question_asks_about_keep_their_weights() -> None:
-    kept = Weights(turns={"covers": 0.1}, others={"meaning": 2.0})
+    kept = Weights(turns={NOTES: {"covers": 0.1}}, others={"meaning": 2.0})
 
     learned = learn_weights(many(20, by="covers"), kept=kept)
 
     assert weighing(learned.others.weights) == {"meaning": 2.0}
     assert (learned.others.questions, learned.others.nll) == (0, None)
-    assert weighing(learn_weights([]).weights.turns) == weighing(learned_weights().turns)
+    assert weighing(learn_weights([]).weights.turns[NOTES]) == weighing(learned_weights().turns[NOTES])
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5])
@@ -80,13 +81,13 @@ def test_a_signal_with_one_value_for_all_candidates_keeps_its_weight(value: floa
     questions = [*many(20, by="covers"), *many(20, by="meaning", turns=0)]
     for each in questions:
         each.signals[:, ALL.index("parent")] = value
-    kept = Weights(turns={"parent": 3.0, "covers": 0.1}, others={"parent": -2.0})
+    kept = Weights(turns={NOTES: {"parent": 3.0, "covers": 0.1}}, others={"parent": -2.0})
 
     learned = learn_weights(questions, kept=kept)
 
-    assert (learned.turns.weights["parent"], learned.others.weights["parent"]) == (3.0, -2.0)
-    assert (learned.turns.kept, learned.others.kept) == (["parent", "no_turn"], ["parent", "no_turn"])
-    assert learned.turns.weights["covers"] > 0.5
+    assert (learned.turns[NOTES].weights["parent"], learned.others.weights["parent"]) == (3.0, -2.0)
+    assert (learned.turns[NOTES].kept, learned.others.kept) == (["parent", "no_turn"], ["parent", "no_turn"])
+    assert learned.turns[NOTES].weights["covers"] > 0.5
 
 
 def test_kept_weights_do_not_influence_learned_weights() -> None:
@@ -103,7 +104,7 @@ def test_other_memories_learn_weights_only_for_the_signals_allowed_to_them() -> 
     learned = learn_weights(questions)
 
     assert set(learned.others.weights) == set(OF_OTHERS)
-    assert set(learned.turns.weights) == set(ALL)
+    assert set(learned.turns[NOTES].weights) == set(ALL)
 
 
 def test_turn_weights_do_not_depend_on_questions_about_other_memories() -> None:
@@ -117,21 +118,21 @@ def test_turn_weights_do_not_depend_on_questions_about_other_memories() -> None:
 def test_signals_that_are_not_named_get_no_weight() -> None:
     learned = learn_weights([*many(20, by="covers"), *many(20, by="words", turns=15)], names=["words", "asks"])
 
-    assert (set(learned.turns.weights), set(learned.others.weights)) == ({"words", "asks"}, {"words"})
+    assert (set(learned.turns[NOTES].weights), set(learned.others.weights)) == ({"words", "asks"}, {"words"})
 
 
 def test_questions_without_found_answers_teach_nothing_and_score_zero() -> None:
     missed = recorded(1, by="words", found=0)
 
-    assert learn_weights([*many(5, by="words"), missed]).turns.questions == 5
-    assert found_by(Weights(turns={"words": 1.0}, others={}), missed) == 0.0
+    assert learn_weights([*many(5, by="words"), missed]).turns[NOTES].questions == 5
+    assert found_by(Weights(turns={NOTES: {"words": 1.0}}, others={}), missed) == 0.0
 
 
 @pytest.mark.parametrize(("answers", "found", "share"), [(1, 1, 1.0), (2, 1, 0.5), (20, 20, 0.5)])
 def test_the_score_is_the_share_of_all_answers_found_in_the_first_ten(answers: int, found: int, share: float) -> None:
     question = recorded(1, by="words", answers=answers, found=found)
 
-    assert found_by(Weights(turns={"words": 1.0}, others={}), question) == share
+    assert found_by(Weights(turns={NOTES: {"words": 1.0}}, others={}), question) == share
 
 
 def test_ties_are_ranked_in_row_order() -> None:
@@ -210,7 +211,7 @@ def test_questions_are_untaught_if_no_other_question_covers_their_kinds_of_memor
 
 
 def test_a_plan_with_weights_ranks_by_them() -> None:
-    weights = Weights(turns={"words": 1.0}, others={})
+    weights = Weights(turns={NOTES: {"words": 1.0}}, others={})
 
     plan = with_weights(choose_plan(["rrf"]), weights)
 

@@ -55,7 +55,9 @@ def test_no_conversation_is_due_for_workers_while_samples_are_loaded(tmp_path: P
 def ranks_of(recorded: RecordedQuestion) -> list[int]:
     """Return the ranks of the answers by the shipped weights and the recorded signals."""
     weights = learned_weights()
-    turns, others = (recorded.signals @ vector_of(each, ALL) for each in (weights.turns, weights.others))
+    turns, others = (
+        recorded.signals @ vector_of(each, ALL) for each in (weights.of_turns(recorded.register), weights.others)
+    )
     sums = np.where(recorded.is_turn, turns, others) + recorded.offset
     [ranks] = np.nonzero(recorded.is_answer[np.argsort(-sums, kind="stable")])
     return [int(rank) for rank in ranks]

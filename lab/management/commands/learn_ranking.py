@@ -143,7 +143,8 @@ def document_of(lessons: Lessons, *, l2: float, day: date) -> dict[str, Any]:
     """Return the content of `weights.json`; weights that round to zero are left out, and no sample is named."""
     learned = lessons.learned
     return {
-        **{name: rounded_weight(each) for name, each in learned.sets.items()},
+        "turns": {name: rounded_weight(each) for name, each in learned.turns.items()},
+        "others": rounded_weight(learned.others),
         "learnt": {
             "date": day.isoformat(),
             "samples": lessons.samples,

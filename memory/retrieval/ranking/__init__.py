@@ -28,7 +28,6 @@ from memory.retrieval.plans import Fusion, ScoringContext
 from memory.retrieval.ranking.signals import (
     MIN_MEANING_DEVIATION,
     MIN_WORDS_DEVIATION,
-    OF_TALK,
     SIGNALS,
     Scores,
     Table,
@@ -94,15 +93,16 @@ def read_weights(path: Path) -> Weights:
     """Read weights from a JSON file. Raises ValueError with a sentence that names the file and the problem."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        turns = {name: weights_part(content, name) for name in REGISTERS}
-        return Weights(turns=turns, others=weights_part(content, "others"))
+        turns = weights_part(content, "turns")
+        by_register = {name: weights_part(turns, name) for name in turns}
+        return Weights(turns=by_register, others=weights_part(content, "others"))
     except OSError as err:
         raise ValueError(f"{path} cannot be read: {err.strerror}") from err
     except ValueError as err:
         raise ValueError(f"{path}: {err}") from err
 
 
-def weights_part(content: Any, name: str) -> dict[str, float]:
+def weights_part(content: Any, name: str) -> dict[str, Any]:
     part = content.get(name) if isinstance(content, dict) else None
     if not isinstance(part, dict):
         raise ValueError(f'"{name}" must be an object with the weight of each signal by its name.')
@@ -142,9 +142,8 @@ def record_inputs(table: Table) -> None:
 
 
 def compute_signals(table: Table, names: Sequence[str]) -> Scores:
-    """Return a matrix with one row per candidate and one column per signal; signals of talk are 0 elsewhere."""
-    left_out = frozenset() if table.is_talk else OF_TALK
-    columns = [np.zeros(table.size) if name in left_out else SIGNALS[name](table) for name in names]
+    """Return a matrix with one row per candidate and one column per signal."""
+    columns = [SIGNALS[name](table) for name in names]
     return np.stack(columns, axis=1) if columns else np.zeros((table.size, 0))
 
 

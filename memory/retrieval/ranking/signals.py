@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import ScoringContext
-from memory.retrieval.ranking.turns import NO_FEATURES, TALK, Speakers, TurnFeatures, find_speakers, turn_features
+from memory.retrieval.ranking.turns import NO_FEATURES, Speakers, TurnFeatures, find_speakers, turn_features
 from memory.retrieval.rewriters.self_query import ASSISTANT
 from memory.retrieval.scorers import MAX_FADES, fading_window
 
@@ -68,11 +68,6 @@ class Table:
     @property
     def size(self) -> int:
         return len(self.candidates)
-
-    @property
-    def is_talk(self) -> bool:
-        """Return True if the turns are talk between people with names."""
-        return self.speakers.register == TALK
 
     def shifted(self, values: Scores, places: int) -> Scores:
         """Return for each turn the value of the turn so many places later, 0 if there is none."""
@@ -406,11 +401,11 @@ SIGNALS: Mapping[str, Signal] = {
 }
 """Signals by the names in `weights.json` and `Candidate.signals`, which are those of the functions except `sitting`."""
 
-OF_TALK = frozenset(
+OF_REGISTERS = frozenset(
     (
         *("meaning_before", "meaning_after", "content_before", "sitting", "replies", "said_by", "tells_when", "times"),
         *("numbers", "happened", "places", "reacts", "asks", "length"),
     )
 )
-"""Signals that say something about talk between people alone. Elsewhere they count for nothing: half of what a user
-asks an assistant is evidence itself, and long messages are no better than short ones."""
+"""Signals whose weight in one register says nothing about another. In talk between people a turn that asks is no answer;
+half of what a user asks an assistant is evidence itself."""

@@ -25,6 +25,7 @@ from memory.retrieval.ranking import (
     read_weights,
 )
 from memory.retrieval.ranking.signals import SIGNALS
+from memory.retrieval.ranking.turns import REGISTERS
 from tests.memory.candidates import asking, found, numbers
 from tests.memory.episodes import NOW
 from tests.properties import examples
@@ -32,9 +33,13 @@ from tests.properties import examples
 NOTHING = Weights(turns={}, others={})
 
 
+def in_each_register(turns: Mapping[str, float]) -> dict[str, Mapping[str, float]]:
+    return dict.fromkeys(REGISTERS, turns)
+
+
 def weights(turns: Mapping[str, float] | None = None, **others: float) -> Weights:
     """Return weights that are the same for turns and other kinds, unless turns have their own."""
-    return Weights(turns=others if turns is None else turns, others=others)
+    return Weights(turns=in_each_register(others if turns is None else turns), others=others)
 
 
 def turn(number: int, **fields: Any) -> Candidate:
@@ -159,21 +164,23 @@ def test_close_in_meaning_refers_to_the_similarity_that_was_compared(subjects: l
 
 
 def test_weights_of_unknown_signals_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"Not signals: hue, pitch\. Allowed: words, content"):
-        Weights(turns={"words": 1.0, "pitch": 1.0}, others={"hue": 1.0})
+    with pytest.raises(ValueError, match=r"Not signals: pitch\. Allowed: words, content"):
+        Weights(turns={"talk": {"words": 1.0, "pitch": 1.0}}, others={})
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ('{"turns": {"words": NaN}, "others": {}}', "The weight of words must be a number from -1e"),
+        ('{"turns": {}, "others": {"words": NaN}}', "The weight of words must be a number from -1e"),
         ('{"turns": {}, "others": {"covers": -Infinity}}', "The weight of covers must be a number"),
-        ('{"turns": {"words": "1.0"}, "others": {}}', "The weight of words must be a number"),
-        ('{"turns": {"words": true}, "others": {}}', "The weight of words must be a number"),
-        ('{"turns": {"words": null}, "others": {}}', "The weight of words must be a number"),
-        ('{"turns": {"words": 1e308}, "others": {}}', "The weight of words must be a number"),
-        (f'{{"turns": {{"words": 1{"0" * 400}}}, "others": {{}}}}', "The weight of words must be a number"),
-        ('{"turns": {"hue": 1.0}, "others": {}}', "Not signals: hue"),
+        ('{"turns": {"talk": {"words": "1.0"}}, "others": {}}', "The weight of words must be a number"),
+        ('{"turns": {"chat": {"words": true}}, "others": {}}', "The weight of words must be a number"),
+        ('{"turns": {"notes": {"words": null}}, "others": {}}', "The weight of words must be a number"),
+        ('{"turns": {"talk": {"words": 1e308}}, "others": {}}', "The weight of words must be a number"),
+        (f'{{"turns": {{}}, "others": {{"words": 1{"0" * 400}}}}}', "The weight of words must be a number"),
+        ('{"turns": {"talk": {"hue": 1.0}}, "others": {}}', "Not signals: hue"),
+        ('{"turns": {"song": {}}, "others": {}}', "Not registers: song. Allowed: talk"),
+        ('{"turns": {"talk": 1.0}, "others": {}}', '"talk" must be an object'),
         ('{"turns": [], "others": {}}', '"turns" must be an object'),
         ('{"turns": {}}', '"others" must be an object'),
         ("[]", '"turns" must be an object'),
@@ -182,7 +189,7 @@ def test_weights_of_unknown_signals_are_refused() -> None:
     ],
     ids=[
         *("nan", "infinity", "text", "truth", "null", "too large", "far too large"),
-        *("signal", "list", "half", "no object", "no json", "no text"),
+        *("signal", "register", "number", "list", "half", "no object", "no json", "no text"),
     ],
 )
 def test_an_invalid_file_of_weights_is_refused_with_its_path(
@@ -203,16 +210,18 @@ def test_the_error_for_a_missing_file_of_weights_names_it(tmp_path: Path) -> Non
 
 
 def test_only_signals_with_nonzero_weights_are_computed() -> None:
-    assert weights({"meaning": 1.0, "words": 0.0}, length=-1.0).names == ["meaning", "length"]
-    assert NOTHING.names == []
+    said = turn(1, bm25=2.0, similarity=0.5)
+    ranked(weights({"meaning": 1.0, "words": 0.0}), said, turn(5, bm25=0.0, similarity=0.1))
+    assert parts_of(said).keys() == {"meaning"}
 
 
 def test_the_learned_weights_are_those_in_the_file() -> None:
     in_file = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
 
     assert learned_weights() == Weights(turns=in_file["turns"], others=in_file["others"])
-    assert all(math.isfinite(weight) for own in (in_file["turns"], in_file["others"]) for weight in own.values())
-    assert in_file["turns"]
+    parts = (*in_file["turns"].values(), in_file["others"])
+    assert all(math.isfinite(weight) for own in parts for weight in own.values())
+    assert in_file["turns"].keys() == set(REGISTERS)
     assert in_file["others"]
 
 
@@ -252,7 +261,7 @@ def drawn(rows: Sequence[Any]) -> list[Candidate]:
 def test_every_relevance_follows_from_the_recorded_parts(rows: Any, turns: Any, others: Any) -> None:
     candidates = drawn(rows)
 
-    ranked(Weights(turns=turns, others=others), *candidates)
+    ranked(weights(turns, **others), *candidates)
 
     best = max(math.fsum(parts_of(each).values()) for each in candidates)
     for each in candidates:
@@ -265,7 +274,7 @@ def test_every_relevance_follows_from_the_recorded_parts(rows: Any, turns: Any, 
 def test_relevance_is_from_0_to_1_and_1_for_the_best(rows: Any, turns: Any, others: Any) -> None:
     candidates = drawn(rows)
 
-    scores = ranked(Weights(turns=turns, others=others), *candidates)
+    scores = ranked(weights(turns, **others), *candidates)
 
     assert max(scores) == 1
     assert all(0 <= score <= 1 for score in scores)
@@ -279,7 +288,7 @@ def test_the_order_in_which_candidates_come_changes_nothing(rows: Any, by: Any, 
     candidates, again = drawn(rows), drawn(rows)
     mixed = Random(seed).sample(again, len(again))
 
-    scores = ranked(Weights(turns=by, others=by), *candidates)
-    ranked(Weights(turns=by, others=by), *mixed)
+    scores = ranked(weights(**by), *candidates)
+    ranked(weights(**by), *mixed)
 
     assert [each.score for each in again] == pytest.approx(scores, rel=1e-9, abs=1e-12)

@@ -15,6 +15,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Plan
 from memory.retrieval.queries import Query
 from memory.retrieval.ranking import SIGNAL_PREFIX, Weights, rank_by_weights
+from memory.retrieval.ranking.turns import REGISTERS
 from memory.retrieval.techniques import choose_plan
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.facts.learn import FactDraft, learn_fact
@@ -114,7 +115,7 @@ def first(owner: Owner, text: str) -> str:
 
 def signalled(owner: Owner, signal: str, question: str) -> dict[str, float]:
     """Return the value of one signal, weighed 1 and alone, for each text that has one."""
-    weights = Weights(turns={signal: 1.0}, others={signal: 1.0})
+    weights = Weights(turns=dict.fromkeys(REGISTERS, {signal: 1.0}), others={signal: 1.0})
     found = ask(owner, question, plan=replace(choose_plan(), fuse=partial(rank_by_weights, weights)))
     return {each.text: each.signals[SIGNAL_PREFIX + signal] for each in found if SIGNAL_PREFIX + signal in each.signals}
 
