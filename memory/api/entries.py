@@ -264,6 +264,7 @@ def respond_entry_search(owner: Owner, body: dict[str, Any], *, contexts: Collec
         contexts=contexts,
         techniques=body.get("techniques", []),
         max_snippet_tokens=body["max_snippet_tokens"],
+        whole=body["whole"],
     )
     found = recall_entries(owner, asked, now=now)
     results = [serialize_hit(hit, is_whole=body["whole"]) for hit in found.hits]

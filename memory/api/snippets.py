@@ -13,7 +13,7 @@ MAX_SNIPPET_TOKENS = 4_000
 
 
 class SnippetOptions(serializers.Serializer[Any]):
-    """How much of a long text is answered."""
+    """The options that say how much of a long text is answered."""
 
     max_snippet_tokens = WholeNumber(
         default=MAX_PASSAGE_TOKENS,

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from memory.models import Kind
+from memory.tokens import estimate_tokens
 
 SHARES_WORDS = "shares words with the question"
 IS_NEAR = "close in meaning"
@@ -96,6 +97,12 @@ class Candidate:
     def item_key(self) -> str:
         """The key of this memory in the injection ledger."""
         return f"{self.kind.value}:{self.id}"
+
+    @property
+    def snippet_tokens(self) -> int:
+        """The estimated tokens of the snippet."""
+        is_whole = self.snippet_end is None or len(self.snippet) == len(self.text)
+        return self.token_count if is_whole else estimate_tokens(self.snippet)
 
     @property
     def holder(self) -> str:
@@ -189,7 +196,7 @@ class Bundle:
     """The result of a recall: memories best first, the most urgent open goals, the user's profile.
 
     `degraded` names the techniques that were left out, and why. `others` is the rest of the ranking, best first.
-    `candidates` and `stages_ms` are as in `RecallUsage`.
+    `candidates` and `stages_ms` are as in `RecallUsage`; `whole` is True if whole texts are wanted.
     """
 
     results: Sequence[Candidate]
@@ -200,14 +207,20 @@ class Bundle:
     others: Sequence[Candidate] = ()
     candidates: int = 0
     stages_ms: Mapping[str, float] = field(default_factory=dict)
+    whole: bool = False
     took_ms: float | None = None
     """Milliseconds from the question to the answer."""
 
     @property
     def usage(self) -> RecallUsage:
-        """Return the cost of answering with the results as they are: with their whole texts."""
-        tokens = sum(result.token_count for result in self.results)
-        return RecallUsage(candidates=self.candidates, tokens=tokens, source_tokens=tokens, stages_ms=self.stages_ms)
+        """Return the cost of answering with the snippets of the results, or with whole texts if they are wanted."""
+        source_tokens = sum(result.token_count for result in self.results)
+        return RecallUsage(
+            candidates=self.candidates,
+            tokens=source_tokens if self.whole else sum(result.snippet_tokens for result in self.results),
+            source_tokens=source_tokens,
+            stages_ms=self.stages_ms,
+        )
 
     def of_kind(self, kind: Kind) -> list[Candidate]:
         """Return the results of that kind, best first."""

@@ -118,6 +118,7 @@ def run_pipeline(
         others=others,
         candidates=len(candidates),
         stages_ms=run.stages_ms,
+        whole=run.query.whole,
     )
 
 

@@ -5,13 +5,15 @@ A text that has no more tokens than a snippet may have is its own snippet. Of a 
 where nothing distinguishes them, the first.
 """
 
+import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import log
 
 from memory.providers.passages import MAX_PASSAGE_TOKENS, Span, split_passages, strip_span
-from memory.providers.sentences import tokenize
+from memory.providers.sentences import UNSPACED, tokenize
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Query
 from memory.tokens import estimate_tokens
@@ -22,6 +24,8 @@ MAX_SEARCHED_CHARACTERS = 50_000
 """Characters of a text that are searched for the snippet: around the passage nearest in meaning, or the first."""
 STEM_CHARACTERS = 5
 """Words with the same beginning count as the same. Truncation serves all languages that inflect at the end."""
+MAX_ASKED_WORDS = 64
+IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def add_snippets(candidates: Iterable[Candidate], query: Query) -> None:
@@ -44,29 +48,44 @@ def choose_snippet(text: str, question: str, *, best: Span | None = None, max_to
     spans = split_passages(searched, max_tokens=min(max_tokens, MAX_PASSAGE_TOKENS))
     if not spans:
         return strip_span(text, 0, 0)
-    shares = word_shares([searched[slice(*span)] for span in spans], question)
+    shares = word_shares(searched, spans, question)
     near = [best is not None and span[0] + start < best[1] and best[0] < span[1] + start for span in spans]
     scores = [share + MEANING_BONUS * is_near for share, is_near in zip(shares, near, strict=True)]
     first, last = extend_span(searched, spans, scores.index(max(scores)), max_tokens)
     return first + start, last + start
 
 
-def word_shares(passages: Sequence[str], question: str) -> list[float]:
+def word_shares(text: str, spans: Sequence[Span], question: str) -> list[float]:
     """Return for each passage the share of the question's words that it holds, weighted by their rarity among them."""
-    held = [set(map(stem, tokenize(passage))) for passage in passages]
+    ends = [end for _, end in spans]
+    held: list[set[str]] = [set() for _ in spans]
+    for pattern in word_patterns(question):
+        for match in pattern.finditer(text):
+            place = bisect_right(ends, match.start())
+            if place < len(spans):
+                held[place].add(match[1][:STEM_CHARACTERS].lower())
     counts = Counter(word for words in held for word in words)
-    weights = {word: log(1 + len(passages) / counts[word]) for word in asked_stems(question) if counts[word]}
+    weights = {word: log(1 + len(spans) / count) for word, count in counts.items()}
     total = sum(weights.values()) or 1.0
-    return [sum(weight for word, weight in weights.items() if word in words) / total for words in held]
+    return [sum(weights[word] for word in words) / total for words in held]
 
 
 @lru_cache(maxsize=64)
-def asked_stems(question: str) -> frozenset[str]:
-    return frozenset(map(stem, tokenize(question)))
+def word_patterns(question: str) -> list[re.Pattern[str]]:
+    """Return patterns of what counts as the question's words, each in group 1.
 
-
-def stem(word: str) -> str:
-    return word[:STEM_CHARACTERS]
+    Long words count by their beginning, short ones with at most one letter more. Words of scripts without spaces are
+    pairs of characters, which may overlap.
+    """
+    words = list(dict.fromkeys(tokenize(question)))[:MAX_ASKED_WORDS]
+    pairs = [re.escape(word) for word in words if IS_UNSPACED.match(word)]
+    spaced = [word for word in words if not IS_UNSPACED.match(word)]
+    stems = [
+        re.escape(word[:STEM_CHARACTERS]) + ("" if len(word) >= STEM_CHARACTERS else r"(?=\w?\b)") for word in spaced
+    ]
+    patterns = [rf"\b({'|'.join(stems)})"] if stems else []
+    patterns += [f"(?=({'|'.join(pairs)}))"] if pairs else []
+    return [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
 
 
 def extend_span(text: str, spans: Sequence[Span], place: int, max_tokens: int) -> Span:

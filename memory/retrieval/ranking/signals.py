@@ -129,7 +129,10 @@ def gist_scores(candidates: Sequence[Candidate]) -> Scores:
 
 def chance_gains(candidates: Sequence[Candidate]) -> Scores:
     """Return how much greater the greatest of a text's similarities is expected to be than one alone."""
-    gains: Scores = PASSAGE_DISCOUNT * np.log([max(each.passages, 1) for each in candidates])
+    passages = [each.passages for each in candidates]
+    if not any(passages):
+        return np.zeros(len(candidates))
+    gains: Scores = PASSAGE_DISCOUNT * np.log(np.maximum(passages, 1))
     return gains
 
 

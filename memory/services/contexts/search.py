@@ -45,6 +45,7 @@ class EntryQuestion:
     techniques: Collection[str] = ()
     """Techniques as in `choose_plan`."""
     max_snippet_tokens: int = MAX_PASSAGE_TOKENS
+    whole: bool = False
 
 
 def find_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> EntryResults:
@@ -63,6 +64,7 @@ def recall_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> Entr
         contexts=list(asked.contexts),
         types=list(asked.types),
         max_snippet_tokens=asked.max_snippet_tokens,
+        whole=asked.whole,
     )
     techniques = [*asked.techniques, *WITHOUT_DEDUPLICATION]
     bundle = recall(owner, RecallRequest(query=query, own=asked.own, techniques=techniques), now=now)

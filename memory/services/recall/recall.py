@@ -46,7 +46,6 @@ from memory.services.embedding.embed import embed_questions
 from memory.services.memories.decay import reinforce
 from memory.services.memories.store import ClientVector
 from memory.services.operations.usage import record_usage
-from memory.tokens import estimate_tokens
 from memory_project.measures import RECALL_SECONDS
 from memory_project.redis import ConversationRef
 from memory_project.tracing import traced
@@ -203,7 +202,7 @@ def limit_tokens(results: Sequence[Candidate], request: RecallRequest) -> list[C
     """Return the results whose snippets, or whole texts, fit, best first; one too long makes way for those after it."""
     fitting, left = [], request.max_tokens or 0
     for result in results:
-        tokens = result.token_count if request.query.whole else estimate_tokens(result.snippet)
+        tokens = result.token_count if request.query.whole else result.snippet_tokens
         if tokens <= left:
             fitting.append(result)
             left -= tokens

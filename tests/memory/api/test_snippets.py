@@ -82,6 +82,15 @@ def test_max_tokens_counts_what_is_answered(api: ServiceClient) -> None:
     assert ask(api, max_tokens=250, whole=True)["results"] == []
 
 
+def test_usage_counts_what_is_answered(api: ServiceClient) -> None:
+    say_turns(api, LONG, NEEDLE)
+
+    snippets, whole = ask(api)["usage"], ask(api, whole=True)["usage"]
+
+    assert snippets["source_tokens"] == whole["source_tokens"] == whole["tokens"]
+    assert snippets["tokens"] == sum(estimate_tokens(result["snippet"]) for result in ask(api)["results"])
+
+
 def test_a_context_quotes_snippets_of_finds_and_neighbours(api: ServiceClient) -> None:
     say_turns(api, f"Tell me of the north. {FILLER}", LONG, f"I see. {FILLER}")
 
