@@ -40,7 +40,7 @@ class ModelFolder:
     """Otherwise the vector of [CLS] stands for the text."""
     query_prefix: str
     passage_prefix: str
-    """What the model was trained to read before a question, and before a text that is searched; empty: nothing."""
+    """Text that the model was trained to read before a text that is searched, or before a question. May be empty."""
 
 
 def find_bundled_folder() -> Path:
