@@ -15,7 +15,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPrefixes:
-    """What a model reads before a question, and before a stored text; empty for most models."""
+    """Texts that a model reads before a question, and before a stored text. Most models have none."""
 
     query: str = ""
     passage: str = ""
