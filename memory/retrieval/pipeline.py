@@ -6,6 +6,7 @@ read. A technique that fails or comes too late is left out and named in `degrade
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,16 +17,33 @@ from memory.kinds import Kind, spec_of
 from memory.models import Fact
 from memory.providers.connections import Deadline
 from memory.providers.rerankers import Reranker
+from memory.providers.sentences import is_question
 from memory.retrieval.candidates import Bundle, Candidate, Metric
+from memory.retrieval.floods import (
+    ASKS_FOR_VALUE,
+    FLOOD_CANDIDATES,
+    MAX_FLOOD_ROUNDS,
+    has_flood,
+    ids_of_floods,
+)
 from memory.retrieval.gathering import gather_candidates
 from memory.retrieval.lookups import load_full_texts, read_links_between
-from memory.retrieval.plans import LinkBetween, Plan, QueryAnalysis, RecallContext, RewriteError, ScoringContext
+from memory.retrieval.plans import (
+    LinkBetween,
+    Plan,
+    QueryAnalysis,
+    RecallContext,
+    Retriever,
+    RewriteError,
+    ScoringContext,
+)
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Query
 from memory.retrieval.query_analysis import analyze_query
 from memory.retrieval.retrievers.always import EPISODES
 from memory.retrieval.retrievers.around import PASSAGE, PASSAGE_REACH
 from memory.retrieval.retrievers.lexical import LEXICAL, are_all_common
 from memory.retrieval.retrievers.vector import VECTOR, is_unsupported
+from memory.retrieval.selectors import DIVERSITY, normalized_words
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +51,8 @@ QueryEmbedder = Callable[[Query, RecallContext], Query]
 """Returns the query with its vector, or the same query if it gets none."""
 
 MAX_LINKED = 100
+MAX_REPEAT_DIFFERENCE = 20
+"""Characters that a turn may have more or fewer than the question that it repeats."""
 MAX_RERANKED = 30
 """The best candidates, which a cross-encoder reads."""
 RERANK_SHARE = 0.7
@@ -150,31 +170,72 @@ def collect_candidates(run: RecallRun) -> Sequence[Candidate]:
         run.degraded.append("mode_not_supported")
     if LEXICAL in run.plan.retrievers and are_all_common(run.analysis.terms):
         run.degraded.append("common_words")
-    return drop_question(gathered.candidates, run.query)
+    return drop_question(without_floods(run, gathered.candidates), run.query)
+
+
+def without_floods(run: RecallRun, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Return the candidates; of floods, only the best, with what they kept out. Two more statements for each round."""
+    left_out: list[UUID] = []
+    began = time.perf_counter()
+    for _ in range(MAX_FLOOD_ROUNDS if DIVERSITY in run.plan.selectors else 0):
+        if not has_flood(candidates) or run.context.deadline.left_seconds() <= 0:
+            break
+        finding = [each for each in run.plan.retrievers if each.name in (LEXICAL.name, VECTOR.name)]
+        wide = gather_again(run, finding, left_out, limit=FLOOD_CANDIDATES)
+        found = {each.id: each for each in (*candidates, *wide)}
+        left_out += ids_of_floods(found.values(), run.query.text, top_k=run.query.top_k)
+        candidates = gather_again(run, run.plan.retrievers, left_out) or candidates
+    if left_out:
+        run.record_metric("floods", began, len(set(left_out)))
+    return candidates
+
+
+def gather_again(
+    run: RecallRun, retrievers: Sequence[Retriever], without: Sequence[UUID], *, limit: int | None = None
+) -> Sequence[Candidate]:
+    """Return what the retrievers find without these memories."""
+    query = replace(run.query, without=[*run.query.without, *without])
+    return gather_candidates(run.context.owner, query, run.analysis, retrievers, run.context, limit).candidates
 
 
 def drop_question(candidates: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
-    """Leave out turns that repeat the question, and turns that were found only because they are next to those."""
-    asked = [each.index for each in candidates if each.index is not None and repeats_question(each, query)]
-    if not asked:
+    """Leave out turns that repeat the question, and turns that were found only because they are next to the last one.
+
+    Only of the active conversation, since an answer stands next to a question that was asked before.
+    """
+    repeated = [each for each in candidates if repeats_question(each, query)]
+    if not repeated:
         return candidates
-    adjacent = {index + step for index in asked for step in range(-PASSAGE_REACH, PASSAGE_REACH + 1)}
+    dropped = {each.id for each in repeated}
+    asked = [
+        each.index for each in repeated if each.conversation_id == query.conversation_id and each.index is not None
+    ]
+    latest = max(asked) if asked and query.conversation_id else math.inf
     return [
         each
         for each in candidates
-        if not repeats_question(each, query)
+        if each.id not in dropped
         and not (
-            each.ways == {PASSAGE.name} and each.conversation_id == query.conversation_id and each.index in adjacent
+            each.ways == {PASSAGE.name}
+            and each.conversation_id == query.conversation_id
+            and each.index is not None
+            and abs(each.index - latest) <= PASSAGE_REACH
         )
     ]
 
 
 def repeats_question(candidate: Candidate, query: Query) -> bool:
-    """Return True if a turn of the conversation is the question itself. A long text is compared by its beginning."""
-    is_here = query.skips_question and candidate.conversation_id == query.conversation_id
-    if not is_here or candidate.kind != Kind.TURN:
+    """Return True if a turn is the question itself: what it says is what is asked, whatever its case and punctuation.
+
+    In the active conversation that is any turn that says the same, elsewhere only a question: a statement that equals
+    the query is what the client looks for. A long text is compared by its beginning.
+    """
+    if candidate.kind != Kind.TURN or abs(len(candidate.text) - len(query.text)) > MAX_REPEAT_DIFFERENCE:
         return False
-    said, asked = (text[:MAX_QUERY_CHARACTERS].split() for text in (candidate.text, query.text))
+    is_here = bool(query.conversation_id) and candidate.conversation_id == query.conversation_id
+    if not (is_here or is_question(query.text) or ASKS_FOR_VALUE.match(query.text)):
+        return False
+    said, asked = (normalized_words(text[:MAX_QUERY_CHARACTERS]) for text in (candidate.text, query.text))
     return said == asked
 
 

@@ -125,7 +125,7 @@ def build_prompt_context(owner: Owner, request: PromptContextRequest, *, now: da
 
 def complete_request(owner: Owner, request: RecallRequest, *, now: datetime) -> RecallRequest:
     """Return the request with a question, and with its query prepared for the recall and for reading neighbours."""
-    query = replace(request.query, nearest_episodes=conf.EPISODES_IN_CONTEXT, skips_question=True)
+    query = replace(request.query, nearest_episodes=conf.EPISODES_IN_CONTEXT)
     if not query.text and request.own is None and query.vector is None:
         query = replace(query, text=latest_question(owner, query.conversation_id))
     query = prepare_query(owner, replace(request, query=query), now=now)
