@@ -2,8 +2,8 @@
 
 Near-duplicates differ only in numbers, dates, quoted values and names (`templates`), whoever wrote them. Retrievers
 return a bounded number of candidates, so a flood keeps everything else from being ranked at all: where `has_flood` sees
-one, the pipeline looks for the rest of it, and gathers again without `ids_of_floods`. The selector `diversity` then
-gives a template one place (`limit_templates`), unless the question asks for what differs.
+one, the pipeline looks for the rest of it (`find_floods`), and gathers again with only the best. The selector
+`diversity` then gives a template one place (`limit_templates`), unless the question asks for what differs.
 
 Everything is counted by keys, one look-up for each candidate. Without a flood, only the best candidates are looked at.
 """
@@ -21,19 +21,23 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import ScoringContext
 from memory.retrieval.templates import template_of
 
-SAMPLE = 20
+SAMPLE = 12
 """Best candidates by words, and by meaning, in which a flood is looked for."""
-MIN_SAMPLED = 8
+MIN_SAMPLED = 6
 """Candidates of one template among these from which on there may be a flood."""
 MIN_FLOOD = 24
 """Candidates of one template that are a flood."""
 FLOOD_CANDIDATES = 1_000
 """The limit of each retriever that looks for the rest of a flood."""
 MAX_FLOOD_ROUNDS = 3
+MAX_KEPT = MIN_FLOOD - 1
+"""Candidates of a flood that stay: too few to be a flood."""
+ALIKE = "alike"
+"""Signal of the size of the flood that a candidate is of."""
 
 MIN_TEMPLATE_CANDIDATES = 4
 """Fewer candidates of one template are a coincidence."""
-MIN_COMPARED, COMPARED_PER_RESULT = 50, 4
+MIN_COMPARED, COMPARED_PER_RESULT = 30, 3
 PLACES_PER_OTHER = 5
 """Of so many places, one is for others than a template whose values the question asks for."""
 MAX_LISTED_PER_RESULT = 3
@@ -70,13 +74,18 @@ def template_key(candidate: Candidate) -> Hashable:
     return None if template is None else (candidate.kind, template)
 
 
-def group_by_template(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+def group_by_template(candidates: Iterable[Candidate]) -> dict[Hashable, list[Candidate]]:
     """Return the candidates of each template, in their order."""
     groups: dict[Hashable, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if (key := template_key(candidate)) is not None:
             groups[key].append(candidate)
-    return list(groups.values())
+    return groups
+
+
+def largest_group(candidates: Iterable[Candidate]) -> int:
+    """Return how many of the candidates share a template at most."""
+    return max(map(len, group_by_template(candidates).values()), default=0)
 
 
 def has_flood(candidates: Sequence[Candidate]) -> bool:
@@ -85,22 +94,15 @@ def has_flood(candidates: Sequence[Candidate]) -> bool:
         return False
     by_words = nlargest(SAMPLE, candidates, key=lambda each: each.bm25)
     by_meaning = nlargest(SAMPLE, candidates, key=lambda each: each.similarity or 0.0)
-    if all(max(map(len, group_by_template(best)), default=0) < MIN_SAMPLED for best in (by_words, by_meaning)):
+    if max(map(largest_group, (by_words, by_meaning))) < MIN_SAMPLED:
         return False
-    return any(len(group) >= MIN_FLOOD for group in group_by_template(candidates))
+    return largest_group(candidates) >= MIN_FLOOD
 
 
-def ids_of_floods(candidates: Iterable[Candidate], question: str, *, top_k: int) -> list[UUID]:
-    """Return the candidates of floods, without the best of each by words and meaning together.
-
-    The best one is left of a flood, and twice as many as there are results if the question asks for what differs.
-    """
-    left_out: list[UUID] = []
-    for group in group_by_template(candidates):
-        if len(group) >= MIN_FLOOD:
-            kept = 2 * top_k if asks_for_values(question, group, top_k=top_k) else 1
-            left_out += [each.id for each in sorted(group, key=closeness, reverse=True)[kept:] if not each.pinned]
-    return left_out
+def find_floods(candidates: Iterable[Candidate]) -> dict[Hashable, list[Candidate]]:
+    """Return the candidates of each flood, the best by words and meaning together first."""
+    groups = group_by_template(candidates).items()
+    return {key: sorted(group, key=closeness, reverse=True) for key, group in groups if len(group) >= MIN_FLOOD}
 
 
 def closeness(candidate: Candidate) -> tuple[float, datetime, UUID]:
@@ -111,14 +113,14 @@ def limit_templates(candidates: Sequence[Candidate], context: ScoringContext) ->
     """Give the candidates of a template one place; the others come after everything else.
 
     If the question asks for what differs ("How many km did I run?"), a template with more candidates than there are
-    results takes LIST_SHARE of the places, and one with fewer stays as it is. Only the best candidates are compared,
-    and nothing is left out.
+    results takes four of five places, and one with fewer stays as it is. Nothing is left out. If the best candidates
+    have no template in common, the others are not looked at.
     """
     query = context.query
     compared = max(MIN_COMPARED, COMPARED_PER_RESULT * query.top_k)
-    groups = [each for each in group_by_template(candidates[:compared]) if len(each) >= MIN_TEMPLATE_CANDIDATES]
-    if not groups:
+    if largest_group(candidates[:compared]) < MIN_TEMPLATE_CANDIDATES:
         return list(candidates)
+    groups = [each for each in group_by_template(candidates).values() if len(each) >= MIN_TEMPLATE_CANDIDATES]
     repeats: set[UUID] = set()
     listed: set[UUID] = set()
     for group in groups:
@@ -127,7 +129,7 @@ def limit_templates(candidates: Sequence[Candidate], context: ScoringContext) ->
         elif len(group) > query.top_k:
             listed.update(each.id for each in group)
     ordered = [each for each in candidates if each.id not in repeats]
-    ordered = spread_listed(ordered, listed, top_k=query.top_k) if listed else ordered
+    ordered = interleave_listed(ordered, listed, top_k=query.top_k) if listed else ordered
     return lower_to_order([*ordered, *(each for each in candidates if each.id in repeats)])
 
 
@@ -138,13 +140,13 @@ def asks_for_values(question: str, group: Sequence[Candidate], *, top_k: int) ->
     """
     if ASKS_FOR_ALL.search(question):
         return True
-    is_long = len(group) > MAX_LISTED_PER_RESULT * top_k
+    is_long = max(len(group), group[0].signals.get(ALIKE, 0)) > MAX_LISTED_PER_RESULT * top_k
     minutes = {each.event_time.replace(second=0, microsecond=0) for each in group} if is_long else ()
     is_burst = is_long and len(minutes) < MIN_MINUTES_SHARE * len(group)
     return not is_burst and ASKS_FOR_VALUE.search(question) is not None
 
 
-def spread_listed(candidates: Sequence[Candidate], listed: Collection[UUID], *, top_k: int) -> list[Candidate]:
+def interleave_listed(candidates: Sequence[Candidate], listed: Collection[UUID], *, top_k: int) -> list[Candidate]:
     """Leave every fifth of the first `top_k` places, beginning with the third, to candidates that are not listed."""
     waiting, others = (
         deque(each for each in candidates if (each.id in listed) == is_listed) for is_listed in (True, False)

@@ -44,23 +44,29 @@ def template_of(text: str) -> tuple[str, ...] | None:
         return None
     if not _QUOTES.isdisjoint(text):
         text = _QUOTED.sub(" ", text)
+    kept = _constant_words(text)
+    if len(kept) < MIN_TEMPLATE_WORDS:
+        # capitals all over tell no names
+        kept = _constant_words(text.lower())
+    if len(kept) >= MIN_TEMPLATE_WORDS:
+        return tuple(kept)
+    return None if text.isascii() else _unspaced_template(text)
+
+
+def _constant_words(text: str) -> list[str]:
+    """Return the words without digits and, but for the first one, without capitals."""
     kept: list[str] = []
-    words = text.split()
-    for number, word in enumerate(words):
+    for number, word in enumerate(text.split()):
         bare = word
         if not word.isalpha():
             bare = word.strip(_MARKS)
             if not bare.isalpha() and any(map(str.isdigit, bare)):
                 continue
-        # the first word has a capital letter in any case
         if bare.islower():
             kept.append(bare)
         elif not number and bare.istitle():
             kept.append(bare.lower())
-    kept = [each for each in kept if each not in _VALUE_WORDS]
-    if len(kept) >= MIN_TEMPLATE_WORDS:
-        return tuple(kept)
-    return None if text.isascii() else _unspaced_template(text)
+    return [each for each in kept if each not in _VALUE_WORDS]
 
 
 def _unspaced_template(text: str) -> tuple[str, ...] | None:

@@ -18,7 +18,7 @@ from memory.providers.connections import Deadline
 from memory.providers.embeddings import token_counter
 from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.lookups import read_adjacent_turns
-from memory.retrieval.pipeline import repeats_question
+from memory.retrieval.pipeline import fold_question, repeats_question
 from memory.services.prompt_context.layout import (
     ContextLimits,
     ContextMaterial,
@@ -142,11 +142,12 @@ def build_from_recall(
     evidence, reserve = ([each for each in found if each.id not in shown] for found in (bundle.results, bundle.others))
     is_late = deadline_of_request(completed).left_seconds() <= 0
     neighbours = [] if is_late else read_adjacent_turns(owner, evidence, completed.query, now=now)
+    asked = fold_question(completed.query.text)
     material = ContextMaterial(
         fields=fields,
         episodes=episodes,
         evidence=evidence,
-        neighbours=[each for each in neighbours if not repeats_question(each, completed.query)],
+        neighbours=[each for each in neighbours if not repeats_question(each, completed.query, asked)],
         reserve=reserve,
     )
     rendered = render_and_mark(owner, material, request)

@@ -17,6 +17,8 @@ from tests.memory.pace import takes_the_square
         ("The code word is “swordfish” today", "The code word is “marlin” today"),
         ("Ticket A-17 was closed by Eve", "Ticket B-9f was closed by Mallory"),
         ("We meet at the office on Monday", "We meet at the office on 2024-05-06"),
+        ("THE WIFI PASSWORD IS 0042", "THE WIFI PASSWORD IS 1337"),
+        ("The Wifi Password Is 0042", "The Wifi Password Is 1337"),
         ("昨天我跑了5公里", "昨天我跑了12公里"),
         ("Я пробежал 5 км утром", "Я пробежал 12 км утром"),
     ],
