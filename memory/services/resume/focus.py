@@ -36,7 +36,7 @@ Row = TypeVar("Row", ResumedSlot, ResumedEpisode)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Focus:
-    """The subject of a packet: its conversations, the words of open goals and of other, closed ones, and the query's."""
+    """The subject of a packet: conversations, the words of open goals and of other, closed ones, and the query's."""
 
     conversations: frozenset[str]
     open_goals: Sequence[frozenset[str]]
