@@ -61,7 +61,7 @@ DROP FUNCTION memory_trust_of_target();
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memory", "0030_tombstone_meanings")]
+    dependencies = [("memory", "0032_folded_words")]
 
     operations = [
         migrations.RunSQL(ON_LINK + ON_CHANGE, BACK),
