@@ -244,6 +244,8 @@ def drop_question(candidates: Sequence[Candidate], query: Query) -> Sequence[Can
     Only of the active conversation, since an answer stands next to a question that was asked before.
     """
     asked_words = fold_question(query.text)
+    if not asked_words:
+        return candidates
     least, most = len(asked_words), len(query.text) + MAX_REPEAT_DIFFERENCE
     repeated = [
         each for each in candidates if least <= len(each.text) <= most and repeats_question(each, query, asked_words)
