@@ -76,6 +76,14 @@ class AccountAdmin(AuditedAdmin):
             },
         ),
         (
+            "Instructions in memories",
+            {
+                "fields": ("quarantines_instructions",),
+                "description": "Texts that give orders to the model (“ignore all previous instructions”) are found by "
+                "rules, which miss some, and rarely catch an ordinary text. Staff can release what is quarantined.",
+            },
+        ),
+        (
             "Reasoning",
             {
                 "fields": ("reasoning_tier", "raw_trace_tokens"),

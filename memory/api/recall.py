@@ -150,6 +150,10 @@ class CandidateAnswer(SnippetFields):
     )
     record_id = serializers.UUIDField(allow_null=True, help_text="Structured turn that the slot belongs to.")
     similarity = Similarity()
+    flags = TextList(
+        help_text="`instruction`: the text gives orders to the model that reads it. Such results are told last. "
+        "Found by rules, which miss some."
+    )
     superseded_by = serializers.UUIDField(
         allow_null=True, help_text="Later memory of this answer that replaces what this one says, or null."
     )

@@ -66,6 +66,11 @@ class Account(models.Model):
         choices=[(policy, policy.replace("_", " ")) for policy in CONTRADICTIONS],
         help_text="What becomes of a fact that contradicts a believed one. Empty: what MEMORY_CONTRADICTIONS says.",
     )
+    quarantines_instructions = models.BooleanField(
+        default=False,
+        help_text="Quarantine new memories whose texts give orders to the model that reads them. Recalls mark them in "
+        "any case.",
+    )
     settings = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

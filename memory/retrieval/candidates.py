@@ -6,6 +6,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
+from memory.instructions import INSTRUCTION_FLAG, gives_instructions
 from memory.models import Kind
 from memory.tokens import estimate_tokens
 
@@ -16,6 +17,7 @@ IS_NAMED = "named in the question"
 IS_LINKED_TO_NAMED = "linked to what the question names"
 IS_BENEATH_FOUND = "open beneath a goal that was found"
 IS_PINNED = "pinned"
+GIVES_ORDERS = "gives orders to the model, so it is told last"
 """Reasons that more than one stage gives; each is shown once. No reason quotes a memory."""
 
 
@@ -92,6 +94,8 @@ class Candidate:
     reasons: list[str] = field(default_factory=list)
     also: list[UUID] = field(default_factory=list)
     """Ids of near-duplicates that this candidate stands for."""
+    gives_orders: bool | None = None
+    """True if its text gives orders to the model that reads it; None until it is known."""
 
     @property
     def item_key(self) -> str:
@@ -113,6 +117,13 @@ class Candidate:
     def day(self) -> date:
         """The day on which it happened."""
         return self.event_time.date()
+
+    @property
+    def flags(self) -> list[str]:
+        """Warnings for readers: INSTRUCTION_FLAG or nothing. Read them once a long text is known whole."""
+        if self.gives_orders is None:
+            self.gives_orders = gives_instructions(self.text)
+        return [INSTRUCTION_FLAG] if self.gives_orders else []
 
     def apply_factor(self, name: str, factor: float, reason: str = "") -> None:
         """Multiply the score and record the factor under `name`. A factor of 1 is not recorded."""

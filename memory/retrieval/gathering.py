@@ -84,16 +84,24 @@ class GatheredCandidates:
 
 
 def gather_candidates(
-    owner: Owner, query: Query, analysis: QueryAnalysis, retrievers: Sequence[Retriever], context: RecallContext
+    owner: Owner,
+    query: Query,
+    analysis: QueryAnalysis,
+    retrievers: Sequence[Retriever],
+    context: RecallContext,
+    limit: int | None = None,
 ) -> GatheredCandidates:
-    """Run the retrievers in one statement, or none if no retriever has anything to look for."""
+    """Run the retrievers in one statement, or none if no retriever has anything to look for.
+
+    Each finds at most `limit` candidates. Default: `candidate_limit`.
+    """
     applying = [retriever for retriever in retrievers if retriever.applies(query, analysis)]
     if not applying:
         return GatheredCandidates(candidates=[], metrics=[], dropped=[])
     names = [retriever.name for retriever in applying]
     statement = build_gathering_statement(gathering_shape(owner, query, analysis, names))
     values = {**owner_params(owner, now=context.now), **query_params(query, analysis, context)}
-    values["candidates"] = candidate_limit(query, names)
+    values["candidates"] = limit or candidate_limit(query, names)
     for retriever in applying:
         values |= retriever.params(query, analysis)
     columns, rows = statement.read(values)

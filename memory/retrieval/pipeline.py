@@ -6,9 +6,11 @@ read. A technique that fails or comes too late is left out and named in `degrade
 """
 
 import logging
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from uuid import UUID
 
 from memory.errors import ProviderError
@@ -16,16 +18,36 @@ from memory.kinds import Kind, spec_of
 from memory.models import Fact
 from memory.providers.connections import Deadline
 from memory.providers.rerankers import Reranker
-from memory.retrieval.candidates import Bundle, Candidate, Metric
-from memory.retrieval.gathering import gather_candidates
+from memory.providers.sentences import is_question
+from memory.retrieval.candidates import GIVES_ORDERS, Bundle, Candidate, Metric
+from memory.retrieval.floods import (
+    ALIKE,
+    ASKS_FOR_VALUE,
+    FLOOD_CANDIDATES,
+    MAX_FLOOD_ROUNDS,
+    MAX_KEPT,
+    find_floods,
+    has_flood,
+    template_key,
+)
+from memory.retrieval.gathering import GatheredCandidates, candidate_limit, gather_candidates
 from memory.retrieval.lookups import load_full_texts, read_links_between
-from memory.retrieval.plans import LinkBetween, Plan, QueryAnalysis, RecallContext, RewriteError, ScoringContext
+from memory.retrieval.plans import (
+    LinkBetween,
+    Plan,
+    QueryAnalysis,
+    RecallContext,
+    Retriever,
+    RewriteError,
+    ScoringContext,
+)
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Query
 from memory.retrieval.query_analysis import analyze_query
 from memory.retrieval.retrievers.always import EPISODES
 from memory.retrieval.retrievers.around import PASSAGE, PASSAGE_REACH
 from memory.retrieval.retrievers.lexical import LEXICAL, are_all_common
 from memory.retrieval.retrievers.vector import VECTOR, is_unsupported
+from memory.retrieval.selectors import DIVERSITY
 from memory.retrieval.snippets import add_snippets
 
 logger = logging.getLogger(__name__)
@@ -34,6 +56,9 @@ QueryEmbedder = Callable[[Query, RecallContext], Query]
 """Returns the query with its vector, or the same query if it gets none."""
 
 MAX_LINKED = 100
+QUESTION_MARKS = " ?!.…¿¡？。！؟\"'“”„«»"
+MAX_REPEAT_DIFFERENCE = 20
+"""Blanks and marks that a turn may have more than the question that it repeats."""
 MAX_RERANKED = 30
 """The best candidates, which a cross-encoder reads."""
 RERANK_SHARE = 0.7
@@ -107,6 +132,7 @@ def run_pipeline(
     others = [each for each in ranked if each.id not in kept]
     episodes = [each for each in others if EPISODES.name in each.ways]
     load_full_texts(context.owner, [*results, *episodes])
+    results = put_instructions_last(results)
     add_snippets(results, run.query)
     run.end_stage("select")
     return Bundle(
@@ -173,32 +199,92 @@ def collect_candidates(run: RecallRun) -> Sequence[Candidate]:
         run.degraded.append("mode_not_supported")
     if LEXICAL in run.plan.retrievers and are_all_common(run.analysis.terms):
         run.degraded.append("common_words")
-    return drop_question(gathered.candidates, run.query)
+    candidates = without_floods(run, gathered) if DIVERSITY in run.plan.selectors else gathered.candidates
+    return drop_question(candidates, run.query)
+
+
+def without_floods(run: RecallRun, gathered: GatheredCandidates) -> Sequence[Candidate]:
+    """Return the candidates; if a flood filled a retriever, only its best, and what it kept out.
+
+    Two more statements for each round. The signal `alike` has the size of the flood that a candidate is of.
+    """
+    candidates, sizes, left_out = gathered.candidates, dict[Hashable, int](), list[UUID]()
+    began, limit = time.perf_counter(), candidate_limit(run.query, [each.name for each in run.plan.retrievers])
+    if not any(metric.results >= limit for metric in gathered.metrics):
+        return candidates
+    for _ in range(MAX_FLOOD_ROUNDS):
+        if not has_flood(candidates) or run.context.deadline.left_seconds() <= 0:
+            break
+        finding = [each for each in run.plan.retrievers if each.name in (LEXICAL.name, VECTOR.name)]
+        wide = gather_again(run, finding, left_out, limit=FLOOD_CANDIDATES)
+        floods = find_floods({each.id: each for each in (*candidates, *wide)}.values())
+        sizes |= {key: max(len(flood), sizes.get(key, 0)) for key, flood in floods.items()}
+        left_out += [each.id for flood in floods.values() for each in flood[MAX_KEPT:] if not each.pinned]
+        candidates = gather_again(run, run.plan.retrievers, left_out) or candidates
+    for each in candidates if sizes else ():
+        if (size := sizes.get(template_key(each))) is not None:
+            each.signals[ALIKE] = float(size)
+    if left_out:
+        run.record_metric("floods", began, len(left_out))
+    return candidates
+
+
+def gather_again(
+    run: RecallRun, retrievers: Sequence[Retriever], without: Sequence[UUID], *, limit: int | None = None
+) -> Sequence[Candidate]:
+    """Return what the retrievers find without these memories."""
+    query = replace(run.query, without=[*run.query.without, *without])
+    gathered = gather_candidates(run.context.owner, query, run.analysis, retrievers, run.context, limit)
+    run.degraded += [f"{name}_deadline" for name in gathered.dropped]
+    return gathered.candidates
 
 
 def drop_question(candidates: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
-    """Leave out turns that repeat the question, and turns that were found only because they are next to those."""
-    asked = [each.index for each in candidates if each.index is not None and repeats_question(each, query)]
-    if not asked:
+    """Leave out turns that repeat the question, and turns that were found only because they are next to the last one.
+
+    Only of the active conversation, since an answer stands next to a question that was asked before.
+    """
+    asked_words = fold_question(query.text)
+    if not asked_words:
         return candidates
-    adjacent = {index + step for index in asked for step in range(-PASSAGE_REACH, PASSAGE_REACH + 1)}
+    least, most = len(asked_words), len(query.text) + MAX_REPEAT_DIFFERENCE
+    repeated = [
+        each for each in candidates if least <= len(each.text) <= most and repeats_question(each, query, asked_words)
+    ]
+    if not repeated:
+        return candidates
+    dropped = {each.id for each in repeated}
+    asked = [
+        each.index for each in repeated if each.conversation_id == query.conversation_id and each.index is not None
+    ]
+    latest = max(asked) if asked and query.conversation_id else math.inf
     return [
         each
         for each in candidates
-        if not repeats_question(each, query)
+        if each.id not in dropped
         and not (
-            each.ways == {PASSAGE.name} and each.conversation_id == query.conversation_id and each.index in adjacent
+            each.ways == {PASSAGE.name}
+            and each.conversation_id == query.conversation_id
+            and each.index is not None
+            and abs(each.index - latest) <= PASSAGE_REACH
         )
     ]
 
 
-def repeats_question(candidate: Candidate, query: Query) -> bool:
-    """Return True if a turn of the conversation is the question itself. A long text is compared by its beginning."""
-    is_here = query.skips_question and candidate.conversation_id == query.conversation_id
-    if not is_here or candidate.kind != Kind.TURN:
+def repeats_question(candidate: Candidate, query: Query, asked: str) -> bool:
+    """Return True if a turn says what is asked, apart from case, blanks and the marks around it.
+
+    In the active conversation that is any turn that says the same, elsewhere only a question: a statement that equals
+    the query is what the client looks for. A long text is compared by its beginning. `asked` is the folded question.
+    """
+    if candidate.kind != Kind.TURN or fold_question(candidate.text) != asked:
         return False
-    said, asked = (text[:MAX_QUERY_CHARACTERS].split() for text in (candidate.text, query.text))
-    return said == asked
+    is_here = bool(query.conversation_id) and candidate.conversation_id == query.conversation_id
+    return is_here or is_question(query.text) or ASKS_FOR_VALUE.match(query.text) is not None
+
+
+def fold_question(text: str) -> str:
+    return " ".join(text[:MAX_QUERY_CHARACTERS].casefold().split()).strip(QUESTION_MARKS)
 
 
 def rank_candidates(run: RecallRun, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -272,6 +358,20 @@ def keep_pinned(ranked: Sequence[Candidate], top_k: int) -> list[Candidate]:
     others = [each for each in ranked if not each.pinned][: top_k - len(pinned)]
     kept = {each.id for each in (*pinned, *others)}
     return [each for each in ranked if each.id in kept]
+
+
+def put_instructions_last(results: Sequence[Candidate]) -> list[Candidate]:
+    """Put results that give orders to the model behind all others, with a score no greater than theirs."""
+    flagged = [each for each in results if each.flags]
+    if not flagged:
+        return list(results)
+    ordered = [*(each for each in results if not each.flags), *flagged]
+    for before, each in pairwise(ordered):
+        if each.flags and 0 < before.score < each.score:
+            each.apply_factor("instruction", before.score / each.score)
+    for each in flagged:
+        each.add_reason(GIVES_ORDERS)
+    return ordered
 
 
 def sort_best_first(candidates: Sequence[Candidate]) -> list[Candidate]:

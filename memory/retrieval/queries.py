@@ -84,8 +84,6 @@ class Query:
     """True ranks replaced statements like any others. They are marked all the same."""
     nearest_episodes: int = 0
     """Number of episodes to return in any case: in `Bundle.others` unless they are among the results."""
-    skips_question: bool = False
-    """True leaves out turns of the conversation that repeat the text, because they most likely are the question."""
 
     # found in the text by rewriters
     phrases: Sequence[str] = ()

@@ -1,8 +1,8 @@
 """Selectors: the last stage of a recall, which orders and joins the ranked candidates.
 
-`duplicates` joins near-duplicates, `diversity` limits how many of the first results come from one conversation,
-`replacement` puts statements before those that they replace, and `lineage` puts successors before what they superseded.
-Each returns candidates best first.
+`duplicates` joins near-duplicates, `diversity` limits how many of the first results differ only in numbers and names
+(`floods`), or come from one conversation or author, `replacement` puts statements before those that they replace, and
+`lineage` puts successors before what they superseded. Each returns candidates best first.
 
 To add a selector, write a function `(Sequence[Candidate], ScoringContext) -> list[Candidate]` and add its line to
 SELECTORS. `techniques`, `explain` and `metrics` then know it by that name.
@@ -11,7 +11,7 @@ SELECTORS. `techniques`, `explain` and `metrics` then know it by that name.
 import math
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from memory.identity import normalize_claim
 from memory.kinds import spec_of
 from memory.models import Fact
 from memory.retrieval.candidates import Candidate
+from memory.retrieval.floods import limit_templates
 from memory.retrieval.plans import LinkBetween, ScoringContext, Selector
 from memory.scoring import PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
 
@@ -31,8 +32,9 @@ CONTRACTION = re.compile(r"(?<=\w)(n't|'m|'re|'ve|'ll)\b")
 FULL_FORMS = {"n't": " not", "'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
 QUESTION_MARKS = frozenset("?？؟")
 
-CONVERSATION_SHARE = 0.8
-"""Share of the results that one conversation may take before others come first."""
+DIVERSITY = "diversity"
+SOURCE_SHARE = 0.8
+"""Share of the results that one conversation or author may take before others come first."""
 NEARLY_AS_GOOD = 0.9
 """A candidate comes before a waiting one if its score is at least this share of the waiting one's."""
 
@@ -107,28 +109,62 @@ def is_special_number(sign: str) -> bool:
     return sign.isnumeric() and not sign.isdecimal()
 
 
-def diversify_conversations(candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
-    """Make a conversation that has its share of `top_k` wait for others that are nearly as good, and only for those.
+def diversify_results(candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
+    """Limit the places of near-duplicates that differ only in their values, then those of each source."""
+    return diversify_sources(limit_templates(candidates, context), context)
 
-    Eight of ten results may come from one conversation. If it has ten candidates with scores from 0.98 down to 0.89 and
-    another conversation has two with 0.85 and 0.40, the one with 0.85 becomes the ninth, before 0.90 and 0.89; the
-    other stays where it is. So the conversation that a question is about loses at most two places, to results about as
-    good, and none if all candidates belong to it, for example because the client limits the search to it. The active
-    conversation is not limited, since the agent is in it. Memories of no conversation neither wait nor count. Nothing
-    is left out: with too few others all places stay as they were.
+
+def diversify_sources(candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
+    """Make a source that has its share of `top_k` wait for others that are nearly as good, and only for those.
+
+    Sources are conversations, the authors of turns, and the minutes of an author. Eight of ten results may come from
+    one conversation. If it has ten candidates with scores from 0.98 down to 0.89 and another conversation has two with
+    0.85 and 0.40, the one with 0.85 becomes the ninth, before 0.90 and 0.89; the other stays where it is. So the source
+    that a question is about loses at most two places, to results about as good, and none if all candidates belong to
+    it, for example because the client limits the search to it. The active conversation is not limited, since the agent
+    is in it. Memories of no such source neither wait nor count. Nothing is left out: with too few others all places
+    stay as they were.
     """
-    share = math.ceil(CONVERSATION_SHARE * context.query.top_k)
-    taken: Counter[str] = Counter()
+    for source_of in (conversation_of, author_of, minute_of):
+        candidates = diversify(candidates, context, source_of)
+    return list(candidates)
+
+
+def conversation_of(candidate: Candidate) -> Hashable:
+    return candidate.conversation_id or None
+
+
+def author_of(candidate: Candidate) -> Hashable:
+    """Return who said a turn; None for other kinds."""
+    names = (candidate.agent_id, candidate.user_id, candidate.role, candidate.speaker)
+    return names if candidate.role else None
+
+
+def minute_of(candidate: Candidate) -> Hashable:
+    author = author_of(candidate)
+    return author and (author, candidate.event_time.replace(second=0, microsecond=0))
+
+
+def diversify(
+    candidates: Sequence[Candidate], context: ScoringContext, source_of: Callable[[Candidate], Hashable]
+) -> Sequence[Candidate]:
+    """Return the candidates in the order that `diversify_sources` describes, for one sort of sources."""
+    top_k, active = context.query.top_k, context.query.conversation_id
+    share = math.ceil(SOURCE_SHARE * top_k)
+    first = Counter(source_of(each) for each in candidates[:top_k])
+    if max((count for source, count in first.items() if source is not None), default=0) <= share:
+        return candidates
+    taken: Counter[Hashable] = Counter()
     kept: list[Candidate] = []
     waiting: deque[Candidate] = deque()
     for candidate in candidates:
         while waiting and candidate.score < NEARLY_AS_GOOD * waiting[0].score:
             append_behind(kept, waiting.popleft())
-        is_limited = candidate.conversation_id not in ("", context.query.conversation_id)
-        if is_limited and taken[candidate.conversation_id] >= share:
+        source = None if active and candidate.conversation_id == active else source_of(candidate)
+        if source is not None and taken[source] >= share:
             waiting.append(candidate)
             continue
-        taken[candidate.conversation_id] += 1
+        taken[source] += 1
         kept.append(candidate)
     for each in waiting:
         append_behind(kept, each)
@@ -138,7 +174,7 @@ def diversify_conversations(candidates: Sequence[Candidate], context: ScoringCon
 def append_behind(kept: list[Candidate], candidate: Candidate) -> None:
     """Append a candidate that waited, with a score no greater than that of the last one."""
     if kept and 0 < kept[-1].score < candidate.score:
-        candidate.apply_factor("diversity", kept[-1].score / candidate.score, "gave way to another conversation")
+        candidate.apply_factor("diversity", kept[-1].score / candidate.score, "gave way to another source")
     kept.append(candidate)
 
 
@@ -282,7 +318,7 @@ def successors_then(candidate: Candidate, successors: Successors, placed: Mappin
 
 SELECTORS: Mapping[str, Selector] = {
     "duplicates": join_duplicates,
-    "diversity": diversify_conversations,
+    DIVERSITY: diversify_results,
     "replacement": order_by_replacement,
     "lineage": order_by_lineage,
 }

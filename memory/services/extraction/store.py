@@ -51,6 +51,7 @@ from memory.services.facts.review import filter_contradicted, find_rivals, is_ab
 from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
 from memory.services.facts.tombstones import count_tombstone_matches, find_tombstones
 from memory.services.memories.store import MENTIONS, NewLink, insert_links
+from memory.services.memories.trust import least_trust
 from memory.services.profiles import find_profile, learn_preferences
 
 MAX_EVIDENCE_TURNS = 50
@@ -106,6 +107,7 @@ def upsert_extracted_entities(
             description=entity.description,
             event_time=inputs.time_of(entity.evidence),
             source=SOURCE,
+            trust=least_trust(inputs.turns[index].trust for index in entity.evidence if index in inputs.turns),
         )
         for entity in extracted
     ]

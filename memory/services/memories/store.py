@@ -13,8 +13,9 @@ from django.db import transaction
 from memory.audit import record_audit, texts_metadata
 from memory.dates import CLOCK_SKEW, has_come
 from memory.errors import Unprocessable, WrongVectorWidth
-from memory.kinds import spec_of
-from memory.models import Link, MemoryRow, Vector
+from memory.instructions import gives_instructions
+from memory.kinds import Kind, spec_of
+from memory.models import Account, Link, MemoryRow, Vector
 from memory.models.statements import Embedding, binary_cursor
 from memory.models.writer import PassageVector, insert_memories, insert_participants, insert_passages, insert_vectors
 from memory.owner import Owner
@@ -93,6 +94,9 @@ class MemoryDraft:
     source: str = "agent"
     own: ClientVector | None = None
     id: UUID = field(default_factory=uuid7)
+    trust: float = 1.0
+    """From 0 to 1. What is derived is trusted no more than the least trusted of its sources; triggers see to it where
+    links lead to these (migration 0034)."""
 
     def shared_columns(self, *, now: datetime) -> dict[str, Any]:
         """Return the columns of the new row that these fields fill. Without an `event_time` it happened now.
@@ -100,7 +104,8 @@ class MemoryDraft:
         Raises Unprocessable for an `event_time` in the future or without a time zone.
         """
         event_time = check_event_time(self.event_time or now, now=now)
-        return {"id": self.id, "event_time": event_time, "source": self.source, "metadata": self.metadata}
+        own = {"id": self.id, "source": self.source, "metadata": self.metadata, "trust": self.trust}
+        return {**own, "event_time": event_time}
 
 
 def check_event_time(event_time: datetime, *, now: datetime) -> datetime:
@@ -148,6 +153,7 @@ def store_memories(
     row id, from `validate_vector`. Rows that exist already are ignored.
     """
     vectors = VectorsByModel(NewVectors)
+    quarantine_instructions(owner, rows)
     for row in rows:
         fill_derived_columns(row, owner=owner)
         has_current = collect_vectors(row, own=own.get(row.id), embedded=embedded, into=vectors)
@@ -163,7 +169,19 @@ def store_memories(
         if new:
             texts = texts_metadata(owner, (row.text for row in new if not spec_of(row.kind).has_guarded_text))
             audit_memories(owner, "store", new, metadata=texts)
+            audit_memories(owner, "quarantine", [row for row in new if row.quarantined])
     return new
+
+
+def quarantine_instructions(owner: Owner, rows: Sequence[MemoryRow]) -> None:
+    """Quarantine new rows whose texts give orders to the model that reads them, if the account asks for it.
+
+    Goals are left alone: they are orders. The account is looked up only if there is such a text.
+    """
+    found = [row for row in rows if row.kind != Kind.GOAL and gives_instructions(row.text)]
+    if found and Account.objects.filter(id=owner.account_id, quarantines_instructions=True).exists():
+        for row in found:
+            row.quarantined = True
 
 
 def collect_vectors(row: MemoryRow, *, own: ClientVector | None, embedded: EmbeddedTexts, into: VectorsByModel) -> bool:

@@ -19,7 +19,7 @@ from memory.providers.connections import Deadline
 from memory.providers.embeddings import token_counter
 from memory.retrieval.candidates import Bundle, Candidate, RecallUsage, to_milliseconds
 from memory.retrieval.lookups import read_adjacent_turns
-from memory.retrieval.pipeline import repeats_question
+from memory.retrieval.pipeline import fold_question, repeats_question
 from memory.services.prompt_context.layout import (
     ContextLimits,
     ContextMaterial,
@@ -127,7 +127,7 @@ def build_prompt_context(owner: Owner, request: PromptContextRequest, *, now: da
 
 def complete_request(owner: Owner, request: RecallRequest, *, now: datetime) -> RecallRequest:
     """Return the request with a question, and with its query prepared for the recall and for reading neighbours."""
-    query = replace(request.query, nearest_episodes=conf.EPISODES_IN_CONTEXT, skips_question=True)
+    query = replace(request.query, nearest_episodes=conf.EPISODES_IN_CONTEXT)
     if not query.text and request.own is None and query.vector is None:
         query = replace(query, text=latest_question(owner, query.conversation_id))
     query = prepare_query(owner, replace(request, query=query), now=now)
@@ -144,11 +144,12 @@ def build_from_recall(
     evidence, reserve = ([each for each in found if each.id not in shown] for found in (bundle.results, bundle.others))
     is_late, began = deadline_of_request(completed).left_seconds() <= 0, perf_counter()
     neighbours = [] if is_late else read_adjacent_turns(owner, evidence, completed.query, now=now)
+    asked = fold_question(completed.query.text)
     material = ContextMaterial(
         fields=fields,
         episodes=episodes,
         evidence=evidence,
-        neighbours=[each for each in neighbours if not repeats_question(each, completed.query)],
+        neighbours=[each for each in neighbours if not repeats_question(each, completed.query, asked)],
         reserve=reserve,
     )
     read = perf_counter()

@@ -2,6 +2,7 @@
 
     ResumeRequest
       -> resume.read_material      lineage, turns, records, episodes, goals, facts; then recall, artifacts, replay
+      -> resume.focus_material     without what concerns neither the lineage, an open goal nor the query (`focus`)
       -> resume.collect_items      PacketItems of everything that was read:
            goals.goal_items            open trees of goals, the most pressing first
            records.last_outcome_items  what the work came to last
@@ -9,7 +10,7 @@
            snippets.snippets_of_turns  sentences of turns, since a runtime may record nothing else
            items.*_items               profile, facts, strategies, artifacts, replay
       -> pack.keep_heaviest        as many as are worth comparing
-      -> retract.drop_retracted    without what something later took back, revised or resolved
+      -> retract.drop_retracted    without what something later took back, revised, resolved or settled (`settle`)
       -> pack.render_packet        what fits into the token budget, nothing twice, as text
       -> ResumePacket
 

@@ -36,6 +36,7 @@ from memory.services.audit import count_other_channels, record_read
 from memory.services.recall.recall import RecallRequest, count_memory_reads, embed_search_query, recall, start_deadline
 from memory.services.replay.candidates import ReplayRequest
 from memory.services.replay.replay import MAX_REPLAY_TOKENS, MIN_REPLAY_TOKENS, ReplaySlice, replay
+from memory.services.resume.focus import Focus, demote_settled, keep_facts, keep_recalled, keep_rows, keep_turns
 from memory.services.resume.goals import PlacedGoal, choose_goals, goal_items
 from memory.services.resume.items import (
     PacketItem,
@@ -109,6 +110,11 @@ class ResumeMaterial:
     replay: ReplaySlice | None = None
     degraded: frozenset[str] = field(default=frozenset())
     stages_ms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def focus(self) -> Focus:
+        shown = {each.goal.id for each in self.placed}
+        return Focus.of(self.goals, shown, self.lineage.conversations, self.query)
 
     @property
     def open_goals(self) -> list[ResumedGoal]:
@@ -252,6 +258,7 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
     """
     material = read_material(owner, request, start_deadline(request.deadline_ms), now=now)
     began = perf_counter()
+    material = focus_material(material)
     items = drop_retracted(keep_heaviest(collect_items(material, now=now)))
     rendered = render_packet(items, request.max_tokens, count=token_counter())
     # plain sentences do not count
@@ -268,6 +275,34 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
         usage=usage_of_packet(material, rendered, pack_seconds=perf_counter() - began),
         replay=limit_slice_to_items(material.replay, rendered.items) if material.replay else None,
     )
+
+
+def focus_material(material: ResumeMaterial) -> ResumeMaterial:
+    """Return the material without what belongs to neither the lineage, nor an open goal, nor the client's query.
+
+    Without an open goal, everything of the lineage stays.
+    """
+    focus, given = material.focus, material
+    material = replace(material, user_facts=keep_facts(material.user_facts, focus))
+    if material.open_goals:
+        material = replace(
+            material,
+            turns=keep_turns(material.turns, focus),
+            slots=keep_rows(material.slots, focus),
+            episodes=keep_rows(material.episodes, focus),
+            artifacts=[each for each in material.artifacts if each.goal_id not in focus.closed_ids],
+        )
+    if material.bundle is None:
+        return material
+    kept, results = ids_read(material), material.bundle.results
+    relevance = relevance_by_id(results, has_query=True) if material.query else {}
+    recalled = keep_recalled(results, focus, relevance, dropped=ids_read(given) - kept)
+    return replace(material, bundle=replace(material.bundle, results=recalled))
+
+
+def ids_read(material: ResumeMaterial) -> set[UUID]:
+    """Return the memories that were read without a recall."""
+    return {row.id for rows in (material.turns, material.slots, material.episodes) for row in rows}
 
 
 def usage_of_packet(material: ResumeMaterial, rendered: RenderedPacket, *, pack_seconds: float) -> RecallUsage:
@@ -297,12 +332,13 @@ def collect_items(material: ResumeMaterial, *, now: datetime) -> list[PacketItem
         *snippets_of_turns(material.turns),
         *snippets_of_recalled(bundle.results if bundle else (), {row.id for row in read}, allowed),
     ]
+    held = demote_settled(snippets, material.turns, material.focus)
     return [
         *goal_items(material.placed, material.goals, now=now),
         *last_outcome_items(material.slots, material.episodes, material.turns),
         *profile_items((bundle and bundle.profile) or {}),
         *fact_items(material.user_facts),
-        *(item_from_snippet(snippet, context) for snippet in mark_repeats(snippets)),
+        *(item_from_snippet(snippet, context) for snippet in mark_repeats(list(held))),
         *strategy_items(material.strategies),
         *artifact_items(material.artifacts),
         *(replay_items(material.replay) if material.replay else ()),

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memory.extraction.terms import STOP_WORDS, capitalized_names, comparison_terms, content_words, specific_terms
 from memory.extraction.work_notes import NoteKind
-from memory.services.resume.items import PacketItem
+from memory.services.resume.items import NOTES, PacketItem
+from memory.services.resume.settle import SETTLED_TYPES, settles, settles_item
 from memory.services.resume.snippets import RECORDED_REASON
 
 MIN_UNDONE_SHARE = 0.6
@@ -69,7 +70,7 @@ def drop_retracted(items: Sequence[PacketItem]) -> list[PacketItem]:
 
     An item that says the same as a retracted one, and no later than the retraction, is dropped too.
     """
-    gone = [*find_retracted(items), *find_revised(items), *find_changed(items)]
+    gone = [*find_retracted(items), *find_revised(items), *find_changed(items), *find_settled(items)]
     results = [item for item in items if item.item_type in RESOLVING_TYPES and not _NOT_YET.search(item.text)]
     return [
         item
@@ -103,6 +104,16 @@ def find_changed(items: Sequence[PacketItem]) -> Iterator[Retraction]:
     retracting = [each for each in items if each.item_type in RETRACTING_TYPES]
     changes = [each for each in retracting if _MOVES.search(each.text) or _NOW.search(each.text)]
     return ((item, later) for item in items for later in changes[:MAX_COMPARED_ITEMS] if changes_value(later, item))
+
+
+def find_settled(items: Sequence[PacketItem]) -> Iterator[Retraction]:
+    """Return the rules, decisions and open ends that a later sentence says are settled."""
+    settling = [each for each in items if settles(each.text)][:MAX_COMPARED_ITEMS]
+    of_turns = [each for each in items if each.item_type in SETTLED_TYPES and each.position[0] == NOTES]
+    for item in of_turns if settling else ():
+        later = next((each for each in settling if settles_item(each, item)), None)
+        if later is not None:
+            yield item, later
 
 
 def amounts_in(item: PacketItem) -> Mapping[str, str]:

@@ -25,6 +25,7 @@ from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.resolve import filter_by_holder
 from memory.services.memories.store import TextUpdate, update_texts
+from memory.services.memories.trust import least_trust_of_conversations
 from memory.services.strategies.learn import FAILURE_SOURCE, StrategyDraft, strategy_text, upsert_strategy
 from memory.services.strategies.sources import WorkSource, group_by_account
 from memory.services.tools import read_error_messages
@@ -112,6 +113,7 @@ def drafts_of_tool(failed: FailedTool) -> Iterator[StrategyDraft]:
             tool_sequence=[failed.tool_name],
             conversation_id=same[0].conversation_id,
             source=FAILURE_SOURCE,
+            trust=least_trust_of_conversations(failed.owner.account_id, {each.conversation_id for each in same}),
             event_time=same[0].timestamp,
             metadata={"learnt_from": {"failures": len(same), "conversation_id": same[0].conversation_id}},
         )

@@ -122,6 +122,9 @@ def upsert_strategy(
         return new, True
     strategy = lock_known_strategy(owner, new.identity)
     complete_strategy(owner, strategy, draft, embedded=embedded, now=now)
+    if draft.trust < strategy.trust:
+        strategy.trust = draft.trust
+        Strategy.objects.filter(account_id=owner.account_id, id=strategy.id).update(trust=draft.trust)
     return strategy, False
 
 

@@ -12,7 +12,7 @@ run finds it.
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,7 @@ from memory.identity import holder_key
 from memory.models import Conversation, Strategy, StrategyUse
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.resolve import filter_by_holder, holder_of_row
+from memory.services.memories.trust import least_trust_of_conversations
 from memory.services.strategies.failures import learn_from_failures
 from memory.services.strategies.learn import (
     PATTERN_SOURCE,
@@ -223,7 +224,8 @@ def learn_from_run(
 
     A strategy that was merged into another counts as neither: that one was known.
     """
-    draft = strategy_draft_from_run(source, run)
+    trust = least_trust_of_conversations(source.owner.account_id, [source.row.conversation_id])
+    draft = replace(strategy_draft_from_run(source, run), trust=trust)
     strategy, is_new = upsert_strategy(source.owner, draft, embedded=embedded, now=now)
     is_itself = strategy.identity == strategy_identity(source.owner, draft)
     return strategy, Counter(strategies_learnt=int(is_new), strategies_revived=int(is_itself and not is_new))

@@ -57,6 +57,7 @@ from memory.services.conversations.queue import (
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.correct import mark_rows
 from memory.services.memories.store import SUPERSEDES
+from memory.services.memories.trust import least_trust
 from memory.services.summaries.store import (
     LOG,
     SOURCE,
@@ -272,6 +273,7 @@ def replace_summaries(
         tools_called=digest.tools_called,
         event_time=work.turns[-1].event_time,
         source=SOURCE,
+        trust=least_trust(each.trust for each in (*work.turns, *([work.previous] if work.previous else []))),
         metadata={
             LOG: str(conversation.id),
             "summarizer": digest.source,

@@ -63,6 +63,8 @@ def test_the_context_has_the_documented_layout(
 
     assert gather(client)["context"] == "\n".join(
         [
+            NOTICE,
+            "",
             "[Working Memory]",
             "Scratchpad: ask for the invoice",
             "  then call Ana",
@@ -74,8 +76,6 @@ def test_the_context_has_the_documented_layout(
             "",
             "[Episodic Memory -- Relevant Past Conversations]",
             "- (similarity: 1.00) the boiler",
-            "",
-            NOTICE,
         ]
     )
 

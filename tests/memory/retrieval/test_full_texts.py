@@ -74,8 +74,8 @@ def test_the_longest_claims_are_returned_whole_as_they_were_believed_then(owner:
     assert [each.text for each in ask(owner).results] == [now]
 
 
-def test_skips_question_omits_the_turn_of_a_long_question(owner: Owner) -> None:
+def test_a_long_question_is_no_answer_to_itself(owner: Owner) -> None:
     say(owner, turn(LONG))
 
-    assert ask(owner, text=LONG, conversation_id="c1", skips_question=True).results == []
-    assert len(ask(owner, text=LONG, conversation_id="c1").results) == 1
+    assert ask(owner, text=LONG, conversation_id="c1").results == []
+    assert len(ask(owner, text=LONG, conversation_id="c2").results) == 1

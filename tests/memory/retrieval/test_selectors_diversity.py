@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.selectors import diversify_conversations
+from memory.retrieval.selectors import diversify_sources
 from tests.memory.candidates import asking, found, numbers, ranked
 from tests.properties import examples
 
@@ -30,19 +30,19 @@ def with_others(*scores: float, conversation_id: str = "c2") -> list[Candidate]:
 def test_beyond_eight_of_ten_a_conversation_yields_to_nearly_equal_candidates(
     others: list[float], order: list[int]
 ) -> None:
-    assert numbers(diversify_conversations(with_others(*others), asking(top_k=10))) == order
+    assert numbers(diversify_sources(with_others(*others), asking(top_k=10))) == order
 
 
 def test_a_demoted_candidate_scores_no_higher_than_those_before_it() -> None:
-    ordered = diversify_conversations(with_others(0.85), asking(top_k=10))
+    ordered = diversify_sources(with_others(0.85), asking(top_k=10))
 
     assert [each.score for each in ordered] == sorted((each.score for each in ordered), reverse=True)
     assert ordered[9].signals["diversity"] == pytest.approx(0.85 / 0.90)
-    assert ordered[9].reasons == ["gave way to another conversation"]
+    assert ordered[9].reasons == ["gave way to another source"]
 
 
 def test_the_active_conversation_may_take_all_places() -> None:
-    ordered = diversify_conversations(with_others(0.89), asking(top_k=10, conversation_id="c1"))
+    ordered = diversify_sources(with_others(0.89), asking(top_k=10, conversation_id="c1"))
 
     assert numbers(ordered) == [*range(1, 12)]
 
@@ -50,13 +50,13 @@ def test_the_active_conversation_may_take_all_places() -> None:
 def test_candidates_without_a_conversation_are_neither_demoted_nor_counted() -> None:
     facts = ranked(*TEN, conversation_id="")
 
-    assert diversify_conversations([*facts, *with_others(0.5)[10:]], asking(top_k=10))[:10] == facts
+    assert diversify_sources([*facts, *with_others(0.5)[10:]], asking(top_k=10))[:10] == facts
 
 
 def test_a_short_list_of_results_keeps_its_order() -> None:
     candidates = with_others(0.89)
 
-    assert diversify_conversations(candidates, asking(top_k=4))[:4] == candidates[:4]
+    assert diversify_sources(candidates, asking(top_k=4))[:4] == candidates[:4]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "c1", "c2", "c3"]), st.floats(0, 2)), max_size=30), st.integers(1, 12))
@@ -66,7 +66,7 @@ def test_no_candidate_is_lost_and_each_conversation_keeps_its_order(drawn: list[
     candidates = [found(at, score=score, conversation_id=name) for at, (name, score) in enumerate(drawn)]
     of = {candidate.id.int: candidate.conversation_id for candidate in candidates}
 
-    ordered = numbers(diversify_conversations(candidates, asking(top_k=top_k)))
+    ordered = numbers(diversify_sources(candidates, asking(top_k=top_k)))
 
     assert sorted(ordered) == numbers(candidates)
     for conversation in set(of.values()):
