@@ -200,6 +200,7 @@ class EntryViewSet(OwnerViewSet):
 class ContextEntries(EntryViewSet):
     """The entries of a context, for agents that may read it, or write to it. 409 for writes while it is archived."""
 
+    operation_ids = {"create": "add_context_entries"}
     bodies = {"create": NewEntries}
     queries = {"list": EntriesQuery}
     answers = {"list": EntryAnswer, "create": ONE_OR_MANY}
@@ -263,6 +264,7 @@ def respond_entry_search(owner: Owner, body: dict[str, Any], *, contexts: Collec
 class EntrySearches(OwnerViewSet):
     """Search by words and by meaning, as `/recall` does."""
 
+    operation_ids = {"search": "search_context_entries"}
     bodies = {"search": EntrySearch}
     answers = {"search": FoundEntries}
     scopes = {"search": "read"}

@@ -132,6 +132,7 @@ class Learnings(OwnerViewSet):
 class LearningVotes(OwnerViewSet):
     """Votes on insights, one per agent."""
 
+    operation_ids = {"vote": "vote_on_learning"}
     bodies = {"vote": Vote}
     answers = {"vote": StoredLearning}
 
@@ -145,6 +146,7 @@ class LearningVotes(OwnerViewSet):
 class LearningSearches(OwnerViewSet):
     """Search by meaning. Insights without a vector are found by their words."""
 
+    operation_ids = {"search": "search_learnings"}
     bodies = {"search": LearningSearch}
     answers = {"search": LearningsAnswer}
     scopes = {"search": "read"}

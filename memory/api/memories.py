@@ -81,6 +81,7 @@ class TiersAnswer(AnswerSerializer):
 class Memories(OwnerViewSet):
     """An agent's values by key, in whichever tier they are. Requires an agent."""
 
+    operation_ids = {"search": "search_memories", "consolidate": "consolidate_memories", "stats": "get_memory_stats"}
     bodies = {"update": MemoryBody, "search": EntrySearch, "consolidate": SessionToConsolidate}
     queries = {"retrieve": MemoryQueryFields, "destroy": MemoryQueryFields, "stats": ActingFields}
     answer = MemoryAnswer

@@ -176,6 +176,7 @@ class Strategies(OwnerViewSet):
 class StrategySearches(OwnerViewSet):
     """Search by meaning. Strategies without a vector are found by their words."""
 
+    operation_ids = {"find": "find_strategies"}
     for_users = True
     bodies = {"find": StrategySearch}
     answers = {"find": StrategiesAnswer}

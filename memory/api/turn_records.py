@@ -209,6 +209,7 @@ class RecordViewSet(OwnerViewSet):
 class TurnRecords(RecordViewSet):
     """Structured turns of conversations in which the agent takes part; without an agent, all of the account's."""
 
+    operation_ids = {"add_slots": "add_turn_record_slots"}
     for_users = True
     bodies = {"create": NewRecord, "add_slots": MoreSlots}
     queries = {"list": RecordsQuery, "retrieve": RecordQuery, "destroy": ActingFields}

@@ -46,6 +46,24 @@ def test_every_post_and_nothing_else_declares_an_idempotency_key() -> None:
         assert ("Idempotency-Key" in names) is (operation.method == "post"), operation
 
 
+def test_every_operation_has_a_unique_id_of_verb_and_object_and_a_summary() -> None:
+    document = read_document()
+    described = [document["paths"][operation.path][operation.method] for operation in operations()]
+    ids = [each["operationId"] for each in described]
+
+    assert len(set(ids)) == len(ids)
+    assert [name for name in ids if not re.fullmatch(r"recall|replay|resume|[a-z]+(_[a-z]+)+", name)] == []
+    assert {"create_fact", "end_conversation", "list_context_entries", "add_turns", "get_pool_data"} <= set(ids)
+    assert [each["operationId"] for each in described if not 0 < len(each["summary"]) <= 120] == []
+
+
+def test_a_sub_path_is_described_as_what_it_is_for() -> None:
+    paths = read_document()["paths"]
+
+    assert set(paths["/api/v1/agents/{agent_id}/working-memory/persist"]) == {"post"}
+    assert set(paths["/api/v1/episodic/search"]) == {"post"}
+
+
 def test_the_openapi_document_forbids_unknown_fields() -> None:
     assert read_document()["components"]["schemas"]["NewAgentRequest"]["additionalProperties"] is False
 
