@@ -46,7 +46,7 @@ class Items(BoundedList):
 
 class NewEpisode(OwnerFields, VectorFields):
     conversation_id = ExternalId(help_text="Conversation that is summarized.")
-    summary = NonBlankText(alias="text", max_length=MAX_SUMMARY_CHARACTERS, help_text="Text of the summary.")
+    summary = NonBlankText(max_length=MAX_SUMMARY_CHARACTERS, help_text="Text of the summary.")
     key_decisions = Items("Decisions made in the conversation, as any JSON values.")
     entities_mentioned = Items("Entities mentioned in the conversation, as any JSON values.")
     tools_called = Items("Tools called in the conversation, as any JSON values.")

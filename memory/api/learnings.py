@@ -43,7 +43,7 @@ ORDERS = {"newest": ("-id",), "score": ("-score", "-id")}
 
 class NewLearning(OwnerFields, VectorFields):
     team = serializers.UUIDField(help_text="Team that the insight is for. The acting agent must be a member.")
-    insight = NonBlankText(alias="text", max_length=MAX_INSIGHT_CHARACTERS, help_text="Text of the insight.")
+    insight = NonBlankText(max_length=MAX_INSIGHT_CHARACTERS, help_text="Text of the insight.")
     metadata = Metadata(required=False, help_text="Facts of your own about the insight.")
 
 

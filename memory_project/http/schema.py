@@ -11,15 +11,21 @@ from rest_framework.serializers import JSONField
 
 from memory_project.http.bodies import NDJSON
 from memory_project.http.credentials import required_scope
+from memory_project.http.error_codes import type_of
 from memory_project.http.problems import CONTENT_TYPE
-from memory_project.http.serializers import ObjectOrText, StrictSerializer
+from memory_project.http.serializers import TEXT, ObjectOrText, StrictSerializer
 
 JSON_MEDIA_TYPE = "application/json"
 PROBLEM_SCHEMA = {
     "type": "object",
     "required": ["type", "title", "status", "detail", "code", "request_id"],
     "properties": {
-        "type": {"type": "string"},
+        "type": {
+            "type": "string",
+            "format": "uri-reference",
+            "description": "Leads to the documentation of the code.",
+            "example": type_of("invalid"),
+        },
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
@@ -102,7 +108,7 @@ class ServiceSchema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = [REQUEST_ID]
-        if self.method == "POST":
+        if self.method != "GET":
             parameters.append(IDEMPOTENCY_KEY)
         if self._is_conditional:
             parameters.append(IF_NONE_MATCH if self.method == "GET" else IF_MATCH)
@@ -143,10 +149,17 @@ class ServiceSchema(AutoSchema):
         schema = super()._map_serializer(serializer, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(serializer, StrictSerializer) and "properties" in schema:
             schema["additionalProperties"] = False
+            self._mention_text(schema["properties"].get(serializer.text_field_name()))
         if not vars(type(serializer)).get("__doc__"):
             # drf-spectacular takes the docstring of a base class, which is written for readers of the code
             schema.pop("description", None)
         return schema
+
+    @staticmethod
+    def _mention_text(described: dict[str, Any] | None) -> None:
+        """Say of the field that holds the text of a thing that it has another name."""
+        if described is not None:
+            described["description"] = f"{described.get('description', '')} May be sent as `{TEXT}`.".strip()
 
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
         schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]

@@ -182,9 +182,9 @@ class ServiceViewSet(GenericViewSet[Any]):
             return write()
         with transaction.atomic():
             response = write()
-            if response.status_code < 500:
+            if response.status_code < 400:
                 record_with_write(self._attempt, response)
-        self._attempt.is_recorded = response.status_code < 500
+        self._attempt.is_recorded = response.status_code < 400
         return response
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
