@@ -282,7 +282,6 @@ class Snapshots(OwnerViewSet):
     queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
     answer = SnapshotAnswer
     answers = {"retrieve": SnapshotWithPreview, "restore": RestoredAnswer}
-    problems = {"destroy": (409,)}
 
     def list(self, request: Request, context_id: UUID) -> Response:
         """List snapshots, latest first."""

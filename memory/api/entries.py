@@ -284,7 +284,6 @@ class Entries(EntryViewSet):
     bodies = {"partial_update": NewContent, "boost": ImportanceChange, "reduce": ImportanceChange}
     queries = {"retrieve": ActingFields, "destroy": ActingFields}
     answer = EntryAnswer
-    problems = {"destroy": (409,)}
     # `retrieve` is missing: the score fades, and the vector may be made, under the same ETag
     conditional = frozenset({"partial_update", "destroy", "boost", "reduce"})
 

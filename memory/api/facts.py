@@ -219,7 +219,6 @@ class Facts(VersionedViewSet):
     answer = FactAnswer
     answers = {"retrieve": FactDetail}
     statuses = {"create": (201, 200)}
-    problems = {"destroy": (409,)}
     # `retrieve` is missing: the vector may be made, and the fact promoted, under the same ETag
     conditional = frozenset({"partial_update", "destroy"})
     filterset_class = FactFilter

@@ -89,7 +89,7 @@ class KeyedMemories(OwnerViewSet):
     queries = {"retrieve": KeyedValueQuery, "destroy": KeyedValueQuery, "stats": ActingFields}
     answer = KeyedValueAnswer
     answers = {"search": FoundEntries, "consolidate": ConsolidatedAnswer, "stats": TiersAnswer}
-    problems = {"retrieve": (422,), "destroy": (409, 422)}
+    problems = {"retrieve": (422,)}
     scopes = {"search": "read"}
 
     def router(self, data: dict[str, Any]) -> MemoryRouter:

@@ -219,7 +219,6 @@ class Memories(VersionedViewSet):
     answer = MemoryAnswer
     answers = {"create": MEMORY_OR_INFERENCE, "forget": ForgottenAnswer}
     statuses = {"create": (201, 200)}
-    problems = {"destroy": (422,)}
     conditional = frozenset({"partial_update"})
     pagination_class = TimelineCursor
 

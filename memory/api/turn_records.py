@@ -216,7 +216,6 @@ class TurnRecords(RecordViewSet):
     answer = PlacedRecord
     answers = {"list": RecordAnswer, "retrieve": RecordInFull}
     statuses = {"create": (200, 201)}
-    problems = {"destroy": (409,)}
     ordering = ("-event_time", "-id")
 
     def list(self, request: Request) -> Response:

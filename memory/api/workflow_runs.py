@@ -237,7 +237,7 @@ class CachedResults(OwnerViewSet):
     queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
     answer = CachedAnswer
     answers = {"list": CachedKeyAnswer}
-    problems = {"list": (422,), "retrieve": (422,), "destroy": (409, 422)}
+    problems = {"list": (422,), "retrieve": (422,)}
     not_audited = frozenset({"retrieve"})
 
     def list(self, request: Request, pool_id: str) -> Response:

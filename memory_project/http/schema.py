@@ -138,7 +138,9 @@ class ServiceSchema(AutoSchema):
         if "{" in self.path:
             texts |= NOT_FOUND
         if self.method in ("POST", "PUT", "PATCH"):
-            texts |= PROBLEMS_OF_BODIES | PROBLEMS_OF_WRITES
+            texts |= PROBLEMS_OF_BODIES
+        if self.method != "GET":
+            texts |= PROBLEMS_OF_WRITES
         for status in getattr(self.view, "problems", {}).get(self._action, ()):
             texts[str(status)] = (NOT_FOUND | PROBLEMS_OF_WRITES)[str(status)]
         if self._is_conditional and self.method != "GET":

@@ -84,6 +84,7 @@ def test_operations_are_grouped_by_task_in_described_groups() -> None:
     assert used == {tag["name"] for tag in document["tags"]}
     assert all(tag["description"] for tag in document["tags"])
     assert document["tags"][0]["name"] == "Remember and recall"
+    assert document["servers"][0]["url"] == "/"
 
 
 def test_the_meaning_of_choices_is_documented_for_all_of_them() -> None:
@@ -158,6 +159,14 @@ def test_the_docs_page_loads_only_local_files_and_has_no_inline_code() -> None:
     assert all(source.startswith("/") for source in sources)
     assert all(is_served(source.replace("&amp;", "&")) for source in sources)
     assert not re.search(r"<style|style=|<script>|\son\w+=", html)
+
+
+@pytest.mark.django_db
+def test_the_docs_page_opens_on_a_quickstart_with_the_address_of_the_service() -> None:
+    html = Client().get("/api/docs").content.decode()
+
+    assert "BASE=http://testserver/api/v1" in html
+    assert html.index("Quickstart") < html.index('id="swagger-ui"')
 
 
 def is_served(path: str) -> bool:

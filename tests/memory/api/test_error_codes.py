@@ -30,7 +30,7 @@ def codes_in_sources() -> Iterator[str]:
                 named = [
                     each.value for each in node.keywords if each.arg == "code" and node.func.id == "ProblemDetails"
                 ]
-                yield from (each.value for each in [*given, *named] if isinstance(each, ast.Constant))
+                yield from (str(each.value) for each in [*given, *named] if isinstance(each, ast.Constant))
 
 
 def codes_of_exceptions() -> Iterator[str]:
