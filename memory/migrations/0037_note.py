@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
     # the index is built while others write
     atomic = False
 
-    dependencies = [("memory", "0030_tombstone_meanings")]
+    dependencies = [("memory", "0031_passages")]
 
     operations = [
         RemoveIndexConcurrently("memorytable", "memory_unworded"),

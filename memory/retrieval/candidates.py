@@ -74,6 +74,15 @@ class Candidate:
     valid_to: datetime | None = None
     is_cut: bool = False
     """True if `text` is only the beginning."""
+    passages: int = 0
+    """Number of passages with vectors of their own; then `similarity` and `gist` are those of the nearest."""
+    passage_start: int | None = None
+    passage_end: int | None = None
+    """Range of the passage whose vector is nearest to the question; None if the text has no passages."""
+    snippet: str = ""
+    snippet_start: int = 0
+    snippet_end: int | None = None
+    """The part of the text that answers the question (`snippets`), and its range; None before it is chosen."""
     superseded_by: UUID | None = None
     """The candidate that replaces what this one says, if any, and when that was said."""
     superseded_at: datetime | None = None
