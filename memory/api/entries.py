@@ -39,15 +39,16 @@ from memory.api.fields import (
     TopK,
 )
 from memory.api.filters import RowFilter, TextFilter
-from memory.api.recall import Techniques
+from memory.api.recall import Techniques, UsageAnswer
 from memory.api.snippets import SnippetFields, SnippetOptions
-from memory.api.vectors import QueryVectorFields, read_vector
+from memory.api.vectors import QUERY_HELP, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.models import ContextEntry, ContextEntryVersion, Kind
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
 from memory.retrieval.kind_searches import EntryHit
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
+from memory.retrieval.search import SearchResults
 from memory.services.contexts.access_log import Action, entry_reference, log_reads
 from memory.services.contexts.entries import (
     boost_importance,
@@ -81,8 +82,8 @@ class EntriesQuery(ActingFields):
     )
 
 
-class EntrySearch(OwnerFields, QueryVectorFields, SnippetOptions):
-    query = NonBlankText(max_length=MAX_QUERY_CHARACTERS, help_text="Text to search for.")
+class EntrySearch(OwnerFields, QuestionFields, SnippetOptions):
+    query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     techniques = Techniques()
 
@@ -136,6 +137,7 @@ ONE_OR_MANY: Any = PolymorphicProxySerializer(
 class FoundEntries(AnswerSerializer):
     results = FoundEntry(many=True, source="hits", help_text="Best first.")
     degraded = Degraded()
+    usage = UsageAnswer()
 
 
 class VersionAnswer(AnswerSerializer):
@@ -255,9 +257,9 @@ def respond_entry_search(owner: Owner, body: dict[str, Any], *, contexts: Collec
     """Answer a checked EntrySearch from the entries of these contexts. Records the search after the response."""
     own = read_vector(owner, body, "query_embedding")
     if not contexts:
-        return Response({"results": [], "degraded": []})
+        return Response(FoundEntries.serialize(SearchResults(hits=[], degraded=[])))
     asked = EntryQuestion(
-        text=body["query"],
+        text=body.get("query", ""),
         top_k=body["top_k"],
         own=own,
         contexts=contexts,

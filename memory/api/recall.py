@@ -24,7 +24,7 @@ from memory.api.fields import (
     draft_fields,
 )
 from memory.api.snippets import SnippetFields, SnippetOptions
-from memory.api.vectors import QueryVectorFields, read_vector
+from memory.api.vectors import QueryVectorFields, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.kinds import Kind, kind_choices
 from memory.models import Goal, TurnSlot
@@ -61,9 +61,9 @@ class Techniques(Choices):
 
     def __init__(self) -> None:
         help_text = (
-            "Names of techniques. Named rewriters are the only rewriters, named retrievers the only retrievers, and a "
-            "named fusion replaces the others. A name after a minus is left out. At least one retriever that needs no "
-            "other must remain."
+            "Names of techniques. Named rewriters are the only rewriters besides `names`, named retrievers the only "
+            "retrievers, and a named fusion replaces the others. A name after a minus is left out. At least one "
+            "retriever that needs no other must remain."
         )
         super().__init__(TECHNIQUES, help_text)
 
@@ -97,9 +97,10 @@ class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields, SnippetOption
     top_k = TopK()
     mode = serializers.ChoiceField(
         MODES,
-        default=Mode.DEFAULT.value,
+        required=False,
         help_text="Part of each vector that is compared: the first 64 dimensions, the first 256, or all. Vectors of a "
-        "model that is not trained for shortening are always compared as a whole.",
+        "model that is not trained for shortening are always compared as a whole; `broad` and `default` then answer "
+        "`mode_not_supported` in `degraded`. Default: the first 256 where the model allows it, else all.",
     )
     techniques = Techniques()
     time_window_hours = FiniteFloat(required=False, min_value=MIN_WINDOW_HOURS, help_text="Limit to so many hours ago.")
@@ -122,7 +123,7 @@ def recall_request_from_body(owner: Owner, body: dict[str, Any], *, text: str) -
     given = draft_fields(Query, body) | {
         "text": text,
         "posture": Posture(body["posture"]),
-        "mode": Mode(body["mode"]),
+        "mode": Mode(body["mode"]) if "mode" in body else None,
         # in the order sent, which is the order of preference
         "scopes": list(dict.fromkeys(Scope(name) for name in body.get("scopes", []))),
         "kinds": sorted({Kind(name) for name in body.get("kinds", [])}),
@@ -162,11 +163,13 @@ class CandidateAnswer(SnippetFields):
         return candidate.slot or None
 
 
-class RecallBody(RecallFields):
+class RecallBody(QuestionFields, RecallFields):
     """A question, for whom it is asked, and which memories may answer it."""
 
     query = NonBlankText(
-        max_length=MAX_QUERY_CHARACTERS, help_text="The question, or a text that memories should be close to."
+        required=False,
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="The question, or a text that memories should be close to. Required without `query_embedding`.",
     )
     max_tokens = WholeNumber(
         required=False,
@@ -226,12 +229,28 @@ class TechniqueMetric(AnswerSerializer):
     results = serializers.IntegerField(help_text="Number of memories that it found, or kept.")
 
 
+class UsageAnswer(AnswerSerializer):
+    """The cost of an answer."""
+
+    candidates = serializers.IntegerField(help_text="Number of memories that were scored.")
+    tokens = serializers.IntegerField(help_text="Tokens of the texts in the answer, estimated.")
+    source_tokens = serializers.IntegerField(
+        help_text="Tokens of the whole memories that these texts come from, estimated."
+    )
+    stages_ms = serializers.DictField(
+        child=serializers.FloatField(),
+        help_text="Milliseconds of each stage, in order: `rewrite`, `embed`, `analyze`, `gather`, `rank`, `rerank`, "
+        "`select`, and around a recall `read`, `strategies`, `neighbours`, `pack`.",
+    )
+
+
 class RecallAnswer(AnswerSerializer):
     results = RecalledMemory(many=True, help_text="Best first.")
     goals = RecalledGoal(many=True, help_text="Open goals, most urgent first.")
     profile = RecalledProfile(allow_null=True, help_text="Profile of the user. Null without a user.")
     metrics = TechniqueMetric(many=True)
     degraded = Degraded()
+    usage = UsageAnswer()
 
 
 class Recall(OwnerViewSet):
@@ -252,7 +271,9 @@ class Recall(OwnerViewSet):
         """
         body, now = self.body(), timezone.now()
         owner = self.owner(body)
-        asked = replace(recall_request_from_body(owner, body, text=body["query"]), max_tokens=body.get("max_tokens"))
+        asked = replace(
+            recall_request_from_body(owner, body, text=body.get("query", "")), max_tokens=body.get("max_tokens")
+        )
         bundle = recall(owner, asked, now=now)
         results = [serialize_result(result, body) for result in bundle.results]
         return FollowUpResponse(

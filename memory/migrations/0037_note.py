@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
     # the index is built while others write
     atomic = False
 
-    dependencies = [("memory", "0031_passages")]
+    dependencies = [("memory", "0032_folded_words")]
 
     operations = [
         RemoveIndexConcurrently("memorytable", "memory_unworded"),

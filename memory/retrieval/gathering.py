@@ -17,7 +17,7 @@ from memory.owner import Owner
 from memory.retrieval.candidates import Candidate, Metric
 from memory.retrieval.kind_searches import CONFIDENT, TRUE, TRUE_AND_BELIEVED_NOW, VERSION_BELIEVED_THEN
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, RecallContext, Retriever, VisibleRows
-from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Query, Scope
+from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Mode, Query, Scope
 from memory.retrieval.retrievers import RETRIEVERS
 from memory.retrieval.retrievers.lexical import term_params, term_scores_sql
 from memory.retrieval.scopes import scope_condition
@@ -108,7 +108,7 @@ def gathering_shape(owner: Owner, query: Query, analysis: QueryAnalysis, retriev
         width=query.width,
         has_gist=query.gist_vector is not None,
         is_nested=query.is_nested,
-        mode=query.mode.value,
+        mode=(query.mode or Mode.DEFAULT).value,
         has_index=analysis.indexed_rows > 0,
         has_passages=analysis.has_passages,
         has_since=query.since is not None,

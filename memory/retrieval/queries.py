@@ -63,7 +63,8 @@ class Query:
     top_k: int = 10
     conversation_id: str = ""
     posture: Posture = Posture.ACTIVE_TURN
-    mode: Mode = Mode.DEFAULT
+    mode: Mode | None = None
+    """None compares prefixes of 256 dimensions where the model has usable ones, else whole vectors."""
     scopes: Sequence[Scope] = ()
     kinds: Sequence[Kind] = ()
     contexts: Sequence[UUID] = ()

@@ -60,9 +60,11 @@ ASKED = f"""
 ASKED_TEXT = r"""
     regexp_replace(concat_ws(' ', %(text)s::text, %(names)s::text, %(expansions)s::text), '(\S{100})', '\1 ', 'g')"""
 STOP_WORDS = f"""
-    SELECT unnest(tsvector_to_array(to_tsvector(('public.memory_' || {LANGUAGE})::regconfig, {ASKED_TEXT})))
-    EXCEPT SELECT unnest(tsvector_to_array(to_tsvector({LANGUAGE}::regconfig, {ASKED_TEXT})))"""
-"""Lexemes of the question that the language's own configuration drops."""
+    SELECT memory_folded(word) FROM (
+        SELECT unnest(tsvector_to_array(to_tsvector(('public.memory_' || {LANGUAGE})::regconfig, {ASKED_TEXT})))
+        EXCEPT SELECT unnest(tsvector_to_array(to_tsvector({LANGUAGE}::regconfig, {ASKED_TEXT})))
+    ) AS dropped (word)"""
+"""Lexemes of the question that the language's own configuration drops, without accents."""
 
 # the first six characters of a lexeme belong to the account. A stop word may have a stem that is none (does, why), and
 # the stem of another word may be one (les)

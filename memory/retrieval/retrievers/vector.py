@@ -18,7 +18,7 @@ of these, exact search answers as well. Accounts without long texts are searched
 Modes (E7) decide which part of the vectors finds candidates; whole vectors always rank them. Exact search uses a prefix
 only where that saves time: if it is an eighth of the vector or less, since half of the time goes into reading rows. An
 index has 256 dimensions in every mode, and `deep` ranks twice as many candidates. Models without usable prefixes are
-searched by whole vectors; `broad` then reports `mode_not_supported`.
+searched by whole vectors; `broad` and `default`, if a client names them, then report `mode_not_supported`.
 """
 
 import hashlib
@@ -66,9 +66,9 @@ def index_expression(width: int, *, is_nested: bool, vector: str = "vector") -> 
     return f"({prefix}::halfvec({indexed}))"
 
 
-def is_unsupported(mode: Mode, *, is_nested: bool) -> bool:
-    """Return True if the mode needs prefixes and the model has no usable ones."""
-    return mode is Mode.BROAD and not is_nested
+def is_unsupported(mode: Mode | None, *, is_nested: bool) -> bool:
+    """Return True if the mode that a client names needs prefixes and the model has no usable ones."""
+    return mode in PREFIXES and not is_nested
 
 
 def min_sample_hits(indexed_rows: int) -> int:

@@ -66,7 +66,7 @@ def recall_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> Entr
     )
     techniques = [*asked.techniques, *WITHOUT_DEDUPLICATION]
     bundle = recall(owner, RecallRequest(query=query, own=asked.own, techniques=techniques), now=now)
-    return SearchResults(hits=read_entry_hits(owner, bundle.results), degraded=bundle.degraded)
+    return SearchResults(hits=read_entry_hits(owner, bundle.results), degraded=bundle.degraded, usage=bundle.usage)
 
 
 def record_entry_search(owner: Owner, asked: EntryQuestion, found: EntryResults, *, now: datetime) -> None:

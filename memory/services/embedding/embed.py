@@ -11,7 +11,6 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from time import monotonic
 
 import numpy as np
@@ -24,7 +23,7 @@ from memory.models.statements import Embedding
 from memory.models.vectors import MAX_WIDTH
 from memory.models.writer import PassageVector
 from memory.providers.connections import Deadline
-from memory.providers.embeddings import EmbeddingProvider, embedding_provider
+from memory.providers.embeddings import EmbeddingProvider, embedding_provider, text_prefixes
 from memory.providers.embeddings.base import mean_of_chunks
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory.providers.passages import Span, has_passages, split_passages
@@ -69,14 +68,24 @@ def content_hash(text: str) -> str:
 
 
 def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLINE_SECONDS) -> EmbeddedTexts:
-    """Embed each distinct text once, using the cache. Provider errors are returned, not raised.
+    """Embed each distinct text to store once, using the cache. Provider errors are returned, not raised.
 
     At most the first 200 distinct texts within the deadline; the `embed` job does the rest.
     """
+    return embed_prefixed(texts, text_prefixes().passage, deadline_seconds=deadline_seconds)
+
+
+def embed_questions(texts: Sequence[str], *, deadline_seconds: float) -> EmbeddedTexts:
+    """Embed each distinct text of a search once, as `embed_texts` does."""
+    return embed_prefixed(texts, text_prefixes().query, deadline_seconds=deadline_seconds)
+
+
+def embed_prefixed(texts: Sequence[str], prefix: str, *, deadline_seconds: float) -> EmbeddedTexts:
+    """Embed the texts, each passage with the prefix before it. The result has vectors by the texts without it."""
     provider, deadline = embedding_provider(), Deadline.after(deadline_seconds)
     wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:MAX_TEXTS_PER_CALL]
     spans = {text: split_passages(text) for text in wanted if has_passages(text)}
-    parts = list(dict.fromkeys(chain.from_iterable(parts_of(text, spans) for text in wanted)))
+    parts = list(dict.fromkeys(prefix + part for text in wanted for part in parts_of(text, spans)))
     known: dict[str, Embedding] = {}
     width, failure = 0, None
     try:
@@ -87,6 +96,7 @@ def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLIN
     except ProviderError as err:
         logger.warning("embedding of %d texts failed: %s", len(parts) - len(known), err)
         failure = err
+    known = {part[len(prefix) :]: vector for part, vector in known.items()} if prefix else known
     passages = {text: collect_passages(text, own, known) for text, own in spans.items() if is_known(text, own, known)}
     whole = {text: known[text] for text in wanted if text not in spans and text in known}
     return EmbeddedTexts(
