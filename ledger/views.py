@@ -13,6 +13,7 @@ from memory_project.redis import ConversationRef
 class Ledgers(ServiceViewSet):
     """The ledger of a conversation, shared by all its agents. It never expires and ends with the conversation."""
 
+    operation_ids = {"check": "check_ledger_item", "mark": "mark_ledger_item", "evict": "evict_ledger_item"}
     for_users = True
     opens_conversations = False
     bodies = {"check": Item, "mark": MarkedItem, "evict": Item}

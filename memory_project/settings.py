@@ -206,7 +206,16 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "What an agent is working on, what was said, what is true, what was already injected.",
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
+    "LICENSE": {"name": "MIT", "identifier": "MIT"},
+    "CONTACT": {"name": "The operator of this service"},
     "SWAGGER_UI_DIST": "SIDECAR",
+    # groups are closed: the page opens on the quickstart and a table of contents
+    "SWAGGER_UI_SETTINGS": {
+        "deepLinking": True,
+        "docExpansion": "none",
+        "filter": True,
+        "defaultModelsExpandDepth": -1,
+    },
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
@@ -230,7 +239,7 @@ SPECTACULAR_SETTINGS = {
         "TurnStatusEnum": "memory.models.TurnRecord.Status",
         "CompressionLevelEnum": "memory.models.CompressionLevel",
         "AccessLevelEnum": "memory.models.Level",
-        "MemoryTierEnum": "memory.api.memories.TIERS",
+        "MemoryTierEnum": "memory.api.keyed_memories.TIERS",
         "ReplayedKindEnum": "memory.services.replay.candidates.REPLAY_ITEM_KINDS",
         "NoteEnum": "memory.api.resume.NOTES",
         "ReasoningTierEnum": "memory.api.turn_records.TIERS",
@@ -244,6 +253,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "memory_project.http.schema.add_problem_schema",
+        "memory.api.openapi.describe",
     ],
 }
 

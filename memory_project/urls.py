@@ -5,7 +5,7 @@ from django.urls import include, path, register_converter
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
-from memory_project.http.docs import OpenApiDocument
+from memory_project.http.docs import error_codes, openapi
 from memory_project.http.paths import ExternalIdConverter, KeyConverter
 
 register_converter(ExternalIdConverter, "id")
@@ -14,9 +14,10 @@ register_converter(KeyConverter, "key")
 urlpatterns = [
     path("api/v1/", include("memory.api.urls")),
     path("api/v1/ledger/", include("ledger.urls")),
-    path("api/schema", OpenApiDocument.as_view(), name="schema"),
+    path("api/schema", openapi, name="schema"),
     # served from here: no CDN, no inline script, no inline style
     path("api/docs", SpectacularSwaggerSplitView.as_view(template_name="api_docs.html"), name="docs"),
+    path("api/docs/errors", error_codes, name="errors"),
     path("", include("memory.api.operations")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/dashboard/", include("memory.admin.dashboard")),

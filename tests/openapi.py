@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from drf_spectacular.generators import SchemaGenerator
+from memory_project.http.docs import openapi_document
 
 METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -30,9 +30,8 @@ class Operation:
 
 
 def read_document() -> dict[str, Any]:
-    generator: Any = SchemaGenerator
-    document: dict[str, Any] = generator().get_schema(request=None, public=True)
-    return document
+    """Return the document as the service answers it. Do not change it: it is built once per process."""
+    return openapi_document()
 
 
 def operations() -> Iterator[Operation]:

@@ -140,6 +140,7 @@ class Teams(TeamViewSet):
 class TeamMembers(TeamViewSet):
     """Members by agent id; an agent may be added before its first write. Bound keys cannot change members."""
 
+    operation_ids = {"create": "add_team_member", "destroy": "remove_team_member"}
     bodies = {"create": NewMember}
     answer = MemberAnswer
 

@@ -232,6 +232,7 @@ class Artifacts(OwnerViewSet):
     Without a user, all that the agent stored. 403 for changes of the account's artifacts by an agent.
     """
 
+    operation_ids = {"lineage": "get_artifact_lineage"}
     for_users = True
     bodies = {"create": NewArtifact, "partial_update": ArtifactChange}
     queries = {

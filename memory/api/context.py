@@ -75,6 +75,7 @@ class ContextAnswer(AnswerSerializer):
 class Contexts(OwnerViewSet):
     """Reads all three layers of memory. Writes only that they were read, and the ledger if asked to."""
 
+    operation_ids = {"gather": "build_context"}
     for_users = True
     bodies = {"gather": ContextBody}
     answers = {"gather": ContextAnswer}

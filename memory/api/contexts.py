@@ -154,6 +154,7 @@ class ContextArchiving(VersionedViewSet):
 class ContextGrants(VersionedViewSet):
     """Access for agents by name, in addition to what the context's scope opens. The key determines who acts."""
 
+    operation_ids = {"grant": "grant_context_access", "revoke": "revoke_context_access"}
     bodies = {"grant": GrantBody, "revoke": RevokeBody}
     answer = PersistentContextAnswer
     conditional = frozenset({"grant", "revoke"})
@@ -281,7 +282,6 @@ class Snapshots(OwnerViewSet):
     queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
     answer = SnapshotAnswer
     answers = {"retrieve": SnapshotWithPreview, "restore": RestoredAnswer}
-    problems = {"destroy": (409,)}
 
     def list(self, request: Request, context_id: UUID) -> Response:
         """List snapshots, latest first."""

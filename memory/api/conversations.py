@@ -199,6 +199,7 @@ class Conversations(OwnerViewSet):
 class ConversationLives(OwnerViewSet):
     """Operations on a conversation's session as a whole."""
 
+    operation_ids = {"consolidate": "extract_knowledge"}
     for_users = True
     bodies = {"summarize": ActingFields, "consolidate": ActingFields, "save": ActingFields, "end": ConversationEnd}
     answer = RunAccepted

@@ -206,6 +206,7 @@ class EntryViewSet(OwnerViewSet):
 class ContextEntries(EntryViewSet):
     """The entries of a context, for agents that may read it, or write to it. 409 for writes while it is archived."""
 
+    operation_ids = {"create": "add_context_entries"}
     bodies = {"create": NewEntries}
     queries = {"list": EntriesQuery}
     answers = {"list": EntryAnswer, "create": ONE_OR_MANY}
@@ -282,6 +283,7 @@ def serialize_hit(hit: EntryHit, *, is_whole: bool) -> dict[str, Any]:
 class EntrySearches(OwnerViewSet):
     """Search by words and by meaning, as `/recall` does."""
 
+    operation_ids = {"search": "search_context_entries"}
     bodies = {"search": EntrySearch}
     answers = {"search": FoundEntries}
     scopes = {"search": "read"}
@@ -301,7 +303,6 @@ class Entries(EntryViewSet):
     bodies = {"partial_update": NewContent, "boost": ImportanceChange, "reduce": ImportanceChange}
     queries = {"retrieve": ActingFields, "destroy": ActingFields}
     answer = EntryAnswer
-    problems = {"destroy": (409,)}
     # `retrieve` is missing: the score fades, and the vector may be made, under the same ETag
     conditional = frozenset({"partial_update", "destroy", "boost", "reduce"})
 

@@ -25,7 +25,6 @@ class ContentFields(VectorFields):
     """The content of an entry, a value, or both."""
 
     content = NonBlankText(
-        alias="text",
         required=False,
         max_length=MAX_CONTENT_CHARACTERS,
         help_text="Text to find. Default: `value`.",

@@ -46,7 +46,7 @@ class Items(BoundedList):
 
 class NewEpisode(OwnerFields, VectorFields):
     conversation_id = ExternalId(help_text="Conversation that is summarized.")
-    summary = NonBlankText(alias="text", max_length=MAX_SUMMARY_CHARACTERS, help_text="Text of the summary.")
+    summary = NonBlankText(max_length=MAX_SUMMARY_CHARACTERS, help_text="Text of the summary.")
     key_decisions = Items("Decisions made in the conversation, as any JSON values.")
     entities_mentioned = Items("Entities mentioned in the conversation, as any JSON values.")
     tools_called = Items("Tools called in the conversation, as any JSON values.")
@@ -100,6 +100,7 @@ class EpisodesAnswer(AnswerSerializer):
 class ConversationEpisodes(OwnerViewSet):
     """Episodes are private to the agent that stored them."""
 
+    operation_ids = {"list": "list_episodes"}
     for_users = True
     queries = {"list": OwnerFields}
     answers = {"list": StoredEpisode}
@@ -115,8 +116,10 @@ class ConversationEpisodes(OwnerViewSet):
 class Episodes(ConversationEpisodes):
     """Episodes are private to the agent that stored them."""
 
+    operation_ids = {"store": "store_episode"}
     for_users = True
     bodies = {"store": NewEpisode}
+    undocumented = frozenset({"list"})
     answer = StoredEpisode
     statuses = {"store": 201}
 
@@ -137,8 +140,10 @@ class Episodes(ConversationEpisodes):
 class EpisodeSearches(ConversationEpisodes):
     """Search by meaning. Episodes without a vector are found by their words."""
 
+    operation_ids = {"search": "search_episodes"}
     for_users = True
     bodies = {"search": EpisodeSearch}
+    undocumented = frozenset({"list"})
     answers = {"search": EpisodesAnswer, "list": StoredEpisode}
     scopes = {"search": "read"}
     rate_class = "retrieval"

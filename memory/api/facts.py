@@ -70,7 +70,7 @@ class QueryFraction(serializers.FloatField):
 class EditableFactFields(OwnerFields, VectorFields):
     """The fields of a fact that clients set when they store it and may correct later."""
 
-    claim = NonBlankText(alias="text", required=False, max_length=MAX_CLAIM_CHARACTERS, help_text=CLAIM_HELP)
+    claim = NonBlankText(required=False, max_length=MAX_CLAIM_CHARACTERS, help_text=CLAIM_HELP)
     confidence = Fraction(required=False, help_text=CONFIDENCE_HELP)
     temporal = serializers.ChoiceField(Temporal.choices, required=False)
     valid_from = AwareDateTimeField(required=False, allow_null=True, help_text="Time when it became true, or null.")
@@ -84,7 +84,7 @@ class EditableFactFields(OwnerFields, VectorFields):
 
 
 class NewFact(EditableFactFields):
-    claim = NonBlankText(alias="text", max_length=MAX_CLAIM_CHARACTERS, help_text=CLAIM_HELP)
+    claim = NonBlankText(max_length=MAX_CLAIM_CHARACTERS, help_text=CLAIM_HELP)
     confidence = Fraction(
         required=False,
         help_text=f"{CONFIDENCE_HELP} Default: that of `certainty` (0.95, 0.85, 0.70 or 0.50), else 1.",
@@ -219,7 +219,6 @@ class Facts(VersionedViewSet):
     answer = FactAnswer
     answers = {"retrieve": FactDetail}
     statuses = {"create": (201, 200)}
-    problems = {"destroy": (409,)}
     # `retrieve` is missing: the vector may be made, and the fact promoted, under the same ETag
     conditional = frozenset({"partial_update", "destroy"})
     filterset_class = FactFilter

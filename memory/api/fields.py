@@ -36,7 +36,7 @@ class AwareDateTimeField(serializers.DateTimeField):
 
 
 class OwnerFields(ActingFields):
-    """Base of every body or query that takes the owner, which `self.owner(data)` reads."""
+    """The acting agent, the user that the operation is for, and the project."""
 
     user_id = ExternalId(
         required=False,
@@ -179,6 +179,17 @@ class QueryWholeNumber(serializers.IntegerField):
         if not (isinstance(data, str) and data.isascii() and data.isdigit() and len(data) < 10):
             self.fail("invalid")
         return int(data)
+
+
+class QueryFlag(serializers.BooleanField):
+    """`true` or `false` in a query string."""
+
+    default_error_messages = {"invalid": "Must be true or false."}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if data not in ("true", "false"):
+            self.fail("invalid")
+        return bool(data == "true")
 
 
 class Degraded(serializers.ListField):

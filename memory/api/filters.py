@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 from django_filters import CharFilter, FilterSet, TypedChoiceFilter
+from drf_spectacular.utils import extend_schema_field
 
 from memory_project.http.paths import MAX_ID_CHARACTERS
 
@@ -12,7 +13,15 @@ Row = TypeVar("Row", bound=Model)
 
 
 class RowFilter(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """Base of the filters of a list."""
+    """Base of the filters of a list. An unknown choice is answered with the choices."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for each in vars(cls).get("declared_filters", {}).values():
+            if choices := each.extra.get("choices"):
+                allowed = ", ".join(str(value) for value, _label in choices)
+                message = f'"%(value)s" is not one of the choices: {allowed}.'
+                each.extra.setdefault("error_messages", {"invalid_choice": message})
 
 
 class TextFilter(CharFilter):  # type: ignore[misc]  # django-filter has no types
@@ -25,7 +34,8 @@ class TextFilter(CharFilter):  # type: ignore[misc]  # django-filter has no type
 def boolean_filter(**options: Any) -> Any:
     """Return a filter that refuses everything but `true` and `false`, which django-filter's own ignores."""
     choices = (("true", "true"), ("false", "false"))
-    return TypedChoiceFilter(choices=choices, coerce=lambda text: text == "true", **options)
+    found = TypedChoiceFilter(choices=choices, coerce=lambda text: text == "true", **options)
+    return extend_schema_field(bool)(found)
 
 
 def filter_rows(rows: QuerySet[Row], query: Mapping[str, Any], lookups: Mapping[str, str]) -> QuerySet[Row]:

@@ -74,7 +74,7 @@ class EditableGoalFields(OwnerFields, VectorFields, GoalColumns):
     """The fields of a goal that clients set when they add it and may change later."""
 
     description = NonBlankText(
-        alias="text", required=False, max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work."
+        required=False, max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work."
     )
     parent = serializers.UUIDField(  # type: ignore[assignment]  # DRF takes it out of the class
         required=False,
@@ -91,9 +91,7 @@ class EditableGoalFields(OwnerFields, VectorFields, GoalColumns):
 
 
 class NewGoal(EditableGoalFields):
-    description = NonBlankText(
-        alias="text", max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work."
-    )
+    description = NonBlankText(max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the work.")
     blocked_by = BoundedIds(
         max_length=MAX_BLOCKERS, help_text="Open goals that it waits for, of the same user (or agent)."
     )

@@ -106,6 +106,7 @@ class GraphAnswer(AnswerSerializer):
 class Graphs(OwnerViewSet):
     """Memories of all kinds that the owner sees, and the links between them."""
 
+    operation_ids = {"walk": "walk_graph"}
     for_users = True
     queries = {"walk": GraphQuery}
     answers = {"walk": GraphAnswer}

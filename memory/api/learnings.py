@@ -43,7 +43,7 @@ ORDERS = {"newest": ("-id",), "score": ("-score", "-id")}
 
 class NewLearning(OwnerFields, VectorFields):
     team = serializers.UUIDField(help_text="Team that the insight is for. The acting agent must be a member.")
-    insight = NonBlankText(alias="text", max_length=MAX_INSIGHT_CHARACTERS, help_text="Text of the insight.")
+    insight = NonBlankText(max_length=MAX_INSIGHT_CHARACTERS, help_text="Text of the insight.")
     metadata = Metadata(required=False, help_text="Facts of your own about the insight.")
 
 
@@ -132,6 +132,7 @@ class Learnings(OwnerViewSet):
 class LearningVotes(OwnerViewSet):
     """Votes on insights, one per agent."""
 
+    operation_ids = {"vote": "vote_on_learning"}
     bodies = {"vote": Vote}
     answers = {"vote": StoredLearning}
 
@@ -145,6 +146,7 @@ class LearningVotes(OwnerViewSet):
 class LearningSearches(OwnerViewSet):
     """Search by meaning. Insights without a vector are found by their words."""
 
+    operation_ids = {"search": "search_learnings"}
     bodies = {"search": LearningSearch}
     answers = {"search": LearningsAnswer}
     scopes = {"search": "read"}

@@ -113,6 +113,7 @@ class Pools(PoolViewSet):
     Only the owner of a pool grants, changes and deletes it; 403 for others that see it.
     """
 
+    operation_ids = {"statistics": "get_pool_statistics"}
     bodies = {"create": NewPool, "partial_update": PoolChange}
     queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields, "statistics": ActingFields}
     answer = PoolAnswer
@@ -161,6 +162,7 @@ def pool_draft_from_body(body: dict[str, Any]) -> PoolDraft:
 class PoolGrants(PoolViewSet):
     """Access for agents by name, in addition to what the pool's scope opens. The key determines who acts."""
 
+    operation_ids = {"grant": "grant_pool_access", "revoke": "revoke_pool_access"}
     bodies = {"grant": GrantBody, "revoke": RevokeBody}
     answer = PoolAnswer
     conditional = frozenset({"grant", "revoke"})
@@ -233,6 +235,7 @@ class PoolContents(OwnerViewSet):
     422 for a path that leads through something other than objects and lists, and for pools with postings or results.
     """
 
+    operation_ids = {"retrieve": "get_pool_data", "update": "replace_pool_data", "partial_update": "merge_pool_data"}
     bodies = {"update": DataBody, "partial_update": DataBody}
     queries = {"retrieve": ReadQuery, "update": PathQuery, "partial_update": PathQuery}
     answer = WrittenAnswer

@@ -34,7 +34,7 @@ from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Mode, Posture, Query,
 from memory.retrieval.techniques import TECHNIQUE_NAMES
 from memory.services.recall.recall import RecallRequest, conclude_recall, recall
 from memory_project.http.answers import AnswerSerializer
-from memory_project.http.serializers import BoundedList, ExternalId, FiniteFloat, Flag, WholeNumber
+from memory_project.http.serializers import BoundedList, ExternalId, FiniteFloat, Flag, WholeNumber, describe_choices
 
 MAX_DEADLINE_MS = 60_000
 MIN_WINDOW_HOURS = 0.001
@@ -52,6 +52,7 @@ class Choices(BoundedList):
 
     def __init__(self, choices: Sequence[Any], help_text: str) -> None:
         child = serializers.ChoiceField(choices)
+        describe_choices(child)
         super().__init__(child=child, max_length=len(choices), required=False, help_text=help_text)
 
 

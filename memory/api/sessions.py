@@ -9,7 +9,6 @@ that ended; only turns do. Reads of an unknown conversation are 404.
 from datetime import datetime
 
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -135,6 +134,7 @@ class SessionViewSet(OwnerViewSet):
 class Sessions(OwnerViewSet):
     """The parts of a session that go to the model."""
 
+    operation_ids = {"messages": "list_messages", "context": "get_conversation_context"}
     for_users = True
     queries = {"messages": MessagesQuery, "context": SessionContextQuery}
     answers = {"messages": MessagesAnswer, "context": SessionContextAnswer}
@@ -156,6 +156,7 @@ class Sessions(OwnerViewSet):
 class Thoughts(SessionViewSet):
     """The thoughts of agents in between. The session keeps the latest."""
 
+    operation_ids = {"recent": "list_thoughts", "create": "add_thought"}
     bodies = {"create": NewThought}
     queries = {"recent": ThoughtsQuery}
     answers = {"create": ThoughtAnswer, "recent": ThoughtsAnswer}
@@ -180,6 +181,7 @@ class Thoughts(SessionViewSet):
 class ActiveGoals(SessionViewSet):
     """The goal that the session pursues at present."""
 
+    operation_ids = {"retrieve": "get_active_goal", "update": "set_active_goal", "destroy": "clear_active_goal"}
     bodies = {"update": GoalBody}
     queries = {"retrieve": ActingFields, "destroy": ActingFields}
     answer = GoalAnswer
@@ -207,12 +209,12 @@ class ActiveGoals(SessionViewSet):
 class SessionValues(SessionViewSet):
     """Context values of the session, each of which expires by itself."""
 
+    operation_ids = {"everything": "list_conversation_values"}
     bodies = {"update": ValueBody}
     queries = {"everything": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
     answer = ValueAnswer
     answers = {"everything": ValuesAnswer}
 
-    @extend_schema(operation_id="conversations_values_list")
     def everything(self, request: Request, conversation_id: str) -> Response:
         """Return all values that have not expired."""
         return Response({"values": self.session(conversation_id).get_context()})

@@ -83,20 +83,20 @@ class ShortTermMemories(OwnerViewSet):
         owner, draft = self.agent_owner(body), ShortTermDraft(**draft_fields(ShortTermDraft, body))
         return self.write_row(store_entry, owner, draft, now=timezone.now())
 
-    def retrieve(self, request: Request, memory_id: UUID) -> Response:
+    def retrieve(self, request: Request, short_term_id: UUID) -> Response:
         """Return an entry and count the access: entries read three times are worth promoting. A HEAD does not count."""
         owner, now = self.owner(self.query()), timezone.now()
         if request.method == "HEAD":
-            return self.respond(find_entry_by_id(owner, memory_id, now=now))
-        return self.respond(read_entry(owner, ShortTermKey(id=memory_id), now=now))
+            return self.respond(find_entry_by_id(owner, short_term_id, now=now))
+        return self.respond(read_entry(owner, ShortTermKey(id=short_term_id), now=now))
 
-    def destroy(self, request: Request, memory_id: UUID) -> Response:
+    def destroy(self, request: Request, short_term_id: UUID) -> Response:
         """Delete an entry."""
-        delete_entry(self.owner(self.query()), ShortTermKey(id=memory_id), now=timezone.now())
+        delete_entry(self.owner(self.query()), ShortTermKey(id=short_term_id), now=timezone.now())
         return Response(status=204)
 
-    def refresh(self, request: Request, memory_id: UUID) -> Response:
+    def refresh(self, request: Request, short_term_id: UUID) -> Response:
         """Restart the time to live, or set another one, from now on. Never shortens the time that is left."""
         body = self.body()
-        owner, entry_key, seconds = self.owner(body), ShortTermKey(id=memory_id), body.get("ttl_seconds")
+        owner, entry_key, seconds = self.owner(body), ShortTermKey(id=short_term_id), body.get("ttl_seconds")
         return self.write_row(refresh_entry, owner, entry_key, ttl_seconds=seconds, now=timezone.now())

@@ -49,9 +49,7 @@ MAX_DESCRIPTION_CHARACTERS = 10_000
 
 
 class NewStrategy(OwnerFields, VectorFields):
-    description = NonBlankText(
-        alias="text", max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the strategy."
-    )
+    description = NonBlankText(max_length=MAX_DESCRIPTION_CHARACTERS, help_text="Description of the strategy.")
     context_pattern = Text(
         required=False,
         allow_blank=True,
@@ -182,6 +180,7 @@ class Strategies(OwnerViewSet):
 class StrategySearches(OwnerViewSet):
     """Search by meaning. Strategies without a vector are found by their words."""
 
+    operation_ids = {"find": "find_strategies"}
     for_users = True
     bodies = {"find": StrategySearch}
     answers = {"find": StrategiesAnswer}

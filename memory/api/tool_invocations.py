@@ -129,6 +129,7 @@ class RecordedInvocations(AnswerSerializer):
 class ToolInvocations(OwnerViewSet):
     """Calls in conversations in which the agent takes part; without an agent, all of the account's."""
 
+    operation_ids = {"create": "record_tool_invocation", "record_many": "record_tool_invocations"}
     for_users = True
     bodies = {"create": NewInvocation, "record_many": NewInvocations}
     queries = {"list": InvocationsQuery, "retrieve": ActingFields}

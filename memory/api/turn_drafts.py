@@ -30,7 +30,7 @@ from memory_project.http.serializers import (
     Text,
     WholeNumber,
     describe_unknown_name,
-    rename_alias,
+    rename_text,
 )
 
 MAX_TURNS = 1_000
@@ -172,7 +172,7 @@ def read_fields(turn: Any) -> dict[str, Any]:
     """Return the fields, each checked by itself."""
     if not isinstance(turn, dict):
         raise ValidationError({"non_field_errors": ["Must be a JSON object."]})
-    turn = rename_alias(turn, "text", "content")
+    turn = rename_text(turn, "content")
     fields: dict[str, Any] = {}
     errors: dict[str, Any] = {} if "role" in turn else {"role": ["This field is required."]}
     for name, value in turn.items():

@@ -209,13 +209,13 @@ class RecordViewSet(OwnerViewSet):
 class TurnRecords(RecordViewSet):
     """Structured turns of conversations in which the agent takes part; without an agent, all of the account's."""
 
+    operation_ids = {"add_slots": "add_turn_record_slots"}
     for_users = True
     bodies = {"create": NewRecord, "add_slots": MoreSlots}
     queries = {"list": RecordsQuery, "retrieve": RecordQuery, "destroy": ActingFields}
     answer = PlacedRecord
     answers = {"list": RecordAnswer, "retrieve": RecordInFull}
     statuses = {"create": (200, 201)}
-    problems = {"destroy": (409,)}
     ordering = ("-event_time", "-id")
 
     def list(self, request: Request) -> Response:

@@ -103,6 +103,7 @@ def message_from_turn(turn: Turn | SessionTurn) -> dict[str, Any]:
 class Turns(OwnerViewSet):
     """The log of a conversation. A write creates it, or makes the agent take part; those that take part may read it."""
 
+    operation_ids = {"list": "list_turns", "create": "add_turns"}
     for_users = True
     bodies = {"create": NewTurns}
     streams = {"create": NewTurn}

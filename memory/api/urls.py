@@ -20,6 +20,7 @@ from memory.api.facts import FactChanges, Facts
 from memory.api.goals import GoalProgress, Goals
 from memory.api.graph import Graphs
 from memory.api.jobs import Jobs
+from memory.api.keyed_memories import KeyedMemories
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
 from memory.api.pools import PoolContents, PoolGrants, Pools
@@ -54,6 +55,7 @@ READ_CHANGE: Actions = {"get": "retrieve", "patch": "partial_update"}
 READ_DELETE: Actions = {"get": "retrieve", "delete": "destroy"}
 READ_CHANGE_DELETE: Actions = {**READ_CHANGE, "delete": "destroy"}
 READ_REPLACE_DELETE: Actions = {"get": "retrieve", "put": "update", "delete": "destroy"}
+VALUE_ACTIONS = READ_REPLACE_DELETE.values()
 
 urlpatterns = [
     path("agents", Agents.as_view(COLLECTION)),
@@ -106,14 +108,17 @@ urlpatterns = [
     path("conversations/<id:conversation_id>/active-goal", ActiveGoals.as_view(READ_REPLACE_DELETE)),
     path("conversations/<id:conversation_id>/values", SessionValues.as_view({"get": "everything"})),
     path("conversations/<id:conversation_id>/values/<key:key>", SessionValues.as_view(READ_REPLACE_DELETE)),
-    # these three words cannot be keys
-    path("memories/search", Memories.as_view({"post": "search"}, rate_class="retrieval")),
-    path("memories/consolidate", Memories.as_view({"post": "consolidate"})),
-    path("memories/stats", Memories.as_view({"get": "stats"})),
-    path("memories/<key:key>", Memories.as_view(READ_REPLACE_DELETE)),
+    path("memories", Memories.as_view({**COLLECTION, "delete": "forget"})),
+    path("memories/<uuid:memory_id>", Memories.as_view(READ_CHANGE_DELETE)),
+    path("memories/search", KeyedMemories.as_view({"post": "search"}, rate_class="retrieval")),
+    path("memories/consolidate", KeyedMemories.as_view({"post": "consolidate"})),
+    path("memories/stats", KeyedMemories.as_view({"get": "stats"})),
+    # the former path of values, which OpenAPI cannot describe next to the ids of memories
+    path("memories/<key:key>", KeyedMemories.as_view(READ_REPLACE_DELETE, undocumented=frozenset(VALUE_ACTIONS))),
+    path("keyed-memories/<key:key>", KeyedMemories.as_view(READ_REPLACE_DELETE)),
     path("short-term-memories", ShortTermMemories.as_view(COLLECTION)),
-    path("short-term-memories/<uuid:memory_id>", ShortTermMemories.as_view(READ_DELETE)),
-    path("short-term-memories/<uuid:memory_id>/refresh", ShortTermMemories.as_view({"post": "refresh"})),
+    path("short-term-memories/<uuid:short_term_id>", ShortTermMemories.as_view(READ_DELETE)),
+    path("short-term-memories/<uuid:short_term_id>/refresh", ShortTermMemories.as_view({"post": "refresh"})),
     path("workflow-runs", WorkflowRuns.as_view(COLLECTION)),
     path("workflow-runs/<id:workflow_run_id>", WorkflowRuns.as_view(READ_CHANGE)),
     path("workflow-runs/<id:workflow_run_id>/pools", RunPools.as_view(COLLECTION)),

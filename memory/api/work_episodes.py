@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.utils import timezone
 from django_filters import ChoiceFilter, UUIDFilter
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -115,7 +116,9 @@ def serialize_expanded_record(view: RecordView) -> dict[str, Any]:
 class WorkEpisodeFilter(RowFilter):
     conversation_id = TextFilter()
     goal_id = UUIDFilter(field_name="for_goal_id", label="Limit to this goal.")
-    level = ChoiceFilter(choices=LEVELS, empty_label=None)
+    level = extend_schema_field({"type": "integer", "enum": [int(level) for level, _label in LEVELS]})(
+        ChoiceFilter(choices=LEVELS, empty_label=None)
+    )
     status = ChoiceFilter(choices=WorkEpisode.Status.choices, empty_label=None)
 
 

@@ -227,11 +227,17 @@ class Postings(OwnerViewSet):
 class CachedResults(OwnerViewSet):
     """A tool cache: results by key, each of which expires by itself. 422 for a pool of another type."""
 
+    operation_ids = {
+        "list": "list_cached_results",
+        "retrieve": "get_cached_result",
+        "update": "set_cached_result",
+        "destroy": "delete_cached_result",
+    }
     bodies = {"update": CachedBody}
     queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
     answer = CachedAnswer
     answers = {"list": CachedKeyAnswer}
-    problems = {"list": (422,), "retrieve": (422,), "destroy": (409, 422)}
+    problems = {"list": (422,), "retrieve": (422,)}
     not_audited = frozenset({"retrieve"})
 
     def list(self, request: Request, pool_id: str) -> Response:

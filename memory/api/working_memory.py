@@ -9,7 +9,6 @@ agent: the one for that task, that workflow run, or both.
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -81,6 +80,7 @@ class StoredAnswer(AnswerSerializer):
 class WorkingMemories(OwnerViewSet):
     """Expires when it is not used; every call renews it. Without an agent, a key acts for all agents."""
 
+    operation_ids = {"update": "update_working_memory"}
     for_users = True
     opens_conversations = False
     bodies = {"update": WorkingMemoryChange, "destroy": WorkingMemoryRemoval}
@@ -186,17 +186,16 @@ class AgentMemoryViewSet(OwnerViewSet):
 class AgentWorkingMemories(AgentMemoryViewSet):
     """All values of one working memory."""
 
+    operation_ids = {"everything": "list_agent_values", "clear": "clear_agent_values"}
     queries = {"everything": WorkingMemoryFields, "clear": WorkingMemoryFields}
     answers = {"everything": WorkingKeysAnswer}
     statuses = {"clear": 204}
 
-    @extend_schema(operation_id="agents_working_memory_list")
     def everything(self, request: Request, agent_id: str) -> Response:
         """List the keys of the values that have not expired. Empty for an unknown agent."""
         expiries = self.memory(agent_id, self.query()).expiries()
         return Response({"keys": [{"key": key, "ttl_seconds": seconds} for key, seconds in expiries.items()]})
 
-    @extend_schema(operation_id="agents_working_memory_clear")
     def clear(self, request: Request, agent_id: str) -> Response:
         """Delete all values. Shared copies and saved values stay."""
         self.memory(agent_id, self.query()).clear()
@@ -206,6 +205,12 @@ class AgentWorkingMemories(AgentMemoryViewSet):
 class AgentWorkingValues(AgentMemoryViewSet):
     """One value, which expires by itself."""
 
+    operation_ids = {
+        "retrieve": "get_agent_value",
+        "update": "set_agent_value",
+        "destroy": "delete_agent_value",
+        "append": "append_to_agent_value",
+    }
     bodies = {"update": NewWorkingValue, "append": AppendedValue}
     queries = {"retrieve": WorkingMemoryFields, "destroy": WorkingMemoryFields}
     answer = WorkingValueAnswer
@@ -244,9 +249,11 @@ class AgentWorkingValues(AgentMemoryViewSet):
 class PersistedWorkingMemories(AgentWorkingValues):
     """Saving working memory to the database and loading it; also the value with the name of the sub-path."""
 
+    operation_ids = {"persist": "persist_agent_values", "load": "load_agent_values"}
     bodies = {"update": NewWorkingValue, "persist": WorkingMemoryFields, "load": WorkingMemoryFields}
     answer = WorkingValueAnswer
     answers = {"persist": SavedValuesAnswer, "load": SavedValuesAnswer}
+    undocumented = frozenset({"retrieve", "update", "destroy"})
 
     def persist(self, request: Request, agent_id: str) -> Response:
         """Save all values with the time that each has left, replacing what was saved before."""
@@ -266,6 +273,7 @@ class PersistedWorkingMemories(AgentWorkingValues):
 class WorkingShares(AgentMemoryViewSet):
     """A copy of one value that another agent may read, until it is revoked or expires."""
 
+    operation_ids = {"share": "share_agent_value", "take_back": "unshare_agent_value"}
     bodies = {"share": NewShare}
     queries = {"take_back": RevokedShare}
     answers = {"share": SharedValueAnswer}
@@ -298,6 +306,7 @@ class WorkingShares(AgentMemoryViewSet):
 class SharedWithAgents(AgentMemoryViewSet):
     """A value that another agent shares with this one."""
 
+    operation_ids = {"retrieve": "get_shared_value"}
     queries = {"retrieve": WorkingMemoryFields}
     answers = {"retrieve": WorkingValueAnswer}
 

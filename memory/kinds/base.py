@@ -24,6 +24,7 @@ class Kind(TextChoices):
     WORK_EPISODE = "work_episode"
     ARTIFACT = "artifact"
     LEARNING = "learning"
+    NOTE = "note"
 
     @classmethod
     def _missing_(cls, value: object) -> "Kind | None":

@@ -1,20 +1,67 @@
-"""The view of the OpenAPI document."""
+"""The views of the OpenAPI document and of the page about errors."""
 
-from typing import Any, ClassVar
+import re
+from functools import cache
+from hashlib import sha256
+from typing import Any
 
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer2, OpenApiYamlRenderer2
-from drf_spectacular.views import SpectacularAPIView
-from rest_framework.exceptions import ValidationError
-from rest_framework.renderers import BaseRenderer
+
+from memory_project.http.conditional import matches_if_none_match
+from memory_project.http.error_codes import ERROR_CODES
+from memory_project.http.problems import ProblemDetails, problem_response
+
+RENDERERS: dict[str, Any] = {"yaml": OpenApiYamlRenderer2, "json": OpenApiJsonRenderer2}
+CODE = re.compile("`([^`]*)`")
 
 
-class OpenApiDocument(SpectacularAPIView):
-    """The OpenAPI document as YAML, or as JSON with `?format=json`. The Accept header of a browser does not count."""
+@cache
+def openapi_document() -> dict[str, Any]:
+    """Return the OpenAPI document. Building it takes more than a second, so each process does it once."""
+    generator: Any = SchemaGenerator
+    document: dict[str, Any] = generator().get_schema(request=None, public=True)
+    return document
 
-    formats: ClassVar[dict[str, type[BaseRenderer]]] = {"yaml": OpenApiYamlRenderer2, "json": OpenApiJsonRenderer2}
 
-    def get_renderers(self) -> list[Any]:
-        wanted = self.request.GET.get("format", "yaml") if self.request else "yaml"
-        if wanted not in self.formats:
-            raise ValidationError({"format": [f"Must be one of: {', '.join(self.formats)}."]})
-        return [self.formats[wanted]()]
+@cache
+def rendered_document(format_: str) -> tuple[bytes, str, str]:
+    """Return the document in a format of RENDERERS, with its media type and its ETag."""
+    renderer = RENDERERS[format_]()
+    body: bytes = renderer.render(openapi_document(), renderer_context={})
+    return body, renderer.media_type, f'"{sha256(body).hexdigest()[:32]}"'
+
+
+@require_safe
+def openapi(request: HttpRequest) -> HttpResponseBase:
+    """Answer the OpenAPI document as YAML, or as JSON with `?format=json`. The Accept header does not count."""
+    wanted = request.GET.get("format", "yaml")
+    if wanted not in RENDERERS:
+        errors = {"format": [f"Must be one of: {', '.join(RENDERERS)}."]}
+        return problem_response(ProblemDetails(status=400, code="invalid", detail="Not valid: format.", errors=errors))
+    body, media_type, tag = rendered_document(wanted)
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if matches_if_none_match(request.headers.get("If-None-Match"), tag):
+        return HttpResponse(status=304, headers=headers)
+    return HttpResponse(body, content_type=media_type, headers=headers)
+
+
+@require_safe
+def error_codes(request: HttpRequest) -> HttpResponse:
+    """Answer the page that the `type` of a problem leads to."""
+    sections = {
+        code: {"status": each.status, "meaning": mark_code(each.meaning), "remedy": mark_code(each.remedy)}
+        for code, each in ERROR_CODES.items()
+    }
+    return render(request, "api_errors.html", {"error_codes": sections})
+
+
+def mark_code(text: str) -> SafeString:
+    """Return the text as HTML, with code for what is in backticks."""
+    return mark_safe(CODE.sub(r"<code>\1</code>", escape(text)))  # noqa: S308  escaped

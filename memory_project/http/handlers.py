@@ -3,11 +3,13 @@
 import sys
 
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import Resolver404
 from django.views import defaults
 
 from memory_project.http.middleware import store_error_response
 from memory_project.http.paths import InvalidId, is_below_api
 from memory_project.http.problems import FORBIDDEN_DETAIL, NOT_FOUND_DETAIL, ProblemDetails, problem_response
+from memory_project.http.routes import describe_unknown_route
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
@@ -21,6 +23,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if not is_below_api(request.path):
         return defaults.page_not_found(request, exception)
+    if isinstance(exception, Resolver404):
+        detail = describe_unknown_route(request.path)
+        return problem_response(ProblemDetails(status=404, code="unknown_route", detail=detail))
     return problem_response(ProblemDetails(status=404, code="not_found", detail=NOT_FOUND_DETAIL))
 
 

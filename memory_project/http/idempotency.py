@@ -1,7 +1,11 @@
-"""`Idempotency-Key`: a repeated POST gets the first answer again, and its write happens once.
+"""`Idempotency-Key`: a repeated write gets the first answer again, and happens once.
 
-The answer is a row that commits with the write. While a request runs, a PostgreSQL session lock keeps out a second one
-with the same key. The lock ends with its connection, so a killed process leaves nothing behind.
+Only answers of success are recorded: a refused request changed nothing, and may be corrected and sent again under its
+key. The answer of a POST is a row that commits with the write. Other methods have the same effect when they are
+repeated, and their answers are recorded after the write.
+
+While a request runs, a PostgreSQL session lock keeps out a second one with the same key. The lock ends with its
+connection, so a killed process leaves nothing behind.
 """
 
 import hashlib
@@ -16,6 +20,7 @@ from django.db import connection, transaction
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -110,17 +115,17 @@ def _answers() -> Any:
 
 
 def begin_attempt(request: Request) -> IdempotentAttempt | None:
-    """Return the attempt of a POST with an `Idempotency-Key`, holding its lock; None for other requests.
+    """Return the attempt of a write with an `Idempotency-Key`, holding its lock; None for other requests.
 
     Raises AlreadyAnswered, or a problem: 400 malformed key, 409 still running, 422 another body.
     """
     key, credential = request.headers.get("Idempotency-Key"), get_credential(request)
-    if key is None or request.method != "POST" or credential is None:
+    if key is None or request.method in SAFE_METHODS or credential is None:
         return None
     if not VALID_KEY.fullmatch(key):
         detail = "The Idempotency-Key must have 1 to 255 printable ASCII characters without spaces."
         raise Problem(400, "invalid_idempotency_key", detail)
-    identity = "\n".join((str(credential.key_id), request.method, request.path, key))
+    identity = "\n".join((str(credential.key_id), str(request.method), request.get_full_path(), key))
     attempt = IdempotentAttempt(
         credential=credential,
         request_hash=hashlib.sha256(identity.encode()).hexdigest(),
@@ -146,17 +151,8 @@ def record_with_write(attempt: IdempotentAttempt, response: Response) -> None:
 
 
 def record_afterwards(attempt: IdempotentAttempt, response: HttpResponseBase) -> None:
-    """Record an answer that no write recorded: a refusal, or a write to Redis only.
-
-    A 5xx is never recorded, because it may be temporary; nor is a 412, after which a client sends the same body with
-    another `If-Match`.
-    """
-    if (
-        attempt.is_recorded
-        or response.status_code >= 500
-        or response.status_code == 412
-        or getattr(response, "streaming", False)
-    ):
+    """Record an answer of success that no write recorded, such as that of a write to Redis only."""
+    if attempt.is_recorded or response.status_code >= 400 or getattr(response, "streaming", False):
         return
     if isinstance(response, Response):
         record_with_write(attempt, response)

@@ -15,6 +15,7 @@ from django.http import Http404, HttpResponse, UnreadablePostError
 from psycopg_pool import PoolTimeout
 from rest_framework import exceptions
 
+from memory_project.http.error_codes import type_of
 from memory_project.logs import current_request_id
 
 logger = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class Problem(exceptions.APIException):
 def problem_response(details: ProblemDetails) -> HttpResponse:
     """Return the response that carries these details."""
     body: dict[str, Any] = {
-        "type": "about:blank",
+        "type": type_of(details.code),
         "title": HTTPStatus(details.status).phrase,
         "status": details.status,
         "detail": details.detail,

@@ -1,7 +1,9 @@
 """The OpenAPI document: the declarations of `ServiceViewSet`, plus what all operations share."""
 
+import re
 from typing import Any
 
+import inflection
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
@@ -9,15 +11,21 @@ from rest_framework.serializers import JSONField
 
 from memory_project.http.bodies import NDJSON
 from memory_project.http.credentials import required_scope
+from memory_project.http.error_codes import type_of
 from memory_project.http.problems import CONTENT_TYPE
-from memory_project.http.serializers import ObjectOrText, StrictSerializer
+from memory_project.http.serializers import TEXT, ObjectOrText, StrictSerializer
 
 JSON_MEDIA_TYPE = "application/json"
 PROBLEM_SCHEMA = {
     "type": "object",
     "required": ["type", "title", "status", "detail", "code", "request_id"],
     "properties": {
-        "type": {"type": "string"},
+        "type": {
+            "type": "string",
+            "format": "uri-reference",
+            "description": "Leads to the documentation of the code.",
+            "example": type_of("invalid"),
+        },
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
@@ -67,12 +75,40 @@ IF_NONE_MATCH = OpenApiParameter(
 REQUEST_ID = OpenApiParameter("X-Request-Id", {"type": "string", "maxLength": 100}, OpenApiParameter.HEADER)
 
 
+VERBS = {
+    "list": "list",
+    "create": "create",
+    "retrieve": "get",
+    "update": "set",
+    "partial_update": "update",
+    "destroy": "delete",
+}
+"""Verbs of operation ids, by action. The verb of any other action is the last segment of its path."""
+SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+
+
 class ServiceSchema(AutoSchema):
-    """Reads the class attributes of `ServiceViewSet`, from `bodies` to `conditional`: nothing is declared twice."""
+    """Reads the class attributes of `ServiceViewSet`, from `bodies` to `conditional`: nothing is declared twice.
+
+    The docstring of an action is its documentation: the first sentence is the summary, the rest the description.
+    """
+
+    def is_excluded(self) -> bool:
+        return self._action in getattr(self.view, "undocumented", ())
+
+    def is_deprecated(self) -> bool:
+        return bool(getattr(self.view, "deprecated", False))
+
+    def get_operation_id(self) -> str:
+        named = getattr(self.view, "operation_ids", {}).get(self._action)
+        return named or name_operation(re.sub(f"^{self.path_prefix}/", "", self.path), self._action)
+
+    def get_summary(self) -> str:
+        return split_summary(super().get_description())[0]
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = [REQUEST_ID]
-        if self.method == "POST":
+        if self.method != "GET":
             parameters.append(IDEMPOTENCY_KEY)
         if self._is_conditional:
             parameters.append(IF_NONE_MATCH if self.method == "GET" else IF_MATCH)
@@ -102,7 +138,9 @@ class ServiceSchema(AutoSchema):
         if "{" in self.path:
             texts |= NOT_FOUND
         if self.method in ("POST", "PUT", "PATCH"):
-            texts |= PROBLEMS_OF_BODIES | PROBLEMS_OF_WRITES
+            texts |= PROBLEMS_OF_BODIES
+        if self.method != "GET":
+            texts |= PROBLEMS_OF_WRITES
         for status in getattr(self.view, "problems", {}).get(self._action, ()):
             texts[str(status)] = (NOT_FOUND | PROBLEMS_OF_WRITES)[str(status)]
         if self._is_conditional and self.method != "GET":
@@ -113,7 +151,17 @@ class ServiceSchema(AutoSchema):
         schema = super()._map_serializer(serializer, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(serializer, StrictSerializer) and "properties" in schema:
             schema["additionalProperties"] = False
+            self._mention_text(schema["properties"].get(serializer.text_field_name()))
+        if not vars(type(serializer)).get("__doc__"):
+            # drf-spectacular takes the docstring of a base class, which is written for readers of the code
+            schema.pop("description", None)
         return schema
+
+    @staticmethod
+    def _mention_text(described: dict[str, Any] | None) -> None:
+        """Say of the field that holds the text of a thing that it has another name."""
+        if described is not None:
+            described["description"] = f"{described.get('description', '')} May be sent as `{TEXT}`.".strip()
 
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
         schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
@@ -126,7 +174,7 @@ class ServiceSchema(AutoSchema):
 
     def get_description(self) -> str:  # type: ignore[override]  # of drf-spectacular, which differs from DRF
         scope = required_scope(self.view, self.method)
-        return f"{super().get_description()}\n\nScope: `{scope}`.".strip()
+        return f"{split_summary(super().get_description())[1]}\n\nRequires the scope `{scope}`.".strip()
 
     def get_filter_backends(self) -> list[Any]:
         return list(super().get_filter_backends()) if getattr(self.view, "filterset_class", None) else []
@@ -145,6 +193,21 @@ class ServiceSchema(AutoSchema):
     @property
     def _is_page(self) -> bool:
         return self._action in getattr(self.view, "pages", ())
+
+
+def name_operation(path: str, action: str) -> str:
+    """Return the id of an operation as a verb with an object: `create_fact`, `list_context_entries`, `block_goal`."""
+    nouns = [segment.replace("-", "_") for segment in path.split("/") if not segment.startswith("{")]
+    verb = VERBS.get(action) or nouns.pop()
+    *parents, last = nouns or [""]
+    name = last if action == "list" else inflection.singularize(last)
+    return "_".join(filter(None, [verb, *map(inflection.singularize, parents), name]))
+
+
+def split_summary(docstring: str) -> tuple[str, str]:
+    """Return the first sentence of a docstring, without its full stop, and the rest."""
+    first, *rest = SENTENCE_END.split(docstring.strip(), maxsplit=1)
+    return " ".join(first.split()).removesuffix("."), "".join(rest).strip()
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # theirs has no types

@@ -1,7 +1,7 @@
 """Request shapes that refuse unknown fields, and the strict fields that both apps use."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
@@ -10,19 +10,71 @@ from rest_framework import serializers
 from memory_project.http.paths import CONTROL, MAX_ID_CHARACTERS
 
 MAX_NAMED_ERRORS = 20
-TEXT_FIELDS = ("description", "content", "summary")
-"""Documented names of what other services call `text`, suggested where `text` is no alias."""
+TEXT = "text"
+TEXT_FIELDS = ("claim", "summary", "insight", "description", "content", "thought")
+"""Documented names of the text of a thing. The first one that a shape has may be sent as `text` as well."""
+MEANT_BY: Mapping[str, tuple[str, ...]] = {
+    "limit": ("top_k", "page_size"),
+    "k": ("top_k",),
+    "q": ("query",),
+    TEXT: ("query", "task_description"),
+    "messages": ("turns",),
+    "session_id": ("conversation_id",),
+    "thread_id": ("conversation_id",),
+    "namespace": ("channel",),
+    "project": ("channel",),
+    "ttl": ("ttl_seconds",),
+    "tags": ("metadata",),
+}
+"""Names that other services use, with ours. They are suggested where misspelling does not explain a name."""
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """A shape that refuses unknown fields by name, as do the shapes nested in it. Fields may have an alias."""
+    """A shape that refuses unknown fields by name, as do the shapes nested in it.
+
+    Unknown fields are reported together with what else is wrong, and unknown choices with the choices. The text of a
+    thing (`text_field`) may be sent as `text`.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for field in vars(cls).get("_declared_fields", {}).values():
+            describe_choices(field)
+
+    @classmethod
+    def text_field_name(cls) -> str:
+        """Return the name of the field that may be sent as `text`; empty if there is none."""
+        names = cls._declared_fields
+        return "" if TEXT in names else next((name for name in TEXT_FIELDS if name in names), "")
 
     def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, dict):
-            for name, field in self.fields.items():
-                data = rename_alias(data, getattr(field, "alias", ""), name)
-            refuse_unknown_names(data, [name for name, field in self.fields.items() if not field.read_only])
-        return super().to_internal_value(data)
+        if not isinstance(data, dict):
+            return super().to_internal_value(data)
+        data = rename_text(data, self.text_field_name())
+        unknown = describe_unknown_names(data, [name for name, field in self.fields.items() if not field.read_only])
+        try:
+            checked = super().to_internal_value(data)
+        except serializers.ValidationError as err:
+            others: Any = err.detail
+            raise serializers.ValidationError(unknown | others) from err
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return checked
+
+
+def describe_choices(field: Any) -> None:
+    """Make a declared field, and the elements of a list, answer an unknown choice with the choices."""
+    child = getattr(field, "child", None)
+    # not of subclasses, which say it in their own way
+    if type(field) is serializers.ChoiceField:
+        allowed = ", ".join(str(choice) for choice in field.choices)
+        messages = {"invalid_choice": '"{input}" is not one of the choices: ' + allowed + "."}
+        field.error_messages |= messages
+        # serializers copy their fields from these options
+        options: Any = vars(field)["_kwargs"]
+        options["error_messages"] = messages | options.get("error_messages", {})
+    elif child is not None:
+        describe_choices(child)
 
 
 class ObjectOrText(StrictSerializer):
@@ -34,47 +86,50 @@ class ObjectOrText(StrictSerializer):
         return super().to_internal_value({self.text_field: data} if isinstance(data, str) else data)
 
 
-def rename_alias(given: dict[str, Any], alias: str, name: str) -> dict[str, Any]:
-    """Return the object with the field `alias` under its documented name. Raise a validation error if it has both."""
-    if not alias or alias not in given:
+def rename_text(given: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the object with its `text` under the documented name, which may be empty if it has no other name.
+
+    Raise a validation error if it has two different texts.
+    """
+    if not name or TEXT not in given:
         return given
-    if name in given:
-        raise serializers.ValidationError({alias: [f'"{alias}" is another name of "{name}": send one of them.']})
-    return {name if each == alias else each: value for each, value in given.items()}
+    if name in given and given[name] != given[TEXT]:
+        raise serializers.ValidationError({TEXT: [f'"{TEXT}" is another name of "{name}": send one of them.']})
+    return {name if each == TEXT else each: value for each, value in given.items()}
 
 
 def refuse_unknown_names(given: Iterable[str], allowed: Collection[str], *, noun: str = "field") -> None:
-    """Raise a validation error by unknown name, for at most MAX_NAMED_ERRORS names. It says what is allowed instead."""
+    """Raise a validation error with `describe_unknown_names`, if there are any."""
+    if unknown := describe_unknown_names(given, allowed, noun=noun):
+        raise serializers.ValidationError(unknown)
+
+
+def describe_unknown_names(
+    given: Iterable[str], allowed: Collection[str], *, noun: str = "field"
+) -> dict[str, list[str]]:
+    """Return an error for each unknown name, at most MAX_NAMED_ERRORS. They say what is allowed instead."""
     unknown = sorted(set(given).difference(allowed))[:MAX_NAMED_ERRORS]
     if not unknown:
-        return
+        return {}
     known = sorted(allowed)
     sentences = [describe_unknown_name(name, known, noun=noun) for name in unknown]
     # once is enough: an object may have twenty unknown fields, and a list may have twenty such objects
     sentences[0] += f" Allowed: {', '.join(known)}." if known else " None is allowed."
-    raise serializers.ValidationError(
-        {name[:MAX_ID_CHARACTERS]: [sentence] for name, sentence in zip(unknown, sentences, strict=True)}
-    )
+    return {name[:MAX_ID_CHARACTERS]: [sentence] for name, sentence in zip(unknown, sentences, strict=True)}
 
 
 def describe_unknown_name(name: str, known: list[str], *, noun: str) -> str:
     """Return a sentence that says that nothing has this name, with the known name that it may be a misspelling of."""
     shown = name[:MAX_ID_CHARACTERS]
-    close = [each for each in TEXT_FIELDS if each in known] if name == "text" else get_close_matches(shown, known, n=1)
+    close = [each for each in MEANT_BY.get(name, ()) if each in known] or get_close_matches(shown, known, n=1)
     return f'"{shown}" is not a {noun} here.' + (f' Did you mean "{close[0]}"?' if close else "")
 
 
 class Text(serializers.CharField):
-    """A string, unchanged: numbers are refused instead of converted, and spaces are kept.
+    """A string, unchanged: numbers are refused instead of converted, and spaces are kept."""
 
-    `alias` is another name under which `StrictSerializer` accepts the field.
-    """
-
-    def __init__(self, *, alias: str = "", **options: Any) -> None:
-        if alias:
-            options["help_text"] = f"{options['help_text']} May be sent as `{alias}`."
+    def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
-        self.alias = alias
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

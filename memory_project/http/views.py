@@ -52,8 +52,12 @@ class ServiceViewSet(GenericViewSet[Any]):
     - `streams`: an action here also takes newline-delimited JSON of that shape, one object per line.
     - `answers`: the shape of an answer other than `answer`; a mapping is an OpenAPI schema, for objects whose members
       the client chooses.
+    - `operation_ids`: the operation id, where the one that follows from path and action (`schema.name_operation`) does
+      not say what the operation does.
+    - `undocumented`: actions that the OpenAPI document leaves out, because another path describes them.
+    - `deprecated`: True if clients should use other routes instead.
     - `statuses`: the status of success, if not the usual one (`DEFAULT_STATUSES`, else 200); several for an upsert.
-    - `problems`: which of 409 and 422 a GET or DELETE can answer, and 404 where the query or the body of a read has
+    - `problems`: which of 409 and 422 a GET can answer, and 404 where the query or the body of a read has
       ids.
     - `scopes`: the scope required, if it is not `read` for reads and `write` for writes.
     - `for_users`: True if a key that is bound to a user may use the view, because it shows and changes nothing of other
@@ -74,6 +78,9 @@ class ServiceViewSet(GenericViewSet[Any]):
     streams: ClassVar[SerializersByAction] = {}
     answer: ClassVar[AnswerShape] = None
     answers: ClassVar[Mapping[str, AnswerShape]] = {}
+    operation_ids: ClassVar[Mapping[str, str]] = {}
+    undocumented: ClassVar[frozenset[str]] = frozenset()
+    deprecated: ClassVar[bool] = False
     statuses: ClassVar[Mapping[str, int | tuple[int, ...]]] = {}
     problems: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     scopes: ClassVar[Mapping[str, str]] = {}
@@ -175,9 +182,9 @@ class ServiceViewSet(GenericViewSet[Any]):
             return write()
         with transaction.atomic():
             response = write()
-            if response.status_code < 500:
+            if response.status_code < 400:
                 record_with_write(self._attempt, response)
-        self._attempt.is_recorded = response.status_code < 500
+        self._attempt.is_recorded = response.status_code < 400
         return response
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -71,7 +71,7 @@ class NoteLifecycle(Lifecycle):
 
 
 def find_prominent_notes(**_asked: Any) -> QuerySet[Memory]:
-    return Memory.objects.filter(kind="note", channel="atlas", access_count__gte=5)
+    return Memory.objects.filter(kind="sticky_note", channel="atlas", access_count__gte=5)
 
 
 def globalize_notes(notes: Sequence[Memory], *, now: Any) -> Counter[str]:
@@ -87,7 +87,7 @@ def move_reminders(giver: Memory, taker: Memory, ids: Sequence[str] | None) -> l
 
 
 SPEC = KindSpec(
-    name="note",
+    name="sticky_note",
     label="sticky note",
     plural="sticky notes",
     memory_type="procedural",
@@ -164,9 +164,9 @@ def functions_of(spec: KindSpec) -> list[str]:
 def test_every_constant_has_a_spec_and_an_unknown_kind_is_refused() -> None:
     assert all_kinds() == list(Kind)
     with pytest.raises(LookupError):
-        spec_of("note")
-    with pytest.raises(ValueError, match="note"):
-        Kind("note")
+        spec_of("sticky_note")
+    with pytest.raises(ValueError, match="sticky_note"):
+        Kind("sticky_note")
 
 
 def test_a_kind_is_registered_once() -> None:
@@ -177,8 +177,8 @@ def test_a_kind_is_registered_once() -> None:
 def test_a_memory_of_another_kind_is_recalled(owner: Owner, note: Memory) -> None:
     (found,) = recalled(owner)
 
-    assert (found.id, found.text, found.kind) == (note.id, TEXT, "note")
-    assert [each.id for each in recalled(owner, kinds=[Kind("note")])] == [note.id]
+    assert (found.id, found.text, found.kind) == (note.id, TEXT, "sticky_note")
+    assert [each.id for each in recalled(owner, kinds=[Kind("sticky_note")])] == [note.id]
     assert recalled(owner, kinds=[Kind.FACT]) == []
 
 
@@ -208,8 +208,8 @@ def test_another_kind_may_be_quoted_among_the_similar_episodes(owner: Owner, not
 def test_a_memory_of_another_kind_is_on_the_timeline(owner: Owner, note: Memory) -> None:
     (item,) = read_timeline(owner, TimelineFilter(), limit=10, now=NOW)
 
-    assert (item.id, item.kind, item.item_key) == (note.id, "note", f"note:{note.id}")
-    assert timeline(owner, kinds=[Kind("note")]) == [note.id]
+    assert (item.id, item.kind, item.item_key) == (note.id, "sticky_note", f"sticky_note:{note.id}")
+    assert timeline(owner, kinds=[Kind("sticky_note")]) == [note.id]
     assert timeline(owner, kinds=[Kind.FACT]) == []
 
 
@@ -233,7 +233,7 @@ def test_a_memory_of_another_kind_is_corrected(owner: Owner, note: Memory) -> No
 def test_a_memory_of_another_kind_is_marked_and_decays(owner: Owner, note: Memory) -> None:
     assert mark_memories(owner, [note.id], mark="archive", now=LATER) == 1
     assert recalled(owner) == []
-    assert "salience_note" in decay_stages()
+    assert "salience_sticky_note" in decay_stages()
 
 
 def test_a_memory_of_another_kind_is_erased(owner: Owner, note: Memory) -> None:

@@ -49,6 +49,71 @@ def test_the_text_of_a_memory_may_be_sent_as_text(api: ServiceClient, path: str,
     assert refused.json()["errors"] == {"text": [f'"text" is another name of "{name}": send one of them.']}
 
 
+def test_both_names_of_a_text_may_say_the_same(api: ServiceClient) -> None:
+    body = {"agent_id": "assistant", "claim": "The boiler is out.", "text": "The boiler is out."}
+
+    assert api.post("/facts", body).status_code == 201
+
+
+OTHER_TEXTS = {
+    "/agents": {"agent_id": "planner"},
+    "/entities": {"name": "Boiler", "type": "device"},
+    "/artifacts": {"uri": "docs/boiler.md"},
+    "/contexts": {"name": "handbook"},
+    "/conversations/c1/thoughts": {},
+}
+
+
+@pytest.mark.usefixtures("empty_redis")
+@pytest.mark.parametrize(("path", "body"), OTHER_TEXTS.items())
+def test_the_text_of_anything_may_be_sent_as_text(api: ServiceClient, path: str, body: dict[str, str]) -> None:
+    answer = api.post(path, {"text": "About the boiler.", **body})
+
+    assert answer.status_code == 201, answer.content
+    assert "About the boiler." in answer.content.decode()
+
+
+def test_unknown_and_missing_fields_are_reported_together(api: ServiceClient) -> None:
+    errors = api.post("/goals", {"descriptoin": "Mend it.", "priority": "high"}).json()["errors"]
+
+    assert set(errors) == {"descriptoin", "description", "priority"}
+    assert 'Did you mean "description"?' in errors["descriptoin"][0]
+    assert "Allowed: " in errors["descriptoin"][0]
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "meant"),
+    [
+        ("/recall", "limit", "top_k"),
+        ("/recall", "text", "query"),
+        ("/recall", "project", "channel"),
+        ("/conversations/c1/turns", "messages", "turns"),
+    ],
+)
+def test_the_name_that_other_services_use_is_answered_with_ours(
+    api: ServiceClient, path: str, field: str, meant: str
+) -> None:
+    assert f'Did you mean "{meant}"?' in api.post(path, {field: 5}).json()["errors"][field][0]
+
+
+def test_a_limit_of_a_list_is_answered_with_the_page_size(api: ServiceClient) -> None:
+    assert 'Did you mean "page_size"?' in api.get("/facts?limit=5").json()["errors"]["limit"][0]
+
+
+@pytest.mark.parametrize(
+    ("ask", "field", "choice"),
+    [
+        (lambda api: api.post("/facts", {"claim": "x", "temporal": "now"}), "temporal", "current, past, future"),
+        (lambda api: api.post("/recall", {"query": "x", "kinds": ["letter"]}), "kinds", "fact"),
+        (lambda api: api.get("/facts?status=old"), "status", "active, pending"),
+        (lambda api: api.get("/facts?temporal=now"), "temporal", "current, past, future"),
+    ],
+    ids=["a body", "a list", "a query", "a filter"],
+)
+def test_an_unknown_choice_is_answered_with_the_choices(api: ServiceClient, ask: Any, field: str, choice: str) -> None:
+    assert choice in str(ask(api).json()["errors"][field])
+
+
 def test_the_content_of_a_turn_may_be_sent_as_text(api: ServiceClient) -> None:
     body = {"agent_id": "assistant", "turns": [{"role": "user", "text": "The boiler is out."}]}
 

@@ -42,13 +42,36 @@ def test_an_idempotency_key_reused_with_another_body_is_refused(api: ServiceClie
     assert Agent.objects.count() == 1
 
 
-def test_a_refusal_is_replayed_for_a_repeated_request(api: ServiceClient) -> None:
-    first = post(api, "/agents", {"agent_id": ""}, "a-1")
+def test_a_refused_request_is_corrected_under_the_same_key(api: ServiceClient) -> None:
+    refused = post(api, "/agents", {"agent_id": ""}, "a-1")
 
-    again = post(api, "/agents", {"agent_id": ""}, "a-1")
+    corrected = post(api, "/agents", PLANNER, "a-1")
 
-    assert (first.status_code, again.content) == (400, first.content)
-    assert again["Content-Type"] == "application/problem+json"
+    assert (refused.status_code, corrected.status_code) == (400, 201)
+    assert not IdempotentRequest.objects.filter(status__gte=400).exists()
+
+
+@pytest.mark.parametrize("method", ["put", "delete"])
+def test_other_writes_than_posts_are_done_once(api: ServiceClient, empty_redis: None, method: str) -> None:
+    path, body = "/conversations/talk/values/plan", {"value": 1} if method == "put" else None
+    api.put(path, {"value": 0})
+    first = getattr(api, method)(path, body, HTTP_IDEMPOTENCY_KEY="a-1")
+    api.put(path, {"value": 2})
+
+    again = getattr(api, method)(path, body, HTTP_IDEMPOTENCY_KEY="a-1")
+
+    assert (again.status_code, again.content) == (first.status_code, first.content)
+    assert again["Idempotency-Replayed"] == "true"
+    assert api.get(path).json()["value"] == 2
+
+
+def test_a_change_under_an_idempotency_key_is_not_repeated_with_another_body(api: ServiceClient) -> None:
+    api.post("/agents", PLANNER)
+    api.patch("/agents/planner", {"description": "Plans."}, HTTP_IDEMPOTENCY_KEY="a-1")
+
+    refused = api.patch("/agents/planner", {"description": "Drives."}, HTTP_IDEMPOTENCY_KEY="a-1")
+
+    assert refused.json()["code"] == "idempotency_key_reused"
 
 
 def test_an_idempotency_key_is_scoped_to_one_path_and_one_api_key(api: ServiceClient, bound_api: ServiceClient) -> None:

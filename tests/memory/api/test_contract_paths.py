@@ -174,7 +174,7 @@ KEYED = [
     "/agents/planner/working-memory/{key}/share",
     "/agents/planner/shared-memory/lender/{key}",
     "/conversations/talk/values/{key}",
-    "/memories/{key}",
+    "/keyed-memories/{key}",
     "/pools/board/cache/{key}",
 ]
 """Paths whose last name is the key of a value, as tiers know it."""

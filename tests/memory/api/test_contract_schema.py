@@ -1,14 +1,19 @@
 """The OpenAPI document and its page."""
 
 import re
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from jsonschema import Draft202012Validator
 
+from memory.api.openapi_enums import ENUMS
+from tests.api_client import ServiceClient
 from tests.openapi import operations, read_document
 
 READS_BY_ID_OUTSIDE_THE_PATH = {"/api/v1/graph", "/api/v1/resume", "/api/v1/replay"}
@@ -18,13 +23,90 @@ def test_the_openapi_document_is_valid_and_generated_without_warnings(tmp_path: 
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "schema.yaml"))
 
 
-@pytest.mark.slow
 def test_the_openapi_document_is_yaml_unless_json_is_requested() -> None:
     as_yaml, as_json = Client().get("/api/schema"), Client().get("/api/schema?format=json")
 
     assert as_yaml.content.startswith(b"openapi: 3.1.0")
     assert as_json.json()["openapi"] == "3.1.0"
     assert Client().get("/api/schema?format=xml").status_code == 400
+
+
+def test_an_unchanged_openapi_document_is_not_sent_again() -> None:
+    tag = Client().get("/api/schema?format=json")["ETag"]
+
+    answer = Client().get("/api/schema?format=json", headers={"if-none-match": tag})
+
+    assert (answer.status_code, answer.content) == (304, b"")
+
+
+def test_every_operation_has_examples_that_fit_its_schemas() -> None:
+    document = read_document()
+    contents = [
+        (operation, media_type)
+        for operation in operations()
+        for content in contents_of(document["paths"][operation.path][operation.method])
+        for media_type in content.values()
+    ]
+
+    for operation, media_type in contents:
+        schema = {**media_type["schema"], "components": document["components"]}
+        validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        errors = [error.message for error in validator.iter_errors(media_type["example"])]
+        assert errors == [], operation
+    assert len(contents) > 200
+
+
+def contents_of(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the contents of the body and of the answers of success."""
+    yield described.get("requestBody", {}).get("content", {})
+    yield from (answer.get("content", {}) for status, answer in described["responses"].items() if status[0] == "2")
+
+
+def test_every_example_is_accepted_by_the_serializer_of_its_body(api: ServiceClient) -> None:
+    for operation in operations():
+        described = read_document()["paths"][operation.path][operation.method]
+        if operation.body is None or operation.path.endswith("/jobs/{name}/run"):
+            continue
+        path = operation.path.format(**{name: 1 if name == "number" else uuid4() for name in operation.parameters})
+
+        answer = getattr(api, operation.method)(
+            path, described["requestBody"]["content"]["application/json"]["example"]
+        )
+
+        # what an example names need not exist
+        assert answer.status_code != 400, (operation, answer.content)
+
+
+def test_operations_are_grouped_by_task_in_described_groups() -> None:
+    document = read_document()
+    used = {tag for path in document["paths"].values() for each in path.values() for tag in each["tags"]}
+
+    assert used == {tag["name"] for tag in document["tags"]}
+    assert all(tag["description"] for tag in document["tags"])
+    assert document["tags"][0]["name"] == "Remember and recall"
+    assert document["servers"][0]["url"] == "/"
+
+
+def test_the_meaning_of_choices_is_documented_for_all_of_them() -> None:
+    schemas = read_document()["components"]["schemas"]
+
+    assert {name: set(meanings) for name, meanings in ENUMS.items()} == {
+        name: set(schemas[name]["enum"]) for name in ENUMS
+    }
+    assert [name for name, each in schemas.items() if "enum" in each and not each.get("description")] == ["BlankEnum"]
+
+
+def test_no_description_is_one_of_a_class_for_readers_of_the_code() -> None:
+    schemas = read_document()["components"]["schemas"]
+
+    internal = re.compile(r"\bBase of\b|self\.|StrictSerializer|clients set|row\b.*attribute")
+    assert [name for name, each in schemas.items() if internal.search(each.get("description", ""))] == []
+
+
+def test_the_flag_of_a_filter_is_a_boolean() -> None:
+    parameters = read_document()["paths"]["/api/v1/contexts"]["get"]["parameters"]
+
+    assert next(each for each in parameters if each["name"] == "archived")["schema"] == {"type": "boolean"}
 
 
 def test_every_operation_declares_its_security_and_its_error_responses() -> None:
@@ -38,12 +120,30 @@ def test_every_operation_declares_its_security_and_its_error_responses() -> None
         assert ("404" in described["responses"]) is names_ids, operation
 
 
-def test_every_post_and_nothing_else_declares_an_idempotency_key() -> None:
+def test_every_write_and_nothing_else_declares_an_idempotency_key() -> None:
     document = read_document()
 
     for operation in operations():
         names = {given["name"] for given in document["paths"][operation.path][operation.method]["parameters"]}
-        assert ("Idempotency-Key" in names) is (operation.method == "post"), operation
+        assert ("Idempotency-Key" in names) is (operation.method != "get"), operation
+
+
+def test_every_operation_has_a_unique_id_of_verb_and_object_and_a_summary() -> None:
+    document = read_document()
+    described = [document["paths"][operation.path][operation.method] for operation in operations()]
+    ids = [each["operationId"] for each in described]
+
+    assert len(set(ids)) == len(ids)
+    assert [name for name in ids if not re.fullmatch(r"recall|replay|resume|[a-z]+(_[a-z]+)+", name)] == []
+    assert {"create_fact", "end_conversation", "list_context_entries", "add_turns", "get_pool_data"} <= set(ids)
+    assert [each["operationId"] for each in described if not 0 < len(each["summary"]) <= 120] == []
+
+
+def test_a_sub_path_is_described_as_what_it_is_for() -> None:
+    paths = read_document()["paths"]
+
+    assert set(paths["/api/v1/agents/{agent_id}/working-memory/persist"]) == {"post"}
+    assert set(paths["/api/v1/episodic/search"]) == {"post"}
 
 
 def test_the_openapi_document_forbids_unknown_fields() -> None:
@@ -55,10 +155,18 @@ def test_the_docs_page_loads_only_local_files_and_has_no_inline_code() -> None:
     html = Client().get("/api/docs").content.decode()
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)
 
-    assert len(sources) == 5
+    assert len(sources) == 8
     assert all(source.startswith("/") for source in sources)
     assert all(is_served(source.replace("&amp;", "&")) for source in sources)
     assert not re.search(r"<style|style=|<script>|\son\w+=", html)
+
+
+@pytest.mark.django_db
+def test_the_docs_page_opens_on_a_quickstart_with_the_address_of_the_service() -> None:
+    html = Client().get("/api/docs").content.decode()
+
+    assert "BASE=http://testserver/api/v1" in html
+    assert html.index("Quickstart") < html.index('id="swagger-ui"')
 
 
 def is_served(path: str) -> bool:

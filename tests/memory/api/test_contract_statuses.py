@@ -16,14 +16,14 @@ UNFIT = [
     ("/pools/{pool}/postings", "/pools/{pool_id}/postings"),
     ("/pools/{pool}/cache", "/pools/{pool_id}/cache"),
     ("/pools/{pool}/cache/k", "/pools/{pool_id}/cache/{key}"),
-    ("/memories/none?pool_id={board}", "/memories/{key}"),
+    ("/keyed-memories/none?pool_id={board}", "/keyed-memories/{key}"),
 ]
 """Requests that read, with the path in the document."""
 
 READ_ONLY = [
     ("/entries/{entry}", "/entries/{entry_id}"),
     ("/contexts/{context}/snapshots/{snapshot}", "/contexts/{context_id}/snapshots/{snapshot_id}"),
-    ("/memories/k", "/memories/{key}"),
+    ("/keyed-memories/k", "/keyed-memories/{key}"),
     ("/pools/{cache}/cache/k", "/pools/{pool_id}/cache/{key}"),
 ]
 """Deletions in archived or ended containers, with the path in the document."""
@@ -48,7 +48,7 @@ def ids(bound_api: ServiceClient) -> Ids:
     api.post("/workflow-runs", {"workflow_run_id": "run"})
     for pool_type in ("blackboard", "tool_cache"):
         api.post("/workflow-runs/run/pools", {"pool_id": pool_type, "pool_type": pool_type})
-    api.put("/memories/k", {"value": 1, "tier": "long_term"})
+    api.put("/keyed-memories/k", {"value": 1, "tier": "long_term"})
     context = api.get("/contexts").json()["results"][0]["id"]
     entry = api.get(f"/contexts/{context}/entries").json()["results"][0]["id"]
     snapshot = api.post(f"/contexts/{context}/snapshots", {}).json()["id"]
@@ -82,7 +82,7 @@ def test_deleting_from_an_archived_or_ended_container_is_a_declared_409(
 @pytest.mark.parametrize(
     ("path", "template"),
     [
-        ("/memories/k?tier=shared&pool_id={board}", "/memories/{key}"),
+        ("/keyed-memories/k?tier=shared&pool_id={board}", "/keyed-memories/{key}"),
         ("/pools/{pool}/cache/k", "/pools/{pool_id}/cache/{key}"),
     ],
 )

@@ -24,6 +24,7 @@ from tests.memory.episodes import draft, store
 from tests.memory.facts import know
 from tests.memory.goals import aim
 from tests.memory.graphs import entity, link
+from tests.memory.notes import jot
 from tests.memory.procedures import invoke, learn
 from tests.memory.records import add_record
 from tests.memory.turns import say, turn
@@ -67,6 +68,7 @@ def bens(api: ServiceClient, ben: Owner, empty_redis: None, embedding_server: Em
     rows = {
         "fact_id": know(ben, "secret"),
         "goal_id": aim(ben, "secret"),
+        "memory_id": jot(ben, "secret"),
         "strategy_id": learn(ben, "secret"),
         "artifact_id": kept(ben, "secret.md"),
         "entity_id": entity(ben, "secret entity"),
@@ -185,7 +187,15 @@ def test_no_list_and_no_search_shows_anything_of_another_user(
             # a replay of a decision finds an episode whose data name roses
             assert not any(word in answer.content for word in (b"secret", b"roses")), (operation, answer.content)
     searched = {"/recall", "/context", "/resume", "/graph", "/timeline", "/episodic/search"}
-    assert shown >= searched | {"/facts", "/entities", "/goals", "/strategies", "/artifacts", "/turn-records"}
+    assert shown >= searched | {
+        "/memories",
+        "/facts",
+        "/entities",
+        "/goals",
+        "/strategies",
+        "/artifacts",
+        "/turn-records",
+    }
 
 
 def issue_bens_key(anas_api: ServiceClient) -> str:

@@ -1,306 +1,301 @@
-"""`/memories`: one key space over four tiers."""
+"""`/memories`: one call to remember a text, and memories of any kind by their id."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from pytest_django import DjangoAssertNumQueries
+from django.utils import timezone
 
-from memory.models import Account, AgentShortTermMemory, ContextEntry, MemoryPool
-from memory.services.accounts.register import READ_ONLY, READ_WRITE_OPERATE, issue_key
-from tests.api_client import ServiceClient, segment
-from tests.embedding_server import EmbeddingServer, vector_of
-from tests.round_trips import counted_commands
+from memory.models import Account, AuditEntry, Conversation, Fact, Goal, Memory, Vector
+from memory.owner import Owner
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from memory.services.extraction.extract import extract_due
+from memory.services.facts.supersede import retract_fact
+from tests.api_client import ServiceClient
+from tests.memory.contexts import context_of, entry, keep
+from tests.memory.facts import know
+from tests.memory.goals import aim
+from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
-TIERS = ("working", "short_term", "long_term", "shared")
-PATH = "/memories/k"
-AGENT = "agent_id=assistant"
+TEXT = "Ana prefers the window seat."
+NOW = timezone.now
 
 
-def store_value(api: ServiceClient, value: Any, path: str = PATH, **body: Any) -> Any:
-    answer = api.put(path, {"agent_id": "assistant", "value": value} | body)
-    assert answer.status_code == 200, answer.content
-    return answer.json()
+def remember(api: ServiceClient, **body: Any) -> dict[str, Any]:
+    answer = api.post("/memories", {"text": TEXT, **body})
+    assert answer.status_code in (200, 201), answer.content
+    stored: dict[str, Any] = answer.json()
+    return stored
 
 
-def tier_of(api: ServiceClient, query: str = "") -> str | None:
-    """Return the tier that answers; None if there is no value."""
-    answer = api.get(f"{PATH}?{AGENT}{query}")
-    assert answer.status_code in (200, 404), answer.content
-    return answer.json()["tier"] if answer.status_code == 200 else None
-
-
-def tiers_with(api: ServiceClient) -> list[str]:
-    return [tier for tier in TIERS if tier_of(api, f"&tier={tier}")]
+def listed(api: ServiceClient, query: str = "") -> list[str]:
+    return [each["text"] for each in api.get(f"/memories{query}").json()["results"]]
 
 
 @pytest.fixture
-def planner_api(account: Account) -> ServiceClient:
-    """Return the client of another agent of the account."""
-    return ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE, agent_id="planner").secret)
+def colleague(account: Account) -> ServiceClient:
+    return ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE, agent_id="colleague").secret)
 
 
-@pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("value", ["123", 123, 1.0, None, False, [], {"b": [{"a": None}], "a": "ä"}], ids=repr)
-def test_a_value_is_returned_unchanged_with_its_tier(api: ServiceClient, tier: str, value: Any) -> None:
-    stored = store_value(api, value, tier=tier)
+def test_one_call_remembers_a_text_that_the_next_recalls(bound_api: ServiceClient) -> None:
+    stored = remember(bound_api)
 
-    found = api.get(f"{PATH}?{AGENT}")
+    found = bound_api.post("/recall", {"query": "Which seat does Ana prefer?"}).json()["results"]
 
-    assert found.json() == stored == {"key": "k", "value": value, "tier": tier}
-    assert type(found.json()["value"]) is type(value)
-
-
-def test_a_value_is_stored_in_short_term_memory_by_default(api: ServiceClient) -> None:
-    store_value(api, 1, session_id="s1", ttl_seconds=60, memory_type="reflection")
-
-    entry = AgentShortTermMemory.objects.get()
-    assert (entry.session_id, entry.ttl_seconds, entry.memory_type) == ("s1", 60, "reflection")
-    assert [tier_of(api, "&session_id=s1"), tier_of(api)] == ["short_term", None]
+    assert [(each["id"], each["kind"], each["text"]) for each in found] == [(stored["id"], "note", TEXT)]
+    assert stored["item_key"] == f"note:{stored['id']}"
+    assert (stored["embedding"], stored["importance"], stored["expires_at"]) == ("stored", 0.5, None)
 
 
-def test_a_key_is_deleted_from_all_tiers_or_from_the_named_one(api: ServiceClient) -> None:
-    for tier in TIERS:
-        store_value(api, 1, tier=tier)
+def test_a_note_keeps_the_fields_that_were_sent(bound_api: ServiceClient) -> None:
+    bound_api.post("/conversations", {"conversation_id": "trip", "user_id": "ana"})
+    sent = {
+        "user_id": "ana",
+        "channel": "travel",
+        "conversation_id": "trip",
+        "metadata": {"origin": "form"},
+        "event_time": "2026-05-04T12:00:00Z",
+        "importance": 0.9,
+        "expires_at": "2999-01-01T00:00:00Z",
+    }
 
-    assert api.delete(f"{PATH}?{AGENT}&tier=short_term").status_code == 204
-    assert tiers_with(api) == ["working", "long_term", "shared"]
-    assert [api.delete(f"{PATH}?{AGENT}").status_code for _ in range(2)] == [204, 404]
-    assert tiers_with(api) == []
+    stored = remember(bound_api, **sent)
 
-
-def test_the_named_pool_is_used_as_the_shared_tier(api: ServiceClient) -> None:
-    api.post("/pools", {"pool_id": "board", "agent_id": "assistant"})
-    store_value(api, 1, tier="shared", pool_id="board")
-
-    assert [tier_of(api, "&pool_id=board"), tier_of(api)] == ["shared", None]
-    assert MemoryPool.objects.get().data == {"k": 1}
-
-
-@pytest.mark.parametrize("tier", TIERS)
-def test_a_key_may_have_two_hundred_characters_in_every_tier(api: ServiceClient, tier: str) -> None:
-    path = f"/memories/{segment('愛' * 200)}"
-    store_value(api, 1, path, tier=tier)
-
-    assert api.get(f"{path}?{AGENT}").json()["tier"] == tier
-    assert api.delete(f"{path}?{AGENT}").status_code == 204
+    assert bound_api.get(f"/memories/{stored['id']}").json().items() >= sent.items()
 
 
-def test_a_key_may_contain_slashes_and_percent_signs(api: ServiceClient) -> None:
-    path = f"/memories/{segment('a/b~c %{}')}"
-    store_value(api, 1, path, tier="shared")
+def test_an_expired_note_is_not_found(bound_api: ServiceClient) -> None:
+    note = remember(bound_api)["id"]
+    Memory.objects.filter(id=note).update(expires_at=NOW() - timedelta(seconds=1))
 
-    assert api.get(f"{path}?{AGENT}").json()["key"] == "a/b~c %{}"
+    assert (bound_api.get(f"/memories/{note}").status_code, listed(bound_api)) == (404, [])
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "field"),
     [
-        {},
-        {"value": 1, "tier": "nowhere"},
-        {"value": 1, "ttl_seconds": 0},
-        {"value": 1, "ttl_seconds": 2_592_001},
-        {"value": 1, "memory_type": "dream"},
-        {"value": 1, "session_id": ""},
-        {"value": 1, "key": "k"},
+        ({}, "text"),
+        ({"text": " "}, "text"),
+        ({"text": "x" * 100_001}, "text"),
+        ({"text": "x" * 10_001, "kind": "fact"}, "text"),
+        ({"text": "x", "kind": "turn"}, "kind"),
+        ({"text": "x", "importance": 2}, "importance"),
+        ({"text": "x", "kind": "fact", "importance": 0.5}, "importance"),
+        ({"text": "x", "messages": [{"role": "user", "content": "x"}]}, "messages"),
+        ({"infer": True}, "text"),
+        ({"text": "x", "infer": True, "kind": "fact"}, "kind"),
+        ({"text": "x", "messages": [{"role": "user", "content": "x"}], "infer": True}, "text"),
+        ({"messages": [{"role": "user", "content": "x"}], "infer": True, "metadata": {}}, "metadata"),
     ],
+    ids=str,
 )
-def test_an_invalid_body_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
-    assert api.put(PATH, body | {"agent_id": "assistant"}).status_code == 400
+def test_a_body_that_means_nothing_is_refused(bound_api: ServiceClient, body: dict[str, Any], field: str) -> None:
+    refused = bound_api.post("/memories", body)
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, [field])
+    assert not Memory.objects.exists()
 
 
-@pytest.mark.parametrize("query", ["&tier=nowhere", "&session_id=", "&key=k"])
-def test_an_invalid_query_parameter_is_refused(api: ServiceClient, query: str) -> None:
-    assert [api.get(f"{PATH}?{AGENT}{query}").status_code, api.delete(f"{PATH}?{AGENT}{query}").status_code] == [
-        400
-    ] * 2
+@pytest.mark.parametrize("body", [{"expires_at": "2026-01-01T00:00:00Z"}, {"conversation_id": "nowhere"}], ids=str)
+def test_a_note_that_is_over_or_of_no_conversation_is_refused(bound_api: ServiceClient, body: dict[str, Any]) -> None:
+    assert bound_api.post("/memories", {"text": TEXT, **body}).status_code == 422
+
+
+def test_an_agent_is_required(api: ServiceClient) -> None:
+    assert list(api.post("/memories", {"text": TEXT}).json()["errors"]) == ["agent_id"]
+
+
+def test_a_fact_and_a_goal_are_stored_as_their_routes_store_them(bound_api: ServiceClient) -> None:
+    fact, again = (bound_api.post("/memories", {"text": TEXT, "kind": "fact"}) for _ in range(2))
+    goal = remember(bound_api, text="Book a window seat.", kind="goal")
+
+    assert (fact.status_code, again.status_code, fact.json()["id"]) == (201, 200, again.json()["id"])
+    assert bound_api.get(f"/facts/{fact.json()['id']}").json()["claim"] == TEXT
+    assert bound_api.get(f"/goals/{goal['id']}").json()["status"] == "active"
+
+
+def test_inferred_knowledge_is_extracted_from_turns(bound_api: ServiceClient) -> None:
+    answer = bound_api.post("/memories", {"text": "I live in Lisbon.", "infer": True, "user_id": "ana"})
+
+    conversation = Conversation.objects.get(conversation_id=answer.json()["conversation_id"])
+    extract_due(now=NOW() + timedelta(seconds=1), limit=10)
+    assert (answer.status_code, answer.json()["extraction"], len(answer.json()["turns"])) == (201, "queued", 1)
+    assert conversation.turn_count == 1
+    assert any("Lisbon" in fact.text for fact in Fact.objects.filter(user_id="ana"))
+
+
+def test_messages_are_stored_as_the_turns_of_the_named_conversation(bound_api: ServiceClient) -> None:
+    messages = [{"role": "user", "content": "I live in Lisbon."}, {"role": "assistant", "text": "Noted."}]
+
+    bound_api.post("/memories", {"messages": messages, "infer": True, "conversation_id": "trip"})
+
+    turns = bound_api.get("/conversations/trip/turns").json()["results"]
+    assert [each["content"] for each in turns] == ["I live in Lisbon.", "Noted."]
+
+
+def test_a_note_is_changed_under_its_etag(bound_api: ServiceClient) -> None:
+    note = remember(bound_api, importance=0.2)["id"]
+    path = f"/memories/{note}"
+    tag = bound_api.get(path)["ETag"]
+
+    changed = bound_api.patch(path, {"text": "Ana prefers the aisle.", "importance": 0.8}, HTTP_IF_MATCH=tag)
+    refused = bound_api.patch(path, {"importance": 0.1}, HTTP_IF_MATCH=tag)
+
+    assert (changed.json()["text"], changed.json()["importance"]) == ("Ana prefers the aisle.", 0.8)
+    assert (changed.json()["version"], refused.status_code) == (2, 412)
+    assert Vector.objects.filter(memory_id=note).count() == 1
+    assert AuditEntry.objects.filter(operation="update", affected_ids=[note]).count() == 1
+
+
+def test_an_equal_value_changes_nothing(bound_api: ServiceClient) -> None:
+    note = remember(bound_api)["id"]
+
+    assert bound_api.patch(f"/memories/{note}", {"text": TEXT, "expires_at": None}).json()["version"] == 1
+
+
+def test_a_memory_of_another_kind_is_not_changed_here(bound_api: ServiceClient, owner: Owner) -> None:
+    fact = know(owner, TEXT)
+
+    assert bound_api.patch(f"/memories/{fact.id}", {"text": "x"}).status_code == 404
+    assert bound_api.get(f"/memories/{fact.id}").json()["kind"] == "fact"
+
+
+def test_a_note_of_a_user_is_changed_by_agents_of_the_user_only(
+    bound_api: ServiceClient, colleague: ServiceClient
+) -> None:
+    of_ana, of_nobody = remember(bound_api, user_id="ana")["id"], remember(bound_api)["id"]
+
+    changes = [
+        colleague.patch(f"/memories/{of_ana}", {"text": "x", "user_id": "ana"}),
+        colleague.patch(f"/memories/{of_ana}", {"text": "x", "user_id": "ben"}),
+        colleague.patch(f"/memories/{of_nobody}", {"text": "x"}),
+        colleague.delete(f"/memories/{of_nobody}"),
+    ]
+
+    assert [answer.status_code for answer in changes] == [200, 404, 404, 404]
+
+
+def test_a_note_of_the_account_is_read_but_not_changed_by_agents(bound_api: ServiceClient, owner: Owner) -> None:
+    shared = know(replace(owner, agent_id=""), TEXT)
+
+    assert bound_api.get(f"/memories/{shared.id}").status_code == 200
+    assert bound_api.delete(f"/memories/{shared.id}").status_code == 403
+
+
+def test_a_memory_is_deleted_for_good(bound_api: ServiceClient) -> None:
+    note = remember(bound_api)["id"]
+
+    assert [bound_api.delete(f"/memories/{note}").status_code for _ in range(2)] == [204, 404]
+    assert not Memory.objects.exists()
+    assert not Vector.objects.exists()
+
+
+def test_a_goal_that_is_deleted_blocks_no_other(bound_api: ServiceClient, owner: Owner) -> None:
+    first = aim(owner, "Buy a ticket.")
+    second = bound_api.post("/goals", {"description": "Fly.", "blocked_by": [str(first.id)]}).json()["id"]
+
+    assert bound_api.delete(f"/memories/{first.id}").status_code == 204
+    assert Goal.objects.get(id=second).status == "active"
+
+
+def test_a_turn_is_read_but_not_deleted_here(bound_api: ServiceClient, owner: Owner) -> None:
+    (said,) = say(owner, turn("Hello there."), conversation_id="trip").turns
+
+    assert bound_api.get(f"/memories/{said.id}").json()["text"] == "Hello there."
+    assert bound_api.delete(f"/memories/{said.id}").status_code == 422
+
+
+def test_a_retracted_fact_and_an_entry_of_a_context_are_not_read_here(bound_api: ServiceClient, owner: Owner) -> None:
+    fact = know(owner, TEXT)
+    retract_fact(owner, fact.id, now=NOW())
+    (kept,) = keep(owner, context_of(owner), entry("secret"))
+
+    assert [bound_api.get(f"/memories/{each.id}").status_code for each in (fact, kept)] == [404, 404]
+    assert listed(bound_api) == []
+
+
+def test_memories_are_listed_latest_first_in_pages(bound_api: ServiceClient) -> None:
+    for day in (1, 2, 3):
+        remember(bound_api, text=f"day {day}", event_time=f"2026-05-0{day}T12:00:00Z")
+
+    first = bound_api.get("/memories?page_size=2").json()
+    second = bound_api.get(first["next"].partition("/api/v1")[2]).json()
+
+    assert [[each["text"] for each in page["results"]] for page in (first, second)] == [["day 3", "day 2"], ["day 1"]]
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("query", "texts"),
     [
-        {"tier": "working", "ttl_seconds": 604_801},
-        {"tier": "long_term", "ttl_seconds": 60},
-        {"tier": "shared", "memory_type": "factual"},
-        {"tier": "short_term", "pool_id": "p"},
+        ("?kind=note", ["of ana", "of nobody"]),
+        ("?kind=fact", ["a fact"]),
+        ("?kind=note&user_id=ben", ["of nobody"]),
+        ("?channel=travel", ["of ana"]),
+        ("?since=2026-05-03T00:00:00Z", ["of ana"]),
     ],
 )
-def test_an_option_that_the_tier_does_not_support_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
-    assert api.put(PATH, body | {"agent_id": "assistant", "value": 1}).status_code == 422
-    assert tiers_with(api) == []
+def test_memories_are_filtered(bound_api: ServiceClient, query: str, texts: list[str]) -> None:
+    remember(bound_api, text="of nobody", event_time="2026-05-02T12:00:00Z")
+    remember(bound_api, text="a fact", kind="fact", event_time="2026-05-01T12:00:00Z")
+    remember(bound_api, text="of ana", user_id="ana", channel="travel", event_time="2026-05-04T12:00:00Z")
+
+    assert listed(bound_api, query) == texts
 
 
-@pytest.mark.parametrize("tier", TIERS)
-def test_every_tier_can_be_written_with_a_session_id(api: ServiceClient, tier: str) -> None:
-    store_value(api, 1, tier=tier, session_id="s1")
-
-    assert tier_of(api, "&session_id=s1") == tier
+def test_an_unknown_kind_is_answered_with_the_kinds(bound_api: ServiceClient) -> None:
+    assert "note" in bound_api.get("/memories?kind=letter").json()["errors"]["kind"][0]
 
 
-@pytest.mark.parametrize("tier", TIERS)
-def test_a_value_that_is_too_large_is_refused(api: ServiceClient, tier: str) -> None:
-    answer = api.put(PATH, {"agent_id": "assistant", "value": "x" * 65_535, "tier": tier})
-
-    assert (answer.status_code, answer.json()["stored"], answer.json()["size_bytes"]) == (413, False, 65_537)
-
-
-@pytest.mark.parametrize("word", ["search", "consolidate", "stats"])
-def test_the_names_of_actions_are_not_usable_as_keys(api: ServiceClient, word: str) -> None:
-    sent = [
-        api.put(f"/memories/{word}", {"agent_id": "assistant", "value": 1}),
-        api.delete(f"/memories/{word}?{AGENT}"),
-    ]
-
-    assert [answer.status_code for answer in sent] == [405, 405]
+@pytest.fixture
+def of_ana(bound_api: ServiceClient, owner: Owner) -> Callable[[], set[str]]:
+    """Store memories of ana, ben and nobody; return what there is by user and kind."""
+    ana = replace(owner, user_id="ana")
+    for user_id in ("ana", "ben", ""):
+        remember(bound_api, **({"user_id": user_id} if user_id else {}))
+    know(ana, "Ana lives in Lisbon.")
+    blocker = aim(ana, "Buy a ticket.")
+    bound_api.post("/goals", {"description": "Fly.", "user_id": "ana", "blocked_by": [str(blocker.id)]})
+    say(ana, turn("Hello."), conversation_id="trip")
+    return lambda: {f"{user}:{kind}" for user, kind in Memory.objects.values_list("user_id", "kind")}
 
 
-def test_every_request_without_an_agent_is_refused(api: ServiceClient) -> None:
-    answers = [
-        api.get(PATH),
-        api.put(PATH, {"value": 1}),
-        api.delete(PATH),
-        api.post("/memories/search", {"query": "keel"}),
-        api.post("/memories/consolidate", {"session_id": "s1"}),
-        api.get("/memories/stats"),
-    ]
+def test_a_dry_run_counts_what_would_be_forgotten(bound_api: ServiceClient, of_ana: Callable[[], set[str]]) -> None:
+    before = of_ana()
 
-    assert [(answer.status_code, list(answer.json()["errors"])) for answer in answers] == [(400, ["agent_id"])] * 6
+    preview = bound_api.delete("/memories?user_id=ana&dry_run=true").json()
 
-
-def test_a_bound_key_acts_only_as_its_agent(bound_api: ServiceClient) -> None:
-    bound_api.put(PATH, {"value": 1})
-
-    assert bound_api.get(PATH).json()["value"] == 1
-    assert bound_api.get(f"{PATH}?agent_id=planner").status_code == 403
-    assert bound_api.put(PATH, {"agent_id": "planner", "value": 1}).status_code == 403
+    assert preview == {
+        "dry_run": True,
+        "deleted": {"note": 1, "fact": 1, "goal": 2},
+        "kept": {"turn": 1},
+        "remaining": 4,
+    }
+    assert of_ana() == before
 
 
-def test_a_read_only_key_can_read_and_search_but_not_write(api: ServiceClient, account: Account) -> None:
-    reader = ServiceClient(issue_key(account, scopes=READ_ONLY, agent_id="assistant").secret)
-    store_value(api, 1)
+def test_a_user_is_forgotten_as_the_preview_says(bound_api: ServiceClient, of_ana: Callable[[], set[str]]) -> None:
+    preview = bound_api.delete("/memories?user_id=ana&dry_run=true").json()
 
-    allowed = [reader.get(PATH), reader.get("/memories/stats"), reader.post("/memories/search", {"query": "x"})]
-    writes = [reader.put(PATH, {"value": 2}), reader.delete(PATH)]
-    consolidation = reader.post("/memories/consolidate", {"session_id": "s1"})
+    done = bound_api.delete("/memories?user_id=ana").json()
 
-    assert [answer.status_code for answer in allowed] == [200, 200, 200]
-    assert [answer.status_code for answer in (*writes, consolidation)] == [403, 403, 403]
+    assert done == preview | {"dry_run": False, "remaining": 0}
+    assert of_ana() == {"ben:note", ":note", "ana:turn"}
 
 
-def test_other_agents_and_accounts_neither_find_nor_delete_a_value(
-    api: ServiceClient, planner_api: ServiceClient, stranger_api: ServiceClient
+def test_only_the_named_kinds_and_channel_are_forgotten(
+    bound_api: ServiceClient, of_ana: Callable[[], set[str]]
 ) -> None:
-    for tier in TIERS:
-        store_value(api, "secret", tier=tier)
+    nothing = bound_api.delete("/memories?user_id=ana&kind=note&channel=elsewhere").json()
+    notes = bound_api.delete("/memories?user_id=ana&kind=note").json()
 
-    for other, agent in ((planner_api, "planner"), (stranger_api, "assistant")):
-        read = other.get(f"{PATH}?agent_id={agent}", HTTP_X_REQUEST_ID="same")
-        unknown = other.get(f"/memories/unknown?agent_id={agent}", HTTP_X_REQUEST_ID="same")
-        assert (read.status_code, read.content) == (404, unknown.content)
-        assert other.delete(f"{PATH}?agent_id={agent}").status_code == 404
-        assert other.post("/memories/search", {"query": "secret", "agent_id": agent}).json()["results"] == []
-    assert tiers_with(api) == list(TIERS)
+    assert (nothing["deleted"], notes["deleted"]) == ({}, {"note": 1})
+    assert of_ana() >= {"ana:fact", "ana:goal", "ana:turn"}
 
 
-def test_another_agents_private_pool_is_not_found(api: ServiceClient, planner_api: ServiceClient) -> None:
-    api.post("/pools", {"pool_id": "own", "pool_type": "agent_private", "agent_id": "assistant"})
-    store_value(api, "secret", tier="shared", pool_id="own")
-
-    assert planner_api.get(f"{PATH}?pool_id=own").status_code == 404
-    assert planner_api.put(PATH, {"value": 1, "tier": "shared", "pool_id": "own"}).status_code == 404
-    assert planner_api.delete(f"{PATH}?pool_id=own").status_code == 404
-
-
-def test_long_term_values_are_found_by_meaning(api: ServiceClient) -> None:
-    store_value(api, "The keel broke.", "/memories/keel", tier="long_term")
-    store_value(api, {"mast": "stands"}, "/memories/mast", tier="long_term")
-
-    found = api.post("/memories/search", {"agent_id": "assistant", "query": "The keel broke.", "top_k": 1}).json()
-
-    (hit,) = found["results"]
-    entry = ContextEntry.objects.get(key="keel")
-    assert (hit["id"], hit["item_key"], hit["key"]) == (str(entry.id), f"context_entry:{entry.id}", "keel")
-    assert found["usage"]["candidates"] == 2
-    assert (hit["value"], hit["content"], found["degraded"]) == ("The keel broke.", "The keel broke.", [])
-    assert hit["similarity"] == pytest.approx(1, abs=1e-2)
-
-
-def test_a_search_accepts_a_vector_sent_by_the_client(api: ServiceClient) -> None:
-    store_value(api, "The keel broke.", tier="long_term")
-    body = {"agent_id": "assistant", "query": "?", "query_embedding": vector_of("The keel broke.").tolist()}
-
-    assert api.post("/memories/search", body).json()["results"][0]["similarity"] == pytest.approx(1, abs=1e-2)
-    assert api.post("/memories/search", body | {"query_embedding": [1.0]}).status_code == 422
-
-
-@pytest.mark.parametrize("body", [{}, {"query": " "}, {"query": "x", "top_k": 0}, {"query": "x", "top_k": 201}])
-def test_an_invalid_search_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
-    assert api.post("/memories/search", body | {"agent_id": "assistant"}).status_code == 400
-
-
-def test_a_search_without_the_embedder_uses_words_and_reports_degradation(
-    api: ServiceClient, embedding_server: EmbeddingServer
-) -> None:
-    store_value(api, "The keel broke.", tier="long_term")
-    embedding_server.fail()
-
-    found = api.post("/memories/search", {"agent_id": "assistant", "query": "keel"}).json()
-
-    assert [hit["similarity"] for hit in found["results"]] == [None]
-    assert found["degraded"] == ["embedder_unavailable"]
-
-
-def test_an_entry_that_was_read_three_times_is_promoted_once(api: ServiceClient) -> None:
-    store_value(api, "The keel broke.", session_id="s1")
-    for _ in range(3):
-        tier_of(api, "&session_id=s1")
-    body = {"agent_id": "assistant", "session_id": "s1"}
-
-    first, again = (api.post("/memories/consolidate", body).json() for _ in range(2))
-
-    assert first == {"session_id": "s1", "promoted": 1, "keys": ["k"]}
-    assert again == {"session_id": "s1", "promoted": 0, "keys": []}
-    assert tiers_with(api) == ["long_term"]
-
-
-def test_a_consolidation_without_a_session_id_is_refused(api: ServiceClient) -> None:
-    assert api.post("/memories/consolidate", {"agent_id": "assistant"}).status_code == 400
-    assert api.post("/memories/consolidate", {"agent_id": "assistant", "session_id": ""}).json()["promoted"] == 0
-
-
-def test_statistics_cover_every_tier(api: ServiceClient) -> None:
-    store_value(api, 1, tier="working")
-    store_value(api, 1, tier="shared")
-    tier_of(api)
-    tier_of(api, "&tier=long_term")
-
-    found = api.get(f"/memories/stats?{AGENT}").json()
-
-    assert found["working_memory"] == {"entries": 1, "bytes": 2, "hits": 1, "misses": 0}
-    assert found["short_term"] == {"entries": 0, "bytes": 0, "hits": 0, "misses": 0}
-    assert found["long_term"] == {"entries": 0, "bytes": 0, "hits": 0, "misses": 1}
-    assert found["shared"] == {"entries": 1, "bytes": 7, "hits": 0, "misses": 0}
-
-
-def test_a_working_memory_read_uses_only_the_key_lookup_and_two_redis_commands(
-    api: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    store_value(api, 1, tier="working")
-    tier_of(api)
-
-    with django_assert_num_queries(1), counted_commands() as commands:
-        tier_of(api)
-
-    assert len([command for command in commands if ":value:rate:" not in command]) == 2
-
-
-def test_without_redis_a_read_answers_503_instead_of_reading_a_slower_tier(
-    api: ServiceClient, request: pytest.FixtureRequest
-) -> None:
-    store_value(api, "stale")
-    request.getfixturevalue("dead_redis")
-
-    assert api.get(f"{PATH}?{AGENT}").status_code == 503
-    assert api.delete(f"{PATH}?{AGENT}").status_code == 503
-    assert AgentShortTermMemory.objects.count() == 1
+def test_forgetting_needs_a_user(bound_api: ServiceClient) -> None:
+    assert list(bound_api.delete("/memories").json()["errors"]) == ["user_id"]
+    assert bound_api.delete("/memories?user_id=ana&dry_run=1").status_code == 400

@@ -46,18 +46,19 @@ BODIES: dict[str, dict[str, Any]] = {
         "agent_id": "planner",
         "turns": [{"role": "user", "content": "hello"}],
     },
-    "PUT /api/v1/memories/{key}": {"agent_id": "planner", "value": "hello"},
+    "PUT /api/v1/keyed-memories/{key}": {"agent_id": "planner", "value": "hello"},
     "POST /api/v1/turn-records/{record_id}/slots": {"observation": "hello"},
     "POST /api/v1/contexts/{context_id}/entries": {"content": "hello"},
     "PATCH /api/v1/entries/{entry_id}": {"content": "hello"},
+    "POST /api/v1/memories": {"agent_id": "planner", "text": "hello"},
     "POST /api/v1/learnings/{learning_id}/vote": {"agent_id": "planner", "helpful": True},
 }
 """Bodies for routes that always refuse the least body that the document allows."""
 
 QUERIES = {
     "DELETE /api/v1/agents/{agent_id}/working-memory/{key}/share": "?target_agent_id=x",
-    "GET /api/v1/memories/{key}": "?agent_id={agent_id}",
-    "DELETE /api/v1/memories/{key}": "?agent_id={agent_id}",
+    "GET /api/v1/keyed-memories/{key}": "?agent_id={agent_id}",
+    "DELETE /api/v1/keyed-memories/{key}": "?agent_id={agent_id}",
 }
 """Queries for routes that require one."""
 
@@ -114,8 +115,9 @@ def real(
     talk |= {"artifact_id": str(kept_artifact(owner, "secret.md").id)}
     talk |= {"episode_id": str(merged(owner, [add_record(owner, "talk-2").record], text="secret").id)}
     talk |= {"entity_id": str(entity(owner, "secret entity").id)}
+    talk |= {"memory_id": api.post("/memories", {"agent_id": "planner", "text": "secret"}).json()["id"]}
     talk |= {"relationship_id": str(link(entity(owner, "secret"), entity(owner, "of secret")).id)}
-    return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "memory_id": kept.json()["id"]} | talk
+    return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "short_term_id": kept.json()["id"]} | talk
 
 
 @pytest.fixture
@@ -127,9 +129,14 @@ def unknown() -> Ids:
     talk |= {"entry_id": str(uuid4()), "number": FIRST_VERSION}
     talk |= {"goal_id": str(uuid4()), "user_id": "bob", "fact_id": str(uuid4())}
     talk |= {"invocation_id": str(uuid4()), "strategy_id": str(uuid4()), "record_id": str(uuid4())}
-    talk |= {"relationship_id": str(uuid4()), "entity_id": str(uuid4())}
+    talk |= {"relationship_id": str(uuid4()), "entity_id": str(uuid4()), "memory_id": str(uuid4())}
     talk |= {"artifact_id": str(uuid4()), "episode_id": str(uuid4())}
-    return {"agent_id": "nobody!", "team_id": str(uuid4()), "job_id": str(uuid4()), "memory_id": str(uuid4())} | talk
+    return {
+        "agent_id": "nobody!",
+        "team_id": str(uuid4()),
+        "job_id": str(uuid4()),
+        "short_term_id": str(uuid4()),
+    } | talk
 
 
 def with_ids() -> list[Operation]:
@@ -160,7 +167,7 @@ def allowed(operation: Operation) -> set[int]:
     own = (
         "/api/v1/conversations/",
         "/api/v1/agents/{agent_id}/working-memory",
-        "/api/v1/memories/",
+        "/api/v1/keyed-memories/",
         "/api/v1/profiles",
     )
     if operation.path.startswith(own):

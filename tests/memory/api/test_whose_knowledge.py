@@ -17,12 +17,13 @@ from tests.memory.artifacts import kept
 from tests.memory.facts import know
 from tests.memory.goals import aim
 from tests.memory.graphs import entity, link
+from tests.memory.notes import jot
 from tests.memory.procedures import learn
 from tests.openapi import Operation, operations
 
 ASKED_IN = ("query", "task_description", "decision")
 READS = {"/recall", "/context", "/resume", "/graph", "/timeline", "/facts", "/entities", "/relationships", "/goals"}
-READS |= {"/strategies", "/strategies/find", "/artifacts"}
+READS |= {"/memories", "/strategies", "/strategies/find", "/artifacts"}
 """Routes that show knowledge without an id in their path."""
 
 Ids = dict[str, str]
@@ -33,6 +34,7 @@ def store_knowledge(owner: Owner, word: str) -> Ids:
     rows = {
         "fact_id": know(owner, f"{word} fact"),
         "goal_id": aim(owner, f"{word} goal"),
+        "memory_id": jot(owner, f"{word} note"),
         "strategy_id": learn(owner, f"{word} strategy"),
         "artifact_id": kept(owner, f"{word}.md"),
         "entity_id": (place := entity(owner, f"{word} place")),

@@ -1,0 +1,14 @@
+"""Notes: texts to remember that are nothing else."""
+
+from memory.kinds.base import KindSpec, Merging
+from memory.scoring import FACT_WEIGHT
+
+SPEC = KindSpec(
+    name="note",
+    label="note",
+    plural="notes",
+    recall_weight=FACT_WEIGHT,
+    repeat_key=("holder",),
+    resume_quote="whole",
+    merging=Merging(),
+)

@@ -1,0 +1,129 @@
+"""Memories of any kind by their id, and their deletion for good.
+
+`find_memory` and `find_memories` read, `forget_memory` deletes one, and `forget_user` deletes what is known about a
+user, after `count_memories_of_user` said how much that is.
+
+Only knowledge is deleted here. Turns, episodes, structured turns and what lies in contexts belong to a conversation or
+a context, and are deleted with it or by routes of their own.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, QuerySet
+
+from memory.errors import Forbidden, NotFound, Unprocessable, require_found
+from memory.kinds import Audience, Kind, kinds_seen_by, kinds_where, spec_of
+from memory.models import Memory
+from memory.models.memory import model_of
+from memory.owner import Owner
+from memory.services.entities.resolve import holds_memory
+from memory.services.goals.plan import erase_goal
+from memory.services.memories.correct import delete_memories
+
+MAX_FORGOTTEN = 1_000
+"""Memories that one call of `forget_user` deletes at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenMemories:
+    """Numbers of memories by kind: those that are (or would be) deleted, and those that stay.
+
+    `remaining` is the number of memories that are left to be deleted by further calls.
+    """
+
+    deleted: dict[str, int]
+    kept: dict[str, int]
+    remaining: int
+
+
+def readable_kinds() -> frozenset[Kind]:
+    """Return the kinds whose memories are read by their id alone: no log of readers, no policy about reasoning."""
+    return kinds_where(lambda spec: not spec.has_access_log and not spec.has_reasoning_tier)
+
+
+def forgettable_kinds() -> frozenset[Kind]:
+    """Return the kinds that are knowledge, which belongs to no conversation and no context."""
+    return kinds_seen_by(Audience.KNOWLEDGE)
+
+
+def find_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
+    """Return a live memory of one of the `readable_kinds`. Raises NotFound, also for facts that are not believed."""
+    rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now)
+    memory = require_found(rows.filter(id=memory_id).first(), "memory")
+    if spec_of(memory.kind).has_beliefs:
+        believed: Any = model_of(memory.kind).objects.filter(account_id=owner.account_id, id=memory.id)
+        if not believed.filter(recorded_at__isnull=False, retracted_at=None).exists():
+            raise NotFound("no such memory")
+    return memory
+
+
+def find_memories(owner: Owner, memory_ids: Collection[UUID]) -> list[Memory]:
+    """Return the memories with these ids that the owner sees, in the order of the ids."""
+    rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).filter(id__in=memory_ids)
+    by_id = {row.id: row for row in rows}
+    return [by_id[memory_id] for memory_id in memory_ids if memory_id in by_id]
+
+
+def check_writer(owner: Owner, memory: Memory) -> None:
+    """Raise Forbidden for an owner that may only read this knowledge."""
+    if owner.agent_id not in ("", memory.agent_id) and not holds_memory(owner, memory):
+        raise Forbidden("a memory can be changed only by its holder, by the agent that stored it, or by the account")
+
+
+def forget_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> None:
+    """Delete a memory for good, with its vectors and links. Raises NotFound, Forbidden, Unprocessable."""
+    memory = find_memory(owner, memory_id, now=now)
+    spec = spec_of(memory.kind)
+    if memory.kind not in forgettable_kinds():
+        raise Unprocessable(f"{spec.plural} are not deleted here, because they belong to a conversation or a context")
+    check_writer(owner, memory)
+    erase([(memory.id, memory.kind)], owner, now=now)
+
+
+def memories_of_user(owner: Owner, *, kinds: Collection[Kind] = (), channel: str = "") -> QuerySet[Memory]:
+    """Return all memories of the owner's user that the owner sees, archived and expired ones included."""
+    if not owner.user_id:
+        raise Unprocessable("name the user whose memories are deleted")
+    rows = Memory.objects.visible_to(owner, *sorted(kinds)).filter(user_id=owner.user_id)
+    return rows.filter(channel=channel) if channel else rows
+
+
+def count_memories_of_user(owner: Owner, *, kinds: Collection[Kind] = (), channel: str = "") -> ForgottenMemories:
+    """Return what `forget_user` would delete, in as many calls as it takes."""
+    counted = memories_of_user(owner, kinds=kinds, channel=channel).order_by().values_list("kind").annotate(Count("id"))
+    numbers = dict(counted)
+    deleted = {kind: number for kind, number in numbers.items() if kind in forgettable_kinds()}
+    kept = {kind: number for kind, number in numbers.items() if kind not in deleted}
+    return ForgottenMemories(deleted=deleted, kept=kept, remaining=sum(deleted.values()))
+
+
+def forget_user(owner: Owner, *, kinds: Collection[Kind] = (), channel: str = "", now: datetime) -> ForgottenMemories:
+    """Delete knowledge about the owner's user for good, at most MAX_FORGOTTEN memories.
+
+    Call it again while `remaining` is not 0. Conversations, episodes and the user's profile stay.
+    """
+    counted = count_memories_of_user(owner, kinds=kinds, channel=channel)
+    rows = memories_of_user(owner, kinds=[Kind(kind) for kind in counted.deleted], channel=channel).order_by("id")
+    # no kinds would mean all of them
+    wanted = list(rows.values_list("id", "kind")[:MAX_FORGOTTEN]) if counted.deleted else []
+    erase(wanted, owner, now=now)
+    deleted = {kind: sum(each == kind for _id, each in wanted) for kind in counted.deleted}
+    return ForgottenMemories(
+        deleted={kind: number for kind, number in deleted.items() if number},
+        kept=counted.kept,
+        remaining=counted.remaining - len(wanted),
+    )
+
+
+def erase(memories: Sequence[tuple[UUID, str]], owner: Owner, *, now: datetime) -> None:
+    """Delete memories, given as ids with their kinds, in one transaction. Goals that waited for a goal go on."""
+    with transaction.atomic():
+        for memory_id, kind in memories:
+            if kind == Kind.GOAL:
+                erase_goal(owner, memory_id, now=now)
+        delete_memories(owner, [memory_id for memory_id, kind in memories if kind != Kind.GOAL], now=now)

@@ -1,0 +1,66 @@
+"""The paths of the API, to name the nearest one to a client that asks for another."""
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from django.urls import get_resolver
+
+from memory_project.http.paths import API_PREFIX
+
+PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+MAX_COMPARED_CHARACTERS = 200
+MIN_SIMILARITY = 0.6
+
+
+def describe_unknown_route(path: str) -> str:
+    """Return a sentence that says that there is no such path, with the nearest one."""
+    shown = path[:MAX_COMPARED_CHARACTERS]
+    near = find_nearest_route(shown)
+    if near is None:
+        return f"There is no path {shown}. `/api/docs` lists all of them."
+    form = " Ids of ours must be UUIDs in lower case." if is_same_but_for_parameters(shown, near) else ""
+    return f"There is no path {shown}. Did you mean {near}?{form} `/api/docs` lists all of them."
+
+
+def find_nearest_route(path: str) -> str | None:
+    """Return the path template that is most similar to the path, or None if none is similar."""
+    matcher = SequenceMatcher(b=path, autojunk=False)
+    best, nearest = MIN_SIMILARITY, None
+    for template in api_routes(settings.ROOT_URLCONF):
+        matcher.set_seq1(fill_parameters(template, path))
+        if matcher.real_quick_ratio() >= best and matcher.quick_ratio() >= best and matcher.ratio() > best:
+            best, nearest = matcher.ratio(), template
+    return nearest
+
+
+def fill_parameters(template: str, path: str) -> str:
+    """Return the template with its parameters replaced by the segments of the path at their places."""
+    given = path.split("/")
+    segments = template.split("/")
+    return "/".join(
+        given[place] if segment.startswith("{") and place < len(given) else segment
+        for place, segment in enumerate(segments)
+    )
+
+
+def is_same_but_for_parameters(path: str, template: str) -> bool:
+    return fill_parameters(template, path) == path
+
+
+@cache
+def api_routes(urlconf: str) -> list[str]:
+    """Return the path templates below the API's prefix, such as `/api/v1/facts/{fact_id}`."""
+    return [route for route in walk_routes(get_resolver(urlconf).url_patterns, "/") if route.startswith(API_PREFIX)]
+
+
+def walk_routes(patterns: Iterable[Any], prefix: str) -> Iterator[str]:
+    for pattern in patterns:
+        route = prefix + PARAMETER.sub(r"{\1}", str(pattern.pattern))
+        if hasattr(pattern, "url_patterns"):
+            yield from walk_routes(pattern.url_patterns, route)
+        else:
+            yield route
