@@ -307,6 +307,26 @@ RERANK_TIMEOUT_SECONDS = env.seconds("RERANK_TIMEOUT_SECONDS", 2.0, low=0.05, hi
 MEMORY_ALLOW_TINY_EMBEDDINGS = env.flag("MEMORY_ALLOW_TINY_EMBEDDINGS")
 """Permits EMBEDDING_PROVIDER=tiny, which knows no meaning."""
 
+# the documented settings of sessions and conversations, which `memory.conf` reads each time
+MEMORY_RETENTION_DAYS = env.whole_number("MEMORY_RETENTION_DAYS", 90, low=1, high=36_500)
+"""Days without a write after which a conversation is archived: readable, but no longer found by searches."""
+MEMORY_SUMMARY_THRESHOLD = env.whole_number("MEMORY_SUMMARY_THRESHOLD", 50, low=11, high=10_000)
+"""Unsummarized messages of a conversation that make it due for a summary."""
+MEMORY_MAX_CONTEXT_MESSAGES = env.whole_number("MEMORY_MAX_CONTEXT_MESSAGES", 20, low=1, high=1_000)
+"""Messages that `/conversations/{id}/messages` returns by default; at most MEMORY_BUFFER_MESSAGES."""
+SESSION_STORE_TYPE = env.choice("SESSION_STORE_TYPE", "hybrid", options=["memory", "redis", "hybrid"])
+"""Where session buffers live: `memory` (one process), `redis`, or `hybrid` (Redis, restored from the log)."""
+SESSION_MAX_TTL_HOURS = env.whole_number("SESSION_MAX_TTL_HOURS", 168, low=1, high=168)
+"""Largest number of hours that any setting or value of a session may live."""
+SESSION_TTL_HOURS = env.whole_number("SESSION_TTL_HOURS", 24, low=1, high=168)
+"""Hours that a session lives after the last read or write."""
+SESSION_MAX_MESSAGES_BEFORE_SUMMARY = env.whole_number("SESSION_MAX_MESSAGES_BEFORE_SUMMARY", 30, low=1, high=10_000)
+"""Unsummarized turns that an idle session needs, and turns that an ended one needs, to be summarized."""
+if SESSION_TTL_HOURS > SESSION_MAX_TTL_HOURS:
+    raise env.SettingError(
+        f"SESSION_TTL_HOURS must be at most SESSION_MAX_TTL_HOURS, {SESSION_MAX_TTL_HOURS}, not {SESSION_TTL_HOURS}."
+    )
+
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
