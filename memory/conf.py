@@ -68,6 +68,8 @@ METRIC_RETENTION_DAYS = whole_number("MEMORY_METRIC_RETENTION_DAYS", 30, low=1, 
 """Days that samples of the installation's figures are kept."""
 AUDIT_RETENTION_DAYS = whole_number("MEMORY_AUDIT_RETENTION_DAYS", 365, low=1, high=36_500)
 """Days that entries of the audit log are kept."""
+LEDGER_RETENTION_DAYS = whole_number("MEMORY_LEDGER_RETENTION_DAYS", 90, low=1, high=36_500)
+"""Days without a change after which the injection ledger of a conversation that nobody ends is cleared."""
 AUDIT_PARTITIONS_AHEAD = whole_number("MEMORY_AUDIT_PARTITIONS_AHEAD", 7, low=7, high=60)
 """Days for which partitions of the audit log are created ahead of time."""
 AUDIT_READ_LINES = whole_number("MEMORY_AUDIT_READ_LINES", 50_000, low=1, high=10_000_000)

@@ -94,7 +94,10 @@ TEMPLATES = [
 ]
 
 KEY_CHECK = "memory.services.operations.canary.check_keys"
-AT_WEB_START = ["memory.services.embedding.embed.load_local_model"]
+AT_WEB_START = [
+    "memory.services.embedding.embed.load_local_model",
+    "memory.providers.language_models.announce_default_model",
+]
 WEB_WORKERS = env.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
 """Processes of the web server."""
 WEB_THREADS = env.whole_number("MEMORY_WEB_THREADS", 8, low=1, high=256)
@@ -279,7 +282,8 @@ EMBEDDING_THREADS = env.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)
 EMBEDDING_NESTED_MODELS = env.names("EMBEDDING_NESTED_MODELS")
 """Models, besides `text-embedding-3-*`, whose first 64 and 256 dimensions are vectors of their own (Matryoshka)."""
 SUMMARY_MODEL = env.text("SUMMARY_MODEL", "")
-"""Language model that writes summaries. Without one, sentences are quoted."""
+"""Language model that writes summaries. Default: `gpt-4o-mini` if only OPENAI_API_KEY is set; else,
+and with `none`, sentences are quoted."""
 EXTRACTION_MODEL = env.text("EXTRACTION_MODEL", "")
 """Language model that extracts knowledge. Without one, rules do."""
 RECALL_MODEL = env.text("RECALL_MODEL", "")

@@ -18,7 +18,7 @@ from django.template.loader import render_to_string
 from redis.exceptions import RedisError
 
 from memory import conf
-from memory.errors import NotFound, Unprocessable
+from memory.errors import Unprocessable
 from memory.extraction.messages import read_message
 from memory.models import Conversation, Kind, Turn
 from memory.owner import Owner
@@ -48,9 +48,9 @@ class HybridContext(str):
     items: Sequence[EpisodeHit]
     degraded: Sequence[str]
 
-    def __new__(cls, context: str, *, summary: str, found: EpisodeResults) -> Self:
+    def __new__(cls, context: str, *, summary: str, items: Sequence[EpisodeHit], degraded: Sequence[str]) -> Self:
         made = super().__new__(cls, context)
-        made.summary, made.items, made.degraded = summary, found.hits, found.degraded
+        made.summary, made.items, made.degraded = summary, items, degraded
         return made
 
     @property
@@ -109,7 +109,8 @@ class HybridMemory:
         # a part without content is left out
         values = {"summary": fence_block(summary), "episodes": episodes}
         context = render_to_string("context/hybrid_memory.txt", values).strip()
-        return HybridContext(context, summary=summary, found=found)
+        degraded = [*found.degraded, *summary_degraded(self.conversation)]
+        return HybridContext(context, summary=summary, items=found.hits, degraded=degraded)
 
 
 def fields_of_message(message: Mapping[str, Any] | AgentMessage) -> Mapping[str, Any]:
@@ -238,15 +239,14 @@ def live_session(conversation: Conversation, *, now: datetime) -> SessionMemory:
     return SessionMemory(session_ref(conversation))
 
 
-def latest_question(owner: Owner, conversation_id: str) -> str:
-    """Return the latest message of the conversation's user as a query.
+def latest_question(owner: Owner, conversation: Conversation | None) -> str:
+    """Return the latest message of the conversation's user as a query; empty if there is none."""
+    return "" if conversation is None else latest_user_message(owner, conversation).strip()
 
-    Raises Unprocessable if there is none, or the owner sees no such conversation.
-    """
-    try:
-        question = latest_user_message(owner, find_conversation(owner, conversation_id))
-    except NotFound:
-        question = ""
-    if not question.strip():
-        raise Unprocessable("the conversation has no message of a user to use as the query: send one")
-    return question
+
+def summary_degraded(conversation: Conversation | None) -> list[str]:
+    """Return the reason `summary_failing` if summaries of the conversation fail, or failed too often; else nothing."""
+    if conversation is None:
+        return []
+    is_failing = bool(conversation.summary_error) or conversation.summary_parked_at is not None
+    return ["summary_failing"] if is_failing else []
