@@ -68,8 +68,8 @@ class PromptContext:
     """A context as one message, the memories in it in its order, its tokens, and what degraded it.
 
     Items that no retriever found (empty `ways`) stand next to one that was found. `recall_request` and `bundle` are
-    for `conclude_prompt_context`; `has_question` is False if nothing was recalled. `is_taken` is True if others injected all that was
-    recalled before this call could.
+    for `conclude_prompt_context`; `has_question` is False if nothing was recalled. `is_taken` is True if others
+    injected all that was recalled before this call could.
     """
 
     context: str
