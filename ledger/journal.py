@@ -26,7 +26,7 @@ from uuid import UUID, uuid4
 
 from django.apps import apps
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from ledger.models import Injection
 from memory_project.redis import SHARED_KEYS, ConversationRef, client, conversation_key, read_stream, script
@@ -298,6 +298,23 @@ def drop_epoch_if_tail_lost() -> None:
     """Delete the epoch if the tail is lost, so that every ledger is restored before it answers again."""
     if last_id := last_journalled_id():
         script(DROP_EPOCH_IF_TAIL_LOST)(keys=[JOURNAL, FLUSHED, EPOCH, RESTORED], args=[last_id])
+
+
+def read_last_changes(
+    *, after: tuple[UUID, str] | None, limit: int, account_id: UUID | None
+) -> list[tuple[ConversationRef, str, datetime]]:
+    """Return the event and time of each ledger's last change, by account and conversation, after the given one."""
+    rows = Injection.objects.all() if account_id is None else Injection.objects.in_account(account_id)
+    if after is not None:
+        account, conversation_id = after
+        rows = rows.filter(Q(account_id__gt=account) | Q(account_id=account, conversation_id__gt=conversation_id))
+    last = rows.order_by("account_id", "conversation_id", "-stream_id").distinct("account_id", "conversation_id")
+    return [
+        (ConversationRef(account_id=account, conversation_id=conversation_id), event, at)
+        for account, conversation_id, event, at in last.values_list("account_id", "conversation_id", "event", "at")[
+            :limit
+        ]
+    ]
 
 
 def read_histories(account_id: UUID | None) -> Iterator[tuple[ConversationRef, Iterator[LedgerChange]]]:

@@ -88,8 +88,7 @@ class AgentMemory(AgentGoals):
     True
     >>> memory.end_conversation("chat-1", outcome="success").outcome
     'success'
-    >>> from memory.tiers.base import NewValue
-    >>> memory.router.write("colour", NewValue(value="green")).tier
+    >>> memory.router.write("colour", "green").tier
     'short_term'
     >>> plan = memory.create_pool(PoolDraft(pool_id="plan", data={"steps": {"one": "look"}}))
     >>> memory.pool("plan").merge({"steps": {"two": "dig"}}).version
@@ -206,10 +205,14 @@ class AgentMemory(AgentGoals):
         return turns.get_conversation(self._owner, conversation_id)
 
     def get_recent_turns(
-        self, hours: float = 24, limit: int = conf.MAX_CONTEXT_MESSAGES, *, now: datetime | None = None
+        self, hours: float = 24, limit: int | None = None, *, now: datetime | None = None
     ) -> list[Turn]:
-        """Return the latest turns of all conversations in the last `hours`, newest first."""
-        return turns.get_recent_turns(self._owner, hours=hours, limit=limit, now=self._moment(now))
+        """Return the latest turns of all conversations in the last `hours`, newest first.
+
+        There are at most `limit`, by default MEMORY_MAX_CONTEXT_MESSAGES.
+        """
+        most = conf.MAX_CONTEXT_MESSAGES if limit is None else limit
+        return turns.get_recent_turns(self._owner, hours=hours, limit=most, now=self._moment(now))
 
     def search_turns(
         self,

@@ -15,6 +15,7 @@ from memory.extraction.imported import parse_time
 from memory.extraction.messages import MalformedMessage, read_message
 from memory.models import AgentShortTermMemory, ContextEntry, ToolCacheEntry, Turn
 from memory.models.short_term import ShortTermKey
+from memory.models.statements import Embedding
 from memory.owner import Owner
 from memory.retrieval.kind_searches import EntryResults
 from memory.services import short_term, turns
@@ -23,14 +24,15 @@ from memory.services.contexts.entries import EntryDraft
 from memory.services.contexts.search import search_facts, store_fact
 from memory.services.conversations.lifecycle import ConversationDefaults
 from memory.services.embedding.embed import embed_texts
-from memory.services.memories.store import ClientVector
+from memory.services.memories.store import ClientVector, validate_vector
 from memory.services.pools.data import PoolData, cache_result, find_cached_result, merge_data, read_data, write_data
 from memory.services.router import MemoryRouter, RoutedTierStats, RoutedValue
-from memory.services.sessions import MemoryManager, join_session, open_session
+from memory.services.sessions import MemoryManager, fields_of_message, join_session, open_session
 from memory.services.short_term import PromotedKeys, ShortTermDraft
 from memory.services.turns import StoredTurns, TurnDraft
 from memory.tiers.base import NewValue
 from memory.tiers.session import SessionMemory
+from memory.tiers.session_buffer import AgentMessage
 from memory.tiers.session_stores import SessionTurn
 from memory_project.redis import ConversationRef
 
@@ -39,7 +41,7 @@ Clock = Callable[[], datetime]
 
 TASK_CONTEXT = AgentShortTermMemory.MemoryType.TASK_CONTEXT.value
 
-Message = Mapping[str, Any] | TurnDraft
+Message = Mapping[str, Any] | AgentMessage | TurnDraft
 """A chat message (`role`, `content`, `name`, tool calls), with `timestamp` and `client_id` where it has them; or a
 draft, which may say more: index, model, metadata, …"""
 
@@ -61,6 +63,7 @@ def append_messages(
 def draft_of(message: Message) -> TurnDraft:
     if isinstance(message, TurnDraft):
         return message
+    message = fields_of_message(message)
     said, client_id = time_of(message.get("timestamp")), read_name(message, "client_id")
     read_name(message, "name")
     return TurnDraft(message=read_message(message), timestamp=said, client_id=client_id)
@@ -110,8 +113,8 @@ class AgentSession(AgentPart):
         """Append to the log and to the session's buffer: `AgentMemory.store_turn`."""
         return append_messages(self._owner, self._key, [message], now=self._moment(now)).turns[0]
 
-    def get_recent_turns(self, limit: int = conf.MAX_CONTEXT_MESSAGES) -> list[SessionTurn]:
-        """Return the latest turns of the buffer, oldest first."""
+    def get_recent_turns(self, limit: int | None = None) -> list[SessionTurn]:
+        """Return the latest turns of the buffer, oldest first; MEMORY_MAX_CONTEXT_MESSAGES by default."""
         return MemoryManager(self._owner).find_memory(self._key).get_messages(limit)
 
     def set(self, key: str, value: Any, ttl_seconds: int | None = None, *, now: datetime | None = None) -> None:
@@ -185,7 +188,7 @@ class AgentRouter(AgentPart):
     """The agent's keyed values in whichever tier they are (see `MemoryRouter`).
 
     >>> router = memory.router
-    >>> router.write("colour", NewValue(value="green")).tier
+    >>> router.write("colour", "green").tier
     'short_term'
     >>> router.read("colour").value
     'green'
@@ -203,15 +206,16 @@ class AgentRouter(AgentPart):
     def write(
         self,
         key: str,
-        written: NewValue,
+        value: Any,
         *,
         session_id: str = "",
         pool_id: str = "",
         tier: str = "short_term",
         now: datetime | None = None,
     ) -> RoutedValue:
-        """Store the value in one tier, over what is there."""
+        """Store a value in one tier, over what is there. A `NewValue` brings a lifetime or a memory type with it."""
         moment = self._moment(now)
+        written = value if isinstance(value, NewValue) else NewValue(value=value)
         return self._router.write(key, written, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
 
     def delete(
@@ -222,10 +226,21 @@ class AgentRouter(AgentPart):
         return self._router.delete(key, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
 
     def semantic_search(
-        self, query: str, *, top_k: int = 10, own: ClientVector | None = None, now: datetime | None = None
+        self,
+        query: str | Embedding | Sequence[float],
+        limit: int = 10,
+        *,
+        own: ClientVector | None = None,
+        now: datetime | None = None,
     ) -> EntryResults:
-        """Return the long-term entries nearest to the query, or to a vector of one's own."""
-        return self._router.semantic_search(query, top_k=top_k, own=own, now=self._moment(now))
+        """Return the `limit` long-term entries nearest to a text, to an embedding of it, or to a vector of one's own.
+
+        A bare embedding is one of the configured model; `own` names another.
+        """
+        text = query if isinstance(query, str) else ""
+        if not isinstance(query, str):
+            own = validate_vector(self._owner, model="", vector=query)
+        return self._router.semantic_search(text, top_k=limit, own=own, now=self._moment(now))
 
     def consolidate(self, *, session_id: str, now: datetime | None = None) -> PromotedKeys:
         """Keep for good what was read often in a session."""

@@ -1,6 +1,42 @@
-"""Settings of the domain: one declaration each, read once from the environment variable that it names."""
+"""Settings of the domain: one declaration each, read once from the environment variable that it names.
+
+The documented ones (DJANGO_SETTINGS) are declared in Django's settings instead.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
 
 from memory_project.env import SettingError, choice, names, number, whole_number
+
+DJANGO_SETTINGS: Mapping[str, str] = {
+    "RETENTION_DAYS": "MEMORY_RETENTION_DAYS",
+    "SUMMARY_THRESHOLD": "MEMORY_SUMMARY_THRESHOLD",
+    "MAX_CONTEXT_MESSAGES": "MEMORY_MAX_CONTEXT_MESSAGES",
+    "SESSION_STORE_TYPE": "SESSION_STORE_TYPE",
+    "SESSION_TTL_HOURS": "SESSION_TTL_HOURS",
+    "SESSION_MAX_TTL_HOURS": "SESSION_MAX_TTL_HOURS",
+    "SESSION_MAX_MESSAGES_BEFORE_SUMMARY": "SESSION_MAX_MESSAGES_BEFORE_SUMMARY",
+}
+"""The documented settings by their names here. They are Django settings that are read each time."""
+
+if TYPE_CHECKING:
+    RETENTION_DAYS: int
+    SUMMARY_THRESHOLD: int
+    MAX_CONTEXT_MESSAGES: int
+    SESSION_STORE_TYPE: str
+    SESSION_TTL_HOURS: int
+    SESSION_MAX_TTL_HOURS: int
+    SESSION_MAX_MESSAGES_BEFORE_SUMMARY: int
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Return a documented setting from Django's settings."""
+        if name not in DJANGO_SETTINGS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(settings, DJANGO_SETTINGS[name])
+
 
 WORKING_MEMORY_TTL_SECONDS = whole_number("MEMORY_WORKING_MEMORY_TTL_SECONDS", 86_400, low=1, high=604_800)
 """Seconds that a conversation's working memory lives after the last read or write."""
@@ -32,6 +68,8 @@ METRIC_RETENTION_DAYS = whole_number("MEMORY_METRIC_RETENTION_DAYS", 30, low=1, 
 """Days that samples of the installation's figures are kept."""
 AUDIT_RETENTION_DAYS = whole_number("MEMORY_AUDIT_RETENTION_DAYS", 365, low=1, high=36_500)
 """Days that entries of the audit log are kept."""
+LEDGER_RETENTION_DAYS = whole_number("MEMORY_LEDGER_RETENTION_DAYS", 90, low=1, high=36_500)
+"""Days without a change after which the injection ledger of a conversation that nobody ends is cleared."""
 AUDIT_PARTITIONS_AHEAD = whole_number("MEMORY_AUDIT_PARTITIONS_AHEAD", 7, low=7, high=60)
 """Days for which partitions of the audit log are created ahead of time."""
 AUDIT_READ_LINES = whole_number("MEMORY_AUDIT_READ_LINES", 50_000, low=1, high=10_000_000)
@@ -42,10 +80,6 @@ AUDIT_LEVELS = ("off", "writes", "reads", "verbose")  # each keeps what the ones
 AUDIT_LEVEL = choice("MEMORY_AUDIT_LEVEL", "writes", options=AUDIT_LEVELS)
 """What the audit log records; each level includes the ones before it. An account may have its own level."""
 
-RETENTION_DAYS = whole_number("MEMORY_RETENTION_DAYS", 90, low=1, high=36_500)
-"""Days without a write after which a conversation is archived: readable, but no longer found by searches."""
-SUMMARY_THRESHOLD = whole_number("MEMORY_SUMMARY_THRESHOLD", 50, low=11, high=10_000)
-"""Unsummarized messages of a conversation that make it due for a summary."""
 SUMMARY_KEEP_MESSAGES = 10  # the last ones stay in the buffer
 # of 150, 300, 500, 1,000 and 2,000 tokens the one that put the session with the answer first most often (MiniLM)
 SUMMARY_TOKENS = whole_number("MEMORY_SUMMARY_TOKENS", 500, low=50, high=8_000)
@@ -62,8 +96,6 @@ SUMMARY_BACKOFF_SECONDS = whole_number("MEMORY_SUMMARY_BACKOFF_SECONDS", 30, low
 """Seconds until a failed summary is tried again; doubled with each failure."""
 SUMMARY_BACKOFF_LIMIT_SECONDS = whole_number("MEMORY_SUMMARY_BACKOFF_LIMIT_SECONDS", 3_600, low=1, high=86_400)
 """Longest pause, in seconds, between two attempts at a summary."""
-MAX_CONTEXT_MESSAGES = whole_number("MEMORY_MAX_CONTEXT_MESSAGES", 20, low=1, high=1_000)
-"""Messages that `/conversations/{id}/messages` returns by default; at most MEMORY_BUFFER_MESSAGES."""
 BUFFER_MESSAGES = whole_number("MEMORY_BUFFER_MESSAGES", 100, low=2, high=10_000)
 """Messages that a session's buffer holds; must exceed MEMORY_SUMMARY_THRESHOLD."""
 BUFFER_BYTES = whole_number("MEMORY_BUFFER_BYTES", 4_194_304, low=65_536, high=1_073_741_824)
@@ -162,33 +194,18 @@ CONTEXT_RESULTS = whole_number("MEMORY_CONTEXT_RESULTS", 20, low=1, high=200)
 RECALL_DEADLINE_MS = whole_number("MEMORY_RECALL_DEADLINE_MS", 5_000, low=1, high=600_000)
 """Milliseconds that a recall may take unless the request gives `deadline_ms`."""
 
-# the documented names of the session's settings, which carry no prefix
-SESSION_STORES = ("memory", "redis", "hybrid")
-SESSION_STORE_TYPE = choice("SESSION_STORE_TYPE", "hybrid", options=SESSION_STORES)
-"""Where session buffers live: `memory` (one process), `redis`, or `hybrid` (Redis, restored from the log)."""
-SESSION_MAX_TTL_HOURS = whole_number("SESSION_MAX_TTL_HOURS", 168, low=1, high=168)
-"""Largest number of hours that any setting or value of a session may live."""
-SESSION_TTL_HOURS = whole_number("SESSION_TTL_HOURS", 24, low=1, high=168)
-"""Hours that a session lives after the last read or write."""
-SESSION_MAX_MESSAGES_BEFORE_SUMMARY = whole_number("SESSION_MAX_MESSAGES_BEFORE_SUMMARY", 30, low=1, high=10_000)
-"""Unsummarized turns that an idle session needs, and turns that an ended one needs, to be summarized."""
-
-if BUFFER_MESSAGES <= SUMMARY_THRESHOLD:
+if settings.MEMORY_SUMMARY_THRESHOLD >= BUFFER_MESSAGES:
     raise SettingError(
-        f"MEMORY_BUFFER_MESSAGES must be above MEMORY_SUMMARY_THRESHOLD, {SUMMARY_THRESHOLD}, not {BUFFER_MESSAGES}: "
-        "messages would leave the buffer before they are summarized."
+        f"MEMORY_BUFFER_MESSAGES must be above MEMORY_SUMMARY_THRESHOLD, {settings.MEMORY_SUMMARY_THRESHOLD}, "
+        f"not {BUFFER_MESSAGES}: messages would leave the buffer before they are summarized."
     )
-if MAX_CONTEXT_MESSAGES > BUFFER_MESSAGES:
+if settings.MEMORY_MAX_CONTEXT_MESSAGES > BUFFER_MESSAGES:
     raise SettingError(
         f"MEMORY_MAX_CONTEXT_MESSAGES must be at most MEMORY_BUFFER_MESSAGES, {BUFFER_MESSAGES}, "
-        f"not {MAX_CONTEXT_MESSAGES}: messages are taken from the buffer."
+        f"not {settings.MEMORY_MAX_CONTEXT_MESSAGES}: messages are taken from the buffer."
     )
-if SESSION_TTL_HOURS > SESSION_MAX_TTL_HOURS:
+if SESSION_VALUE_TTL_SECONDS > settings.SESSION_MAX_TTL_HOURS * 3_600:
     raise SettingError(
-        f"SESSION_TTL_HOURS must be at most SESSION_MAX_TTL_HOURS, {SESSION_MAX_TTL_HOURS}, not {SESSION_TTL_HOURS}."
-    )
-if SESSION_VALUE_TTL_SECONDS > SESSION_MAX_TTL_HOURS * 3_600:
-    raise SettingError(
-        f"MEMORY_SESSION_VALUE_TTL_SECONDS must be at most {SESSION_MAX_TTL_HOURS * 3_600}, SESSION_MAX_TTL_HOURS, "
-        f"not {SESSION_VALUE_TTL_SECONDS}."
+        f"MEMORY_SESSION_VALUE_TTL_SECONDS must be at most {settings.SESSION_MAX_TTL_HOURS * 3_600}, "
+        f"SESSION_MAX_TTL_HOURS, not {SESSION_VALUE_TTL_SECONDS}."
     )

@@ -7,7 +7,7 @@
     ├── StaleVersion                  the caller has seen an older version
     ├── Unprocessable                 a well-formed request that contradicts itself or what is stored
     │   └── WrongVectorWidth          a vector whose width is not that of its model
-    ├── TooLarge                      over a limit; says which one, and if the value was stored all the same
+    ├── TooLarge (and ValueError)     over a limit; says which one, and if the value was stored all the same
     └── ProviderError                 an external model gave no usable answer; the request continues without it
         ├── ProviderUnavailable       a retry may help: 5xx, 429, timeout, connection, deadline
         │   └── ProviderTooSlow       the time ran out; a smaller request may help
@@ -65,8 +65,11 @@ class WrongVectorWidth(Unprocessable):
         super().__init__(f"The vector has {given} dimensions; vectors of {model} have {wanted}.")
 
 
-class TooLarge(MemoryServiceError):
-    """A value over a limit. `facts` are further fields of the answer: sizes in bytes, and `stored`."""
+class TooLarge(MemoryServiceError, ValueError):
+    """A value over a limit. `facts` are further fields of the answer: sizes in bytes, and `stored`.
+
+    It is a ValueError, as documented.
+    """
 
     code = "too_large"
 

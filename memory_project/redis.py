@@ -6,9 +6,10 @@ script touches in one slot, and no account can name another's key. Durations are
 
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 import redis
@@ -156,6 +157,16 @@ def _unescaped(text: str) -> str:
     return text.replace("%3A", ":").replace("%7B", "{").replace("%7D", "}").replace("%25", "%")
 
 
+class ReplySource(Protocol):
+    """Answers the commands of a call that is awaited (see `async_calls`)."""
+
+    def reply_to(self, command: tuple[Any, ...], options: dict[str, Any]) -> Any: ...
+
+
+RECORDED_REPLIES: ContextVar[ReplySource | None] = ContextVar("recorded_replies", default=None)
+"""What answers the commands of the running code instead of the server; None: the server."""
+
+
 class ImpatientRedis(redis.Redis):
     """A connection that fails immediately for a while after a time-out, then lets one command try."""
 
@@ -164,6 +175,8 @@ class ImpatientRedis(redis.Redis):
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Execute a command. Raises TimeoutError immediately while the server is assumed to hang."""
+        if (recorded := RECORDED_REPLIES.get()) is not None:
+            return recorded.reply_to(args, options)
         if ImpatientRedis._asks_again_at:
             self._refuse_during_pause()
         try:

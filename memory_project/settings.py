@@ -94,7 +94,10 @@ TEMPLATES = [
 ]
 
 KEY_CHECK = "memory.services.operations.canary.check_keys"
-AT_WEB_START = ["memory.services.embedding.embed.load_local_model"]
+AT_WEB_START = [
+    "memory.services.embedding.embed.load_local_model",
+    "memory.providers.language_models.announce_default_model",
+]
 WEB_WORKERS = env.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
 """Processes of the web server."""
 WEB_THREADS = env.whole_number("MEMORY_WEB_THREADS", 8, low=1, high=256)
@@ -293,7 +296,8 @@ EMBEDDING_THREADS = env.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)
 EMBEDDING_NESTED_MODELS = env.names("EMBEDDING_NESTED_MODELS")
 """Models, besides `text-embedding-3-*`, whose first 64 and 256 dimensions are vectors of their own (Matryoshka)."""
 SUMMARY_MODEL = env.text("SUMMARY_MODEL", "")
-"""Language model that writes summaries. Without one, sentences are quoted."""
+"""Language model that writes summaries. Default: `gpt-4o-mini` if only OPENAI_API_KEY is set; else,
+and with `none`, sentences are quoted."""
 EXTRACTION_MODEL = env.text("EXTRACTION_MODEL", "")
 """Language model that extracts knowledge. Without one, rules do."""
 RECALL_MODEL = env.text("RECALL_MODEL", "")
@@ -320,6 +324,26 @@ RERANK_TIMEOUT_SECONDS = env.seconds("RERANK_TIMEOUT_SECONDS", 2.0, low=0.05, hi
 """Seconds that a rerank may take; after that the former order is returned."""
 MEMORY_ALLOW_TINY_EMBEDDINGS = env.flag("MEMORY_ALLOW_TINY_EMBEDDINGS")
 """Permits EMBEDDING_PROVIDER=tiny, which knows no meaning."""
+
+# the documented settings of sessions and conversations, which `memory.conf` reads each time
+MEMORY_RETENTION_DAYS = env.whole_number("MEMORY_RETENTION_DAYS", 90, low=1, high=36_500)
+"""Days without a write after which a conversation is archived: readable, but no longer found by searches."""
+MEMORY_SUMMARY_THRESHOLD = env.whole_number("MEMORY_SUMMARY_THRESHOLD", 50, low=11, high=10_000)
+"""Unsummarized messages of a conversation that make it due for a summary."""
+MEMORY_MAX_CONTEXT_MESSAGES = env.whole_number("MEMORY_MAX_CONTEXT_MESSAGES", 20, low=1, high=1_000)
+"""Messages that `/conversations/{id}/messages` returns by default; at most MEMORY_BUFFER_MESSAGES."""
+SESSION_STORE_TYPE = env.choice("SESSION_STORE_TYPE", "hybrid", options=["memory", "redis", "hybrid"])
+"""Where session buffers live: `memory` (one process), `redis`, or `hybrid` (Redis, restored from the log)."""
+SESSION_MAX_TTL_HOURS = env.whole_number("SESSION_MAX_TTL_HOURS", 168, low=1, high=168)
+"""Largest number of hours that any setting or value of a session may live."""
+SESSION_TTL_HOURS = env.whole_number("SESSION_TTL_HOURS", 24, low=1, high=168)
+"""Hours that a session lives after the last read or write."""
+SESSION_MAX_MESSAGES_BEFORE_SUMMARY = env.whole_number("SESSION_MAX_MESSAGES_BEFORE_SUMMARY", 30, low=1, high=10_000)
+"""Unsummarized turns that an idle session needs, and turns that an ended one needs, to be summarized."""
+if SESSION_TTL_HOURS > SESSION_MAX_TTL_HOURS:
+    raise env.SettingError(
+        f"SESSION_TTL_HOURS must be at most SESSION_MAX_TTL_HOURS, {SESSION_MAX_TTL_HOURS}, not {SESSION_TTL_HOURS}."
+    )
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

@@ -15,9 +15,11 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from memory.services.conversations.lifecycle import join_conversation
 from memory.services.prompt_context.build import PromptContextRequest, build_prompt_context, conclude_prompt_context
+from memory.tiers.base import MAX_NAME_CHARACTERS
 from memory_project.http.answers import AnswerSerializer
-from memory_project.http.serializers import ExternalId, Flag, WholeNumber
+from memory_project.http.serializers import BoundedList, ExternalId, Flag, Text, WholeNumber
 
+MAX_WORKING_FIELDS = 1_000
 MIN_TOKENS = 100
 """Fewer tokens hardly leave room for the text around a memory."""
 
@@ -25,7 +27,9 @@ MIN_TOKENS = 100
 class ContextBody(RecallFields):
     conversation_id = ExternalId(help_text="Its working memory and ledger are used, and memories near it preferred.")
     query = NonBlankText(
-        required=False, max_length=MAX_QUERY_CHARACTERS, help_text="Default: the user's latest message."
+        required=False,
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="Default: the user's latest message; without one, only working memory and the ledger are shown.",
     )
     top_k = TopK(
         default=conf.CONTEXT_RESULTS,
@@ -41,6 +45,12 @@ class ContextBody(RecallFields):
     mark_injected = Flag(
         default=False,
         help_text="Enter the items, and items that say the same, into the ledger (scope write).",
+    )
+    working_fields = BoundedList(
+        child=Text(max_length=MAX_NAME_CHARACTERS),
+        required=False,
+        max_length=MAX_WORKING_FIELDS,
+        help_text="Names of the fields of working memory to show. Default: all, the documented ones first.",
     )
     explain = Flag(default=False, help_text="Add to each item what every technique made of it (`signals`).")
 
@@ -67,8 +77,8 @@ class ContextAnswer(AnswerSerializer):
     usage = UsageAnswer()
     degraded = TextList(
         help_text="Reasons as for `/recall`, and `context_truncated` (working memory was cut, or a similar episode had "
-        "no room), `neighbours_deadline` (no time to read the turns around the turns found) and `packing_deadline` (no "
-        "time to try everything that was found).",
+        "no room), `summary_failing` (the conversation could not be summarized lately), `neighbours_deadline` (no time "
+        "to read the turns around the turns found) and `packing_deadline` (no time to try everything that was found).",
     )
 
 
@@ -85,8 +95,9 @@ class Contexts(OwnerViewSet):
     def gather(self, request: Request) -> Response:
         """Lay out working memory, the most similar past conversations and the best evidence as text for the model.
 
-        Takes all fields of `/recall`. Turns come with the turns right before and after them, which are items too. 422
-        without a query, a vector, or any user message in the conversation.
+        Takes all fields of `/recall`. Turns come with the turns right before and after them, which are items too.
+        Without a query, a vector, or any user message in the conversation, the text is working memory and the keys in
+        the injection ledger.
         """
         body, now = self.body(), timezone.now()
         if body["mark_injected"]:
@@ -99,6 +110,7 @@ class Contexts(OwnerViewSet):
             recall_request=recall_request_from_body(owner, body, text=body.get("query", "")),
             max_tokens=body["max_tokens"],
             mark_injected=body["mark_injected"],
+            working_fields=body.get("working_fields"),
         )
         found = build_prompt_context(owner, asked, now=now)
         items = [

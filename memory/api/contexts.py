@@ -24,6 +24,7 @@ from memory.services.contexts.manage import (
     archive_context,
     change_context,
     create_context,
+    delete_context,
     find_context,
     grant_context,
     revoke_context,
@@ -102,7 +103,7 @@ class PersistentContexts(VersionedViewSet):
     """
 
     bodies = {"create": NewContext, "partial_update": ContextChange}
-    queries = {"list": ActingFields, "retrieve": ActingFields}
+    queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
     answer = PersistentContextAnswer
     conditional = frozenset({"retrieve", "partial_update"})
     filterset_class = PersistentContextFilter
@@ -131,6 +132,14 @@ class PersistentContexts(VersionedViewSet):
         body, expected, now = self.body(), self.expected_versions(), timezone.now()
         owner, changes = self.owner(body), changed_fields(body)
         return self.respond_with_etag(change_context(owner, context_id, changes=changes, expected=expected, now=now))
+
+    def destroy(self, request: Request, context_id: UUID) -> Response:
+        """Delete a context with its entries, their versions, its snapshots and its access log. Archive it to keep them.
+
+        Repeat the request if it was interrupted: it continues.
+        """
+        delete_context(self.owner(self.query()), context_id)
+        return Response(status=204)
 
 
 class ContextArchiving(VersionedViewSet):

@@ -28,7 +28,7 @@ from memory.services.conversations.lineage import LineageStep, read_conversation
 from memory.services.extraction.extract import request_extraction
 from memory.services.operations.jobs import request_run
 from memory.services.sessions import MemoryManager
-from memory.services.summaries.summarize import request_summary
+from memory.services.summaries.summarize import request_session_summary
 from memory.tasks import notify_job_worker, run_soon
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId, Text
@@ -87,7 +87,8 @@ class ListedConversation(AnswerSerializer):
     archived = serializers.BooleanField()
     turn_count = serializers.IntegerField()
     summarized_count = serializers.IntegerField(help_text="Turns with an index below this are in the summary.")
-    summary = serializers.ChoiceField(STATES, help_text=f"State of the next summary. {STATES_HELP}")
+    summary = serializers.BooleanField(help_text="True if there is a summary of its earlier turns.")
+    summary_state = serializers.ChoiceField(STATES, help_text=f"State of the next summary. {STATES_HELP}")
     summary_error = serializers.CharField(help_text="Error of the last attempt to summarize. Empty: none.")
     extracted_count = serializers.IntegerField(help_text="Turns with an index below this were searched for knowledge.")
     consolidated_at = serializers.DateTimeField(allow_null=True, help_text="Null while turns are left to search.")
@@ -97,7 +98,11 @@ class ListedConversation(AnswerSerializer):
     updated_at = serializers.DateTimeField()
 
     @staticmethod
-    def compute_summary(conversation: Conversation) -> str:
+    def compute_summary(conversation: Conversation) -> bool:
+        return conversation.summarized_count > 0
+
+    @staticmethod
+    def compute_summary_state(conversation: Conversation) -> str:
         if conversation.summary_parked_at is not None:
             return "parked"
         return "failing" if conversation.summary_error else queue_state_of_summary(conversation)
@@ -131,13 +136,18 @@ class EndedAnswer(AnswerSerializer):
     status = serializers.CharField(help_text="Always `ended`.")
     ended_at = serializers.DateTimeField()
     outcome = serializers.ChoiceField(OUTCOMES)
-    summary = serializers.CharField(help_text="`queued`, or `none` if it is too short or already summarized.")
+    summary = serializers.BooleanField(help_text="True if there is a summary of its turns already.")
+    summary_state = serializers.CharField(help_text="`queued`, or `none` if it is too short or already summarized.")
     cleared = serializers.BooleanField(
         help_text="False if Redis did not answer: the session is cleared within minutes."
     )
 
     @staticmethod
-    def compute_summary(conversation: Conversation) -> str:
+    def compute_summary(conversation: Conversation) -> bool:
+        return conversation.summarized_count > 0
+
+    @staticmethod
+    def compute_summary_state(conversation: Conversation) -> str:
         return queue_state_of_summary(conversation)
 
     @staticmethod
@@ -207,12 +217,13 @@ class ConversationLives(OwnerViewSet):
     statuses = {"summarize": 202, "consolidate": 202}
 
     def summarize(self, request: Request, conversation_id: str) -> Response:
-        """Request a summary of everything said so far. Does nothing if the summary is complete already.
+        """Request a summary of everything but the last ten messages, which stay in the session as they are.
 
-        A summary that is parked after too many failures is tried again. `/jobs/{job_id}` (scope operate) shows the
-        progress, as do `summary` and `summarized_count` of the conversation.
+        Does nothing if there is nothing else to summarize. An ended conversation is summarized as a whole. A summary
+        that is parked after too many failures is tried again. `/jobs/{job_id}` (scope operate) shows the progress, as
+        do `summary_state` and `summarized_count` of the conversation.
         """
-        return self.accept(conversation_id, request_work=request_summary, job=SUMMARIZE_JOB)
+        return self.accept(conversation_id, request_work=request_session_summary, job=SUMMARIZE_JOB)
 
     def consolidate(self, request: Request, conversation_id: str) -> Response:
         """Extract entities, facts and relationships now from the turns that were not searched for them yet.

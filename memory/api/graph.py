@@ -63,7 +63,12 @@ class GraphQuery(OwnerFields):
     depth = QueryWholeNumber(
         default=1, min_value=1, max_value=MAX_DEPTH, help_text="Maximum number of links from a start."
     )
-    types = LinkTypes(required=False, help_text=f"Only these types of links: up to {MAX_TYPES}, separated by commas.")
+    types = LinkTypes(
+        required=False,
+        help_text=f"Only these types of links: up to {MAX_TYPES}, separated by commas. Conversations, users, tools and "
+        "uses of tools are nodes if one of HAS_TURN, FOLLOWED_BY, HAS_GOAL, USES_TOOL, SUCCEEDED_IN, USED_TOOL and "
+        "INVOKED is named.",
+    )
     limit = QueryWholeNumber(
         default=conf.GRAPH_NODES, min_value=1, max_value=conf.GRAPH_NODES, help_text="Maximum number of nodes."
     )
@@ -77,7 +82,7 @@ class GraphQuery(OwnerFields):
 class GraphNode(AnswerSerializer):
     id = serializers.UUIDField()
     item_key = serializers.CharField(help_text="Key of this memory in the injection ledger.")
-    kind = serializers.CharField()
+    kind = serializers.CharField(help_text="Kind of memory; or conversation, user, tool, or tool_invocation.")
     # the contract's name, and a serializer's attribute too
     label = serializers.CharField(help_text="Name of an entity, else the beginning of the text.")  # type: ignore[assignment]
     type = serializers.CharField(help_text="Type of an entity. Empty for other kinds.")

@@ -26,7 +26,8 @@ from memory.api.fields import (
 from memory.api.snippets import SnippetFields, SnippetOptions
 from memory.api.vectors import QueryVectorFields, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
-from memory.kinds import Kind, kind_choices
+from memory.errors import Unprocessable
+from memory.kinds import Kind, kind_choices, kinds_of_types
 from memory.models import Goal, TurnSlot
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
@@ -93,6 +94,9 @@ class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields, SnippetOption
         "Limit to memories in one of these scopes. `turn`, `session`, `lineage` need a conversation, `profile` a user.",
     )
     kinds = Choices(kind_choices(), "Limit to memories of these kinds.")
+    include_episodic = Flag(default=True, help_text="Include turns, episodes and records of work.")
+    include_semantic = Flag(default=True, help_text="Include facts, entities, goals and other knowledge.")
+    include_procedural = Flag(default=True, help_text="Include strategies.")
     slots = Choices(TurnSlot.Slot.choices, "Limit to these slots of structured turns, without other memories.")
     top_k = TopK()
     mode = serializers.ChoiceField(
@@ -126,7 +130,7 @@ def recall_request_from_body(owner: Owner, body: dict[str, Any], *, text: str) -
         "mode": Mode(body["mode"]) if "mode" in body else None,
         # in the order sent, which is the order of preference
         "scopes": list(dict.fromkeys(Scope(name) for name in body.get("scopes", []))),
-        "kinds": sorted({Kind(name) for name in body.get("kinds", [])}),
+        "kinds": kinds_from_body(body),
         "slots": sorted(set(body.get("slots", []))),
     }
     return RecallRequest(
@@ -137,6 +141,18 @@ def recall_request_from_body(owner: Owner, body: dict[str, Any], *, text: str) -
         deadline_ms=body.get("deadline_ms"),
         suppress_injected=body["suppress_injected"],
     )
+
+
+def kinds_from_body(body: dict[str, Any]) -> list[Kind]:
+    """Return the kinds to search, sorted; empty for all. Raises Unprocessable if none is left."""
+    named = sorted({Kind(name) for name in body.get("kinds", [])})
+    included = kinds_of_types(
+        episodic=body["include_episodic"], semantic=body["include_semantic"], procedural=body["include_procedural"]
+    )
+    kinds = [kind for kind in named if kind in included] if named and included else named or included
+    if named and not kinds:
+        raise Unprocessable("no kind is left: `kinds` names none of the included types of memory")
+    return kinds
 
 
 class CandidateAnswer(SnippetFields):

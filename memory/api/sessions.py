@@ -38,7 +38,12 @@ class Limit(QueryWholeNumber):
 
 
 class MessagesQuery(ActingFields):
-    limit = Limit(default=conf.MAX_CONTEXT_MESSAGES)
+    limit = QueryWholeNumber(
+        required=False,
+        min_value=1,
+        max_value=MAX_LIMIT,
+        help_text="Maximum number. Default: MEMORY_MAX_CONTEXT_MESSAGES.",
+    )
 
 
 class SessionContextQuery(ActingFields):
@@ -143,7 +148,7 @@ class Sessions(OwnerViewSet):
         """Return the latest messages of the session's buffer, oldest first. The whole log is under `/turns`."""
         query = self.query()
         memory = MemoryManager(self.owner(query)).find_memory(conversation_id)
-        turns = memory.get_messages(query["limit"])
+        turns = memory.get_messages(query.get("limit"))
         return Response({"messages": [MessageAnswer.serialize(turn, message_from_turn(turn)) for turn in turns]})
 
     def context(self, request: Request, conversation_id: str) -> Response:

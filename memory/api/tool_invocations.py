@@ -199,6 +199,7 @@ class ToolAnswer(AnswerSerializer):
     success_count = serializers.IntegerField()
     failure_count = serializers.IntegerField()
     success_rate = serializers.FloatField(allow_null=True, help_text="Share of successes, if any are known.")
+    avg_latency_ms = serializers.FloatField(allow_null=True, help_text="Mean duration in milliseconds.")
     latency_p50_ms = serializers.FloatField(allow_null=True, help_text="Median duration in milliseconds.")
     latency_p95_ms = serializers.FloatField(allow_null=True, help_text="95 % of the calls took no longer.")
     last_used = serializers.DateTimeField()

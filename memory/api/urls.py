@@ -138,7 +138,7 @@ urlpatterns = [
     path("learnings/<uuid:learning_id>", Learnings.as_view(READ_DELETE)),
     path("learnings/<uuid:learning_id>/vote", LearningVotes.as_view({"post": "vote"})),
     path("contexts", PersistentContexts.as_view(COLLECTION)),
-    path("contexts/<uuid:context_id>", PersistentContexts.as_view(READ_CHANGE)),
+    path("contexts/<uuid:context_id>", PersistentContexts.as_view(READ_CHANGE_DELETE)),
     path("contexts/<uuid:context_id>/archive", ContextArchiving.as_view({"post": "archive"})),
     path("contexts/<uuid:context_id>/unarchive", ContextArchiving.as_view({"post": "unarchive"})),
     path("contexts/<uuid:context_id>/grant", ContextGrants.as_view({"post": "grant"})),

@@ -238,7 +238,8 @@ class AgentWorkingValues(AgentMemoryViewSet):
     def append(self, request: Request, agent_id: str, key: str) -> Response:
         """Append an element to a list, or text to a text; without a value, start a list. The expiry stays.
 
-        Atomic. 422 for a value of another type, 413 if it would become too large; nothing changes then.
+        `scratch_pad` is always a text, and starts as one. Atomic. 422 for a value of another type, 413 if it would
+        become too large; nothing changes then.
         """
         body = self.body()
         stored = self.memory(agent_id, body).append(key, body["value"])

@@ -33,6 +33,7 @@ from memory.kinds.base import (
     all_kinds,
     all_specs,
     kind_choices,
+    kinds_of_types,
     kinds_seen_by,
     kinds_where,
     register,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from django.db.models import TextChoices
 
+from memory.errors import Unprocessable
 from memory.scoring import EPISODIC_WEIGHT
 
 
@@ -188,6 +189,19 @@ def kind_choices() -> list[tuple[str, str]]:
 def kinds_where(condition: Callable[[KindSpec], object]) -> frozenset[Kind]:
     """Return the kinds whose declaration meets the condition."""
     return frozenset(Kind(spec.name) for spec in _specs.values() if condition(spec))
+
+
+def kinds_of_types(*, episodic: bool = True, semantic: bool = True, procedural: bool = True) -> list[Kind]:
+    """Return the kinds of the included documented types, sorted; empty, which excludes nothing, if all are included.
+
+    Raises Unprocessable if none is.
+    """
+    included = {"episodic": episodic, "semantic": semantic, "procedural": procedural}
+    if all(included.values()):
+        return []
+    if not any(included.values()):
+        raise Unprocessable("nothing is included: include episodic, semantic or procedural memory")
+    return sorted(kinds_where(lambda spec: included[spec.memory_type]))
 
 
 def kinds_seen_by(audience: Audience) -> frozenset[Kind]:

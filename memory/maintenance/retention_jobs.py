@@ -16,6 +16,9 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
+from ledger.journal import read_last_changes
+from ledger.models import Injection
+from ledger.store import end_ledger
 from memory import conf
 from memory.audit import record_audit
 from memory.maintenance.base import Batch, BatchReport, RunBatch, job
@@ -79,8 +82,22 @@ def forget_runs(*, now: datetime, batch: Batch) -> BatchReport:
     )
 
 
+def end_idle_ledgers(*, now: datetime, batch: Batch) -> BatchReport:
+    """Clear ledgers that nobody changed for MEMORY_LEDGER_RETENTION_DAYS, by the journal's last change of each."""
+    account, _, conversation_id = batch.cursor.partition(",")
+    after = (UUID(account), conversation_id) if account else None
+    found = read_last_changes(after=after, limit=batch.size, account_id=batch.account_id)
+    before = now - timedelta(days=conf.LEDGER_RETENTION_DAYS)
+    idle = [ref for ref, event, at in found if at < before and event != Injection.Event.ENDED]
+    changed = len(idle) if batch.dry_run else sum(end_ledger(ref) for ref in idle)
+    is_last = len(found) < batch.size
+    cursor = "" if is_last else f"{found[-1][0].account_id},{found[-1][0].conversation_id}"
+    return BatchReport(examined=len(idle), changed=changed, cursor=cursor)
+
+
 CLEANUP_STAGES: Mapping[str, RunBatch] = {
     "conversations": archive_conversations,
+    "ledgers": end_idle_ledgers,
     "access_log": forgetting(old_access_lines),
     "job_runs": forget_runs,
 }
@@ -88,7 +105,7 @@ CLEANUP_STAGES: Mapping[str, RunBatch] = {
 
 @job(every=time(hour=2, minute=30), batch_size=1_000)
 def cleanup(*, now: datetime, batch: Batch) -> BatchReport:
-    """Archive conversations that nobody writes to; delete old access-log lines and old job runs."""
+    """Archive conversations that nobody writes to; clear idle ledgers; delete old access-log lines and job runs."""
     return run_stages(CLEANUP_STAGES, now=now, batch=batch)
 
 

@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
     # the index is built while others write
     atomic = False
 
-    dependencies = [("memory", "0032_folded_words")]
+    dependencies = [("memory", "0035_quarantined_instructions")]
 
     operations = [
         RemoveIndexConcurrently("memorytable", "memory_unworded"),

@@ -10,15 +10,15 @@ add a part to the context of a session, extend `HybridContext` and the template 
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from django.template.loader import render_to_string
 from redis.exceptions import RedisError
 
 from memory import conf
-from memory.errors import NotFound, Unprocessable
+from memory.errors import Unprocessable
 from memory.extraction.messages import read_message
 from memory.models import Conversation, Kind, Turn
 from memory.owner import Owner
@@ -30,8 +30,9 @@ from memory.services.prompt_context.layout import clean_line, fence_block
 from memory.services.recall.recall import search_episodes_by_text
 from memory.services.summaries.summarize import latest_summary
 from memory.services.turns import TurnDraft, resolve_writer, store_turns
+from memory.tiers.base import time_of_call
 from memory.tiers.session import SessionMemory
-from memory.tiers.session_buffer import WITHHELD
+from memory.tiers.session_buffer import WITHHELD, AgentMessage
 from memory.tiers.session_stores import SessionTurn, session_ref, session_store
 from memory.tokens import estimate_tokens
 
@@ -40,15 +41,26 @@ logger = logging.getLogger(__name__)
 NO_EPISODES: EpisodeResults = SearchResults(hits=(), degraded=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HybridContext:
-    """The rendered context with its summary and episodes (best first), its estimated tokens, and what degraded it."""
+class HybridContext(str):
+    """The rendered context, a text, with its summary, episodes (best first), estimated tokens and `degraded`."""
 
-    context: str
     summary: str
     items: Sequence[EpisodeHit]
-    tokens: int
     degraded: Sequence[str]
+
+    def __new__(cls, context: str, *, summary: str, items: Sequence[EpisodeHit], degraded: Sequence[str]) -> Self:
+        made = super().__new__(cls, context)
+        made.summary, made.items, made.degraded = summary, items, degraded
+        return made
+
+    @property
+    def context(self) -> str:
+        """Return the text itself."""
+        return str(self)
+
+    @property
+    def tokens(self) -> int:
+        return estimate_tokens(self)
 
 
 class HybridMemory:
@@ -58,20 +70,22 @@ class HybridMemory:
         self._owner = owner
         self.conversation = conversation
 
-    def add(self, message: Mapping[str, Any], *, now: datetime) -> Turn:
+    def add(self, message: Mapping[str, Any] | AgentMessage, *, now: datetime | None = None) -> Turn:
         """Append a chat message (`role`, `content`, …) to the log and the buffer. Raises MalformedMessage."""
-        draft = TurnDraft(message=read_message(message))
+        draft = TurnDraft(message=read_message(fields_of_message(message)))
         embedded = embed_texts([draft.message.text])
         conversation_id = self.conversation.conversation_id
-        stored = store_turns(self._owner, conversation_id, drafts=[draft], embedded=embedded, now=now)
+        stored = store_turns(self._owner, conversation_id, drafts=[draft], embedded=embedded, now=time_of_call(now))
         self.conversation = stored.conversation
         return stored.turns[0]
 
-    def get_messages(self, limit: int = conf.MAX_CONTEXT_MESSAGES) -> list[SessionTurn]:
-        """Return the latest messages of the buffer, oldest first."""
-        return recent_turns(self._owner, self.conversation, limit)
+    def get_messages(self, limit: int | None = None) -> list[SessionTurn]:
+        """Return the latest messages of the buffer, oldest first; MEMORY_MAX_CONTEXT_MESSAGES by default."""
+        return recent_turns(self._owner, self.conversation, conf.MAX_CONTEXT_MESSAGES if limit is None else limit)
 
-    def get_context(self, query: str = "", *, limit: int = conf.EPISODES_IN_CONTEXT, now: datetime) -> HybridContext:
+    def get_context(
+        self, query: str = "", *, limit: int = conf.EPISODES_IN_CONTEXT, now: datetime | None = None
+    ) -> HybridContext:
         """Return the summary of earlier messages and the `limit` episodes most similar to `query`.
 
         Without a query, the user's latest message is used; without one of those, there are no episodes. Episodes are of
@@ -86,7 +100,7 @@ class HybridMemory:
                 text=text,
                 top_k=limit,
                 own=None,
-                now=now,
+                now=time_of_call(now),
                 without=[latest.id] if latest else [],
                 besides=[self.conversation.conversation_id],
             )
@@ -95,8 +109,15 @@ class HybridMemory:
         # a part without content is left out
         values = {"summary": fence_block(summary), "episodes": episodes}
         context = render_to_string("context/hybrid_memory.txt", values).strip()
-        tokens = estimate_tokens(context)
-        return HybridContext(context=context, summary=summary, items=found.hits, tokens=tokens, degraded=found.degraded)
+        degraded = [*found.degraded, *summary_degraded(self.conversation)]
+        return HybridContext(context, summary=summary, items=found.hits, degraded=degraded)
+
+
+def fields_of_message(message: Mapping[str, Any] | AgentMessage) -> Mapping[str, Any]:
+    """Return a message as a mapping with role, content and name."""
+    if not isinstance(message, AgentMessage):
+        return message
+    return {"role": message.role, "content": message.content, "name": message.name}
 
 
 class MemoryManager:
@@ -105,30 +126,31 @@ class MemoryManager:
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
 
-    def get_memory(self, session_id: str, *, now: datetime) -> HybridMemory:
+    def get_memory(self, session_id: str, *, now: datetime | None = None) -> HybridMemory:
         """Return the session's memory, created if it is new. The agent takes part in it from then on.
 
         A saved session that Redis has lost gets back its goal, its thoughts, and the values that would not have expired
         yet.
         """
-        conversation = join_conversation(self._owner, session_id, now=now)
-        restore_session(conversation, now=now)
+        at = time_of_call(now)
+        conversation = join_conversation(self._owner, session_id, now=at)
+        restore_session(conversation, now=at)
         return HybridMemory(self._owner, conversation)
 
     def find_memory(self, session_id: str) -> HybridMemory:
         """Return the memory of an existing session without restoring it. Raises NotFound."""
         return HybridMemory(self._owner, find_conversation(self._owner, session_id))
 
-    def save_memory(self, session_id: str, *, now: datetime) -> Conversation:
+    def save_memory(self, session_id: str, *, now: datetime | None = None) -> Conversation:
         """Save goal, thoughts and values, which are only in Redis, to the database. Messages are in the log anyway.
 
         Raises NotFound, Unprocessable for an ended conversation, RedisError.
         """
         conversation = find_conversation(self._owner, session_id)
         session = SessionMemory(session_ref(conversation))
-        conversation.saved_session, conversation.saved_at = session.snapshot(), now
+        conversation.saved_session, conversation.saved_at = session.snapshot(), time_of_call(now)
         rows = Conversation.objects.filter(account_id=conversation.account_id, id=conversation.id, ended_at=None)
-        if not rows.update(saved_session=conversation.saved_session, saved_at=now):
+        if not rows.update(saved_session=conversation.saved_session, saved_at=conversation.saved_at):
             raise Unprocessable("the conversation has ended: it has no live session to save")
         session.mark_saved()
         return conversation
@@ -141,7 +163,7 @@ class MemoryManager:
         session_store().clear(conversation)
         SessionMemory(session_ref(conversation)).clear_session()
 
-    def summarize_if_needed(self, session_id: str, *, now: datetime) -> bool:
+    def summarize_if_needed(self, session_id: str, *, now: datetime | None = None) -> bool:
         """Queue a summary if SUMMARY_THRESHOLD messages wait for one, and return whether one is due. Raises NotFound.
 
         A parked summary stays parked: request it by name (`request_summary`) to have it tried again.
@@ -149,14 +171,15 @@ class MemoryManager:
         conversation = find_conversation(self._owner, session_id)
         if conversation.summary_parked_at is not None:
             return False
+        at = time_of_call(now)
         if conversation.turn_count - conversation.summarized_count >= conf.SUMMARY_THRESHOLD:
             # this ends the wait for an idle session, not that after a failed attempt
             rows = Conversation.objects.filter(
                 account_id=conversation.account_id, id=conversation.id, summary_attempts=0, summary_parked_at=None
             )
-            rows.exclude(summarize_after__lte=now).update(summarize_after=now)
+            rows.exclude(summarize_after__lte=at).update(summarize_after=at)
             return True
-        return conversation.summarize_after is not None and conversation.summarize_after <= now
+        return conversation.summarize_after is not None and conversation.summarize_after <= at
 
 
 def restore_session(conversation: Conversation, *, now: datetime) -> None:
@@ -216,15 +239,14 @@ def live_session(conversation: Conversation, *, now: datetime) -> SessionMemory:
     return SessionMemory(session_ref(conversation))
 
 
-def latest_question(owner: Owner, conversation_id: str) -> str:
-    """Return the latest message of the conversation's user as a query.
+def latest_question(owner: Owner, conversation: Conversation | None) -> str:
+    """Return the latest message of the conversation's user as a query; empty if there is none."""
+    return "" if conversation is None else latest_user_message(owner, conversation).strip()
 
-    Raises Unprocessable if there is none, or the owner sees no such conversation.
-    """
-    try:
-        question = latest_user_message(owner, find_conversation(owner, conversation_id))
-    except NotFound:
-        question = ""
-    if not question.strip():
-        raise Unprocessable("the conversation has no message of a user to use as the query: send one")
-    return question
+
+def summary_degraded(conversation: Conversation | None) -> list[str]:
+    """Return the reason `summary_failing` if summaries of the conversation fail, or failed too often; else nothing."""
+    if conversation is None:
+        return []
+    is_failing = bool(conversation.summary_error) or conversation.summary_parked_at is not None
+    return ["summary_failing"] if is_failing else []

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Aggregate, BinaryField, Count, FloatField, Max, Q, QuerySet
+from django.db.models import Aggregate, Avg, BinaryField, Count, FloatField, Max, Q, QuerySet
 from django.db.models.functions import Cast
 
 from memory.audit import record_audit
@@ -102,6 +102,7 @@ class ToolStats:
     usage_count: int
     success_count: int
     failure_count: int
+    avg_latency_ms: float | None
     latency_p50_ms: float | None
     latency_p95_ms: float | None
     last_used: datetime
@@ -301,6 +302,7 @@ def tool_usage(
         usage_count=Count("id"),
         success_count=Count("id", filter=Q(success=True)),
         failure_count=Count("id", filter=Q(success=False)),
+        avg_latency_ms=Avg("latency_ms"),
         latency_p50_ms=Percentile("latency_ms", share=0.5),
         latency_p95_ms=Percentile("latency_ms", share=0.95),
         last_used=Max("timestamp"),

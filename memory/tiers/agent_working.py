@@ -19,7 +19,7 @@ from memory.errors import NotFound, Unprocessable
 from memory.models import SavedWorkingMemory
 from memory.models.short_term import SavedWorkingMemoryQuerySet
 from memory.owner import Owner
-from memory.tiers.base import TierStats, check_name, check_size, check_ttl, from_json, keyed_json
+from memory.tiers.base import TierStats, check_name, check_size, check_ttl, from_json, keyed_json, time_of_call
 from memory.tiers.named_values import VALUES, NamedValues, StoredText, StoredValue, whole_seconds
 from memory_project.redis import AGENT_MEMORY, AgentMemoryRef, agent_key, client
 
@@ -30,6 +30,13 @@ MAX_ID_CHARACTERS = 100
 
 LIST, TEXT = "[", '"'
 """First character of the JSON of a list, and of a text."""
+
+SCRATCH_PAD, CONVERSATION_CONTEXT = "scratch_pad", "conversation_context"
+"""Names of the values of documented calls; the others are `task_state`, `intermediate_result:<step>` and
+`tool_state:<tool>`."""
+
+APPENDED_KINDS = {SCRATCH_PAD: TEXT, CONVERSATION_CONTEXT: LIST}
+"""The kind of the values that documented calls append to."""
 
 # ARGV: prefix, max values, seconds to live of a new value, max bytes, kinds of value that may be extended (the first is
 # the kind of a new one), name, JSON. Values are joined as JSON texts, because Lua's numbers are not exact
@@ -108,9 +115,9 @@ class WorkingMemoryService:
             workflow_run_id=check_scope_id(workflow_run_id),
         )
 
-    def store(self, key: str, value: Any, ttl_seconds: int | None = None) -> None:
-        """Store a value with a new expiry, replacing the old one."""
-        if not self._values.set(key, keyed_json(value), ttl_seconds=check_agent_ttl(ttl_seconds)):
+    def store(self, key: str, value: Any, ttl: int | None = None) -> None:
+        """Store a value for `ttl` seconds, replacing the old one."""
+        if not self._values.set(key, keyed_json(value), ttl_seconds=check_agent_ttl(ttl)):
             raise_memory_full()
 
     def find(self, key: str) -> StoredValue | None:
@@ -143,9 +150,10 @@ class WorkingMemoryService:
     def append(self, key: str, value: Any) -> StoredValue:
         """Append an element to a list, or text to a text; a missing value becomes a list. The expiry stays.
 
+        The scratch pad is a text and the conversation context a list, also when they are missing (APPENDED_KINDS).
         Atomic: concurrent appends lose nothing. Raises Unprocessable for any other value.
         """
-        return self._append(key, value, to=LIST + TEXT)
+        return self._append(key, value, to=APPENDED_KINDS.get(key, LIST + TEXT))
 
     def stats(self) -> TierStats:
         entries, size_bytes = self._values.measure()
@@ -168,18 +176,18 @@ class WorkingMemoryService:
         return self.retrieve(f"intermediate_result:{step_name}")
 
     def store_conversation_context(self, messages: Sequence[Any]) -> None:
-        self.store("conversation_context", list(messages))
+        self.store(CONVERSATION_CONTEXT, list(messages))
 
     def get_conversation_context(self) -> list[Any]:
         """Return the messages, oldest first, which may be none. Raises Unprocessable if the value is not a list."""
-        messages = self.retrieve("conversation_context")
+        messages = self.retrieve(CONVERSATION_CONTEXT)
         if not isinstance(messages, list | None):
             raise Unprocessable("the value conversation_context is not a list")
         return messages or []
 
     def append_to_conversation(self, message: Any) -> None:
         """Append a message. Raises Unprocessable if the value is not a list."""
-        self._append("conversation_context", message, to=LIST)
+        self.append(CONVERSATION_CONTEXT, message)
 
     def store_tool_state(self, tool_name: str, state: Any) -> None:
         self.store(f"tool_state:{tool_name}", state)
@@ -188,18 +196,18 @@ class WorkingMemoryService:
         return self.retrieve(f"tool_state:{tool_name}")
 
     def store_scratch_pad(self, content: str) -> None:
-        self.store("scratch_pad", content)
+        self.store(SCRATCH_PAD, content)
 
     def get_scratch_pad(self) -> str | None:
         """Return the text, or None if there is none. Raises Unprocessable if the value is not a text."""
-        content = self.retrieve("scratch_pad")
+        content = self.retrieve(SCRATCH_PAD)
         if not isinstance(content, str | None):
             raise Unprocessable("the value scratch_pad is not a text")
         return content
 
     def append_to_scratch_pad(self, content: str) -> None:
         """Append to the text, which may be missing. Raises Unprocessable if the value is not a text."""
-        self._append("scratch_pad", content, to=TEXT)
+        self.append(SCRATCH_PAD, content)
 
     def share_with_agent(self, target_agent_id: str, key: str, value: Any, ttl_seconds: int | None = None) -> None:
         """Let another agent read this value under this key, which need not exist here; replaces what it read there."""
@@ -246,16 +254,17 @@ class WorkingMemoryService:
         if not self._values.restore(saved):
             raise_memory_full()
 
-    def persist_to_database(self, *, now: datetime) -> SavedValues:
+    def persist_to_database(self, *, now: datetime | None = None) -> SavedValues:
         """Save every value in the database, replacing what was saved; an empty memory too."""
+        saved_at = time_of_call(now)
         values = {stored.name: {"json": stored.json, "ttl_ms": stored.ttl_ms} for stored in self.snapshot()}
-        row = SavedWorkingMemory(**asdict(self._ref), values=values, saved_at=now)
+        row = SavedWorkingMemory(**asdict(self._ref), values=values, saved_at=saved_at)
         with transaction.atomic():
             SavedWorkingMemory.objects.bulk_create(
                 [row], update_conflicts=True, unique_fields=[*asdict(self._ref)], update_fields=["values", "saved_at"]
             )
             self._record("persist", self._saved_rows().values_list("id", flat=True).get(), len(values))
-        return SavedValues(count=len(values), saved_at=now)
+        return SavedValues(count=len(values), saved_at=saved_at)
 
     def load_from_database(self) -> SavedValues:
         """Restore what was saved, as `restore` does; the saved copy stays. Raises NotFound if nothing was saved."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
+from django.utils import timezone
+
 from memory import conf
 from memory.errors import TooLarge
 from memory.owner import Owner
@@ -91,6 +93,11 @@ class Tier:
 
     def stats(self, within: TierScope, *, now: datetime) -> TierStats:
         raise NotImplementedError
+
+
+def time_of_call(now: datetime | None) -> datetime:
+    """Return `now`, or the clock's time for a documented call that brings none."""
+    return timezone.now() if now is None else now
 
 
 def to_json(value: Any) -> str:

@@ -4,7 +4,8 @@ An entry is `<number> <bytes of JSON up to its end> <turn id> <JSON>`, so that a
 ends of the list. Turns may arrive in any order and are inserted where they belong; a reader sees the latest run of
 consecutive turns. Lists and goal of a session expire together, and every call renews them.
 
-A `SessionTurn` is a turn as sessions show it, a `BufferEntry` as a buffer stores it, within the limits of a buffer.
+A `SessionTurn` is a turn as sessions show it, an `AgentMessage` with its place in the log; a `BufferEntry` is a turn as
+a buffer stores it, within the limits of a buffer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -154,15 +155,21 @@ CLEAR = "return redis.call('UNLINK', KEYS[1])"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTurn:
-    """A turn in a buffer. `content` as it was sent: a text, parts, or None with tool calls."""
+class AgentMessage:
+    """A message of a session. `content` as it was sent: a text, parts, or None with tool calls."""
+
+    role: str
+    content: Any
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTurn(AgentMessage):
+    """A turn in a buffer: a message with its place in the log."""
 
     id: UUID
     index: int
-    role: str
-    name: str
     agent_id: str
-    content: Any
     text: str
     payload: dict[str, Any] | None
     timestamp: datetime

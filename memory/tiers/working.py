@@ -1,6 +1,7 @@
 r"""Working memory of a conversation: a Redis hash that expires when it is not used.
 
-Private to agents: a field of the hash is `<agent_id>\x00<name>`, with an empty agent for the account's own fields.
+The account's own fields have their names in the hash, so that HGET finds them; those of an agent are named
+`<agent_id>\x00<name>` and private to it.
 
 - An agent reads the account's fields below its own, and writes and deletes only its own.
 - The account reads everything (its own value of a name first, else that of the first agent by id). Its writes replace
@@ -27,7 +28,7 @@ REFUSAL_FACTOR = 4
 SPLIT = """
 local function split(field)
     local at = string.find(field, '\\0', 1, true)
-    return string.sub(field, 1, at - 1), string.sub(field, at + 1)
+    return string.sub(field, 1, (at or 1) - 1), string.sub(field, (at or 0) + 1)
 end
 """
 
@@ -41,6 +42,7 @@ MERGE = (
     SPLIT
     + """
 local agent, size, incoming, overruled = ARGV[2], 0, {}, {}
+local prefix = agent ~= '' and agent .. '\\0' or ''
 for i = 4, #ARGV, 2 do
     incoming[ARGV[i]] = true
     size = size + #ARGV[i] + #ARGV[i + 1]
@@ -50,7 +52,8 @@ for i = 1, #stored, 2 do
     local writer, name = split(stored[i])
     if not incoming[name] or (agent ~= '' and writer ~= agent) then
         size = size + #name + #stored[i + 1]
-    elseif writer ~= agent then
+    elseif stored[i] ~= prefix .. name then
+        -- an agent's, or one of the account's from before its fields had plain names
         overruled[#overruled + 1] = stored[i]
     end
 end
@@ -61,7 +64,7 @@ for _, field in ipairs(overruled) do
     redis.call('HDEL', KEYS[1], field)
 end
 for i = 4, #ARGV, 2 do
-    redis.call('HSET', KEYS[1], agent .. '\\0' .. ARGV[i], ARGV[i + 1])
+    redis.call('HSET', KEYS[1], prefix .. ARGV[i], ARGV[i + 1])
 end
 redis.call('EXPIRE', KEYS[1], ARGV[1])
 return {1, size, redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 0) or 0}
@@ -164,8 +167,10 @@ class WorkingMemory:
             ttl_seconds=conf.WORKING_MEMORY_TTL_SECONDS,
         )
 
-    def delete(self, conversation_id: str, fields: Sequence[str]) -> int:
-        """Delete these fields as far as the owner may, and return the number of deleted values."""
+    def delete(self, conversation_id: str, fields: Sequence[str] | None = None) -> int:
+        """Delete these fields, or all of them, as far as the owner may. Return the number of deleted values."""
+        if fields is None:
+            return self.clear(conversation_id)
         names = [check_name(name) for name in fields]
         return int(self._run(REMOVE, conversation_id, *names))
 
@@ -203,8 +208,8 @@ class WorkingMemory:
 
 
 def visible_fields(agent_id: str, stored: Iterable[tuple[str, str]]) -> dict[str, str]:
-    r"""Return names and values, sorted, as `agent_id` sees fields named `<writer>\x00<name>`; "" is the account."""
-    fields = [(*field.partition("\x00")[::2], value) for field, value in stored]
+    """Return names and values, sorted, as `agent_id` sees these fields of the hash; "" is the account."""
+    fields = [(*field.rpartition("\x00")[::2], value) for field, value in stored]
     if agent_id:
         # the agent's own values replace the account's
         visible = sorted(field for field in fields if field[0] in ("", agent_id))
@@ -218,7 +223,7 @@ def visible_fields(agent_id: str, stored: Iterable[tuple[str, str]]) -> dict[str
 def stored_fields(conversation: ConversationRef) -> list[StoredField]:
     """Return every field with its writer, ordered by name and writer, without renewing the expiry."""
     stored: dict[str, str] = client().hgetall(conversation_key(KEY_NAME, conversation))  # type: ignore[assignment]
-    parts = [(*field.partition("\x00")[::2], value) for field, value in stored.items()]
+    parts = [(*field.rpartition("\x00")[::2], value) for field, value in stored.items()]
     fields = [StoredField(agent_id=agent_id, name=name, json=value) for agent_id, name, value in parts]
     return sorted(fields, key=lambda field: (field.name, field.agent_id))
 

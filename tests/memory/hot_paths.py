@@ -289,6 +289,7 @@ ERASING = [
     R("DELETE /working-memory/{conversation_id}"),
     R("DELETE /teams/{team_id}/members/{agent_id}", ids={"agent_id": "planner"}),
     R("DELETE /teams/{team_id}"),
+    R("DELETE /contexts/{context_id}"),
 ]
 
 

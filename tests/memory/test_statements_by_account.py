@@ -171,6 +171,7 @@ EXCEPTIONS = {
     ("memory.services.embedding.account_indexes.rank_largest_accounts", "memory_vectors"): "compares the accounts",
     ("ledger.journal.count_lost_ledgers", "injections"): "counts all ledgers, since Redis lost all of them",
     ("ledger.journal.last_journalled_id", "injections"): "compares the newest row with Redis: one journal for all",
+    ("ledger.journal.read_last_changes", "injections"): "pages through the ledgers of all accounts, each with its own",
     ("ledger.journal.read_histories", "injections"): "restores all ledgers, since Redis lost all of them",
     ("memory.services.operations.samples.sample_lag", "conversations"): "measures the installation",
     **{

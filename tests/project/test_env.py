@@ -6,7 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from django.test import override_settings
 
+from memory import conf
+from memory.conf import DJANGO_SETTINGS
 from memory_project.embedded.paths import PROJECT
 from memory_project.env import SettingError
 
@@ -75,7 +78,11 @@ each_session_setting = pytest.mark.parametrize(
 
 
 def domain_settings() -> dict[str, object]:
-    return runpy.run_path(str(PROJECT / "memory" / "conf.py"))
+    """Return the names of `memory.conf` as they would be after a start with the present environment."""
+    installation = runpy.run_path(str(PROJECT / "memory_project" / "settings.py"))
+    documented = {name: installation[setting] for name, setting in DJANGO_SETTINGS.items()}
+    with override_settings(**{setting: installation[setting] for setting in DJANGO_SETTINGS.values()}):
+        return runpy.run_path(str(PROJECT / "memory" / "conf.py")) | documented
 
 
 @each_session_setting
@@ -108,6 +115,16 @@ def test_each_of_the_three_session_stores_can_be_chosen(monkeypatch: pytest.Monk
 
     monkeypatch.setenv("SESSION_STORE_TYPE", name)
     assert domain_settings()["SESSION_STORE_TYPE"] == name
+
+
+@pytest.mark.parametrize(("name", "setting"), DJANGO_SETTINGS.items())
+def test_a_documented_setting_is_a_django_setting(name: str, setting: str) -> None:
+    value: object = "redis" if setting == "SESSION_STORE_TYPE" else 77
+
+    with override_settings(**{setting: value}):
+        assert getattr(conf, name) == value
+
+    assert getattr(conf, name) != value
 
 
 REFUSED_SESSION_SETTINGS = [

@@ -4,6 +4,7 @@ To use one for something else: a setting that names the model, and its line in M
 provider: a module next to `openai.py` with a class that implements `LanguageModel`.
 """
 
+import logging
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
@@ -15,6 +16,8 @@ from memory.providers.endpoints import openai_connection
 from memory.providers.language_models.base import LanguageModel, Meter, Question, Usage
 from memory.providers.language_models.openai import ChatEndpoint, ChatModel
 
+logger = logging.getLogger(__name__)
+
 __all__ = ["MODEL_SETTINGS", "LanguageModel", "Meter", "Question", "Usage", "language_model"]
 
 MODEL_SETTINGS: Mapping[str, str] = {
@@ -24,8 +27,30 @@ MODEL_SETTINGS: Mapping[str, str] = {
     "compression": "COMPRESSION_MODEL",
 }
 """The setting that names the model of each use."""
+DEFAULT_SUMMARY_MODEL = "gpt-4o-mini"
+"""The model of OpenAI's own endpoint that writes summaries if only OPENAI_API_KEY is set."""
+NO_MODEL = "none"
+"""The name that means no model, also where there is a default."""
 MAX_NAME_CHARACTERS = 100
 """Characters of a model's name that a row of usage keeps."""
+
+
+def model_name(use: str) -> str:
+    """Return the name of the model for this use; empty for none."""
+    name: str = getattr(settings, MODEL_SETTINGS[use])
+    if name or use != "summary":
+        return "" if name == NO_MODEL else name
+    return DEFAULT_SUMMARY_MODEL if settings.OPENAI_API_KEY and not settings.OPENAI_BASE_URL else ""
+
+
+def announce_default_model() -> None:
+    """Log one sentence if summaries are written by a model that no setting names."""
+    if model_name("summary") and not settings.SUMMARY_MODEL:
+        logger.info(
+            "Summaries are written by %s, because OPENAI_API_KEY is set: set SUMMARY_MODEL to another model, or to %s.",
+            DEFAULT_SUMMARY_MODEL,
+            NO_MODEL,
+        )
 
 
 @cache
@@ -36,7 +61,7 @@ def language_model(use: str) -> LanguageModel | None:
     ImproperlyConfigured for settings that cannot work.
     """
     setting = MODEL_SETTINGS[use]
-    name: str = getattr(settings, setting)
+    name = model_name(use)
     if not name:
         return None
     if len(name) > MAX_NAME_CHARACTERS:

@@ -1,6 +1,7 @@
 """Language models behind any endpoint that speaks OpenAI's protocol of chat completions."""
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,10 +24,17 @@ from memory.providers.material import is_valid_unicode
 from memory.providers.processes import PerProcess
 from memory_project.tracing import span
 
+logger = logging.getLogger(__name__)
+
 # a token is a few bytes, and up to six times that in JSON; the overhead is what stands around it
 REPLY_BYTES_PER_TOKEN, REPLY_BYTES_OVERHEAD = 100, 200_000
 REFUSALS_OF_THE_REQUEST = frozenset({400, 413, 422})
-REFUSAL_HINT = "the model has to take response_format json_schema, and a request of this size"
+REFUSALS_OF_THE_FORMAT = frozenset({400, 422})
+REFUSAL_HINT = (
+    "the model has to take a request of this size (it was asked with response_format json_schema, then without)"
+)
+FORMATS = ("json_schema", "json_object", "text")
+"""Values of response_format, strictest first. A model that refuses one is asked with the next."""
 # the older name of the limit is refused by their newer models, the newer one by servers of one's own
 HOSTS_OF_THE_NEWER_NAME = ("openai.com", "azure.com")
 MILLION = 1_000_000
@@ -171,14 +179,16 @@ class Asking(Generic[Shape]):
 class ChatModel:
     """Requests structured output, with retries under one deadline, and validates each answer. Thread-safe.
 
-    An endpoint that refuses `response_format` is not asked for less: a model that only may answer in the shape is
-    worth less than an error that says so. One that ignores it learns the shape from the complaint.
+    A model that refuses the schema is asked with `json_object`, then for plain text, with the schema in the
+    instructions; this process remembers which it takes. One that ignores it learns the shape from the complaint.
     """
 
     def __init__(self, endpoint: ChatEndpoint) -> None:
         self.model = endpoint.model
         self._endpoint = endpoint
         self._client = PerProcess(partial(open_client, endpoint))
+        self._strictest = 0
+        """Position in FORMATS of the strictest one that the model takes, as far as known."""
 
     def ask(self, question: Question, shape: type[Shape], *, meter: Meter, deadline_seconds: float) -> Shape:
         if not (is_valid_unicode(question.instructions) and is_valid_unicode(question.material)):
@@ -196,30 +206,56 @@ class ChatModel:
         return answer
 
     def _ask_patiently(self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam]) -> Shape | Misfit:
-        try:
-            return ask_patiently(
-                lambda: self._ask_metered(asking, messages), endpoint=self._endpoint, deadline=asking.deadline
-            )
-        except ProviderRefused as err:
-            if err.status not in REFUSALS_OF_THE_REQUEST:
-                raise
-            raise ProviderRefused(f"{err}: {REFUSAL_HINT}", status=err.status) from err
+        refusal: ProviderRefused | None = None
+        for position in range(self._strictest, len(FORMATS)):
+            try:
+                answer = self._ask_in_format(asking, messages, FORMATS[position])
+            except ProviderRefused as err:
+                if err.status not in REFUSALS_OF_THE_REQUEST:
+                    raise
+                refusal = refusal or err
+                if err.status not in REFUSALS_OF_THE_FORMAT:
+                    break
+                continue
+            if position > self._strictest:
+                logger.warning("model %s refuses %s, and is asked with %s", self.model, FORMATS[0], FORMATS[position])
+                self._strictest = position
+            return answer
+        assert refusal is not None  # noqa: S101 - no format is left only after a refusal
+        raise ProviderRefused(f"{refusal}: {REFUSAL_HINT}", status=refusal.status) from refusal
 
-    def _ask_metered(self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam]) -> Shape | Misfit:
+    def _ask_in_format(
+        self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam], response_format: str
+    ) -> Shape | Misfit:
+        sent = messages_in_format(messages, asking.shape, response_format)
+        return ask_patiently(
+            lambda: self._ask_metered(asking, sent, response_format), endpoint=self._endpoint, deadline=asking.deadline
+        )
+
+    def _ask_metered(
+        self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam], response_format: str
+    ) -> Shape | Misfit:
         # before the meter runs: past the deadline nothing is asked
         seconds = asking.deadline.remaining_seconds(at_most=self._endpoint.timeout_seconds)
         reply: ChatReply | None = None
         answer: Shape | Misfit | None = None
         try:
-            body = self._exchange(asking, messages, seconds)
+            body = self._exchange(asking, messages, response_format, seconds)
             reply = parse_reply(ChatReply.model_validate_json, body, what="a chat completion")
-            answer = fit_answer(answer_text(reply), asking.shape)
+            text = answer_text(reply)
+            answer = fit_answer(text if response_format == FORMATS[0] else json_within(text), asking.shape)
         finally:
             has_failed = answer is None or isinstance(answer, Misfit)
             asking.meter(self._price(count_tokens(reply) if reply else Tokens(), has_failed=has_failed))
         return answer
 
-    def _exchange(self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam], seconds: float) -> bytes:
+    def _exchange(
+        self,
+        asking: Asking[Shape],
+        messages: Sequence[ChatCompletionMessageParam],
+        response_format: str,
+        seconds: float,
+    ) -> bytes:
         limit = asking.question.max_tokens + self._endpoint.thinking_tokens
         takes_newer_name = knows_newer_name(self._endpoint.base_url)
         with (
@@ -228,14 +264,7 @@ class ChatModel:
             self._client.get().chat.completions.with_streaming_response.create(
                 model=self.model,
                 messages=messages,
-                response_format={
-                    "type": "json_schema",
-                    "json_schema": {
-                        "name": asking.shape.__name__,
-                        "strict": True,
-                        "schema": tighten(asking.shape.model_json_schema()),
-                    },
-                },
+                response_format=format_parameter(asking.shape, response_format),
                 max_completion_tokens=limit if takes_newer_name else openai.omit,
                 max_tokens=openai.omit if takes_newer_name else limit,
                 timeout=seconds,
@@ -256,6 +285,33 @@ class ChatModel:
             completion_tokens=tokens.completion_tokens,
             cost=cost,
         )
+
+
+def format_parameter(shape: type[BaseModel], response_format: str) -> Any:
+    """Return the parameter `response_format` of a request, left out for plain text."""
+    if response_format == "text":
+        return openai.omit
+    if response_format == "json_object":
+        return {"type": "json_object"}
+    schema = {"name": shape.__name__, "strict": True, "schema": tighten(shape.model_json_schema())}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def messages_in_format(
+    messages: Sequence[ChatCompletionMessageParam], shape: type[BaseModel], response_format: str
+) -> Sequence[ChatCompletionMessageParam]:
+    """Return the messages, with the schema in the instructions where the request does not carry it."""
+    if response_format == FORMATS[0]:
+        return messages
+    instructions, *others = messages
+    values = {"instructions": instructions["content"], "schema": json.dumps(shape.model_json_schema())}
+    return [{"role": "system", "content": render_to_string("prompts/answer_format.txt", values)}, *others]
+
+
+def json_within(text: str) -> str:
+    """Return the JSON object in an answer with words or a code fence around it; the text itself if it has none."""
+    first, last = text.find("{"), text.rfind("}")
+    return text[first : last + 1] if 0 <= first < last else text
 
 
 def knows_newer_name(base_url: str) -> bool:

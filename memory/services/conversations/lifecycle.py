@@ -5,6 +5,7 @@ Conversations that resume each other are a lineage.
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -292,11 +293,13 @@ def end_conversation(
     """End the session: queue its summary if it is long enough, and clear its live side. It ended at `event_time`.
 
     Ending twice has no further effect, except that a later outcome replaces an earlier one and is examined for patterns
-    again. If Redis is down, `cleared_at` stays empty and the job `clear_ended` clears later. Raises NotFound, and
+    again. If Redis is down, `cleared_at` stays empty and the job `clear_ended` clears later. A conversation without any
+    turn can be ended if it has a ledger or working memory. Raises NotFound, and
     Unprocessable for an unknown outcome and for an end in the future or before the last turn.
     """
     if outcome and outcome not in Conversation.Outcome.values:
         raise Unprocessable(f"the outcome must be one of: {', '.join(Conversation.Outcome.values)}")
+    join_if_only_live(owner, conversation_id, now=now)
     with transaction.atomic():
         conversation = lock_visible_conversation(owner, conversation_id)
         if event_time and (not has_come(event_time, now=now) or event_time < (conversation.last_turn_at or event_time)):
@@ -312,6 +315,17 @@ def end_conversation(
         record_audit(owner, operation="end", memory_type="conversation", conversation_id=conversation_id)
     clear_live_side(conversation, now=now)
     return conversation
+
+
+def join_if_only_live(owner: Owner, conversation_id: str, *, now: datetime) -> None:
+    """Create the row of a conversation of which only Redis knows: it has a ledger or working memory, but no turn."""
+    rows = Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id)
+    if not is_valid_id(conversation_id) or rows.exists():
+        return
+    ref = ConversationRef(account_id=owner.account_id, conversation_id=conversation_id)
+    with suppress(RedisError):
+        if ledger.get_all(ref) or WorkingMemory(owner).get(conversation_id):
+            join_conversation(owner, conversation_id, now=now)
 
 
 def plan_last_summary(conversation: Conversation, *, now: datetime) -> None:

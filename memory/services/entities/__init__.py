@@ -6,6 +6,7 @@
 - `change`: `change_entity`, `correct_entity`, `remove_entity`.
 - `merge`: `merge_entities`, `split_entity`; `relink` moves their links and details.
 - `relate`: `create_relationship`, `create_relationships`, `delete_relationship`, `explore_graph`.
+- `structure`: `add_structure`, the relations to conversations, users and tools.
 
 A new way to change an entity belongs in `change`: lock with `lock_own_entity`, write with `update_changed_entities`.
 """

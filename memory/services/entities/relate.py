@@ -27,6 +27,7 @@ from memory.retrieval.graph import Graph, WalkBounds, walk_graph
 from memory.services.audit import count_other_channels, record_read
 from memory.services.entities.resolve import holds_memory, owner_of_row
 from memory.services.entities.store import is_live_entity, lock_entities, visible_entities
+from memory.services.entities.structure import STRUCTURE_TYPES, add_structure
 from memory_project.ids import uuid7
 
 RELATIONSHIP_TYPE_PATTERN = r"^[A-Z][A-Z0-9_]{0,49}\Z"
@@ -192,8 +193,13 @@ def explore_graph(
     nodes: int = conf.GRAPH_NODES,
     now: datetime,
 ) -> Graph:
-    """Walk the graph as `walk_graph` does, for the edges, and record the read in the audit log if that keeps reads."""
+    """Walk the graph as `walk_graph` does, for the edges, and record the read in the audit log if that keeps reads.
+
+    Relations to conversations, users and tools are added if `types` names them (`structure.STRUCTURE_TYPES`).
+    """
     graph = walk_graph(owner, ids, depth=depth, types=types, bounds=WalkBounds(nodes=nodes), now=now)
+    if not STRUCTURE_TYPES.isdisjoint(types):
+        graph = add_structure(owner, graph, types=types, limit=nodes)
     record_read(
         owner,
         memory_type="semantic",

@@ -259,7 +259,7 @@ class VectorInput:
     owner: Owner
     widths: dict[str, int | None] = field(default_factory=dict)
 
-    def validate(self, *, model: str, vector: Embedding) -> ClientVector:
+    def validate(self, *, model: str, vector: Embedding | Sequence[float]) -> ClientVector:
         """Return the vector at unit length, if it has the width of its model (default: the configured embedding model).
 
         Raises WrongVectorWidth, which names both widths, and Unprocessable for a zero or infinite vector.
@@ -271,14 +271,14 @@ class VectorInput:
         wanted = self.widths[model] = self.widths[model] or len(vector)
         if len(vector) != wanted:
             raise WrongVectorWidth(given=len(vector), wanted=wanted, model=model)
-        exact = vector.astype(np.float64)
+        exact = np.asarray(vector, dtype=np.float64)
         norm = np.linalg.norm(exact)
         if not np.isfinite(norm) or not norm:
             raise Unprocessable("the vector has no direction: send the embedding of the text, or leave it out")
         return ClientVector(model=model, vector=(exact / norm).astype(np.float32))
 
 
-def validate_vector(owner: Owner, *, model: str, vector: Embedding) -> ClientVector:
+def validate_vector(owner: Owner, *, model: str, vector: Embedding | Sequence[float]) -> ClientVector:
     """Validate one vector (see `VectorInput.validate`)."""
     return VectorInput(owner=owner).validate(model=model, vector=vector)
 

@@ -14,12 +14,14 @@ from typing import Any
 from ledger import store as ledger
 from memory import conf
 from memory.kinds import spec_of
+from memory.models import Conversation
 from memory.owner import Owner
 from memory.providers.connections import Deadline
 from memory.providers.embeddings import token_counter
 from memory.retrieval.candidates import Bundle, Candidate, RecallUsage, to_milliseconds
 from memory.retrieval.lookups import read_adjacent_turns
 from memory.retrieval.pipeline import fold_question, repeats_question
+from memory.services.conversations.lifecycle import is_valid_id, look_up_conversation
 from memory.services.prompt_context.layout import (
     ContextLimits,
     ContextMaterial,
@@ -35,7 +37,7 @@ from memory.services.recall.recall import (
     read_injected_ids,
     recall,
 )
-from memory.services.sessions import latest_question
+from memory.services.sessions import latest_question, summary_degraded
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import ConversationRef
 from memory_project.tracing import traced
@@ -50,11 +52,16 @@ MIN_PACKING_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptContextRequest:
-    """A request for a context. Without a text or vector, the question is the latest message of a user."""
+    """A request for a context. Without a text or vector, the question is the latest message of a user.
+
+    Without one of these either, the context has no recalled memories. `working_fields` are the fields of working memory
+    to show; None: all of them.
+    """
 
     recall_request: RecallRequest
     max_tokens: int = conf.CONTEXT_TOKENS
     mark_injected: bool = False
+    working_fields: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +69,8 @@ class PromptContext:
     """A context as one message, the memories in it in its order, its tokens, and what degraded it.
 
     Items that no retriever found (empty `ways`) stand next to one that was found. `recall_request` and `bundle` are
-    for `conclude_prompt_context`. `is_taken` is True if others injected all that was recalled before this call could.
+    for `conclude_prompt_context`; `has_question` is False if nothing was recalled. `is_taken` is True if others
+    injected all that was recalled before this call could.
     """
 
     context: str
@@ -73,6 +81,7 @@ class PromptContext:
     bundle: Bundle
     usage: RecallUsage
     is_taken: bool = False
+    has_question: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,26 +119,57 @@ class LedgerMarks:
 def build_prompt_context(owner: Owner, request: PromptContextRequest, *, now: datetime) -> PromptContext:
     """Return working memory, episodes and evidence as one message; marks the items in the ledger if requested.
 
-    Takes at most four statements, one more to find the question, and as many again if others took all that was
-    recalled. Raises Unprocessable without a query, a vector and a message of a user, and as `recall`.
+    Without a query, a vector and a message of a user, the message is working memory and the keys in the ledger. Takes
+    at most five statements, and as many again if others took all that was recalled. Raises as `recall`.
     """
     deadline = deadline_of_request(request.recall_request)
     request = replace(request, recall_request=replace(request.recall_request, deadline=deadline))
+    query = request.recall_request.query
+    conversation = look_up_conversation(owner, query.conversation_id)
+    fields = WorkingMemory(owner).get(query.conversation_id)
+    if request.working_fields is not None:
+        fields = {name: fields[name] for name in request.working_fields if name in fields}
+    if not query.text and request.recall_request.own is None and query.vector is None:
+        query = replace(query, text=latest_question(owner, conversation))
+        if not query.text:
+            return build_without_question(owner, request, fields, conversation)
+        request = replace(request, recall_request=replace(request.recall_request, query=query))
     completed = complete_request(owner, request.recall_request, now=now)
-    fields = WorkingMemory(owner).get(completed.query.conversation_id)
     context = build_from_recall(owner, request, completed, fields, now=now)
     if not context.is_taken:
-        return context
+        return replace(context, degraded=sorted({*context.degraded, *summary_degraded(conversation)}))
     injected = read_injected_ids(owner, completed.query.conversation_id)
     query = replace(completed.query, without=[*completed.query.without, *injected])
-    return build_from_recall(owner, request, replace(completed, query=query), fields, now=now)
+    context = build_from_recall(owner, request, replace(completed, query=query), fields, now=now)
+    return replace(context, degraded=sorted({*context.degraded, *summary_degraded(conversation)}))
+
+
+def build_without_question(
+    owner: Owner, request: PromptContextRequest, fields: Mapping[str, Any], conversation: Conversation | None
+) -> PromptContext:
+    """Return working memory and the keys in the conversation's ledger, where there is nothing to recall by."""
+    conversation_id = request.recall_request.query.conversation_id
+    ref = ConversationRef(account_id=owner.account_id, conversation_id=conversation_id)
+    injected = sorted(ledger.get_all(ref)) if is_valid_id(conversation_id) else []
+    limits = ContextLimits(max_tokens=request.max_tokens, costs=EvidenceCosts(count=token_counter()))
+    material = ContextMaterial(fields=fields, injected=injected, episodes=[], evidence=[], neighbours=[])
+    rendered = render_context(material, limits)
+    cut = ["context_truncated"] if rendered.is_truncated else []
+    return PromptContext(
+        context=rendered.text,
+        items=[],
+        tokens=rendered.tokens,
+        degraded=[*cut, *summary_degraded(conversation)],
+        usage=RecallUsage(candidates=0, tokens=rendered.tokens, source_tokens=0, stages_ms={}),
+        recall_request=request.recall_request,
+        bundle=Bundle(results=[], goals=[], profile=None, metrics=[], degraded=[]),
+        has_question=False,
+    )
 
 
 def complete_request(owner: Owner, request: RecallRequest, *, now: datetime) -> RecallRequest:
-    """Return the request with a question, and with its query prepared for the recall and for reading neighbours."""
+    """Return the request with its query prepared for the recall and for reading neighbours."""
     query = replace(request.query, nearest_episodes=conf.EPISODES_IN_CONTEXT)
-    if not query.text and request.own is None and query.vector is None:
-        query = replace(query, text=latest_question(owner, query.conversation_id))
     query = prepare_query(owner, replace(request, query=query), now=now)
     return replace(request, query=query, own=None, time_window_hours=None, suppress_injected=False, max_tokens=None)
 
@@ -237,4 +277,5 @@ def ledger_keys_of_items(items: Iterable[Candidate]) -> set[str]:
 
 def conclude_prompt_context(owner: Owner, context: PromptContext, *, now: datetime) -> None:
     """Count the reads of the memories in the context, and log them (see `conclude_recall`)."""
-    conclude_recall(owner, context.recall_request, replace(context.bundle, results=context.items), now=now)
+    if context.has_question:
+        conclude_recall(owner, context.recall_request, replace(context.bundle, results=context.items), now=now)

@@ -98,11 +98,25 @@ class SummaryWork:
 
 def request_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
     """Queue a summary of all turns so far, the latest included, parked or not. Raises NotFound."""
+    return queue_summary(owner, conversation_id, keep=0, now=now)
+
+
+def request_session_summary(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
+    """Queue a summary of all turns but the last SUMMARY_KEEP_MESSAGES, which stay in the buffer. Raises NotFound.
+
+    An ended conversation has no buffer: all of its turns are summarized.
+    """
+    return queue_summary(owner, conversation_id, keep=conf.SUMMARY_KEEP_MESSAGES, now=now)
+
+
+def queue_summary(owner: Owner, conversation_id: str, *, keep: int, now: datetime) -> Conversation:
+    """Queue a summary, parked or not, of all turns but the last `keep` of a live session, if any of them waits."""
     with transaction.atomic():
         conversation = lock_visible_conversation(owner, conversation_id)
-        if conversation.turn_count > covered_turns(conversation, current_summary(conversation)):
+        target = conversation.turn_count - (keep if conversation.ended_at is None else 0)
+        if target > covered_turns(conversation, current_summary(conversation)):
             unpark(conversation, SUMMARIES)
-            conversation.summarize_to = conversation.turn_count
+            conversation.summarize_to = max(target, conversation.summarize_to or 0)
             conversation.summarize_after = now
             conversation.save(update_fields=[*QUEUE_COLUMNS, "summary_parked_at"])
     return conversation

@@ -56,7 +56,7 @@ def test_the_context_has_the_documented_layout(
             "well_api": "42-329",
             "entity_id": "e7",
             "entity_type_key": "rig",
-            "something_else": "not for the model",
+            "something_else": "for the model too",
         },
     )
     remember(owner, "the boiler")
@@ -73,6 +73,7 @@ def test_the_context_has_the_documented_layout(
             "Well API: 42-329",
             "Entity: e7",
             "Entity type: rig",
+            "something_else: for the model too",
             "",
             "[Episodic Memory -- Relevant Past Conversations]",
             "- (similarity: 1.00) the boiler",
@@ -200,13 +201,26 @@ def test_without_a_query_the_latest_user_message_is_used(
 
 
 @pytest.mark.usefixtures("empty_redis")
-def test_a_request_without_a_query_and_without_a_user_message_is_refused(client: ServiceClient, owner: Owner) -> None:
+def test_without_a_query_and_a_user_message_nothing_is_recalled(client: ServiceClient, owner: Owner) -> None:
     say(owner, turn("Hello.", role="assistant"), conversation_id="now")
     say(Owner(account_id=owner.account_id, agent_id="colleague"), turn("Hello."), conversation_id="theirs")
 
     for conversation_id in ("now", "theirs", "unknown"):
-        refused = client.post("/context", {"agent_id": "assistant", "conversation_id": conversation_id})
-        assert (refused.status_code, refused.json()["code"]) == (422, "unprocessable")
+        answered = client.post("/context", {"agent_id": "assistant", "conversation_id": conversation_id})
+        assert (answered.status_code, answered.json()["items"], answered.json()["context"]) == (200, [], "")
+
+
+@pytest.mark.usefixtures("empty_redis")
+def test_all_of_working_memory_is_shown_or_the_fields_asked_for(client: ServiceClient, owner: Owner) -> None:
+    WorkingMemory(owner).set("now", {"plan": ["dig", "plant"], "scratchpad": "roses"})
+    asked = {"agent_id": "assistant", "conversation_id": "now"}
+
+    everything = client.post("/context", asked).json()["context"]
+    chosen = client.post("/context", {**asked, "working_fields": ["plan"]}).json()["context"]
+
+    plan = 'plan: \n  - "dig"\n  - "plant"'
+    assert everything.startswith(f"[Working Memory]\nScratchpad: roses\n{plan}\n")
+    assert chosen.startswith(f"[Working Memory]\n{plan}\n")
 
 
 def test_another_agents_memories_are_not_shown(client: ServiceClient, owner: Owner) -> None:

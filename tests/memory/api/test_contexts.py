@@ -251,3 +251,15 @@ def test_reading_a_context_or_a_list_takes_two_queries(
     for path in (f"/contexts/{made['id']}", "/contexts"):
         with django_assert_num_queries(2):  # the key, and one statement behind the wall
             bound_api.get(path)
+
+
+def test_a_context_is_deleted_with_its_entries_by_those_who_manage_it(
+    bound_api: ServiceClient, other_api: ServiceClient, made: dict[str, Any]
+) -> None:
+    bound_api.post(f"/contexts/{made['id']}/entries", {"key": "k", "content": "The keel is whole."})
+
+    refused = other_api.delete(f"/contexts/{made['id']}")
+    deleted = bound_api.delete(f"/contexts/{made['id']}")
+
+    assert (refused.status_code, deleted.status_code, deleted.content) == (403, 204, b"")
+    assert bound_api.get(f"/contexts/{made['id']}").status_code == 404

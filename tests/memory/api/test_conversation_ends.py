@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from ledger import store as ledger
 from memory.models import Account, ApiKey, Conversation, JobRun
@@ -13,6 +14,7 @@ from memory_project.redis import ConversationRef
 from tests.api_client import ServiceClient
 from tests.memory.conversation_requests import create
 from tests.memory.episodes import NOW
+from tests.memory.summaries import summarize
 from tests.memory.turns import say, talk, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
@@ -31,11 +33,32 @@ def test_ending_a_conversation_clears_its_session_working_memory_and_ledger(api:
 
     ended = api.post("/conversations/c1/end", {"outcome": "success"})
 
-    said = {"conversation_id": "c1", "status": "ended", "outcome": "success", "summary": "none", "cleared": True}
+    said = {"conversation_id": "c1", "status": "ended", "outcome": "success", "summary": False, "summary_state": "none"}
+    said["cleared"] = True
     assert (ended.status_code, ended.json()) == (200, said | {"ended_at": ended.json()["ended_at"]})
     assert api.get("/conversations/c1/thoughts").json() == {"thoughts": []}
     assert (WorkingMemory(owner).get("c1"), ledger.get_all(place)) == ({}, {})
     assert api.get("/conversations/c1").json()["ended_at"] == ended.json()["ended_at"]
+
+
+def test_a_conversation_with_a_ledger_and_no_turn_can_be_ended(api: ServiceClient, owner: Owner) -> None:
+    place = ConversationRef(account_id=owner.account_id, conversation_id="c1")
+    ledger.mark(place, "skill:x")
+
+    ended = api.post("/conversations/c1/end", {})
+    unknown = api.post("/conversations/c2/end", {})
+
+    assert (ended.status_code, ended.json()["cleared"], ledger.get_all(place)) == (200, True, {})
+    assert unknown.status_code == 404
+
+
+def test_a_conversation_of_others_cannot_be_ended_by_its_ledger(bound_api: ServiceClient, account: Account) -> None:
+    talk(Owner(account_id=account.id, agent_id="colleague"), 1)
+    place = ConversationRef(account_id=account.id, conversation_id="c1")
+    ledger.mark(place, "skill:x")
+
+    assert bound_api.post("/conversations/c1/end", {}).status_code == 404
+    assert ledger.get_all(place) == {"skill:x": "injected"}
 
 
 def test_ending_a_conversation_again_keeps_its_end_time_and_takes_the_later_outcome(api: ServiceClient) -> None:
@@ -67,8 +90,8 @@ def test_ending_a_long_conversation_queues_its_summary(api: ServiceClient, owner
 
     ended = api.post("/conversations/c1/end", {}).json()
 
-    assert ended["summary"] == "queued"
-    assert api.get("/conversations/c1").json()["summary"] == "queued"
+    assert ended["summary_state"] == "queued"
+    assert api.get("/conversations/c1").json()["summary_state"] == "queued"
     assert JobRun.objects.queued().filter(job="summarize").count() == 1
 
 
@@ -92,24 +115,40 @@ def test_an_invalid_end_request_does_not_end_the_conversation(api: ServiceClient
 
 
 def test_requesting_a_summary_queues_a_run_of_the_summarize_job(api: ServiceClient, owner: Owner) -> None:
-    talk(owner, 3)
+    talk(owner, 11)
 
     accepted = api.post("/conversations/c1/summarize", {})
 
     run = JobRun.objects.get()
     assert (accepted.status_code, accepted.json()) == (202, {"job_id": str(run.id), "status": "queued"})
     assert (run.job, run.account_id) == ("summarize", owner.account_id)
-    assert api.get("/conversations/c1").json()["summary"] == "queued"
+    assert api.get("/conversations/c1").json()["summary_state"] == "queued"
     assert api.get(f"/jobs/{run.id}").json()["status"] == "queued"
 
 
-def test_requesting_a_summary_of_an_empty_conversation_is_accepted_and_queues_nothing(api: ServiceClient) -> None:
+def test_a_requested_summary_leaves_the_last_ten_messages(api: ServiceClient, owner: Owner) -> None:
+    talk(owner, 14)
+    api.post("/conversations/c1/summarize", {})
+
+    summarize(timezone.now())
+
+    found = api.get("/conversations/c1").json()
+    assert (found["summary"], found["summary_state"], found["summarized_count"]) == (True, "none", 4)
+    kept = api.get("/conversations/c1/messages").json()["messages"]
+    assert [message["index"] for message in kept] == list(range(4, 14))
+
+
+@pytest.mark.parametrize("turns", [0, 10])
+def test_requesting_a_summary_of_ten_messages_is_accepted_and_queues_nothing(
+    api: ServiceClient, owner: Owner, turns: int
+) -> None:
     create(api, "c1")
+    talk(owner, turns)
 
     accepted = api.post("/conversations/c1/summarize")
 
     assert accepted.status_code == 202
-    assert api.get("/conversations/c1").json()["summary"] == "none"
+    assert api.get("/conversations/c1").json()["summary_state"] == "none"
 
 
 def test_a_summary_requested_twice_with_one_idempotency_key_is_queued_once(api: ServiceClient, owner: Owner) -> None:
@@ -122,7 +161,7 @@ def test_a_summary_requested_twice_with_one_idempotency_key_is_queued_once(api: 
 
 
 def test_parked_work_of_a_conversation_is_shown_and_retried_on_request(api: ServiceClient, owner: Owner) -> None:
-    talk(owner, 3)
+    talk(owner, 11)
     parked: dict[str, Any] = {"summary_error": "request_refused", "summary_parked_at": NOW}
     parked |= {"extract_error": "IntegrityError", "extract_parked_at": NOW}
     Conversation.objects.update(**parked, summarize_after=None, extract_after=None)
@@ -132,8 +171,12 @@ def test_parked_work_of_a_conversation_is_shown_and_retried_on_request(api: Serv
         assert api.post(f"/conversations/c1/{action}", {}).status_code == 202
 
     after = api.get("/conversations/c1").json()
-    assert (before["summary"], before["extraction"], before["extract_error"]) == ("parked", "parked", "IntegrityError")
-    assert (after["summary"], after["extraction"], after["extract_error"]) == ("queued", "queued", "")
+    assert (before["summary_state"], before["extraction"], before["extract_error"]) == (
+        "parked",
+        "parked",
+        "IntegrityError",
+    )
+    assert (after["summary_state"], after["extraction"], after["extract_error"]) == ("queued", "queued", "")
 
 
 def test_a_failing_summary_is_shown_with_its_error(api: ServiceClient) -> None:
@@ -142,7 +185,7 @@ def test_a_failing_summary_is_shown_with_its_error(api: ServiceClient) -> None:
 
     found = api.get("/conversations/c1").json()
 
-    assert (found["summary"], found["summary_error"]) == ("failing", "provider_refused")
+    assert (found["summary_state"], found["summary_error"]) == ("failing", "provider_refused")
 
 
 def test_saving_a_session_stores_it_in_postgresql(api: ServiceClient, owner: Owner) -> None:

@@ -38,7 +38,7 @@ def test_a_conversation_is_created_and_read(api: ServiceClient) -> None:
 def test_a_new_conversation_has_no_turns_and_one_participant(api: ServiceClient) -> None:
     made = create(api, "c1").json()
 
-    counts = {"turn_count": 0, "summarized_count": 0, "summary": "none", "summary_error": "", "outcome": ""}
+    counts = {"turn_count": 0, "summarized_count": 0, "summary": False, "summary_error": "", "outcome": ""}
     times = {"last_turn_at": None, "ended_at": None, "archived": False}
     assert made | counts | times | {"channel": "_global", "participants": ["assistant"]} == made
 

@@ -38,6 +38,7 @@ def test_the_calls_of_each_tool_are_summarized(api: ServiceClient) -> None:
             "success_count": 2,
             "failure_count": 1,
             "success_rate": 2 / 3,
+            "avg_latency_ms": 20.0,
             "latency_p50_ms": 20.0,
             "latency_p95_ms": 29.0,
             "last_used": "2026-05-04T12:00:00Z",

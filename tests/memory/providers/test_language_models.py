@@ -2,6 +2,7 @@
 
 import json
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
+from werkzeug import Response
 
 from memory.errors import ProviderReplyInvalid
-from memory.providers.language_models import Usage, language_model
+from memory.providers.language_models import Usage, announce_default_model, language_model
 from memory.providers.language_models.openai import knows_newer_name
-from tests.language_model_server import KEY, MODEL, LanguageModelServer, replying, telling_usage, writing
+from tests.language_model_server import KEY, MODEL, Asked, LanguageModelServer, replying, telling_usage, writing
 from tests.memory.providers.recipes import BADLY_COUNTED, MATERIAL, WELL, WELL_COUNTED, Recipe, ask, usage_figures
 
 
@@ -257,3 +259,73 @@ def test_the_test_server_does_not_change_the_embedding_provider(
     server: LanguageModelServer, settings: Settings
 ) -> None:
     assert settings.EMBEDDING_PROVIDER != "openai"
+
+
+def takes(*formats: str) -> Callable[[Asked], Response]:
+    """Answer well to requests with these values of response_format, and refuse others with 400."""
+
+    def answer(asked: Asked) -> Response:
+        asked_for = asked.get("response_format", {"type": "text"})["type"]
+        if asked_for not in formats:
+            return Response("unknown response_format", status=400)
+        fenced = f"Here it is:\n```json\n{json.dumps(WELL)}\n```"
+        return writing(fenced if asked_for == "text" else WELL)(asked)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("taken", "asked_for"),
+    [
+        ("json_schema", ["json_schema", "json_schema"]),
+        ("json_object", ["json_schema", "json_object", "json_object"]),
+        ("text", ["json_schema", "json_object", "text", "text"]),
+    ],
+)
+def test_a_model_is_asked_in_the_strictest_format_that_it_takes(
+    server: LanguageModelServer, taken: str, asked_for: list[str]
+) -> None:
+    server.answer = takes(taken)
+
+    answers = [ask(), ask()]
+
+    assert answers == [Recipe.model_validate(WELL)] * 2
+    assert [each.get("response_format", {"type": "text"})["type"] for each in server.requests] == asked_for
+    has_schema = '"title"' in server.requests[-1]["messages"][0]["content"]
+    assert has_schema is (taken != "json_schema")
+
+
+@pytest.mark.parametrize(
+    ("key", "address", "named", "expected"),
+    [
+        ("key", "", "", "gpt-4o-mini"),
+        ("key", "", "none", None),
+        ("key", "", "other", "other"),
+        ("key", "http://127.0.0.1:9/v1", "", None),
+        ("", "", "", None),
+    ],
+)
+def test_with_a_key_alone_the_default_model_writes_summaries(
+    settings: Settings, key: str, address: str, named: str, expected: str | None
+) -> None:
+    settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL, settings.SUMMARY_MODEL = key, address, named
+    settings.EXTRACTION_MODEL = ""
+    language_model.cache_clear()
+
+    chosen = language_model("summary")
+
+    assert (chosen and chosen.model) == expected
+    assert language_model("extraction") is None
+    language_model.cache_clear()
+
+
+def test_a_default_model_is_announced_in_one_sentence(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    settings.OPENAI_API_KEY, settings.OPENAI_BASE_URL, settings.SUMMARY_MODEL = "key", "", ""
+    with caplog.at_level("INFO", logger="memory.providers.language_models"):
+        announce_default_model()
+
+    settings.SUMMARY_MODEL = "other"
+    announce_default_model()
+
+    [sentence] = caplog.messages
+    assert sentence.startswith("Summaries are written by gpt-4o-mini")

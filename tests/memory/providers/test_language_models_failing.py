@@ -186,8 +186,8 @@ def test_a_server_that_is_not_there_is_unavailable_and_metered() -> None:
     assert usage_figures(usages) == [UNCOUNTED] * 4
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
-def test_a_refusal_is_final(server: LanguageModelServer, status: int) -> None:
+@pytest.mark.parametrize(("status", "requests"), [(400, 3), (401, 1), (403, 1), (404, 1), (413, 1), (422, 3)])
+def test_a_refusal_is_final_once_no_format_is_left(server: LanguageModelServer, status: int, requests: int) -> None:
     usages: list[Usage] = []
     server.fail(status)
 
@@ -195,7 +195,7 @@ def test_a_refusal_is_final(server: LanguageModelServer, status: int) -> None:
         ask(usages=usages)
 
     assert caught.value.status == status
-    assert usage_figures(usages) == [UNCOUNTED]
+    assert usage_figures(usages) == [UNCOUNTED] * requests
 
 
 @pytest.mark.parametrize(("status", "has_hint"), [(400, True), (422, True), (413, True), (401, False), (404, False)])

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from memory import conf
 from memory.errors import NotFound, Unprocessable
@@ -118,8 +118,14 @@ def test_the_latest_messages_come_oldest_first_twenty_of_them_by_default(owner: 
 
 
 def test_a_session_without_summary_and_episodes_has_no_context(memory: HybridMemory) -> None:
-    assert memory.get_context("the boiler", now=NOW) == HybridContext(
-        context="", summary="", items=[], tokens=0, degraded=[]
+    context = memory.get_context("the boiler", now=NOW)
+
+    assert (context, context.summary, list(context.items), context.tokens, list(context.degraded)) == (
+        "",
+        "",
+        [],
+        0,
+        [],
     )
 
 
@@ -368,11 +374,9 @@ def test_the_threshold_queues_a_summary(owner: Owner, manager: MemoryManager) ->
     assert SUMMARIES.due_rows(NOW).exists()
 
 
-def test_a_threshold_that_was_lowered_since_counts(
-    owner: Owner, manager: MemoryManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_threshold_that_was_lowered_since_counts(owner: Owner, manager: MemoryManager, settings: Settings) -> None:
     talk(owner, 12)
-    monkeypatch.setattr(conf, "SUMMARY_THRESHOLD", 12)
+    settings.MEMORY_SUMMARY_THRESHOLD = 12
 
     assert manager.summarize_if_needed("c1", now=NOW)
     assert Conversation.objects.get().summarize_after == NOW

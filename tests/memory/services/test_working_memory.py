@@ -123,10 +123,10 @@ def test_an_empty_memory_is_saved_as_empty(owner: Owner, memory: WorkingMemorySe
 
 
 def test_loading_overwrites_its_names_and_keeps_the_rest(owner: Owner, memory: WorkingMemoryService) -> None:
-    memory.store("changed", "saved", ttl_seconds=500)
+    memory.store("changed", "saved", ttl=500)
     persist_to_database(owner, now=NOW)
-    memory.store("changed", ["meanwhile"], ttl_seconds=50)
-    memory.store("added", 1, ttl_seconds=50)
+    memory.store("changed", ["meanwhile"], ttl=50)
+    memory.store("added", 1, ttl=50)
 
     load_from_database(owner)
 
@@ -242,7 +242,7 @@ def test_a_stored_value_is_shared_in_one_round_trip(
     django_assert_num_queries: DjangoAssertNumQueries,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    memory.store("key", {"plan": 1.0}, ttl_seconds=100)
+    memory.store("key", {"plan": 1.0}, ttl=100)
     with django_capture_on_commit_callbacks(execute=True):
         share_value(owner, "key", target_agent_id="ben")
 

@@ -69,8 +69,8 @@ def test_appending_to_a_missing_value_starts_a_list(memory: WorkingMemoryService
 
 
 def test_the_expiry_stays(memory: WorkingMemoryService) -> None:
-    memory.store("list", [], ttl_seconds=100)
-    memory.store("text", "", ttl_seconds=200)
+    memory.store("list", [], ttl=100)
+    memory.store("text", "", ttl=200)
 
     seconds = [memory.append(key, "x").ttl_seconds for key in ("list", "text")]
 

@@ -119,7 +119,7 @@ def test_only_the_sharing_agent_can_take_a_share_back(ana: WorkingMemoryService,
 def test_a_stored_value_is_shared_for_its_remaining_life(
     account_id: UUID, ana: WorkingMemoryService, ben: WorkingMemoryService
 ) -> None:
-    ana.store("key", 1, ttl_seconds=500)
+    ana.store("key", 1, ttl=500)
     client().pexpire(agent_key(AgentMemoryRef(account_id=account_id, agent_id="ana"), "memory", "key"), 40_000)
 
     shared = ana.share_stored("ben", "key")
@@ -131,7 +131,7 @@ def test_a_stored_value_is_shared_for_its_remaining_life(
 
 
 def test_a_share_may_live_longer_or_shorter(ana: WorkingMemoryService, ben: WorkingMemoryService) -> None:
-    ana.store("key", 1, ttl_seconds=100)
+    ana.store("key", 1, ttl=100)
 
     lives = [ana.share_stored("ben", "key", seconds).ttl_seconds for seconds in (10, 1_000)]
     ana.share_with_agent("ben", "other", 1)

@@ -94,8 +94,8 @@ def test_a_stored_none_differs_from_a_missing_value(memory: WorkingMemoryService
 
 
 def test_storing_a_key_again_replaces_its_value_and_expiry(memory: WorkingMemoryService) -> None:
-    memory.store("key", "old", ttl_seconds=50)
-    memory.store("key", "new", ttl_seconds=500)
+    memory.store("key", "old", ttl=50)
+    memory.store("key", "new", ttl=500)
 
     assert memory.retrieve("key") == "new"
     assert ttl_of(memory, "key") in left_of(500)
@@ -103,7 +103,7 @@ def test_storing_a_key_again_replaces_its_value_and_expiry(memory: WorkingMemory
 
 def test_a_value_lives_for_the_default_ttl(memory: WorkingMemoryService) -> None:
     memory.store("default", 1)
-    memory.store("longest", 1, ttl_seconds=MAX_TTL_SECONDS)
+    memory.store("longest", 1, ttl=MAX_TTL_SECONDS)
 
     assert conf.AGENT_MEMORY_TTL_SECONDS == 3_600
     assert ttl_of(memory, "default") in left_of(3_600)
@@ -113,14 +113,14 @@ def test_a_value_lives_for_the_default_ttl(memory: WorkingMemoryService) -> None
 @pytest.mark.parametrize("ttl_seconds", [0, -1, MAX_TTL_SECONDS + 1])
 def test_a_ttl_out_of_bounds_is_refused(memory: WorkingMemoryService, ttl_seconds: int) -> None:
     with pytest.raises(ValueError, match=r"^ttl_seconds must be from 1 to 604800$"):
-        memory.store("key", 1, ttl_seconds=ttl_seconds)
+        memory.store("key", 1, ttl=ttl_seconds)
 
     assert memory.keys() == []
 
 
 def test_each_value_expires_by_itself(account_id: UUID, memory: WorkingMemoryService) -> None:
-    memory.store("short", 1, ttl_seconds=5)
-    memory.store("long", 2, ttl_seconds=500)
+    memory.store("short", 1, ttl=5)
+    memory.store("long", 2, ttl=500)
     expire_now(account_id, "short")
 
     assert (memory.retrieve("short"), memory.exists("short"), memory.retrieve("long")) == (None, False, 2)
@@ -129,7 +129,7 @@ def test_each_value_expires_by_itself(account_id: UUID, memory: WorkingMemorySer
 
 
 def test_time_alone_makes_a_value_expire(account_id: UUID, memory: WorkingMemoryService) -> None:
-    memory.store("short", 1, ttl_seconds=1)
+    memory.store("short", 1, ttl=1)
 
     time.sleep(1.05)
 
@@ -138,7 +138,7 @@ def test_time_alone_makes_a_value_expire(account_id: UUID, memory: WorkingMemory
 
 
 def test_reading_does_not_renew(memory: WorkingMemoryService, account_id: UUID) -> None:
-    memory.store("key", 1, ttl_seconds=100)
+    memory.store("key", 1, ttl=100)
     client().pexpire(agent_key(AgentMemoryRef(account_id=account_id, agent_id="ana"), "memory", "key"), 40_000)
 
     memory.retrieve("key")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import Settings
 
 from memory import conf
 from memory.models import Conversation
@@ -379,8 +380,8 @@ def test_every_call_is_one_round_trip(name: str, log: Log) -> None:
 
 
 @pytest.mark.parametrize("name", MAKES)
-def test_the_settings_name_the_store(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conf, "SESSION_STORE_TYPE", name)
+def test_the_settings_name_the_store(name: str, settings: Settings) -> None:
+    settings.SESSION_STORE_TYPE = name
 
     assert type(session_store()) is type(MAKES[name]())
     assert session_store() is session_store()

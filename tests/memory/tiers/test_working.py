@@ -386,3 +386,14 @@ def test_conversations_are_listed_page_by_page(account_id: UUID, ana: WorkingMem
         found += page
 
     assert set(found) == wanted
+
+
+def test_fields_from_before_plain_names_are_read_and_replaced(account_wide: WorkingMemory, account_id: UUID) -> None:
+    key = key_of(account_id)
+    client().hset(key, mapping={"\x00step": "1", "\x00plan": '"look"', "ana\x00step": "2"})
+
+    assert account_wide.get(CONVERSATION) == {"plan": "look", "step": 1}
+    account_wide.set(CONVERSATION, {"step": 3})
+
+    assert client().hgetall(key) == {"\x00plan": '"look"', "step": "3"}
+    assert account_wide.delete(CONVERSATION, ["plan"]) == 1

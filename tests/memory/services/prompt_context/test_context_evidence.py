@@ -148,7 +148,7 @@ def test_the_three_nearest_episodes_are_always_shown(owner: Owner, is_embedded: 
     assert [item.kind for item in context.items[:3]] == [Kind.EPISODE] * 3
 
 
-def test_a_context_takes_four_statements_or_three_without_turns(
+def test_a_context_takes_five_statements_or_four_without_turns(
     owner: Owner,
     turns: Sequence[Turn],
     django_assert_num_queries: DjangoAssertNumQueries,
@@ -157,9 +157,9 @@ def test_a_context_takes_four_statements_or_three_without_turns(
     know(owner, "The boiler is in the cellar.", now=NOW)
     build_context(owner)
 
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         build_context(owner)
-    with django_assert_max_num_queries(3):
+    with django_assert_max_num_queries(4):
         build_context(owner, kinds=[Kind.FACT])
 
 

@@ -99,9 +99,9 @@ def test_every_message_postpones_an_idle_summary(owner: Owner) -> None:
 
 @pytest.mark.parametrize(("said", "summarized", "claims"), [(10, 0, [0, 0, 0]), (11, 1, [1, 0, 0])])
 def test_an_idle_conversation_without_turns_to_summarize_is_not_due(
-    owner: Owner, monkeypatch: pytest.MonkeyPatch, said: int, summarized: int, claims: list[int]
+    owner: Owner, settings: Settings, said: int, summarized: int, claims: list[int]
 ) -> None:
-    monkeypatch.setattr(conf, "SESSION_MAX_MESSAGES_BEFORE_SUMMARY", 5)
+    settings.SESSION_MAX_MESSAGES_BEFORE_SUMMARY = 5
     talk(owner, said)
 
     assert [summarize(NOW + days * timedelta(days=1)).claimed for days in (1, 2, 3)] == claims
@@ -326,8 +326,8 @@ def test_a_corrected_summary_is_included_as_corrected(owner: Owner, language_mod
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("store", ["memory", "redis", "hybrid"])
-def test_the_buffer_keeps_the_last_ten(owner: Owner, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conf, "SESSION_STORE_TYPE", store)
+def test_the_buffer_keeps_the_last_ten(owner: Owner, store: str, settings: Settings) -> None:
+    settings.SESSION_STORE_TYPE = store
     talk(owner, 60)
 
     summarize()
@@ -367,9 +367,9 @@ def test_the_latest_summary_is_the_owners_own(owner: Owner, stranger: Account) -
 
 @pytest.mark.parametrize("store", ["redis", "hybrid"])
 def test_a_summary_is_stored_without_redis(
-    owner: Owner, settings: Settings, store: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    owner: Owner, settings: Settings, store: str, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setattr(conf, "SESSION_STORE_TYPE", store)
+    settings.SESSION_STORE_TYPE = store
     talk(owner, 50)
     settings.REDIS_URL = "unix:///nowhere/valkey.sock"
     forget_clients()

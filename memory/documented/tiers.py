@@ -1,0 +1,31 @@
+"""Names of the tiered service: short-term entries, pools, contexts and the services over them."""
+
+from memory.documented.services import EmbeddingService, MaintenanceService, RouterService
+from memory.documented.services import TaskWorkingMemory as WorkingMemoryService
+from memory.models import (
+    AgentShortTermMemory,
+    ContextAccessLog,
+    ContextEntry,
+    ContextSnapshot,
+    MemoryPool,
+    PersistentContext,
+    SharedContextPool,
+    WorkflowRun,
+)
+from memory.services.storage import StorageService
+
+__all__ = [
+    "AgentShortTermMemory",
+    "ContextAccessLog",
+    "ContextEntry",
+    "ContextSnapshot",
+    "EmbeddingService",
+    "MaintenanceService",
+    "MemoryPool",
+    "PersistentContext",
+    "RouterService",
+    "SharedContextPool",
+    "StorageService",
+    "WorkflowRun",
+    "WorkingMemoryService",
+]
