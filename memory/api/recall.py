@@ -77,6 +77,10 @@ class DeadlineField(WholeNumber):
         super().__init__(min_value=1, max_value=MAX_DEADLINE_MS, required=False, help_text=help_text, **options)
 
 
+CONFIDENCE_DIGITS = 4
+ABSTAINED_HELP = "True if memories were found, but none that is likely enough to help."
+
+
 class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields, SnippetOptions):
     """All fields but the question and `max_tokens`, which limits results in one and a text in the other."""
 
@@ -111,6 +115,11 @@ class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields, SnippetOption
     as_of = PastDateTimeField(required=False, help_text="Facts that were true at this time. Default: now.")
     known_at = PastDateTimeField(required=False, help_text="Facts as they were believed at this time. Default: now.")
     min_confidence = Fraction(default=0.0, help_text="Least confidence of facts, from 0 to 1.")
+    min_score = Fraction(
+        required=False,
+        help_text="Least `confidence` of results, from 0 to 1. Default: none in `/recall`; `/context` leaves everything "
+        "out if even the best result is unlikely to help.",
+    )
     include_superseded = Flag(
         default=False,
         help_text="Rank statements that later ones replaced like any others. They are marked with `superseded_by`.",
@@ -167,6 +176,11 @@ class CandidateAnswer(SnippetFields):
     )
     record_id = serializers.UUIDField(allow_null=True, help_text="Structured turn that the slot belongs to.")
     similarity = Similarity()
+    confidence = serializers.FloatField(
+        allow_null=True,
+        help_text="How likely the memory helps to answer, from 0 to 1. Comparable between answers. Null "
+        "for a turn that is included because it is next to a result.",
+    )
     flags = TextList(
         help_text="`instruction`: the text gives orders to the model that reads it. Such results are told last. "
         "Found by rules, which miss some."
@@ -181,6 +195,10 @@ class CandidateAnswer(SnippetFields):
     @staticmethod
     def compute_slot(candidate: Candidate) -> str | None:
         return candidate.slot or None
+
+    @staticmethod
+    def compute_confidence(candidate: Candidate) -> float | None:
+        return round(candidate.likelihood, CONFIDENCE_DIGITS) if candidate.ways else None
 
 
 class RecallBody(QuestionFields, RecallFields):
@@ -270,6 +288,7 @@ class RecallAnswer(AnswerSerializer):
     profile = RecalledProfile(allow_null=True, help_text="Profile of the user. Null without a user.")
     metrics = TechniqueMetric(many=True)
     degraded = Degraded()
+    abstained = serializers.BooleanField(help_text=ABSTAINED_HELP)
     usage = UsageAnswer()
 
 

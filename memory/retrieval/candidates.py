@@ -90,6 +90,8 @@ class Candidate:
     """The candidate that replaces what this one says, if any, and when that was said."""
     superseded_at: datetime | None = None
     score: float = 0.0
+    likelihood: float = 0.0
+    """How likely it helps to answer the question (`confidence`), from 0 to 1."""
     signals: dict[str, float] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     also: list[UUID] = field(default_factory=list)
@@ -207,7 +209,8 @@ class Bundle:
     """The result of a recall: memories best first, the most urgent open goals, the user's profile.
 
     `degraded` names the techniques that were left out, and why. `others` is the rest of the ranking, best first.
-    `candidates` and `stages_ms` are as in `RecallUsage`; `whole` is True if whole texts are wanted.
+    `candidates` and `stages_ms` are as in `RecallUsage`; `whole` is True if whole texts are wanted. `abstained` is True
+    if all that was found is too unlikely to help.
     """
 
     results: Sequence[Candidate]
@@ -219,6 +222,7 @@ class Bundle:
     candidates: int = 0
     stages_ms: Mapping[str, float] = field(default_factory=dict)
     whole: bool = False
+    abstained: bool = False
     took_ms: float | None = None
     """Milliseconds from the question to the answer."""
 

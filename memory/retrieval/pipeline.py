@@ -20,6 +20,7 @@ from memory.providers.connections import Deadline
 from memory.providers.rerankers import Reranker
 from memory.providers.sentences import is_question
 from memory.retrieval.candidates import GIVES_ORDERS, Bundle, Candidate, Metric
+from memory.retrieval.confidence import FLOOR, add_confidence, may_be_silent
 from memory.retrieval.floods import (
     ALIKE,
     ASKS_FOR_VALUE,
@@ -127,6 +128,9 @@ def run_pipeline(
     ranked = rerank_candidates(run, ranked, reranker)
     run.end_stage("rerank")
     ranked = select_candidates(run, ranked)
+    add_confidence(ranked, run.scoring_context)
+    helpful = keep_helpful(run, ranked)
+    abstained, ranked = bool(ranked) and not helpful, helpful
     results = keep_pinned(ranked, run.query.top_k)
     kept = {result.id for result in results}
     others = [each for each in ranked if each.id not in kept]
@@ -145,6 +149,7 @@ def run_pipeline(
         candidates=len(candidates),
         stages_ms=run.stages_ms,
         whole=run.query.whole,
+        abstained=abstained,
     )
 
 
@@ -350,6 +355,17 @@ def select_candidates(run: RecallRun, ranked: list[Candidate]) -> list[Candidate
         ranked = selector(ranked, context)
         run.record_metric(name, started, len(ranked))
     return ranked
+
+
+def keep_helpful(run: RecallRun, ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that are likely enough to help, and pinned ones. Memories without a vector yet may help."""
+    least = run.query.min_score
+    if least is not None:
+        return [each for each in ranked if each.pinned or each.likelihood >= least]
+    if not run.query.has_floor or not may_be_silent(run.scoring_context):
+        return list(ranked)
+    may_help = any(each.likelihood >= FLOOR or each.similarity is None for each in ranked)
+    return [each for each in ranked if may_help or each.pinned]
 
 
 def keep_pinned(ranked: Sequence[Candidate], top_k: int) -> list[Candidate]:

@@ -76,6 +76,9 @@ class Query:
     as_of: datetime | None = None
     known_at: datetime | None = None
     without: Sequence[UUID] = ()
+    min_score: float | None = None
+    """Least confidence of results. None: all are returned, or none if the best is below FLOOR and `has_floor`."""
+    has_floor: bool = False
     max_snippet_tokens: int = MAX_PASSAGE_TOKENS
     """Estimated tokens of a text above which a snippet stands for it."""
     whole: bool = False

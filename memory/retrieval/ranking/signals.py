@@ -410,5 +410,5 @@ OF_REGISTERS = frozenset(
         *("numbers", "happened", "places", "reacts", "asks", "length"),
     )
 )
-"""Signals whose weight in one register says nothing about another. In talk between people a turn that asks is no answer;
-half of what a user asks an assistant is evidence itself."""
+"""Signals whose weight in one register says nothing about another. In talk between people a turn that asks is no
+answer; half of what a user asks an assistant is evidence itself."""

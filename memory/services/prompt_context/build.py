@@ -83,6 +83,11 @@ class PromptContext:
     is_taken: bool = False
     has_question: bool = True
 
+    @property
+    def abstained(self) -> bool:
+        """Return True if memories were found, but none that is likely enough to help."""
+        return self.bundle.abstained
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerMarks:
@@ -169,7 +174,7 @@ def build_without_question(
 
 def complete_request(owner: Owner, request: RecallRequest, *, now: datetime) -> RecallRequest:
     """Return the request with its query prepared for the recall and for reading neighbours."""
-    query = replace(request.query, nearest_episodes=conf.EPISODES_IN_CONTEXT)
+    query = replace(request.query, nearest_episodes=conf.EPISODES_IN_CONTEXT, has_floor=True)
     query = prepare_query(owner, replace(request, query=query), now=now)
     return replace(request, query=query, own=None, time_window_hours=None, suppress_injected=False, max_tokens=None)
 

@@ -175,6 +175,7 @@ def add_recalled(owner: Owner, material: ResumeMaterial, deadline: Deadline, *, 
         top_k=MAX_RECALLED,
         conversation_id=next(iter(material.lineage.conversations), ""),
         posture=Posture.RESUME,
+        has_floor=bool(material.query),
     )
     bundle = recall(owner, RecallRequest(query=query, deadline=deadline), now=now)
     stages_ms = {**material.stages_ms, **bundle.stages_ms}
