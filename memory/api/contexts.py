@@ -41,6 +41,7 @@ from memory.services.contexts.snapshots import (
     summarize_steps,
     texts_to_restore,
 )
+from memory.services.custody.single import erase_context
 from memory.services.embedding.embed import embed_texts
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId, Text
@@ -102,7 +103,7 @@ class PersistentContexts(VersionedViewSet):
     """
 
     bodies = {"create": NewContext, "partial_update": ContextChange}
-    queries = {"list": ActingFields, "retrieve": ActingFields}
+    queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
     answer = PersistentContextAnswer
     conditional = frozenset({"retrieve", "partial_update"})
     filterset_class = PersistentContextFilter
@@ -131,6 +132,11 @@ class PersistentContexts(VersionedViewSet):
         body, expected, now = self.body(), self.expected_versions(), timezone.now()
         owner, changes = self.owner(body), changed_fields(body)
         return self.respond_with_etag(change_context(owner, context_id, changes=changes, expected=expected, now=now))
+
+    def destroy(self, request: Request, context_id: UUID) -> Response:
+        """Erase a context with its entries, their history, its snapshots and its access log. 403 for other agents."""
+        erase_context(self.owner(self.query()), context_id, now=timezone.now())
+        return Response(status=204)
 
 
 class ContextArchiving(VersionedViewSet):
