@@ -44,7 +44,7 @@ AUDIT_LEVEL = choice("MEMORY_AUDIT_LEVEL", "writes", options=AUDIT_LEVELS)
 
 RETENTION_DAYS = whole_number("MEMORY_RETENTION_DAYS", 90, low=1, high=36_500)
 """Days without a write after which a conversation is archived: readable, but no longer found by searches."""
-ERASURE_SETTLE_SECONDS = whole_number("MEMORY_ERASURE_SETTLE_SECONDS", 60, low=0, high=3_600)
+ERASURE_WAIT_SECONDS = whole_number("MEMORY_ERASURE_WAIT_SECONDS", 60, low=0, high=3_600)
 """Seconds after its request from which the erasure of a user may be completed. Keep it above the longest request."""
 SUMMARY_THRESHOLD = whole_number("MEMORY_SUMMARY_THRESHOLD", 50, low=11, high=10_000)
 """Unsummarized messages of a conversation that make it due for a summary."""

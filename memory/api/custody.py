@@ -63,7 +63,7 @@ class ReceiptBody(StrictSerializer):
 
 
 class VerdictAnswer(AnswerSerializer):
-    is_valid = serializers.BooleanField(help_text="True if this installation signed exactly this receipt.")
+    valid = serializers.BooleanField(help_text="True if this installation signed exactly this receipt.")
 
 
 class ErasureAnswer(AnswerSerializer):
@@ -200,4 +200,4 @@ class Erasures(OwnerViewSet):
     def verify(self, request: Request) -> Response:
         """Say whether a receipt is one of this account that the installation signed, and unchanged."""
         body = self.body()
-        return self.respond(None, {"is_valid": verify_receipt(account_owner(self), body["receipt"], body["signature"])})
+        return self.respond(None, {"valid": verify_receipt(account_owner(self), body["receipt"], body["signature"])})

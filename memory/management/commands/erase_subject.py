@@ -27,7 +27,7 @@ WAIT_SECONDS = 1.0
 
 EPILOG = f"""
 Everything that names the user is refused from the beginning on, until --readmit. The erasure goes over all stores
-until a whole pass finds nothing, and at least MEMORY_ERASURE_SETTLE_SECONDS ({conf.ERASURE_SETTLE_SECONDS}) after its
+until a whole pass finds nothing, and at least MEMORY_ERASURE_WAIT_SECONDS ({conf.ERASURE_WAIT_SECONDS}) after its
 request. It may be stopped anywhere: run the same command again, or let the worker finish it.
 
   manage.py erase_subject --account workshop --user ana --dry-run

@@ -27,7 +27,7 @@ def escape(text: str) -> str:
 
 @dataclass(frozen=True)
 class Naming:
-    """How a user id is searched for."""
+    """A search for a user id."""
 
     user_id: str
 

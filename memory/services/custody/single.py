@@ -48,7 +48,7 @@ def erase_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions, now: 
 
 
 def erase_episodes(owner: Owner, conversation_id: str, episode_id: UUID | None, *, now: datetime) -> Counter[str]:
-    """Erase the episodes of a conversation that the owner sees, or one of them. Raises NotFound if that is not there."""
+    """Erase the episodes of a conversation that the owner sees, or one of them. Raises NotFound for none."""
     rows = episodes_of_conversation(owner, conversation_id, now=now)
     ids = list((rows.filter(id=episode_id) if episode_id else rows).values_list("id", flat=True))
     if episode_id and not ids:

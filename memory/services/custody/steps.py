@@ -30,7 +30,7 @@ from memory.services.custody.redis_keys import erase_from_keys, erase_refused_re
 from memory.services.custody.stores import (
     WHOLE_IF_NAMED,
     Model,
-    Rule,
+    StoreRule,
     find_named,
     has_user,
     memory_field,
@@ -60,7 +60,7 @@ ERASE_AUDITED = "SELECT memory_erase_audit_names(%s, %s)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What an erasure erases: a user, or the memories that a filter finds. `conversations` are those erased so far."""
+    """The user or the memories of a filter that are to be erased. `conversations` are those erased so far."""
 
     owner: Owner
     user_id: str = ""
@@ -128,7 +128,9 @@ def erase_naming_memories(selection: Selection, cursor: str, now: datetime) -> S
 
 def erase_rows(selection: Selection, cursor: str, now: datetime) -> StepReport:
     """Erase the user's rows of the next table, or apply its rule to rows of others. The cursor is table and row."""
-    names = [name for name, model in sorted(tables().items()) if rule_of(model) not in (Rule.KEEP, Rule.OWN_STEP)]
+    names = [
+        name for name, model in sorted(tables().items()) if rule_of(model) not in (StoreRule.KEEP, StoreRule.OWN_STEP)
+    ]
     name, _, place = cursor.partition(":")
     name, after = name or names[0], UUID(place) if place else FIRST_ID
     model = tables()[name]
@@ -161,13 +163,13 @@ def apply_rule(model: Model, selection: Selection, *, after: UUID, now: datetime
     """Apply the rule of a table to those of its next rows that name the user."""
     account_id, naming, rule = selection.owner.account_id, selection.naming, rule_of(model)
     table, parent = model._meta.db_table, memory_field(model)
-    column = model._meta.get_field(parent).column if rule is Rule.MEMORY else "id"
-    ids, last = find_named(model, account_id, naming, after=after, scan=SCANNED_ROWS, column=str(column))
+    column = f"{parent}_id" if rule is StoreRule.MEMORY else "id"
+    ids, last = find_named(model, account_id, naming, after=after, scan=SCANNED_ROWS, column=column)
     if not ids:
         return Counter(), last
-    if rule is Rule.MEMORY:
+    if rule is StoreRule.MEMORY:
         return erase_derived(selection.owner, set(ids), now=now), last
-    if rule is Rule.DELETE:
+    if rule is StoreRule.DELETE:
         return Counter({table: delete_rows(model, account_id, ids)}), last
     rows = model._default_manager.filter(account_id=account_id, id__in=ids).order_by("id")
     with transaction.atomic():

@@ -22,8 +22,8 @@ from memory_project.tenancy import AccountForeignKey
 Model = type[models.Model]
 
 
-class Rule(Enum):
-    """What becomes of a row of others whose texts name an erased user."""
+class StoreRule(Enum):
+    """The fate of a row of others whose texts name an erased user."""
 
     DELETE = "the row is deleted"
     MASK = "the texts and members of JSON that name the user are removed from the row"
@@ -32,39 +32,39 @@ class Rule(Enum):
     KEEP = "it cannot hold texts about users"
 
 
-RULES: dict[str, Rule] = {
-    "accounts": Rule.KEEP,
-    "agents": Rule.MASK,
-    "teams": Rule.MASK,
-    "api_keys": Rule.MASK,
-    "user_profiles": Rule.MASK,
-    "persistent_contexts": Rule.MASK,
-    "conversations": Rule.MASK,
-    "conversation_participants": Rule.DELETE,
-    "context_snapshots": Rule.DELETE,
-    "fact_tombstones": Rule.KEEP,
-    "job_runs": Rule.KEEP,
-    "memory_links": Rule.DELETE,
-    "memory_audit_log": Rule.OWN_STEP,
-    "memory_terms": Rule.OWN_STEP,
-    "memories": Rule.OWN_STEP,
-    "memory_vectors": Rule.OWN_STEP,
-    "idempotent_requests": Rule.DELETE,
-    "workflow_runs": Rule.MASK,
-    "memory_pools": Rule.MASK,
-    "blackboard_postings": Rule.DELETE,
-    "tool_cache_entries": Rule.DELETE,
-    "tools": Rule.MASK,
-    "tool_invocations": Rule.MASK,
-    "agent_short_term_memories": Rule.DELETE,
-    "agent_working_memories": Rule.DELETE,
-    "turn_records": Rule.MASK,
-    "injections": Rule.DELETE,
-    "metric_samples": Rule.KEEP,
-    "model_usage": Rule.KEEP,
-    "erasures": Rule.KEEP,
+RULES: dict[str, StoreRule] = {
+    "accounts": StoreRule.KEEP,
+    "agents": StoreRule.MASK,
+    "teams": StoreRule.MASK,
+    "api_keys": StoreRule.MASK,
+    "user_profiles": StoreRule.MASK,
+    "persistent_contexts": StoreRule.MASK,
+    "conversations": StoreRule.MASK,
+    "conversation_participants": StoreRule.DELETE,
+    "context_snapshots": StoreRule.DELETE,
+    "fact_tombstones": StoreRule.KEEP,
+    "job_runs": StoreRule.KEEP,
+    "memory_links": StoreRule.DELETE,
+    "memory_audit_log": StoreRule.OWN_STEP,
+    "memory_terms": StoreRule.OWN_STEP,
+    "memories": StoreRule.OWN_STEP,
+    "memory_vectors": StoreRule.OWN_STEP,
+    "idempotent_requests": StoreRule.DELETE,
+    "workflow_runs": StoreRule.MASK,
+    "memory_pools": StoreRule.MASK,
+    "blackboard_postings": StoreRule.DELETE,
+    "tool_cache_entries": StoreRule.DELETE,
+    "tools": StoreRule.MASK,
+    "tool_invocations": StoreRule.MASK,
+    "agent_short_term_memories": StoreRule.DELETE,
+    "agent_working_memories": StoreRule.DELETE,
+    "turn_records": StoreRule.MASK,
+    "injections": StoreRule.DELETE,
+    "metric_samples": StoreRule.KEEP,
+    "model_usage": StoreRule.KEEP,
+    "erasures": StoreRule.KEEP,
 }
-"""Rules of tables by name. Rows that go with a memory need none: theirs is Rule.MEMORY."""
+"""Rules of tables by name. Rows that go with a memory need none: theirs is StoreRule.MEMORY."""
 
 WHOLE_IF_NAMED = {"memory_pools": "pool_id", "workflow_runs": "workflow_run_id", "persistent_contexts": "name"}
 """Columns by which a row belongs to a user as a whole, where they name the user, by table."""
@@ -114,9 +114,9 @@ def has_user(model: Model) -> bool:
 def memory_field(model: Model) -> str:
     """Return the field that refers to the memory which a row goes with; "" for tables whose rows go with none."""
     for field in model._meta.concrete_fields:
-        target: Any = field.related_model
-        refers = isinstance(field, AccountForeignKey) and issubclass(target, MemoryRow)
-        if refers and field.remote_field.on_delete is models.CASCADE and not issubclass(model, MemoryRow):
+        relation: Any = field.remote_field
+        refers = isinstance(field, AccountForeignKey) and issubclass(relation.model, MemoryRow)
+        if refers and relation.on_delete is models.CASCADE and not issubclass(model, MemoryRow):
             return field.name
     return ""
 
@@ -127,15 +127,15 @@ def text_fields(model: Model) -> "list[models.Field[Any, Any]]":
     return [field for field in found if field.name not in {*NOT_SEARCHED, "user_id"} and not field.choices]
 
 
-def rule_of(model: Model) -> Rule:
+def rule_of(model: Model) -> StoreRule:
     """Return the rule of a table. Raises LookupError for a table with texts and without a rule."""
     table = model._meta.db_table
     if table in RULES:
         return RULES[table]
     if not text_fields(model):
-        return Rule.KEEP
+        return StoreRule.KEEP
     if memory_field(model):
-        return Rule.MEMORY
+        return StoreRule.MEMORY
     raise LookupError(f"the table {table} has texts and no rule in memory.services.custody.stores.RULES")
 
 

@@ -1,6 +1,6 @@
 """Erasing a user (B7) or what a filter finds: requests, their progress, and the receipts.
 
-An erasure goes over all stores again until a whole pass finds nothing, and at least ERASURE_SETTLE_SECONDS after its
+An erasure goes over all stores again until a whole pass finds nothing, and at least ERASURE_WAIT_SECONDS after its
 request: by then, requests that had begun before have ended. Each batch is a transaction that also keeps the place.
 """
 
@@ -31,7 +31,7 @@ from memory.services.custody.steps import (
     conversations_of,
     filtered_memories,
 )
-from memory.services.custody.stores import Rule, find_named, has_user, rule_of, tables
+from memory.services.custody.stores import StoreRule, find_named, has_user, rule_of, tables
 from memory.services.operations.jobs import request_run
 
 ERASE_JOB = "erase"
@@ -63,7 +63,7 @@ def preview_subject(owner: Owner, user_id: str) -> dict[str, int]:
     for name, model in tables().items():
         if has_user(model) and name != "conversations":
             counts[name] += model._default_manager.filter(account_id=owner.account_id, user_id=user_id).count()
-        if rule_of(model) is not Rule.KEEP and name not in ("memory_terms", "memory_vectors", "conversations"):
+        if rule_of(model) is not StoreRule.KEEP and name not in ("memory_terms", "memory_vectors", "conversations"):
             counts[f"{name} that name the user"] += count_named(owner, name, user_id)
     return dict(+counts)
 
@@ -195,7 +195,7 @@ def must_wait(erasure: Erasure, *, now: datetime) -> bool:
 
 def has_settled(erasure: Erasure, *, now: datetime) -> bool:
     """Return True if requests that had begun before the erasure was requested have ended."""
-    return now >= erasure.requested_at + timedelta(seconds=conf.ERASURE_SETTLE_SECONDS)
+    return now >= erasure.requested_at + timedelta(seconds=conf.ERASURE_WAIT_SECONDS)
 
 
 def do_batch(erasure: Erasure, steps: Mapping[str, Step], *, now: datetime) -> None:

@@ -181,8 +181,8 @@ def test_a_user_is_erased_readmitted_and_the_receipt_verified(api: ServiceClient
     seen = api.get("/subjects/ana/erasure").json()
     receipt = {"receipt": seen["receipt"], "signature": seen["signature"]}
     assert (asked.status_code, seen["status"], seen["id"]) == (202, "completed", str(erasure.id))
-    assert api.post("/erasures/verify", receipt).json() == {"is_valid": True}
-    assert api.post("/erasures/verify", receipt | {"signature": "x"}).json() == {"is_valid": False}
+    assert api.post("/erasures/verify", receipt).json() == {"valid": True}
+    assert api.post("/erasures/verify", receipt | {"signature": "x"}).json() == {"valid": False}
     assert not any(model.objects.exists() for model in (UserProfile, Fact, Entity))
     assert api.get("/facts?user_id=ana").status_code == 409
     assert api.post("/subjects/ana/readmit").status_code == 204

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _settled(monkeypatch: pytest.MonkeyPatch, empty_redis: None) -> None:
-    monkeypatch.setattr(conf, "ERASURE_SETTLE_SECONDS", 0)
+    monkeypatch.setattr(conf, "ERASURE_WAIT_SECONDS", 0)
 
 
 def run(*arguments: str) -> dict[str, Any]:
