@@ -272,6 +272,10 @@ EMBEDDING_DIMENSIONS = env.whole_number("EMBEDDING_DIMENSIONS", 1_536, low=0, hi
 """Width of the vectors asked for; 0 sends no width and accepts what the model returns."""
 EMBEDDING_MODEL_DIR = env.text("EMBEDDING_MODEL_DIR", "")
 """Folder with `config.json`, `model.safetensors` and `tokenizer.json`. Default: the bundled MiniLM-L6-v2."""
+EMBEDDING_QUERY_PREFIX = env.text("EMBEDDING_QUERY_PREFIX", "")
+"""Text that the embedding model reads before a question, such as `query: `. Default: what the folder's prompts say."""
+EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "")
+"""Text that it reads before a stored text, such as `passage: `. Default: what the folder's prompts say."""
 EMBEDDING_TIMEOUT_SECONDS = env.seconds("EMBEDDING_TIMEOUT_SECONDS", 5.0, low=0.05, high=600)
 """Seconds that a request to the embedding endpoint may take."""
 EMBEDDING_THREADS = env.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from memory import conf
 from memory.api.fields import NonBlankText, TextList, TopK
-from memory.api.recall import MAX_TOKENS, CandidateAnswer, RecallFields, recall_request_from_body
+from memory.api.recall import MAX_TOKENS, CandidateAnswer, RecallFields, UsageAnswer, recall_request_from_body
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
@@ -64,6 +64,7 @@ class ContextAnswer(AnswerSerializer):
     context = serializers.CharField(help_text="Text for a first system message. May be empty.")  # type: ignore[assignment]
     items = ContextItem(many=True, help_text="The memories whose text is in `context`, in that order.")
     tokens = serializers.IntegerField(help_text="Tokens of `context`, counted as for `max_tokens`.")
+    usage = UsageAnswer()
     degraded = TextList(
         help_text="Reasons as for `/recall`, and `context_truncated` (working memory was cut, or a similar episode had "
         "no room), `neighbours_deadline` (no time to read the turns around the turns found) and `packing_deadline` (no "

@@ -39,13 +39,16 @@ from memory.api.fields import (
     TopK,
 )
 from memory.api.filters import RowFilter, TextFilter
-from memory.api.recall import Techniques
-from memory.api.vectors import QueryVectorFields, read_vector
+from memory.api.recall import Techniques, UsageAnswer
+from memory.api.snippets import SnippetFields, SnippetOptions
+from memory.api.vectors import QUERY_HELP, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.models import ContextEntry, ContextEntryVersion, Kind
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
+from memory.retrieval.kind_searches import EntryHit
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
+from memory.retrieval.search import SearchResults
 from memory.services.contexts.access_log import Action, entry_reference, log_reads
 from memory.services.contexts.entries import (
     boost_importance,
@@ -79,8 +82,8 @@ class EntriesQuery(ActingFields):
     )
 
 
-class EntrySearch(OwnerFields, QueryVectorFields):
-    query = NonBlankText(max_length=MAX_QUERY_CHARACTERS, help_text="Text to search for.")
+class EntrySearch(OwnerFields, QuestionFields, SnippetOptions):
+    query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     techniques = Techniques()
 
@@ -101,7 +104,9 @@ class ContextEntryAnswer(MemoryFields):
     created_at = serializers.DateTimeField()
 
 
-class FoundEntry(ContextEntryAnswer):
+class FoundEntry(SnippetFields, ContextEntryAnswer):
+    content = serializers.CharField(help_text="The content, or the snippet of a longer one, unless `whole`.")
+    truncated = serializers.BooleanField(help_text="True if `content` is not the whole content.")
     similarity = Similarity()
     score = serializers.FloatField(help_text="Results are ordered by it. Comparable within one answer only.")
     reasons = TextList(help_text="Why it was found, for people.")
@@ -132,6 +137,7 @@ ONE_OR_MANY: Any = PolymorphicProxySerializer(
 class FoundEntries(AnswerSerializer):
     results = FoundEntry(many=True, source="hits", help_text="Best first.")
     degraded = Degraded()
+    usage = UsageAnswer()
 
 
 class VersionAnswer(AnswerSerializer):
@@ -250,14 +256,26 @@ def respond_entry_search(owner: Owner, body: dict[str, Any], *, contexts: Collec
     """Answer a checked EntrySearch from the entries of these contexts. Records the search after the response."""
     own = read_vector(owner, body, "query_embedding")
     if not contexts:
-        return Response({"results": [], "degraded": []})
+        return Response(FoundEntries.serialize(SearchResults(hits=[], degraded=[])))
     asked = EntryQuestion(
-        text=body["query"], top_k=body["top_k"], own=own, contexts=contexts, techniques=body.get("techniques", [])
+        text=body.get("query", ""),
+        top_k=body["top_k"],
+        own=own,
+        contexts=contexts,
+        techniques=body.get("techniques", []),
+        max_snippet_tokens=body["max_snippet_tokens"],
     )
     found = recall_entries(owner, asked, now=now)
+    results = [serialize_hit(hit, is_whole=body["whole"]) for hit in found.hits]
     return FollowUpResponse(
-        FoundEntries.serialize(found), follow_up=partial(record_entry_search, owner, asked, found, now=now)
+        FoundEntries.serialize(found, {"results": results}),
+        follow_up=partial(record_entry_search, owner, asked, found, now=now),
     )
+
+
+def serialize_hit(hit: EntryHit, *, is_whole: bool) -> dict[str, Any]:
+    content = hit.content if is_whole else hit.snippet
+    return FoundEntry.serialize(hit, {"content": content, "truncated": len(content) < len(hit.content)})
 
 
 class EntrySearches(OwnerViewSet):

@@ -19,7 +19,7 @@ from memory.api.fields import (
     TopK,
     draft_fields,
 )
-from memory.api.vectors import QueryVectorFields, VectorFields, read_vector
+from memory.api.vectors import QUERY_HELP, QuestionFields, VectorFields, read_vector
 from memory.api.views import OwnerViewSet
 from memory.models import EpisodicMemory
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
@@ -62,8 +62,8 @@ class NewEpisode(OwnerFields, VectorFields):
         return attrs
 
 
-class EpisodeSearch(OwnerFields, QueryVectorFields):
-    query = NonBlankText(max_length=MAX_QUERY_CHARACTERS, help_text="Text to search for.")
+class EpisodeSearch(OwnerFields, QuestionFields):
+    query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
 
 
@@ -167,5 +167,5 @@ class EpisodeSearches(ConversationEpisodes):
         owner = self.agent_owner(body)
         own = read_vector(owner, body, "query_embedding")
         return self.respond(
-            search_episodes_by_text(owner, text=body["query"], top_k=body["top_k"], own=own, now=timezone.now())
+            search_episodes_by_text(owner, text=body.get("query", ""), top_k=body["top_k"], own=own, now=timezone.now())
         )

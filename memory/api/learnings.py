@@ -20,7 +20,7 @@ from memory.api.fields import (
     draft_fields,
 )
 from memory.api.filters import RowFilter, TextFilter
-from memory.api.vectors import QueryVectorFields, VectorFields, read_vector
+from memory.api.vectors import QUERY_HELP, QuestionFields, VectorFields, read_vector
 from memory.api.views import OwnerViewSet
 from memory.models import Learning
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
@@ -55,8 +55,8 @@ class Vote(ActingFields):
     helpful = Flag(help_text="True if the insight helped the acting agent.")
 
 
-class LearningSearch(OwnerFields, QueryVectorFields):
-    query = NonBlankText(max_length=MAX_QUERY_CHARACTERS, help_text="Text to search for.")
+class LearningSearch(OwnerFields, QuestionFields):
+    query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     team = serializers.UUIDField(required=False, help_text="Limit to this team.")
 
@@ -155,6 +155,11 @@ class LearningSearches(OwnerViewSet):
         body, owner = self.body_and_owner()
         own = read_vector(owner, body, "query_embedding")
         found = find_learnings(
-            owner, text=body["query"], top_k=body["top_k"], own=own, team_id=body.get("team"), now=timezone.now()
+            owner,
+            text=body.get("query", ""),
+            top_k=body["top_k"],
+            own=own,
+            team_id=body.get("team"),
+            now=timezone.now(),
         )
         return self.respond(found)

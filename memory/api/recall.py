@@ -1,6 +1,6 @@
 """`/recall`: one question to memories of all kinds. `/context` shares its request fields and result shapes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,8 @@ from memory.api.fields import (
     TopK,
     draft_fields,
 )
-from memory.api.vectors import QueryVectorFields, read_vector
+from memory.api.snippets import SnippetFields, SnippetOptions
+from memory.api.vectors import QueryVectorFields, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.kinds import Kind, kind_choices
 from memory.models import Goal, TurnSlot
@@ -59,9 +60,9 @@ class Techniques(Choices):
 
     def __init__(self) -> None:
         help_text = (
-            "Names of techniques. Named rewriters are the only rewriters, named retrievers the only retrievers, and a "
-            "named fusion replaces the others. A name after a minus is left out. At least one retriever that needs no "
-            "other must remain."
+            "Names of techniques. Named rewriters are the only rewriters besides `names`, named retrievers the only "
+            "retrievers, and a named fusion replaces the others. A name after a minus is left out. At least one "
+            "retriever that needs no other must remain."
         )
         super().__init__(TECHNIQUES, help_text)
 
@@ -74,7 +75,7 @@ class DeadlineField(WholeNumber):
         super().__init__(min_value=1, max_value=MAX_DEADLINE_MS, required=False, help_text=help_text, **options)
 
 
-class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields):
+class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields, SnippetOptions):
     """All fields but the question and `max_tokens`, which limits results in one and a text in the other."""
 
     conversation_id = ExternalId(
@@ -95,9 +96,10 @@ class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields):
     top_k = TopK()
     mode = serializers.ChoiceField(
         MODES,
-        default=Mode.DEFAULT.value,
+        required=False,
         help_text="Part of each vector that is compared: the first 64 dimensions, the first 256, or all. Vectors of a "
-        "model that is not trained for shortening are always compared as a whole.",
+        "model that is not trained for shortening are always compared as a whole; `broad` and `default` then answer "
+        "`mode_not_supported` in `degraded`. Default: the first 256 where the model allows it, else all.",
     )
     techniques = Techniques()
     time_window_hours = FiniteFloat(required=False, min_value=MIN_WINDOW_HOURS, help_text="Limit to so many hours ago.")
@@ -120,7 +122,7 @@ def recall_request_from_body(owner: Owner, body: dict[str, Any], *, text: str) -
     given = draft_fields(Query, body) | {
         "text": text,
         "posture": Posture(body["posture"]),
-        "mode": Mode(body["mode"]),
+        "mode": Mode(body["mode"]) if "mode" in body else None,
         # in the order sent, which is the order of preference
         "scopes": list(dict.fromkeys(Scope(name) for name in body.get("scopes", []))),
         "kinds": sorted({Kind(name) for name in body.get("kinds", [])}),
@@ -136,7 +138,7 @@ def recall_request_from_body(owner: Owner, body: dict[str, Any], *, text: str) -
     )
 
 
-class CandidateAnswer(AnswerSerializer):
+class CandidateAnswer(SnippetFields):
     """A memory that a recall found."""
 
     id = serializers.UUIDField()
@@ -160,24 +162,27 @@ class CandidateAnswer(AnswerSerializer):
         return candidate.slot or None
 
 
-class RecallBody(RecallFields):
+class RecallBody(QuestionFields, RecallFields):
     """A question, for whom it is asked, and which memories may answer it."""
 
     query = NonBlankText(
-        max_length=MAX_QUERY_CHARACTERS, help_text="The question, or a text that memories should be close to."
+        required=False,
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="The question, or a text that memories should be close to. Required without `query_embedding`.",
     )
     max_tokens = WholeNumber(
         required=False,
         min_value=1,
         max_value=MAX_TOKENS,
         help_text="Maximum number of tokens of all texts together, estimated. A text that is too long for the rest is "
-        "skipped in favour of later ones. Default: no limit.",
+        "skipped in favour of later ones. Of long texts the snippets count, unless `whole`. Default: no limit.",
     )
     explain = Flag(default=False, help_text="Add to each result what every technique made of it (`signals`).")
 
 
 class RecalledMemory(CandidateAnswer):
-    text = serializers.CharField()
+    text = serializers.CharField(help_text="The text, or the snippet of a longer one, unless `whole`.")
+    truncated = serializers.BooleanField(help_text="True if `text` is not the whole text.")
     score = serializers.FloatField(help_text="Comparable within one answer only.")
     event_time = serializers.DateTimeField()
     channel = serializers.CharField()
@@ -191,6 +196,15 @@ class RecalledMemory(CandidateAnswer):
         "unless a reranker (`rerank`) changed the order. Twice the logarithm of `relevance` is the sum of `ranked.*` "
         "less that of the most relevant memory; other fusions use `bm25` and `similarity` alone.",
     )
+
+
+def serialize_result(result: Candidate, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with as much of its text, and of its explanation, as the request asks for."""
+    text = result.text if body["whole"] else result.snippet
+    given: dict[str, Any] = {"text": text, "truncated": len(text) < len(result.text)}
+    if body["explain"]:
+        given |= {"found_by": sorted(result.ways), "signals": result.signals}
+    return RecalledMemory.serialize(result, given)
 
 
 class RecalledGoal(AnswerSerializer):
@@ -214,12 +228,28 @@ class TechniqueMetric(AnswerSerializer):
     results = serializers.IntegerField(help_text="Number of memories that it found, or kept.")
 
 
+class UsageAnswer(AnswerSerializer):
+    """The cost of an answer."""
+
+    candidates = serializers.IntegerField(help_text="Number of memories that were scored.")
+    tokens = serializers.IntegerField(help_text="Tokens of the texts in the answer, estimated.")
+    source_tokens = serializers.IntegerField(
+        help_text="Tokens of the whole memories that these texts come from, estimated."
+    )
+    stages_ms = serializers.DictField(
+        child=serializers.FloatField(),
+        help_text="Milliseconds of each stage, in order: `rewrite`, `embed`, `analyze`, `gather`, `rank`, `rerank`, "
+        "`select`, and around a recall `read`, `strategies`, `neighbours`, `pack`.",
+    )
+
+
 class RecallAnswer(AnswerSerializer):
     results = RecalledMemory(many=True, help_text="Best first.")
     goals = RecalledGoal(many=True, help_text="Open goals, most urgent first.")
     profile = RecalledProfile(allow_null=True, help_text="Profile of the user. Null without a user.")
     metrics = TechniqueMetric(many=True)
     degraded = Degraded()
+    usage = UsageAnswer()
 
 
 class Recall(OwnerViewSet):
@@ -240,14 +270,11 @@ class Recall(OwnerViewSet):
         """
         body, now = self.body(), timezone.now()
         owner = self.owner(body)
-        asked = replace(recall_request_from_body(owner, body, text=body["query"]), max_tokens=body.get("max_tokens"))
+        asked = replace(
+            recall_request_from_body(owner, body, text=body.get("query", "")), max_tokens=body.get("max_tokens")
+        )
         bundle = recall(owner, asked, now=now)
-        results = [
-            RecalledMemory.serialize(
-                result, {"found_by": sorted(result.ways), "signals": result.signals} if body["explain"] else {}
-            )
-            for result in bundle.results
-        ]
+        results = [serialize_result(result, body) for result in bundle.results]
         return FollowUpResponse(
             RecallAnswer.serialize(bundle, {"results": results}),
             follow_up=partial(conclude_recall, owner, asked, bundle, now=now),

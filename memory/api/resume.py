@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.fields import BoundedIds, Degraded, NonBlankText, OwnerFields, TextList, draft_fields
-from memory.api.recall import DeadlineField
+from memory.api.recall import DeadlineField, UsageAnswer
 from memory.api.replay import ReplayAnswer
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.extraction.work_notes import NoteKind
@@ -160,6 +160,7 @@ class ResumeAnswer(AnswerSerializer):
     tokens = serializers.IntegerField(help_text="Tokens of the text, counted as for `max_tokens`.")
     left_out = LeftOut()
     degraded = Degraded()
+    usage = UsageAnswer()
 
 
 def sections_of(packet: ResumePacket) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ from memory.api.fields import (
     draft_fields,
 )
 from memory.api.filters import RowFilter, TextFilter
-from memory.api.vectors import QueryVectorFields, VectorFields, read_vector
+from memory.api.vectors import QuestionFields, VectorFields, read_vector
 from memory.api.views import OwnerViewSet
 from memory.models import Strategy
 from memory.retrieval.kind_searches import StrategyHit
@@ -68,8 +68,14 @@ class NewStrategy(OwnerFields, VectorFields):
     event_time = EventTime("Time when it was learned or used, at most 5 minutes in the future. Default: now.")
 
 
-class StrategySearch(OwnerFields, QueryVectorFields):
-    task_description = NonBlankText(max_length=MAX_QUERY_CHARACTERS, help_text="The task to find strategies for.")
+class StrategySearch(OwnerFields, QuestionFields):
+    text_field = "task_description"
+
+    task_description = NonBlankText(
+        required=False,
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="The task to find strategies for. Required without `query_embedding`.",
+    )
     top_k = TopK()
     task_type = ExternalId(required=False, help_text="Limit to this type of task.")
 
@@ -191,7 +197,7 @@ class StrategySearches(OwnerViewSet):
         own = read_vector(owner, body, "query_embedding")
         found = find_strategies(
             owner,
-            task_description=body["task_description"],
+            task_description=body.get("task_description", ""),
             top_k=body["top_k"],
             own=own,
             task_type=body.get("task_type", ""),

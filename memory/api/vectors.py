@@ -1,6 +1,6 @@
 """Vectors brought by clients: a list of numbers, checked without one serializer field per number."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from drf_spectacular.utils import extend_schema_field
@@ -13,6 +13,7 @@ from memory.services.memories.store import ClientVector, validate_vector
 from memory_project.http.serializers import ExternalId, StrictSerializer
 
 ARRAY_OF_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": MAX_WIDTH}
+QUERY_HELP = "Text to search for. Required without `query_embedding`."
 MODEL_HELP = "Name of the model that produced the vector. Default: the configured embedding model."
 
 
@@ -53,6 +54,18 @@ class QueryVectorFields(StrictSerializer):
 
     query_embedding = EmbeddingField(required=False, help_text="Vector of the query. Default: the service makes one.")
     embedding_model = ExternalId(required=False, help_text=MODEL_HELP)
+
+
+class QuestionFields(QueryVectorFields):
+    """A question by its text, by its vector, or by both. Its text is a field that is not required."""
+
+    text_field: ClassVar[str] = "query"
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if self.text_field not in attrs and "query_embedding" not in attrs:
+            sentence = f"Send `{self.text_field}`, or `query_embedding` to search by meaning alone."
+            raise serializers.ValidationError({self.text_field: [sentence]})
+        return attrs
 
 
 def read_vector(owner: Owner, body: dict[str, Any], field: str = "embedding") -> ClientVector | None:

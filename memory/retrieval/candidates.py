@@ -74,6 +74,15 @@ class Candidate:
     valid_to: datetime | None = None
     is_cut: bool = False
     """True if `text` is only the beginning."""
+    passages: int = 0
+    """Number of passages with vectors of their own; then `similarity` and `gist` are those of the nearest."""
+    passage_start: int | None = None
+    passage_end: int | None = None
+    """Range of the passage whose vector is nearest to the question; None if the text has no passages."""
+    snippet: str = ""
+    snippet_start: int = 0
+    snippet_end: int | None = None
+    """The part of the text that answers the question (`snippets`), and its range; None before it is chosen."""
     superseded_by: UUID | None = None
     """The candidate that replaces what this one says, if any, and when that was said."""
     superseded_at: datetime | None = None
@@ -143,6 +152,28 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecallUsage:
+    """The cost of an answer.
+
+    `candidates` is the number of memories that were scored, `tokens` those of the answer's texts, `source_tokens` those
+    of the whole memories that the texts come from. `stages_ms` are the milliseconds of each stage, in order.
+    """
+
+    candidates: int
+    tokens: int
+    source_tokens: int
+    stages_ms: Mapping[str, float]
+
+
+def to_milliseconds(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return the times of stages in milliseconds, as `stages_ms` holds them."""
+    return {name: round(1_000 * each, 3) for name, each in seconds.items()}
+
+
+NO_USAGE = RecallUsage(candidates=0, tokens=0, source_tokens=0, stages_ms={})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenGoal:
     """A goal that the owner has open."""
 
@@ -158,6 +189,7 @@ class Bundle:
     """The result of a recall: memories best first, the most urgent open goals, the user's profile.
 
     `degraded` names the techniques that were left out, and why. `others` is the rest of the ranking, best first.
+    `candidates` and `stages_ms` are as in `RecallUsage`.
     """
 
     results: Sequence[Candidate]
@@ -166,8 +198,16 @@ class Bundle:
     metrics: Sequence[Metric]
     degraded: Sequence[str]
     others: Sequence[Candidate] = ()
+    candidates: int = 0
+    stages_ms: Mapping[str, float] = field(default_factory=dict)
     took_ms: float | None = None
     """Milliseconds from the question to the answer."""
+
+    @property
+    def usage(self) -> RecallUsage:
+        """Return the cost of answering with the results as they are: with their whole texts."""
+        tokens = sum(result.token_count for result in self.results)
+        return RecallUsage(candidates=self.candidates, tokens=tokens, source_tokens=tokens, stages_ms=self.stages_ms)
 
     def of_kind(self, kind: Kind) -> list[Candidate]:
         """Return the results of that kind, best first."""

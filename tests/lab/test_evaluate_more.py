@@ -1,5 +1,6 @@
 """`manage.py evaluate_recall` with what else it can find out: other weights, other parts, other budgets."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,30 @@ def test_impossible_options_are_reported_in_one_sentence(tmp_path: Path, options
         run("evaluate_recall", write(tmp_path, HOUSE), *options)
 
     assert nothing_is_left()
+
+
+def native(tmp_path: Path, *keys: str) -> Path:
+    """Write a sample for each key of its only turn."""
+    path = tmp_path / "native.json"
+    samples = [
+        {
+            "name": f"sample {number}",
+            "conversations": [{"id": f"talk {number}", "turns": [{"key": key, "text": f"{key} is green"}]}],
+            "questions": [{"text": f"What is {key}?", "answers": [key], "type": "colour"}],
+        }
+        for number, key in enumerate(keys)
+    ]
+    path.write_text(json.dumps({"samples": samples}))
+    return path
+
+
+def test_samples_can_be_stored_together(tmp_path: Path) -> None:
+    report = run_json("evaluate_recall", native(tmp_path, "porch", "barn"), "--together")
+
+    assert names(report["samples"]) == ["together"]
+    assert (report["all"]["questions"], report["all"]["figures"]["recall@10"]["mean"]) == (2, 1.0)
+
+
+def test_samples_with_equal_keys_cannot_be_stored_together(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="unique in the whole file"):
+        run("evaluate_recall", native(tmp_path, "porch", "porch"), "--together")

@@ -61,6 +61,11 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in the file")
         parser.add_argument("--techniques", default="", help="as in a request, with commas between: lexical,-diversity")
+        parser.add_argument(
+            "--together",
+            action="store_true",
+            help="store all samples as one agent's, so that each distracts from others",
+        )
         parser.add_argument("--questions", type=positive, help="ask no more than so many, drawn from all of them")
         parser.add_argument(
             "--leave-one-out",
@@ -77,7 +82,8 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object, with the ranks of all answers")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        samples = thin_out(open_file(options["file"], options["format"]), options["questions"])
+        samples = open_file(options["file"], options["format"])
+        samples = thin_out([join_samples(samples)] if options["together"] else samples, options["questions"])
         wanted = requested_figures(options, samples)
         try:
             evaluation = evaluate(samples, wanted)
@@ -144,6 +150,21 @@ def read_techniques(value: str) -> list[str]:
     except Unprocessable as err:
         raise CommandError(str(err)) from err
     return names
+
+
+def join_samples(samples: Sequence[EvaluationSample]) -> EvaluationSample:
+    """Return one sample with all memories and questions, of one agent. Raises CommandError for equal keys."""
+    ids = {key: memory for sample in samples for key, memory in sample.ids.items()}
+    if len(ids) < sum(len(sample.ids) for sample in samples):
+        raise CommandError("--together needs keys that are unique in the whole file")
+    return EvaluationSample(
+        name="together",
+        talks=[talk for sample in samples for talk in sample.talks],
+        notes=[note for sample in samples for note in sample.notes],
+        questions=[question for sample in samples for question in sample.questions],
+        ids=ids,
+        asked_at=max((sample.asked_at for sample in samples if sample.asked_at), default=None),
+    )
 
 
 def thin_out(samples: list[EvaluationSample], most: int | None) -> list[EvaluationSample]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.providers.embeddings.base import EmbeddingProvider, Vectors
+from memory.providers.embeddings.base import EmbeddingProvider, TextPrefixes, Vectors
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory.providers.embeddings.openai import OpenAIEmbeddings, OpenAIEndpoint
 from memory.providers.embeddings.tiny import TinyEmbeddings
@@ -24,7 +24,15 @@ NESTED_MODELS = ("text-embedding-3-",)
 WIDEST = 4000
 """Maximum number of dimensions. A vector of half precision must fit into a page of PostgreSQL."""
 
-__all__ = ["EmbeddingProvider", "Vectors", "embedding_provider", "is_nested", "token_counter"]
+__all__ = [
+    "EmbeddingProvider",
+    "TextPrefixes",
+    "Vectors",
+    "embedding_provider",
+    "is_nested",
+    "text_prefixes",
+    "token_counter",
+]
 
 
 @lru_cache(maxsize=1)
@@ -40,6 +48,16 @@ def embedding_provider() -> EmbeddingProvider:
         known = ", ".join(sorted(PROVIDERS))
         raise ImproperlyConfigured(f"EMBEDDING_PROVIDER is {name!r}; it must be empty or one of {known}") from err
     return make()
+
+
+def text_prefixes() -> TextPrefixes:
+    """Return the prefixes of the configured model: those of the settings, else those that a local folder states."""
+    provider = embedding_provider()
+    stated = provider.prefixes if isinstance(provider, LocalEmbeddings) else TextPrefixes()
+    return TextPrefixes(
+        query=settings.EMBEDDING_QUERY_PREFIX or stated.query,
+        passage=settings.EMBEDDING_PASSAGE_PREFIX or stated.passage,
+    )
 
 
 def count_by_lines(count: Callable[[str], int]) -> Callable[[str], int]:

@@ -1,6 +1,7 @@
 """The protocol of embedding providers, and the arithmetic that all of them share."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +11,14 @@ from memory.errors import ProviderReplyInvalid
 from memory.providers.material import is_valid_unicode
 
 Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPrefixes:
+    """What a model reads before a question, and before a stored text; empty for most models."""
+
+    query: str = ""
+    passage: str = ""
 
 
 class EmbeddingProvider(Protocol):

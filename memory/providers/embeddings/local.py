@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from memory.errors import ProviderUnavailable
 from memory.providers.connections import Deadline
-from memory.providers.embeddings.base import Vectors, mean_of_chunks, normalized_rows, refuse_unembeddable
+from memory.providers.embeddings.base import TextPrefixes, Vectors, mean_of_chunks, normalized_rows, refuse_unembeddable
 from memory.providers.processes import PerProcess
 from memory_project.embedded.models import TOKENIZER, find_or_build_graph, read_model_folder
 
@@ -56,6 +56,11 @@ class LocalEmbeddings:
         self._threads = threads
         self._session = PerProcess(self._open_session)
         self._tokenizer = PerProcess(self._open_tokenizer)
+
+    @property
+    def prefixes(self) -> TextPrefixes:
+        """The prefixes that the folder states. `embed` takes texts that have theirs."""
+        return TextPrefixes(query=self._folder.query_prefix, passage=self._folder.passage_prefix)
 
     @property
     def width(self) -> int:

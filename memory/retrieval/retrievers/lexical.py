@@ -254,7 +254,9 @@ MATCHING_IDS = f"""
     WITH asked AS MATERIALIZED (
         SELECT accounts.id AS account_id, (
             SELECT string_agg({QUOTED_TERM}, ' & ')::tsquery
-            FROM unnest(tsvector_to_array(memory_lexemes(accounts.id, accounts.language, %s))) AS term
+            -- without the further forms of a word, which have no positions
+            FROM unnest(memory_lexemes(accounts.id, accounts.language, %s)) AS word (term, positions, weights)
+            WHERE positions IS NOT NULL
         ) AS words
         FROM accounts WHERE %s::uuid IS NULL OR accounts.id = %s::uuid
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
+from time import perf_counter
 from typing import Any
 
 from ledger import store as ledger
@@ -16,7 +17,7 @@ from memory.kinds import spec_of
 from memory.owner import Owner
 from memory.providers.connections import Deadline
 from memory.providers.embeddings import token_counter
-from memory.retrieval.candidates import Bundle, Candidate
+from memory.retrieval.candidates import Bundle, Candidate, RecallUsage, to_milliseconds
 from memory.retrieval.lookups import read_adjacent_turns
 from memory.retrieval.pipeline import repeats_question
 from memory.services.prompt_context.layout import (
@@ -70,6 +71,7 @@ class PromptContext:
     degraded: Sequence[str]
     recall_request: RecallRequest
     bundle: Bundle
+    usage: RecallUsage
     is_taken: bool = False
 
 
@@ -140,7 +142,7 @@ def build_from_recall(
     episodes = nearest_episodes(bundle)
     shown = {each.id for each in episodes}
     evidence, reserve = ([each for each in found if each.id not in shown] for found in (bundle.results, bundle.others))
-    is_late = deadline_of_request(completed).left_seconds() <= 0
+    is_late, began = deadline_of_request(completed).left_seconds() <= 0, perf_counter()
     neighbours = [] if is_late else read_adjacent_turns(owner, evidence, completed.query, now=now)
     material = ContextMaterial(
         fields=fields,
@@ -149,7 +151,11 @@ def build_from_recall(
         neighbours=[each for each in neighbours if not repeats_question(each, completed.query)],
         reserve=reserve,
     )
-    rendered = render_and_mark(owner, material, request)
+    read = perf_counter()
+    # with the text that was asked: it chooses the snippets
+    with_text = replace(request, recall_request=replace(request.recall_request, query=completed.query))
+    rendered = render_and_mark(owner, material, with_text)
+    own_stages = {"neighbours": read - began, "pack": perf_counter() - read}
     flags = {
         "neighbours_deadline": is_late,
         "packing_deadline": rendered.is_late,
@@ -162,6 +168,12 @@ def build_from_recall(
         degraded=sorted({*bundle.degraded, *(code for code, is_set in flags.items() if is_set)}),
         recall_request=completed,
         bundle=bundle,
+        usage=RecallUsage(
+            candidates=bundle.candidates,
+            tokens=rendered.tokens,
+            source_tokens=sum(item.token_count for item in rendered.items),
+            stages_ms={**bundle.stages_ms, **to_milliseconds(own_stages)},
+        ),
         is_taken=rendered.is_taken,
     )
 
@@ -188,7 +200,9 @@ def render_and_mark(owner: Owner, material: ContextMaterial, request: PromptCont
     recall_request = request.recall_request
     seconds = max(deadline_of_request(recall_request).left_seconds(), MIN_PACKING_SECONDS)
     limits = ContextLimits(
-        max_tokens=request.max_tokens, costs=EvidenceCosts(count=token_counter()), deadline=Deadline.after(seconds)
+        max_tokens=request.max_tokens,
+        costs=EvidenceCosts(count=token_counter(), query=recall_request.query),
+        deadline=Deadline.after(seconds),
     )
     conversation = ConversationRef(account_id=owner.account_id, conversation_id=recall_request.query.conversation_id)
     marks = LedgerMarks(owner=owner, conversation=conversation)

@@ -35,16 +35,18 @@ from memory.retrieval.lookups import locate_entries
 from memory.retrieval.pipeline import run_pipeline
 from memory.retrieval.plans import Plan, RecallContext
 from memory.retrieval.queries import Query
+from memory.retrieval.retrievers.vector import VECTOR
 from memory.retrieval.rewriters.readings import HYDE
 from memory.retrieval.scopes import check_scopes
 from memory.retrieval.search import EpisodeResults, Hit, MemoryQuery, TurnResults, search_episodes, search_turns
 from memory.retrieval.techniques import RERANK, choose_plan
 from memory.services.audit import count_other_channels, record_read
 from memory.services.contexts.access_log import Action, log_reads
-from memory.services.embedding.embed import embed_texts
+from memory.services.embedding.embed import embed_questions
 from memory.services.memories.decay import reinforce
 from memory.services.memories.store import ClientVector
 from memory.services.operations.usage import record_usage
+from memory.tokens import estimate_tokens
 from memory_project.measures import RECALL_SECONDS
 from memory_project.redis import ConversationRef
 from memory_project.tracing import traced
@@ -87,7 +89,7 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
 
     Takes at most three statements, none of which writes; one more for results with long texts, and one to record the
     usage of a language model. Raises Unprocessable for filters that contradict each other, for scopes without a
-    conversation or user to apply to, and for unknown techniques.
+    conversation or user to apply to, for unknown techniques, and for a vector that the techniques do not use.
     """
     began = monotonic()
     plan = request.plan or choose_plan(request.techniques)
@@ -100,13 +102,15 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
         meter=usages.append,
     )
     query = prepare_query(owner, request, now=now)
+    if query.vector is not None and not query.text and VECTOR not in plan.retrievers:
+        raise Unprocessable("A vector without a text is searched for by the technique `vector` alone: add one of them.")
     try:
         bundle = run_pipeline(query, plan=plan, context=context, embed=embed_query, reranker=reranking_provider())
     finally:
         record_model_usage(owner, usages, now=now)
     seconds = monotonic() - began
     RECALL_SECONDS.observe(seconds)
-    results = bundle.results if request.max_tokens is None else limit_tokens(bundle.results, request.max_tokens)
+    results = bundle.results if request.max_tokens is None else limit_tokens(bundle.results, request)
     degraded = sorted({*bundle.degraded, *name_unavailable_techniques(request)})
     return replace(bundle, results=results, degraded=degraded, took_ms=1_000 * seconds)
 
@@ -161,7 +165,7 @@ def embed_query(query: Query, context: RecallContext) -> Query:
     left = context.deadline.left_seconds()
     if not texts or left <= 0:
         return query
-    embedded = embed_texts(texts, deadline_seconds=min(QUERY_DEADLINE_SECONDS, EMBEDDING_SHARE * left))
+    embedded = embed_questions(texts, deadline_seconds=min(QUERY_DEADLINE_SECONDS, EMBEDDING_SHARE * left))
     if query.text not in embedded.vectors:
         return query
     expansions = [embedded.vectors[text] for text in query.expansions if text in embedded.vectors]
@@ -195,13 +199,14 @@ def record_model_usage(owner: Owner, usages: Sequence[Usage], *, now: datetime) 
         logger.warning("the usage of the language model in a recall was not recorded: %s", type(err).__name__)
 
 
-def limit_tokens(results: Sequence[Candidate], max_tokens: int) -> list[Candidate]:
-    """Return the results that fit, best first; one that is too long makes way for those after it."""
-    fitting = []
+def limit_tokens(results: Sequence[Candidate], request: RecallRequest) -> list[Candidate]:
+    """Return the results whose snippets, or whole texts, fit, best first; one too long makes way for those after it."""
+    fitting, left = [], request.max_tokens or 0
     for result in results:
-        if result.token_count <= max_tokens:
+        tokens = result.token_count if request.query.whole else estimate_tokens(result.snippet)
+        if tokens <= left:
             fitting.append(result)
-            max_tokens -= result.token_count
+            left -= tokens
     return fitting
 
 
@@ -294,7 +299,7 @@ def embed_search_query(text: str, *, top_k: int, own: ClientVector | None) -> Me
     """Return a query with its vector: the client's, else the embedder's, else none. The one provider call of a read."""
     if own is not None:
         return MemoryQuery(text=text, top_k=top_k, model=own.model, width=len(own.vector), vector=own.vector)
-    embedded = embed_texts([text], deadline_seconds=QUERY_DEADLINE_SECONDS)
+    embedded = embed_questions([text], deadline_seconds=QUERY_DEADLINE_SECONDS)
     vector: Embedding | None = embedded.vectors.get(text)
     return MemoryQuery(text=text, top_k=top_k, model=embedded.model, width=embedded.width, vector=vector)
 

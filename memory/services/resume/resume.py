@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from time import perf_counter
 from typing import TypeVar
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from memory.extraction.terms import content_words, repeated_terms
 from memory.owner import Owner
 from memory.providers.connections import Deadline
 from memory.providers.embeddings import token_counter
-from memory.retrieval.candidates import Bundle, Candidate
+from memory.retrieval.candidates import Bundle, Candidate, RecallUsage, to_milliseconds
 from memory.retrieval.kind_searches import StrategyHit, search_strategies
 from memory.retrieval.queries import Posture, Query
 from memory.retrieval.resume import (
@@ -45,7 +46,7 @@ from memory.services.resume.items import (
     replay_items,
     strategy_items,
 )
-from memory.services.resume.pack import keep_heaviest, render_packet
+from memory.services.resume.pack import RenderedPacket, keep_heaviest, render_packet
 from memory.services.resume.records import (
     last_outcome_items,
     snippets_of_episodes,
@@ -54,6 +55,7 @@ from memory.services.resume.records import (
 )
 from memory.services.resume.retract import drop_retracted
 from memory.services.resume.snippets import SentenceContext, item_from_snippet, mark_repeats, snippets_of_turns
+from memory.tokens import BYTES_PER_TOKEN
 from memory_project.tracing import traced
 
 RESUME_TOKENS = 1_500
@@ -106,6 +108,7 @@ class ResumeMaterial:
     artifacts: Sequence[ResumedArtifact] = ()
     replay: ReplaySlice | None = None
     degraded: frozenset[str] = field(default=frozenset())
+    stages_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def open_goals(self) -> list[ResumedGoal]:
@@ -118,7 +121,9 @@ def read_material(owner: Owner, request: ResumeRequest, deadline: Deadline, *, n
     Raises NotFound for an unknown conversation, or one in which the agent takes no part; Unprocessable for an unknown
     goal.
     """
+    began = perf_counter()
     material = read_stored_work(owner, request, now=now)
+    material = replace(material, stages_ms=to_milliseconds({"read": perf_counter() - began}))
     material = limit_texts(add_recalled(owner, material, deadline, now=now), deadline)
     goal_ids = [each.goal.id for each in material.placed]
     record_ids = sorted({slot.record_id for slot in material.slots})
@@ -166,11 +171,15 @@ def add_recalled(owner: Owner, material: ResumeMaterial, deadline: Deadline, *, 
         posture=Posture.RESUME,
     )
     bundle = recall(owner, RecallRequest(query=query, deadline=deadline), now=now)
-    material = replace(material, bundle=bundle, degraded=frozenset(bundle.degraded))
+    stages_ms = {**material.stages_ms, **bundle.stages_ms}
+    material = replace(material, bundle=bundle, degraded=frozenset(bundle.degraded), stages_ms=stages_ms)
     if deadline.left_seconds() <= 0:
         return replace(material, degraded=material.degraded | {"strategies_deadline"})
+    began = perf_counter()
     found = search_strategies(owner, embed_search_query(text, top_k=MAX_STRATEGIES, own=None), now=now)
-    return replace(material, strategies=found.hits, degraded=material.degraded | frozenset(found.degraded))
+    stages_ms |= to_milliseconds({"strategies": perf_counter() - began})
+    degraded = material.degraded | frozenset(found.degraded)
+    return replace(material, strategies=found.hits, degraded=degraded, stages_ms=stages_ms)
 
 
 def default_query(material: ResumeMaterial) -> str:
@@ -228,6 +237,7 @@ class ResumePacket:
     left_out: Mapping[str, int]
     degraded: Sequence[str]
     query: str
+    usage: RecallUsage
     replay: ReplaySlice | None = None
 
     def items_in(self, section: PacketSection) -> list[PacketItem]:
@@ -241,6 +251,7 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
     Takes a bounded number of statements, whatever is stored. Raises NotFound and Unprocessable as `read_material`.
     """
     material = read_material(owner, request, start_deadline(request.deadline_ms), now=now)
+    began = perf_counter()
     items = drop_retracted(keep_heaviest(collect_items(material, now=now)))
     rendered = render_packet(items, request.max_tokens, count=token_counter())
     # plain sentences do not count
@@ -254,7 +265,24 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
         left_out={section.value: left_out[section] for section in PacketSection},
         degraded=sorted(material.degraded),
         query=request.query,
+        usage=usage_of_packet(material, rendered, pack_seconds=perf_counter() - began),
         replay=limit_slice_to_items(material.replay, rendered.items) if material.replay else None,
+    )
+
+
+def usage_of_packet(material: ResumeMaterial, rendered: RenderedPacket, *, pack_seconds: float) -> RecallUsage:
+    """Return the cost of a packet. Its sources are read anyway; where a long text lacks its middle, so does the sum."""
+    rows = (*material.turns, *material.slots, *material.episodes, *material.user_facts, *material.goals)
+    texts = {row.id: row.text for row in (*rows, *material.artifacts)}
+    recalled = material.bundle.results if material.bundle else ()
+    tokens = {result.id: result.token_count for result in recalled}
+    shown = {item.id for item in rendered.items if item.id}
+    read = sum(len(texts[each].encode()) // BYTES_PER_TOKEN for each in shown - tokens.keys() if each in texts)
+    return RecallUsage(
+        candidates=material.bundle.candidates if material.bundle else 0,
+        tokens=rendered.tokens,
+        source_tokens=read + sum(tokens[each] for each in shown & tokens.keys()),
+        stages_ms={**material.stages_ms, **to_milliseconds({"pack": pack_seconds})},
     )
 
 

@@ -94,7 +94,22 @@ def test_the_three_nearest_episodes_come_first_and_the_others_are_evidence(clien
 
 
 def test_the_context_of_an_owner_without_memories_is_empty(client: ServiceClient) -> None:
-    assert gather(client) == {"context": "", "items": [], "tokens": 0, "degraded": []}
+    answer = gather(client)
+    usage = answer.pop("usage")
+
+    assert answer == {"context": "", "items": [], "tokens": 0, "degraded": []}
+    assert (usage["candidates"], usage["tokens"], usage["source_tokens"]) == (0, 0, 0)
+
+
+def test_usage_tells_the_tokens_of_the_context_and_of_its_sources(client: ServiceClient) -> None:
+    text = "The boiler in the cellar hums. " * 40
+    client.post("/facts", {"agent_id": "assistant", "claim": text, "confidence": 0.9})
+
+    answer = gather(client, query="boiler")
+
+    assert answer["usage"]["tokens"] == answer["tokens"]
+    assert answer["usage"]["source_tokens"] == estimate_tokens(text)
+    assert list(answer["usage"]["stages_ms"])[-2:] == ["neighbours", "pack"]
 
 
 def test_items_in_the_ledger_are_left_out_on_request_and_replaced_by_the_next(

@@ -221,6 +221,7 @@ def test_long_term_values_are_found_by_meaning(api: ServiceClient) -> None:
     (hit,) = found["results"]
     entry = ContextEntry.objects.get(key="keel")
     assert (hit["id"], hit["item_key"], hit["key"]) == (str(entry.id), f"context_entry:{entry.id}", "keel")
+    assert found["usage"]["candidates"] == 2
     assert (hit["value"], hit["content"], found["degraded"]) == ("The keel broke.", "The keel broke.", [])
     assert hit["similarity"] == pytest.approx(1, abs=1e-2)
 

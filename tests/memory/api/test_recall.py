@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 FIELDS = {
     *("id", "kind", "text", "score", "similarity", "event_time", "conversation_id", "channel", "item_key"),
     *("slot", "record_id", "reasons", "also", "superseded_by", "superseded_at"),
+    *("snippet", "snippet_start", "snippet_end", "truncated"),
 }
 
 
@@ -104,6 +105,24 @@ def test_metrics_contain_the_time_and_result_count_of_every_technique(api: Servi
     assert {"embedding", "lexical", "vector", "passage", "learned"} <= set(metrics)
     assert metrics["lexical"]["results"] == 1
     assert all(metric["took_ms"] >= 0 for metric in metrics.values())
+
+
+@pytest.mark.parametrize("mode", ["broad", "default", "deep", None])
+def test_a_mode_that_the_model_does_not_support_is_reported(api: ServiceClient, mode: str | None) -> None:
+    degraded = ask(api, **({"mode": mode} if mode else {}))["degraded"]
+
+    assert degraded == (["mode_not_supported"] if mode in ("broad", "default") else [])
+
+
+def test_usage_tells_candidates_tokens_and_the_time_of_each_stage(api: ServiceClient) -> None:
+    say_turns(api, "The boiler is out.", "The roof leaks.")
+
+    usage = ask(api, top_k=1)["usage"]
+
+    assert (usage["candidates"], usage["tokens"], usage["source_tokens"]) == (2, 5, 5)
+    stages = ["rewrite", "embed", "analyze", "gather", "rank", "rerank", "select"]
+    assert list(usage["stages_ms"]) == stages
+    assert all(milliseconds >= 0 for milliseconds in usage["stages_ms"].values())
 
 
 def test_techniques_are_chosen_by_name(api: ServiceClient) -> None:
@@ -326,3 +345,12 @@ def test_other_agents_other_users_and_strangers_find_nothing(
     assert texts(api, agent_id="planner") == texts(api, agent_id="planner", user_id="bob") == []
     assert texts(stranger_api) == texts(stranger_api, user_id="ana") == []
     assert texts(api, agent_id="planner", user_id="ana") == ["The boiler is Ana's."]
+
+
+def test_naming_a_rewriter_leaves_walks_from_names_on(api: ServiceClient) -> None:
+    boiler = {"agent_id": "assistant", "name": "Vulcan", "type": "thing", "description": "A boiler."}
+    assert api.post("/entities", boiler).status_code == 201
+
+    found = ask(api, "What is Vulcan?", techniques=["query_expansion", "entity_centric"])
+
+    assert [result["kind"] for result in found["results"]] == ["entity"]

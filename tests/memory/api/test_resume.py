@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 
 FIELDS = {
     *("conversation_id", "lineage", "goals", "last_outcome", "open_ends", "constraints", "evidence", "artifacts"),
-    *("strategies", "replay", "text", "tokens", "left_out", "degraded"),
+    *("strategies", "replay", "text", "tokens", "left_out", "degraded", "usage"),
 }
 
 
@@ -47,6 +47,19 @@ def test_the_packet_is_empty_if_nothing_is_stored(api: ServiceClient) -> None:
     assert set(found) == FIELDS
     assert (found["conversation_id"], found["text"], found["tokens"]) == ("", "", 0)
     assert (found["last_outcome"], found["replay"]) == (None, None)
+    assert (found["usage"]["candidates"], found["usage"]["tokens"], found["usage"]["source_tokens"]) == (0, 0, 0)
+
+
+def test_usage_tells_the_tokens_of_the_packet_and_of_its_sources(api: ServiceClient) -> None:
+    say_turns(api, "We decided to use copper pipes. " + "The weather was fine all day long. " * 30)
+
+    found = ask(api)
+
+    assert found["usage"]["candidates"] >= 1
+    assert found["usage"]["tokens"] == found["tokens"] < found["usage"]["source_tokens"]
+    assert list(found["usage"]["stages_ms"]) == [
+        *("read", "rewrite", "embed", "analyze", "gather", "rank", "rerank", "select", "strategies", "pack"),
+    ]
 
 
 def test_the_text_contains_every_item_of_the_data(api: ServiceClient) -> None:

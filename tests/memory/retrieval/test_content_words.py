@@ -34,8 +34,8 @@ def content_of(owner: Owner, text: str, **asked: Any) -> set[str]:
         ),
         pytest.param("russian", "где новая книга", {"нов", "книг"}, id="russian"),
         pytest.param("simple", "What does she paint?", {"what", "does", "she", "paint"}, id="simple has none"),
-        pytest.param("simple", "水泵在哪里", set("水泵在哪里"), id="chinese"),
-        pytest.param("english", "水泵在哪里", set("水泵在哪里"), id="chinese in english"),
+        pytest.param("simple", "水泵在哪里", {*"水泵在哪里", "水泵", "泵在", "在哪", "哪里"}, id="chinese"),
+        pytest.param("english", "水泵在哪里", {*"水泵在哪里", "水泵", "泵在", "在哪", "哪里"}, id="chinese in english"),
     ],
 )
 def test_stop_words_of_the_accounts_language_are_not_content(

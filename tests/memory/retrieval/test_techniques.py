@@ -49,6 +49,10 @@ CHOICES: dict[tuple[str, ...], dict[str, object]] = {
     ("pinned", "lexical"): {"retrievers": ["lexical", "pinned"]},
     ("names",): {"rewriters": ["names"]},
     ("hyde", "names"): {"rewriters": ["names", "hyde"]},
+    # names stay, since walks from what is named and the gist need them
+    ("hyde",): {"rewriters": ["names", "hyde"]},
+    ("self_query", "entity_centric"): {"rewriters": ["names", "self_query"], "retrievers": ["graph"]},
+    ("hyde", "-names"): {"rewriters": ["hyde"]},
     ("names", "graph"): {"rewriters": ["names"], "retrievers": ["graph"]},
     ("lexical", "passage"): {"retrievers": ["lexical", "passage"]},
     ("rrf",): {"fusion": "rrf"},

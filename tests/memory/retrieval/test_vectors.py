@@ -157,13 +157,26 @@ def test_a_buried_memory_that_gets_its_vector_later_is_not_found(shelf: Shelf) -
     assert not buried & set(find_nearest(shelf.owner, question))
 
 
-@pytest.mark.parametrize(("model", "degraded"), [(MODEL, []), (PLAIN_MODEL, ["mode_not_supported"])])
+@pytest.mark.parametrize(
+    ("model", "mode", "degraded"),
+    [
+        (MODEL, Mode.BROAD, []),
+        (MODEL, Mode.DEFAULT, []),
+        (PLAIN_MODEL, Mode.BROAD, ["mode_not_supported"]),
+        (PLAIN_MODEL, Mode.DEFAULT, ["mode_not_supported"]),
+        (PLAIN_MODEL, Mode.DEEP, []),
+        # nobody asked for prefixes
+        (PLAIN_MODEL, None, []),
+    ],
+)
 @pytest.mark.django_db
-def test_unsupported_prefixes_are_reported_as_degraded(owner: Owner, model: str, degraded: list[str]) -> None:
+def test_unsupported_prefixes_are_reported_as_degraded(
+    owner: Owner, model: str, mode: Mode | None, degraded: list[str]
+) -> None:
     [question] = Nested(512, seed=9).draw(1)
     fill_shelf(owner, Nested(512).draw(10), model=model)
     own = ClientVector(model=model, vector=question)
-    request = RecallRequest(query=Query(text="", mode=Mode.BROAD), techniques=["vector", "-duplicates"], own=own)
+    request = RecallRequest(query=Query(text="", mode=mode), techniques=["vector", "-duplicates"], own=own)
 
     bundle = recall(owner, request, now=NOW)
 
@@ -216,6 +229,6 @@ def test_an_index_serves_owners_that_see_enough_of_its_rows(indexed_rows: int, s
     assert min_sample_hits(indexed_rows) == seen
 
 
-def test_only_broad_mode_needs_a_model_with_nested_vectors() -> None:
-    assert [mode for mode in Mode if is_unsupported(mode, is_nested=False)] == [Mode.BROAD]
+def test_only_deep_mode_needs_no_model_with_nested_vectors() -> None:
+    assert [mode for mode in Mode if not is_unsupported(mode, is_nested=False)] == [Mode.DEEP]
     assert not any(is_unsupported(mode, is_nested=True) for mode in Mode)
