@@ -56,7 +56,7 @@ FORGET_REFUSE = "DROP FUNCTION memory_erase_audit_names(uuid, uuid[])"
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0030_tombstone_meanings"),
+        ("memory", "0032_folded_words"),
     ]
 
     operations = [
