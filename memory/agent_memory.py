@@ -37,6 +37,7 @@ from memory.retrieval.timeline import TimelineCursor, TimelineFilter, TimelineIt
 from memory.services import turns
 from memory.services.accounts.register import find_account
 from memory.services.conversations.lifecycle import ConversationDefaults, end_conversation
+from memory.services.custody.marks import refuse_erased_user
 from memory.services.embedding.embed import embed_texts
 from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entity
 from memory.services.entities.relate import RelationshipDraft, create_relationship, explore_graph
@@ -117,8 +118,13 @@ class AgentMemory(AgentGoals):
 
     @classmethod
     def open(cls, account: str = "default", *, agent_id: str, user_id: str = "", channel: str = GLOBAL_CHANNEL) -> Self:
-        """Open the memory of an agent, created with its first write. Raises NotFound for an unknown account."""
+        """Open the memory of an agent, created with its first write. Raises NotFound for an unknown account.
+
+        Raises Conflict for a user that was erased.
+        """
         found = find_account(account)
+        if found.has_erasures:
+            refuse_erased_user(found.id, user_id)
         return cls(
             Owner(
                 account_id=found.id,

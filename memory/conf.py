@@ -80,6 +80,8 @@ AUDIT_LEVELS = ("off", "writes", "reads", "verbose")  # each keeps what the ones
 AUDIT_LEVEL = choice("MEMORY_AUDIT_LEVEL", "writes", options=AUDIT_LEVELS)
 """What the audit log records; each level includes the ones before it. An account may have its own level."""
 
+ERASURE_WAIT_SECONDS = whole_number("MEMORY_ERASURE_WAIT_SECONDS", 60, low=0, high=3_600)
+"""Seconds after its request from which the erasure of a user may be completed. Keep it above the longest request."""
 SUMMARY_KEEP_MESSAGES = 10  # the last ones stay in the buffer
 # of 150, 300, 500, 1,000 and 2,000 tokens the one that put the session with the answer first most often (MiniLM)
 SUMMARY_TOKENS = whole_number("MEMORY_SUMMARY_TOKENS", 500, low=50, high=8_000)

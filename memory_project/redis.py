@@ -130,8 +130,12 @@ def scan_conversations(name: str, *, account_id: UUID, cursor: int) -> tuple[lis
     """Return a SCAN page of the account's conversations with the key `name`; the end is cursor 0. Ids may repeat."""
     pattern = KEY_PATTERNS[name].format(account_id=account_id, conversation_id="*")
     next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE)
-    # the inverse of `conversation_key`
-    return [_unescaped(key[key.index("{") + 1 : key.rindex("}")]) for key in map(str, keys)], int(next_cursor)
+    return [parse_conversation_key(key) for key in map(str, keys)], int(next_cursor)
+
+
+def parse_conversation_key(key: str) -> str:
+    """Return the conversation's id; the inverse of `conversation_key`."""
+    return _unescaped(key[key.index("{") + 1 : key.rindex("}")])
 
 
 def scan_agents(*, account_id: UUID, cursor: int) -> tuple[list[AgentMemoryRef], int]:

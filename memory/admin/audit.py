@@ -21,7 +21,7 @@ class OperationFilter(KnownValueFilter):
         "store", "retrieve", "update", "delete", "archive", "unarchive", "quarantine", "release", "pin", "unpin",
         "bury", "unbury", "embed", "create", "revoke", "run_job", "mark", "evict", "clear", "promote", "confirm",
         "correct", "supersede", "retract", "reject", "review", "lift", "merge", "split", "complete", "abandon",
-        "block", "unblock", "reinforce", "deep_replay", "erase_audit", "set_audit_level",
+        "block", "unblock", "reinforce", "deep_replay", "erase", "erase_audit", "set_audit_level",
     )  # fmt: skip
 
 
@@ -30,7 +30,7 @@ class MemoryTypeFilter(KnownValueFilter):
     parameter_name = "memory_type"
     known = (
         "all", "episodic", "semantic", "procedural", "working", "short_term", "pool", "conversation", "turn_record",
-        "reasoning_trace", "job", "account", "api_key",
+        "reasoning_trace", "job", "account", "api_key", "subject", "filter",
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +22,7 @@ from memory.services.accounts.register import (
     remove_member,
     update_agent_description,
 )
+from memory.services.custody.single import erase_agent
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ExternalId, StrictSerializer, Text
 
@@ -78,6 +80,16 @@ class Agents(OwnerViewSet):
         body = self.body()
         owner = self.owner({"agent_id": agent_id})
         return self.respond(update_agent_description(owner, agent_id, description=body["description"]))
+
+    def destroy(self, request: Request, agent_id: str) -> Response:
+        """Erase an agent with what is its alone.
+
+        That is: its episodes, its knowledge of no user, its private contexts and pools, its short-term entries and
+        working memory, memberships, votes and API keys. Conversations and what it learned about users stay with the
+        account. If it is interrupted, another DELETE continues. 403 for a key that is bound to an agent.
+        """
+        erase_agent(self.owner(), agent_id, now=timezone.now())
+        return Response(status=204)
 
 
 class NewTeam(StrictSerializer):

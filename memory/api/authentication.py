@@ -47,4 +47,5 @@ def find_credential(secret: str, *, now: datetime) -> Credential | None:
         scopes=frozenset(key.scopes),
         prefix=key.prefix,
         audit_level=key.audit_level,
+        has_erasures=key.has_erasures,
     )

@@ -24,7 +24,6 @@ from memory.services.contexts.manage import (
     archive_context,
     change_context,
     create_context,
-    delete_context,
     find_context,
     grant_context,
     revoke_context,
@@ -42,6 +41,7 @@ from memory.services.contexts.snapshots import (
     summarize_steps,
     texts_to_restore,
 )
+from memory.services.custody.single import erase_context
 from memory.services.embedding.embed import embed_texts
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId, Text
@@ -134,11 +134,8 @@ class PersistentContexts(VersionedViewSet):
         return self.respond_with_etag(change_context(owner, context_id, changes=changes, expected=expected, now=now))
 
     def destroy(self, request: Request, context_id: UUID) -> Response:
-        """Delete a context with its entries, their versions, its snapshots and its access log. Archive it to keep them.
-
-        Repeat the request if it was interrupted: it continues.
-        """
-        delete_context(self.owner(self.query()), context_id)
+        """Erase a context with its entries, their history, its snapshots and its access log. 403 for other agents."""
+        erase_context(self.owner(self.query()), context_id, now=timezone.now())
         return Response(status=204)
 
 

@@ -25,6 +25,7 @@ from memory.services.conversations.lifecycle import (
     find_conversation,
 )
 from memory.services.conversations.lineage import LineageStep, read_conversation_lineage
+from memory.services.custody.conversations import erase_conversation
 from memory.services.extraction.extract import request_extraction
 from memory.services.operations.jobs import request_run
 from memory.services.sessions import MemoryManager
@@ -178,7 +179,7 @@ class Conversations(OwnerViewSet):
 
     for_users = True
     bodies = {"create": NewConversation, "partial_update": ConversationChange}
-    queries = {"list": ActingFields, "retrieve": ActingFields}
+    queries = {"list": ActingFields, "retrieve": ActingFields, "destroy": ActingFields}
     answer = ConversationAnswer
     answers = {"list": ListedConversation}
     filterset_class = ConversationFilter
@@ -204,6 +205,15 @@ class Conversations(OwnerViewSet):
         body = self.body()
         owner, changes = self.owner(body), changed_fields(body)
         return self.respond(change_conversation(owner, conversation_id, changes=changes, now=timezone.now()))
+
+    def destroy(self, request: Request, conversation_id: str) -> Response:
+        """Erase a conversation with all that it holds, its live side, and what was derived from that alone.
+
+        403 for an agent that did not start it. If it is interrupted, writes to the conversation are refused with 409,
+        and another DELETE continues.
+        """
+        erase_conversation(self.owner(self.query()), conversation_id, now=timezone.now())
+        return Response(status=204)
 
 
 class ConversationLives(OwnerViewSet):

@@ -24,6 +24,7 @@ from memory.api.views import OwnerViewSet
 from memory.models import EpisodicMemory
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from memory.retrieval.search import EpisodeHit
+from memory.services.custody.single import erase_episodes
 from memory.services.embedding.embed import embed_texts
 from memory.services.recall.recall import search_episodes_by_text
 from memory.services.summaries.store import EpisodeDraft, episodes_of_conversation, store_episodes
@@ -135,6 +136,23 @@ class Episodes(ConversationEpisodes):
         return self.write_once(
             lambda: self.respond(store_episodes(owner, drafts=[draft], embedded=embedded, now=timezone.now())[0])
         )
+
+
+class EpisodesToErase(OwnerFields):
+    episode_id = serializers.UUIDField(required=False, help_text="Limit to this episode. Default: all of them.")
+
+
+class EpisodeErasures(ConversationEpisodes):
+    """Episodes are private to the agent that stored them."""
+
+    for_users = True
+    queries = {"list": OwnerFields, "destroy": EpisodesToErase}
+
+    def destroy(self, request: Request, conversation_id: str) -> Response:
+        """Erase the episodes of a conversation that the owner sees, or one of them: 404 if that is not there."""
+        query = self.query()
+        erase_episodes(self.owner(query), conversation_id, query.get("episode_id"), now=timezone.now())
+        return Response(status=204)
 
 
 class EpisodeSearches(ConversationEpisodes):

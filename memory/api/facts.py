@@ -31,6 +31,7 @@ from memory.api.views import VersionedViewSet
 from memory.models import Certainty, Fact, FactVersion, Temporal
 from memory.models.facts import ValidFromSource
 from memory.owner import Owner
+from memory.services.custody.single import erase_fact
 from memory.services.embedding.embed import embed_texts
 from memory.services.facts.contradict import OnContradiction, learn_consistent_fact
 from memory.services.facts.globalize import globalize_fact
@@ -182,6 +183,10 @@ class FactDetail(FactAnswer, FactHistoryAnswer):
     pass
 
 
+class FactToDelete(OwnerFields):
+    erase = serializers.BooleanField(default=False, help_text="True to erase it for good. Default: retract it.")
+
+
 def fact_draft_from_body(owner: Owner, body: dict[str, Any]) -> FactDraft:
     return FactDraft(
         **draft_fields(FactDraft, body),
@@ -215,7 +220,7 @@ class Facts(VersionedViewSet):
 
     for_users = True
     bodies = {"create": FactToLearn, "partial_update": FactCorrection}
-    queries = {"list": FactsQuery, "retrieve": OwnerFields, "destroy": OwnerFields}
+    queries = {"list": FactsQuery, "retrieve": OwnerFields, "destroy": FactToDelete}
     answer = FactAnswer
     answers = {"retrieve": FactDetail}
     statuses = {"create": (201, 200)}
@@ -277,8 +282,17 @@ class Facts(VersionedViewSet):
         return self.respond_with_etag(fact)
 
     def destroy(self, request: Request, fact_id: UUID) -> Response:
-        """Retract a fact: it is no longer believed, and may be learned again. Its history stays."""
-        retract_fact(self.owner(self.query()), fact_id, expected=self.expected_versions(), now=timezone.now())
+        """Retract a fact: it is no longer believed, and may be learned again. Its history stays.
+
+        With `erase=true` it is erased for good, with its versions, its copies in other channels, and the kept answers
+        and audited texts that quote it. Reject it first if it must not be learned again.
+        """
+        query, expected, now = self.query(), self.expected_versions(), timezone.now()
+        owner = self.owner(query)
+        if query["erase"]:
+            erase_fact(owner, fact_id, expected=expected, now=now)
+        else:
+            retract_fact(owner, fact_id, expected=expected, now=now)
         return Response(status=204)
 
 

@@ -117,7 +117,7 @@ class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields, SnippetOption
     min_confidence = Fraction(default=0.0, help_text="Least confidence of facts, from 0 to 1.")
     min_score = Fraction(
         required=False,
-        help_text="Least `confidence` of results, from 0 to 1. Default: none in `/recall`; `/context` leaves everything "
+        help_text="Least `confidence` of results, from 0 to 1. Default: none in `/recall`; `/context` leaves all "
         "out if even the best result is unlikely to help.",
     )
     include_superseded = Flag(

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from typing import IO, Any
+from uuid import UUID
 
 from django.db import transaction
 from django.http import FileResponse
@@ -23,6 +24,7 @@ from memory.extraction.messages import message_of
 from memory.models import Turn
 from memory.providers.embeddings import embedding_provider
 from memory.services.conversations.lifecycle import ConversationDefaults
+from memory.services.custody.conversations import erase_turn
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.store import VectorInput
 from memory.services.turns import StoredTurns, TurnDraft, store_turn_stream, store_turns, turns_of_conversation
@@ -157,6 +159,22 @@ class Turns(OwnerViewSet):
             # the response closes the file from here on
             stack.pop_all()
         return FileResponse(answer, status=201, content_type="application/json")
+
+
+class TurnErasures(OwnerViewSet):
+    """Single turns, which keep their place in the conversation when they are erased."""
+
+    for_users = True
+    queries = {"destroy": ActingFields}
+
+    def destroy(self, request: Request, conversation_id: str, turn_id: UUID) -> Response:
+        """Erase what a turn says, and what was derived from it alone.
+
+        The turn stays as an empty place, which no search finds, so that the others keep their numbers. The
+        conversation is summarized again. 403 for an agent that did not store it.
+        """
+        erase_turn(self.owner(self.query()), conversation_id, turn_id, now=timezone.now())
+        return Response(status=204)
 
 
 def defaults_from_body(data: Mapping[str, Any]) -> ConversationDefaults:

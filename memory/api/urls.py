@@ -13,9 +13,10 @@ from memory.api.audit_log import AuditLog
 from memory.api.context import Contexts
 from memory.api.contexts import AccessLogs, ContextArchiving, ContextGrants, PersistentContexts, Snapshots
 from memory.api.conversations import ConversationLineages, ConversationLives, Conversations
+from memory.api.custody import Erasures, Subjects
 from memory.api.entities import Entities, EntityMerges, Relationships
 from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
-from memory.api.episodic import ConversationEpisodes, Episodes, EpisodeSearches
+from memory.api.episodic import EpisodeErasures, Episodes, EpisodeSearches
 from memory.api.facts import FactChanges, Facts
 from memory.api.goals import GoalProgress, Goals
 from memory.api.graph import Graphs
@@ -34,7 +35,7 @@ from memory.api.strategies import Strategies, StrategySearches
 from memory.api.timeline import Timeline
 from memory.api.tool_invocations import ToolInvocations, Tools
 from memory.api.turn_records import ConversationRecords, TurnRecords
-from memory.api.turns import Turns
+from memory.api.turns import TurnErasures, Turns
 from memory.api.work_episodes import WorkEpisodes
 from memory.api.workflow_runs import CachedResults, Postings, RunPools, WorkflowRuns
 from memory.api.working_memory import (
@@ -59,7 +60,7 @@ VALUE_ACTIONS = READ_REPLACE_DELETE.values()
 
 urlpatterns = [
     path("agents", Agents.as_view(COLLECTION)),
-    path("agents/<id:agent_id>", Agents.as_view(READ_CHANGE)),
+    path("agents/<id:agent_id>", Agents.as_view(READ_CHANGE_DELETE)),
     path("agents/<id:agent_id>/working-memory", AgentWorkingMemories.as_view({"get": "everything", "delete": "clear"})),
     # except for POST, a sub-path is the value with that key
     path(
@@ -88,14 +89,15 @@ urlpatterns = [
     # a GET on a sub-path lists the conversation with that id
     path("episodic/store", Episodes.as_view({"get": "list", "post": "store"}, conversation_id="store")),
     path("episodic/search", EpisodeSearches.as_view({"get": "list", "post": "search"}, conversation_id="search")),
-    path("episodic/<id:conversation_id>", ConversationEpisodes.as_view(LIST)),
+    path("episodic/<id:conversation_id>", EpisodeErasures.as_view({"get": "list", "delete": "destroy"})),
     path("working-memory/<id:conversation_id>", WorkingMemories.as_view(READ_REPLACE_DELETE)),
     path("turn-records", TurnRecords.as_view(COLLECTION)),
     path("turn-records/<uuid:record_id>", TurnRecords.as_view(READ_DELETE)),
     path("turn-records/<uuid:record_id>/slots", TurnRecords.as_view({"post": "add_slots"})),
     path("conversations", Conversations.as_view(COLLECTION)),
-    path("conversations/<id:conversation_id>", Conversations.as_view(READ_CHANGE)),
+    path("conversations/<id:conversation_id>", Conversations.as_view(READ_CHANGE_DELETE)),
     path("conversations/<id:conversation_id>/turns", Turns.as_view(COLLECTION)),
+    path("conversations/<id:conversation_id>/turns/<uuid:turn_id>", TurnErasures.as_view({"delete": "destroy"})),
     path("conversations/<id:conversation_id>/turn-records", ConversationRecords.as_view(COLLECTION)),
     path("conversations/<id:conversation_id>/messages", Sessions.as_view({"get": "messages"})),
     path("conversations/<id:conversation_id>/context", Sessions.as_view({"get": "context"}, rate_class="retrieval")),
@@ -185,6 +187,12 @@ urlpatterns = [
     path("entities/<uuid:entity_id>", Entities.as_view(READ_CHANGE_DELETE)),
     path("entities/<uuid:entity_id>/merge", EntityMerges.as_view({"post": "merge"})),
     path("entities/<uuid:entity_id>/split", EntityMerges.as_view({"post": "split"})),
+    path("subjects/<id:user_id>", Subjects.as_view(READ_DELETE)),
+    path("subjects/<id:user_id>/erasure", Subjects.as_view({"get": "latest"})),
+    path("subjects/<id:user_id>/readmit", Subjects.as_view({"post": "readmit"})),
+    path("erasures", Erasures.as_view(COLLECTION)),
+    path("erasures/verify", Erasures.as_view({"post": "verify"})),
+    path("erasures/<uuid:erasure_id>", Erasures.as_view(READ)),
     path("timeline", Timeline.as_view(LIST)),
     path("audit-log", AuditLog.as_view(LIST)),
     path("jobs", Jobs.as_view(LIST)),

@@ -13,6 +13,7 @@ from memory.api.permissions import check_named_conversations
 from memory.audit import is_verbose
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.audit import record_read, records_reads
+from memory.services.custody.marks import refuse_erased_user
 from memory_project.http.views import ServiceViewSet
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ class OwnerViewSet(ServiceViewSet):
         """Return the owner, from a checked body or query with (some of) OwnerFields.
 
         Raises a 403 problem when the key is bound to another agent or user. A key that is bound to a user must name an
-        agent (else a 400 problem), and only conversations of this user.
+        agent (else a 400 problem), and only conversations of this user. Raises Conflict for a user that was erased.
         """
         named = data or {}
         credential = self.credential
@@ -69,6 +70,8 @@ class OwnerViewSet(ServiceViewSet):
             actor=credential.actor,
             audit_level=credential.audit_level,
         )
+        if credential.has_erasures:
+            refuse_erased_user(credential.account_id, self._owner.user_id)
         if self._owner.limited_to_user:
             if not self._owner.agent_id:
                 raise ValidationError(

@@ -22,6 +22,7 @@ from memory.models.contexts import ContextAccessLog, PersistentContext
 from memory.models.conversations import Conversation, Participant
 from memory.models.entities import Entity, EntityName
 from memory.models.entries import ContextEntry, ContextEntryVersion, ContextSnapshot, SnapshotEntry
+from memory.models.erasures import Erasure
 from memory.models.facts import Certainty, Fact, FactReview, FactTombstone, FactVersion, Temporal
 from memory.models.goals import Goal
 from memory.models.jobs import JobRun

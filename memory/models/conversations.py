@@ -113,6 +113,9 @@ class Conversation(AccountRow):
     extract_attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     extract_error = models.CharField(max_length=100, blank=True, default="", editable=False)
     extract_parked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    erasing = models.BooleanField(
+        default=False, editable=False, help_text="True while it is erased: nothing can be written to it."
+    )
     saved_session = models.JSONField(null=True, blank=True, editable=False)
     saved_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)

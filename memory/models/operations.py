@@ -134,12 +134,15 @@ class IdempotentRequest(AccountRow):
     """The response to one request, unique by API key, method, path and `Idempotency-Key`.
 
     It is stored in the transaction of the write that it reports, kept in plain text for MEMORY_IDEMPOTENCY_HOURS, and
-    returned again whatever happened to the memories in it: a memory that is erased or quarantined meanwhile stays
-    readable there for the same API key. Lowering the account's reasoning tier deletes responses that may contain
-    reasoning. Raw traces are in none.
+    returned again whatever happened to the memories in it: a memory that is quarantined meanwhile stays readable there
+    for the same API key. Erasing a memory, its conversation or its user deletes the responses about it. Lowering the
+    account's reasoning tier deletes responses that may contain reasoning. Raw traces are in none.
     """
 
     api_key = models.ForeignKey(ApiKey, models.CASCADE, related_name="+", db_index=False)
+    # whose erasure deletes it: the body may quote both without naming them
+    user_id = models.CharField(max_length=100, blank=True, default="", editable=False)
+    conversation_id = models.CharField(max_length=100, blank=True, default="", editable=False)
     request_hash = models.CharField(max_length=64)
     body_hash = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField()

@@ -20,6 +20,7 @@ from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import register_agent
 from memory.services.conversations.lifecycle import MAX_ID_CHARACTERS, is_valid_id
+from memory.services.custody.marks import refuse_erased_user
 from memory.tiers.json_documents import check_storable, comparable_json, measure_document
 
 DOCUMENTS = ("preferences", "communication_style", "metadata")
@@ -97,6 +98,7 @@ def change_profile(
         if profile is None and expected is not None:
             raise StaleVersion("this user has no profile")
         if profile is None:
+            refuse_erased_user(owner.account_id, user_id)
             profile = UserProfile(account_id=owner.account_id, user_id=user_id, created_at=now, updated_at=now)
             change(profile)
             check_profile(profile)

@@ -26,6 +26,8 @@ class Credential:
     user_id: str = ""
     audit_level: str = ""
     """Level of the account's audit log. Empty: the installation's default."""
+    has_erasures: bool = False
+    """True if users of the account were erased, whom nothing may name."""
 
     @property
     def actor(self) -> str:

@@ -10,6 +10,7 @@ connection, so a killed process leaves nothing behind.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,6 +30,7 @@ from memory_project.http.credentials import Credential, get_credential
 from memory_project.http.problems import Problem
 from memory_project.measures import HIT, KEPT_ANSWERS, MISS
 
+MAX_ID_CHARACTERS = 100
 VALID_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
@@ -48,6 +50,8 @@ class IdempotentAttempt:
     request_hash: str
     body_hash: str
     now: datetime
+    user_id: str = ""
+    conversation_id: str = ""
     is_recorded: bool = False
 
     @property
@@ -91,6 +95,8 @@ class IdempotentAttempt:
         answers = _answers()
         row = answers.model(
             **self._identity(),
+            user_id=self.user_id,
+            conversation_id=self.conversation_id,
             body_hash=self.body_hash,
             status=status,
             content_type=content_type,
@@ -99,7 +105,7 @@ class IdempotentAttempt:
             expires_at=self.now + timedelta(hours=settings.IDEMPOTENCY_HOURS),
         )
         unique = ["account", "api_key", "request_hash"]
-        changed = ["body_hash", "status", "content_type", "body", "etag", "expires_at"]
+        changed = ["user_id", "conversation_id", "body_hash", "status", "content_type", "body", "etag", "expires_at"]
         answers.bulk_create([row], update_conflicts=True, unique_fields=unique, update_fields=changed)
 
     def _identity(self) -> dict[str, Any]:
@@ -131,6 +137,8 @@ def begin_attempt(request: Request) -> IdempotentAttempt | None:
         request_hash=hashlib.sha256(identity.encode()).hexdigest(),
         body_hash=hashlib.sha256(request.body).hexdigest(),
         now=timezone.now(),
+        user_id=named_in(request, "user_id") or credential.user_id,
+        conversation_id=named_in(request, "conversation_id"),
     )
     attempt.acquire()
     try:
@@ -139,6 +147,14 @@ def begin_attempt(request: Request) -> IdempotentAttempt | None:
         attempt.release()
         raise
     return attempt
+
+
+def named_in(request: Request, name: str) -> str:
+    """Return an id that the path, or else the body, gives; "" without a valid one."""
+    parsed: Any = request.data
+    body = parsed.get(name) if isinstance(parsed, Mapping) else None
+    given = (request.parser_context or {}).get("kwargs", {}).get(name, body)
+    return given if isinstance(given, str) and len(given) <= MAX_ID_CHARACTERS and "\x00" not in given else ""
 
 
 def record_with_write(attempt: IdempotentAttempt, response: Response) -> None:

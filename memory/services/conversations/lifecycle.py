@@ -22,6 +22,7 @@ from memory.models import Conversation
 from memory.models.statements import execute_statement, fetch_rows
 from memory.models.writer import insert_participants
 from memory.owner import Owner
+from memory.services.custody.marks import refuse_erased_user
 from memory.tiers.session import SessionMemory
 from memory.tiers.session_stores import session_ref, session_store
 from memory.tiers.working import WorkingMemory
@@ -153,6 +154,7 @@ def join_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> C
     """Return the conversation for a write to its live side, created by the first one. The agent takes part in it."""
     found = look_up_conversation(owner, conversation_id)
     if found is not None:
+        refuse_erasing(found)
         return found
     with transaction.atomic():
         conversation = open_conversation(owner, conversation_id, defaults=ConversationDefaults(), now=now)
@@ -185,6 +187,7 @@ def open_conversation(
 def insert_conversation(owner: Owner, made: Conversation) -> Conversation:
     """Insert a conversation and lock the row with its id: this one, or one that another request has just created."""
     refuse_live_data(owner, made.conversation_id)
+    refuse_erased_user(owner.account_id, made.user_id)
     Conversation.objects.bulk_create([made], ignore_conflicts=True)
     conversation = lock_conversation(owner, made.conversation_id)
     if conversation is None:
@@ -201,6 +204,19 @@ def lock_visible_conversation(owner: Owner, conversation_id: str) -> Conversatio
 
 
 def lock_conversation(owner: Owner, conversation_id: str) -> Conversation | None:
+    """Lock the row of a conversation, or return None. Raises Conflict for one that is being erased."""
+    found = lock_conversation_to_erase(owner, conversation_id)
+    if found is not None:
+        refuse_erasing(found)
+    return found
+
+
+def refuse_erasing(conversation: Conversation) -> None:
+    if conversation.erasing:
+        raise Conflict("this conversation is being erased: use another conversation_id, or try again later")
+
+
+def lock_conversation_to_erase(owner: Owner, conversation_id: str) -> Conversation | None:
     if not is_valid_id(conversation_id):
         return None
     rows = Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id)

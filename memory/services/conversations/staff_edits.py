@@ -12,12 +12,18 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from memory.audit import record_audit
-from memory.errors import Unprocessable
+from memory.errors import Unprocessable, require_found
 from memory.kinds import Audience, Kind, kinds_seen_by
 from memory.models import Conversation, Memory, Participant, StrategyUse, ToolInvocation, TurnRecord
 from memory.models.writer import clear_record_references
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import erase_live_side, lock_lineages, lock_visible_conversation
+from memory.services.conversations.lifecycle import (
+    erase_live_side,
+    find_conversation,
+    lock_conversation_to_erase,
+    lock_lineages,
+    lock_visible_conversation,
+)
 from memory.services.extraction.extract import request_extraction
 from memory.services.memories.correct import ROWS_PER_TRANSACTION, chunk_ids, erase_memories, mark_rows
 from memory.services.operations.jobs import request_run
@@ -133,7 +139,8 @@ def delete_conversation_and_episodes(owner: Owner, conversation_id: str) -> int:
 def delete_conversation_kinds(owner: Owner, conversation_id: str, *, kinds: Collection[Kind]) -> int:
     with transaction.atomic():
         lock_lineages(owner)
-        conversation = lock_visible_conversation(owner, conversation_id)
+        find_conversation(owner, conversation_id)
+        conversation = require_found(lock_conversation_to_erase(owner, conversation_id), "conversation")
         rows = Memory.objects.visible_to(owner, *sorted(kinds)).in_conversation(conversation_id)
         in_order = rows.order_by("id").values_list("id", flat=True).iterator()
         deleted = sum(erase_memories(owner, ids) for ids in chunk_ids(in_order))

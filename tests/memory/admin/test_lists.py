@@ -21,6 +21,7 @@ from memory.models import (
     BlackboardPosting,
     ContextAccessLog,
     Conversation,
+    Erasure,
     IdempotentRequest,
     JobRun,
     Learning,
@@ -247,6 +248,9 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     ),
     "episodicmemory": make_episodes,
     "entity": make_entities,
+    "erasure": lambda account, numbers: Erasure.objects.bulk_create(
+        Erasure(account=account, scope="filter", selection={"user_id": f"u{n}"}, requested_at=NOW) for n in numbers
+    ),
     "fact": make_facts,
     "factreview": make_reviews,
     "facttombstone": make_tombstones,

@@ -11,6 +11,7 @@ from memory.models import Account, EpisodicMemory, JobRun
 from memory.owner import Owner
 from memory.services.contexts.manage import ContextDraft, create_context
 from memory.services.contexts.snapshots import create_snapshot
+from memory.services.custody.subjects import request_subject
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.artifacts import kept as kept_artifact
@@ -87,7 +88,7 @@ def real(
     api.put("/working-memory/talk-1", {"data": {"scratchpad": "secret"}})
     api.post("/ledger/talk-1/mark", {"item_key": "skill:secret"})
     store(owner, draft("secret", conversation_id="talk-1"))
-    say(owner, turn("secret"), conversation_id="talk-1")
+    said = say(owner, turn("secret"), conversation_id="talk-1")
     api.post("/conversations/talk-1/thoughts", {"thought": "secret"})
     api.put("/conversations/talk-1/active-goal", {"goal_id": "g1", "description": "secret"})
     api.put("/conversations/talk-1/values/wallet", {"value": "secret"})
@@ -117,6 +118,7 @@ def real(
     talk |= {"entity_id": str(entity(owner, "secret entity").id)}
     talk |= {"memory_id": api.post("/memories", {"agent_id": "planner", "text": "secret"}).json()["id"]}
     talk |= {"relationship_id": str(link(entity(owner, "secret"), entity(owner, "of secret")).id)}
+    talk |= {"turn_id": str(said.turns[0].id), "erasure_id": str(request_subject(owner, "carl", now=NOW).id)}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "short_term_id": kept.json()["id"]} | talk
 
 
@@ -131,6 +133,7 @@ def unknown() -> Ids:
     talk |= {"invocation_id": str(uuid4()), "strategy_id": str(uuid4()), "record_id": str(uuid4())}
     talk |= {"relationship_id": str(uuid4()), "entity_id": str(uuid4()), "memory_id": str(uuid4())}
     talk |= {"artifact_id": str(uuid4()), "episode_id": str(uuid4())}
+    talk |= {"turn_id": str(uuid4()), "erasure_id": str(uuid4())}
     return {
         "agent_id": "nobody!",
         "team_id": str(uuid4()),
@@ -170,6 +173,9 @@ def allowed(operation: Operation) -> set[int]:
         "/api/v1/keyed-memories/",
         "/api/v1/profiles",
     )
+    if operation.path.startswith("/api/v1/subjects"):
+        # users are those of each account, whoever has the same id elsewhere
+        return {200, 202, 404, 409}
     if operation.path.startswith(own):
         return {200, 201, 202, 204, 404, 422}
     return {200, 201, 204} if "conversation_id" in operation.parameters else {404}

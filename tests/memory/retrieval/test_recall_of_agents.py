@@ -115,7 +115,7 @@ def first(owner: Owner, text: str) -> str:
 
 def signalled(owner: Owner, signal: str, question: str) -> dict[str, float]:
     """Return the value of one signal, weighed 1 and alone, for each text that has one."""
-    weights = Weights(turns=dict.fromkeys(REGISTERS, {signal: 1.0}), others={signal: 1.0})
+    weights = Weights(turns={register: {signal: 1.0} for register in REGISTERS}, others={signal: 1.0})
     found = ask(owner, question, plan=replace(choose_plan(), fuse=partial(rank_by_weights, weights)))
     return {each.text: each.signals[SIGNAL_PREFIX + signal] for each in found if SIGNAL_PREFIX + signal in each.signals}
 

@@ -178,7 +178,7 @@ def test_the_audit_log_names_the_user_and_no_values(owner: Owner) -> None:
 def test_profiles_cost_as_many_queries_as_stated(
     owner: Owner, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         update(owner, metadata={"a": 1})
     with django_assert_num_queries(5):
         update(owner, metadata={"a": 2})

@@ -1,0 +1,203 @@
+"""`/subjects/{user_id}`: erase all that is known of a user. `/erasures`: erase by filter; progress and receipts."""
+
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+from django_filters import ChoiceFilter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memory.api.fields import AwareDateTimeField, JsonObject, draft_fields
+from memory.api.filters import RowFilter
+from memory.api.views import OwnerViewSet
+from memory.errors import Forbidden
+from memory.models import Erasure
+from memory.owner import Owner
+from memory.services.custody.subjects import (
+    ERASE_JOB,
+    MAX_REASON_CHARACTERS,
+    ErasureFilter,
+    find_erasure,
+    find_subject,
+    preview_filter,
+    preview_subject,
+    readmit_user,
+    request_filter,
+    request_subject,
+    verify_receipt,
+)
+from memory.tasks import notify_job_worker
+from memory_project.http.answers import AnswerSerializer
+from memory_project.http.serializers import ActingFields, ExternalId, Flag, StrictSerializer, Text
+
+
+class Reason(Text):
+    """The reason of an erasure."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            required=False,
+            allow_blank=True,
+            max_length=MAX_REASON_CHARACTERS,
+            help_text="Reason, which stays in the receipt. It must not name the user.",
+        )
+
+
+class SubjectQuery(StrictSerializer):
+    reason = Reason()
+
+
+class FilterBody(ActingFields):
+    user_id = ExternalId(required=False, help_text="Limit to memories of this user.")
+    channel = ExternalId(required=False, help_text="Limit to memories of this channel.")
+    before = AwareDateTimeField(required=False, help_text="Limit to memories whose `event_time` is before this time.")
+    reason = Reason()
+    dry_run = Flag(default=False, help_text="True to only count what would be erased.")
+
+
+class ReceiptBody(StrictSerializer):
+    receipt = JsonObject(help_text="The receipt, as `GET /erasures/{erasure_id}` returned it.")
+    signature = ExternalId(help_text="Its signature.")
+
+
+class VerdictAnswer(AnswerSerializer):
+    valid = serializers.BooleanField(help_text="True if this installation signed exactly this receipt.")
+
+
+class ErasureAnswer(AnswerSerializer):
+    id = serializers.UUIDField()
+    scope = serializers.ChoiceField(Erasure.Scope.choices)
+    status = serializers.ChoiceField(Erasure.Status.choices)
+    reason = serializers.CharField()
+    requested_by = serializers.CharField()
+    requested_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    completed_at = serializers.DateTimeField(allow_null=True)
+    lifted_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time from which the user may be written to again. Null: not allowed."
+    )
+    step = serializers.CharField(help_text="Step that is being done. Empty: none, until the next pass.")
+    passes = serializers.IntegerField(help_text="Number of passes over all stores. The last one finds nothing.")
+    counts = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Numbers of things erased so far, by kind of memory or store."
+    )
+    receipt = serializers.DictField(allow_null=True, help_text="The receipt. Null until the erasure is completed.")
+    signature = serializers.CharField(help_text="Signature of the receipt by the installation's key.")
+
+
+class FilterAnswer(AnswerSerializer):
+    counts = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Numbers of memories that the filter finds, by kind. What was derived from them alone goes as well.",
+    )
+    erasure = ErasureAnswer(allow_null=True, help_text="The erasure that was queued. Null for a dry run.")
+
+
+class SubjectAnswer(AnswerSerializer):
+    counts = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Numbers of rows that belong to the user or name it, by table. Redis is not counted.",
+    )
+
+
+class Subjects(OwnerViewSet):
+    """Users whose data can be erased as a whole. Keys that are bound to an agent cannot do this."""
+
+    queries = {"destroy": SubjectQuery}
+    bodies = {"readmit": StrictSerializer}
+    answers = {"retrieve": SubjectAnswer, "destroy": ErasureAnswer, "latest": ErasureAnswer}
+    statuses = {"destroy": 202, "readmit": 204}
+    problems = {"readmit": (409,)}
+    scopes = dict.fromkeys(("retrieve", "destroy", "latest", "readmit"), "operate")
+    not_audited = frozenset({"retrieve", "latest"})
+
+    def retrieve(self, request: Request, user_id: str) -> Response:
+        """Count what erasing the user would erase or change. Changes nothing."""
+        return self.respond(None, {"counts": preview_subject(account_owner(self), user_id)})
+
+    def destroy(self, request: Request, user_id: str) -> Response:
+        """Erase all that is known of the user, in every store.
+
+        From now on everything that names the user is refused with 409, until the mark is lifted. A job erases; the
+        answer's `id` leads to the progress and the receipt. If the user is being erased already, that erasure is
+        returned.
+        """
+        owner, reason = account_owner(self), self.query().get("reason", "")
+
+        def write() -> Response:
+            erasure = request_subject(owner, user_id, reason=reason, now=timezone.now())
+            transaction.on_commit(lambda: notify_job_worker(ERASE_JOB))
+            return self.respond(erasure)
+
+        return self.write_once(write)
+
+    def latest(self, request: Request, user_id: str) -> Response:
+        """Return the latest erasure of the user."""
+        return self.respond(find_subject(account_owner(self), user_id))
+
+    def readmit(self, request: Request, user_id: str) -> Response:
+        """Lift the mark of an erased user that has come back. 409 while the erasure is going on."""
+        readmit_user(account_owner(self), user_id, now=timezone.now())
+        return Response(status=204)
+
+
+def account_owner(view: OwnerViewSet) -> Owner:
+    """Return the account as the owner. Raises Forbidden for a key that is bound to an agent."""
+    owner = view.owner()
+    if owner.agent_id:
+        raise Forbidden("a key that is bound to an agent cannot erase users or read receipts")
+    return owner
+
+
+class ErasureFilterSet(RowFilter):
+    status = ChoiceFilter(choices=Erasure.Status.choices)
+    scope = ChoiceFilter(choices=Erasure.Scope.choices)
+
+
+class Erasures(OwnerViewSet):
+    """Erasures of users and of filters, and their receipts."""
+
+    bodies = {"create": FilterBody, "verify": ReceiptBody}
+    answer = ErasureAnswer
+    answers = {"create": FilterAnswer, "verify": VerdictAnswer}
+    statuses = {"create": (202, 200)}
+    scopes = dict.fromkeys(("list", "retrieve", "create", "verify"), "operate")
+    not_audited = frozenset({"list", "retrieve"})
+    filterset_class = ErasureFilterSet
+    queryset = Erasure.objects.none()
+
+    def list(self, request: Request) -> Response:
+        """List erasures, latest first."""
+        return self.respond_page(Erasure.objects.in_account(self.credential.account_id))
+
+    def retrieve(self, request: Request, erasure_id: UUID) -> Response:
+        """Return an erasure, with its receipt once it is completed."""
+        return self.respond(find_erasure(account_owner(self), erasure_id))
+
+    def create(self, request: Request) -> Response:
+        """Erase the memories that a filter finds, with what was derived from them alone.
+
+        202 with the counts of now, and a job erases; 200 for a dry run. At least one of `user_id`, `channel` and
+        `before` is needed. With `agent_id`, only what this agent may change. Entries of contexts and learnings belong
+        to their contexts and stay.
+        """
+        body = self.body()
+        owner = self.owner({name: body[name] for name in ("agent_id",) if name in body})
+        wanted = ErasureFilter(**draft_fields(ErasureFilter, body))
+
+        def write() -> Response:
+            counts = preview_filter(owner, wanted)
+            if body["dry_run"]:
+                return self.respond(None, {"counts": counts, "erasure": None}, status=200)
+            erasure = request_filter(owner, wanted, reason=body.get("reason", ""), now=timezone.now())
+            transaction.on_commit(lambda: notify_job_worker(ERASE_JOB))
+            return self.respond(None, {"counts": counts, "erasure": ErasureAnswer.serialize(erasure)}, status=202)
+
+        return self.write_once(write)
+
+    def verify(self, request: Request) -> Response:
+        """Say whether a receipt is one of this account that the installation signed, and unchanged."""
+        body = self.body()
+        return self.respond(None, {"valid": verify_receipt(account_owner(self), body["receipt"], body["signature"])})

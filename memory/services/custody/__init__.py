@@ -1,0 +1,15 @@
+"""Custody: what is erased for good, what follows from it, and the proof of it.
+
+- `memories`: `erase_derived` erases memories with all that hangs on them and what was derived from them alone;
+  `find_derived` says what would go
+- `conversations`: `erase_conversation`, `erase_turn`
+- `stores`: the registry of tables and Redis keys, by what erasing a user does to each
+- `naming`: `Naming` finds a user id in texts of others
+- `steps`: the steps of erasing a user or what a filter finds, each a batch
+- `subjects`: `preview_subject`, `request_subject`, `preview_filter`, `request_filter`, `continue_erasure`,
+  `readmit_user`, `verify_receipt`
+- `marks`: `refuse_erased_user`, and the signatures
+
+A new table or key of Redis needs a rule in `stores`: tests/memory/services/custody/test_stores.py says which lack one.
+docs/custody.md has the rules in words.
+"""

@@ -1,0 +1,201 @@
+"""Erasing memories with their traces: versions, vectors, links, words, ledger marks, kept answers, audited texts.
+
+What was derived from them goes as well where nothing else supports it:
+
+- copies (PROMOTED_FROM) and merged duplicates go with their original
+- summaries, work episodes and compressed slots go if any of their sources goes, because their text repeats all of them
+- facts, strategies, learnings and entries go if all of their sources go; otherwise they only lose the link
+- entities that extraction found go if no other turn mentions them and no other fact is about them
+
+Derived memories are erased before their sources, so that an interrupted erasure finds them again.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from ledger import store as ledger
+from ledger.journal import flush_everything
+from ledger.models import Injection
+from memory.kinds import Kind
+from memory.models import Conversation, EpisodicMemory, Fact, Link, Memory, Turn
+from memory.models.statements import execute_statement, fetch_rows
+from memory.owner import Owner
+from memory.services.custody.naming import ERASED
+from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.goals.plan import erase_goal
+from memory.services.memories.correct import chunk_ids, delete_together, erase_memories
+from memory.services.memories.lifecycle import lock_conversations
+from memory.services.memories.store import TextUpdate, audit_memories, update_texts
+from memory.services.profiles import forget_preferences
+from memory.services.summaries.store import LOG, SUMMARIES
+from memory.services.turns import clear_session_buffers, strip_payload_text
+from memory_project.redis import ConversationRef
+
+NO_VECTORS = EmbeddedTexts(model="", width=0, vectors={})
+REPEATING_KINDS = [Kind.EPISODE.value, Kind.WORK_EPISODE.value, Kind.TURN_SLOT.value]
+"""Kinds whose text repeats each of their sources."""
+OWN_KINDS = [Kind.ARTIFACT.value, Kind.GOAL.value, Kind.TURN.value, Kind.ENTITY.value]
+"""Kinds that a client stores as such, whatever they are linked to."""
+EXTRACTED = "extraction"
+"""`source` of what extraction found."""
+LEDGER_KEYS = 1_000
+"""Items that are looked for in the journal together."""
+
+FIND_DERIVED = """
+SELECT l.source_id FROM memory_links l JOIN memories m ON m.account_id = l.account_id AND m.id = l.source_id
+WHERE l.account_id = %(account_id)s AND l.target_id = ANY(%(ids)s) AND l.source_id <> ALL(%(ids)s) AND (
+    l.type IN ('PROMOTED_FROM', 'DUPLICATE_OF')
+    OR l.type = 'DERIVED_FROM' AND m.kind = ANY(%(repeating)s)
+    OR l.type = 'DERIVED_FROM' AND m.kind <> ALL(%(own)s) AND NOT EXISTS (
+        SELECT FROM memory_links other WHERE other.account_id = l.account_id AND other.source_id = l.source_id
+            AND other.type = 'DERIVED_FROM' AND other.target_id <> ALL(%(ids)s)
+    )
+)
+UNION
+SELECT l.target_id FROM memory_links l JOIN memories m ON m.account_id = l.account_id AND m.id = l.target_id
+WHERE l.account_id = %(account_id)s AND l.source_id = ANY(%(ids)s) AND l.target_id <> ALL(%(ids)s)
+    AND l.type IN ('MENTIONS', 'ABOUT') AND m.kind = 'entity' AND m.source = %(extracted)s AND NOT EXISTS (
+        SELECT FROM memory_links other WHERE other.account_id = l.account_id AND other.target_id = l.target_id
+            AND other.type IN ('MENTIONS', 'ABOUT') AND other.source_id <> ALL(%(ids)s)
+    )
+"""
+
+# the answers that contain one of the ids; an array of texts, as they are written in JSON
+FORGET_ANSWERS = """
+DELETE FROM idempotent_requests WHERE account_id = %(account_id)s AND EXISTS (
+    SELECT FROM regexp_matches(body, '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}', 'g') AS found (ids)
+    WHERE found.ids[1] = ANY(%(ids)s)
+)
+"""
+
+# only entries since the oldest of the memories can be about them
+FIND_AUDITED = """
+SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= (
+    SELECT min(created_at) - interval '1 minute' FROM memories
+    WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
+) AND affected_ids && %(ids)s::varchar[] AND (query_text <> '' OR error_message <> '' OR metadata ? 'texts')
+"""
+ERASE_AUDITED = "SELECT memory_erase_audit_payloads(%s, %s)"
+
+
+def find_derived(account_id: UUID, memory_ids: Collection[UUID]) -> set[UUID]:
+    """Return these memories of the account with all that goes along with them."""
+    found = set(memory_ids)
+    logs = Turn.objects.filter(account_id=account_id, id__in=found).order_by().values_list("log_id", flat=True)
+    if named := [str(log) for log in logs.distinct()]:
+        summaries = EpisodicMemory.objects.filter(account_id=account_id, source__in=SUMMARIES)
+        found |= set(summaries.filter(**{f"metadata__{LOG}__in": named}).values_list("id", flat=True))
+    parameters: dict[str, Any] = {"account_id": account_id, "extracted": EXTRACTED}
+    parameters |= {"repeating": REPEATING_KINDS, "own": OWN_KINDS}
+    while new := {row[0] for row in fetch_rows(FIND_DERIVED, parameters | {"ids": list(found)})}:
+        found |= new
+    return found
+
+
+def erase_derived(owner: Owner, memory_ids: Collection[UUID], *, now: datetime) -> Counter[str]:
+    """Erase memories of the owner's account with their traces and what was derived from them; return counts by kind.
+
+    The caller has checked that the owner may. A turn stays as an empty place in its conversation, unless this is being
+    erased as a whole. Several transactions, unless the caller opened one; run it again after an interruption. Raises
+    RedisError if a ledger or a session's buffer cannot be cleared.
+    """
+    whole = Owner(account_id=owner.account_id, actor=owner.actor)
+    found = find_derived(owner.account_id, memory_ids)
+    kinds = dict(Memory.objects.filter(account_id=owner.account_id, id__in=found).values_list("id", "kind"))
+    counts = Counter({kind: list(kinds.values()).count(kind) for kind in set(kinds.values())})
+    evict_from_ledgers(whole, kinds)
+    counts["idempotent_requests"] = forget_answers(owner.account_id, kinds)
+    counts["audit_payloads"] = erase_audited_texts(owner.account_id, kinds)
+    forget_derived_preferences(whole, [each for each, kind in kinds.items() if kind == Kind.FACT], now=now)
+    turns = [each for each, kind in kinds.items() if kind == Kind.TURN]
+    goals = [each for each, kind in kinds.items() if kind == Kind.GOAL]
+    # derived ones first: links to their sources say that they are
+    for ids in chunk_ids(sorted(kinds.keys() - {*turns, *goals})):
+        with transaction.atomic():
+            delete_together(whole, ids, now=now)
+    for goal_id in goals:
+        erase_goal(whole, goal_id, now=now)
+    for ids in chunk_ids(sorted(turns)):
+        erase_turns(whole, ids, now=now)
+    return +counts
+
+
+def forget_derived_preferences(owner: Owner, fact_ids: Sequence[UUID], *, now: datetime) -> None:
+    """Remove from profiles the preferences that were derived from these facts."""
+    rows = Fact.objects.filter(account_id=owner.account_id, id__in=fact_ids).exclude(user_id="")
+    for user_id in rows.order_by().values_list("user_id", flat=True).distinct():
+        with transaction.atomic():
+            forget_preferences(owner, user_id, fact_ids=fact_ids, now=now)
+
+
+def erase_turns(owner: Owner, turn_ids: Sequence[UUID], *, now: datetime) -> None:
+    """Delete those of the turns whose conversation is being erased, and blank the others."""
+    rows = Turn.objects.filter(account_id=owner.account_id, id__in=turn_ids)
+    going = list(rows.filter(log__erasing=True).values_list("id", flat=True))
+    erase_memories(owner, going)
+    staying = sorted(set(turn_ids) - set(going))
+    if staying:
+        with transaction.atomic():
+            blank_turns(owner, staying, now=now)
+
+
+def blank_turns(owner: Owner, turn_ids: Sequence[UUID], *, now: datetime) -> None:
+    """Replace the content of turns, whose numbers stay: a conversation has no gaps. No search finds them.
+
+    Their conversations are summarized again. The client's own id of a turn stays, so that a repeated import does not
+    store it again.
+    """
+    rows = Turn.objects.filter(account_id=owner.account_id, id__in=turn_ids)
+    logs = list(rows.order_by().values_list("log_id", flat=True).distinct())
+    lock_conversations(owner, logs)
+    turns = list(rows.order_by("id").select_for_update())
+    update_texts(owner, [TextUpdate(row=turn, text=ERASED) for turn in turns], embedded=NO_VECTORS, now=now)
+    for turn in turns:
+        columns = {"payload": strip_payload_text(turn.payload), "name": "", "metadata": {}, "user_id": ""}
+        rows.filter(id=turn.id).update(**columns, buried=True, embed_after=None)
+    Link.objects.filter(account_id=owner.account_id, source_id__in=turn_ids).delete()
+    Link.objects.filter(account_id=owner.account_id, target_id__in=turn_ids).delete()
+    execute_statement(
+        "UPDATE memories SET source_turn_id = NULL WHERE account_id = %s AND source_turn_id = ANY(%s)",
+        [owner.account_id, list(turn_ids)],
+    )
+    again = Conversation.objects.filter(account_id=owner.account_id, id__in=logs, summarized_count__gt=0)
+    again.update(summarized_count=0, summarize_to=F("turn_count"), summarize_after=now, summary_lease_until=None)
+    Conversation.objects.filter(account_id=owner.account_id, id__in=logs).update(saved_session=None, saved_at=None)
+    clear_session_buffers(owner, turn_ids)
+    audit_memories(owner, "delete", turns)
+
+
+def evict_from_ledgers(owner: Owner, kinds: dict[UUID, str]) -> None:
+    """Take the memories, given with their kinds, out of every ledger of the account. Raises RedisError.
+
+    The journal keeps their ids alone, which then name nothing.
+    """
+    flush_everything()
+    keys = [f"{kind}:{memory_id}" for memory_id, kind in kinds.items()]
+    for some in (keys[start : start + LEDGER_KEYS] for start in range(0, len(keys), LEDGER_KEYS)):
+        rows = Injection.objects.in_account(owner.account_id).filter(item_key__in=some)
+        for conversation_id, key in set(rows.values_list("conversation_id", "item_key")):
+            ledger.evict(ConversationRef(account_id=owner.account_id, conversation_id=conversation_id), key)
+
+
+def forget_answers(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
+    """Delete kept answers that name one of the memories, and may quote it. The repeated request is done again then."""
+    return execute_statement(FORGET_ANSWERS, {"account_id": account_id, "ids": [str(each) for each in memory_ids]})
+
+
+def erase_audited_texts(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
+    """Erase the texts of audit entries about the memories. The entries stay."""
+    named = {"account_id": account_id, "ids": [str(each) for each in memory_ids]}
+    found = [row[0] for row in fetch_rows(FIND_AUDITED, named)]
+    if not found:
+        return 0
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(ERASE_AUDITED, [account_id, found])
+        return int(cursor.fetchone()[0])

@@ -1,0 +1,112 @@
+"""Erasing what has an id: a fact, episodes, a context, an agent with what is its alone."""
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from memory.audit import record_audit
+from memory.errors import Forbidden, NotFound
+from memory.kinds import Audience, kinds_seen_by
+from memory.models import (
+    Agent,
+    AgentShortTermMemory,
+    ApiKey,
+    LearningVote,
+    Memory,
+    MemoryPool,
+    Participant,
+    PersistentContext,
+    SavedWorkingMemory,
+    TeamMember,
+)
+from memory.owner import Owner
+from memory.services.accounts.access import ExpectedVersions, check_version
+from memory.services.accounts.register import find_agent, insert_agent
+from memory.services.contexts.manage import delete_context, lock_managed_context
+from memory.services.custody.memories import erase_derived
+from memory.services.entities.resolve import holds_memory
+from memory.services.facts.store import find_fact
+from memory.services.summaries.store import episodes_of_conversation
+from memory_project.redis import AgentMemoryRef, agent_key, client
+
+BATCH_ROWS = 500
+"""Memories that are erased in one transaction."""
+PATTERN_CHARACTERS = str.maketrans({each: f"\\{each}" for each in "\\*?[]"})
+
+
+def erase_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions, now: datetime) -> Counter[str]:
+    """Erase a fact of any status for good. Raises NotFound, Forbidden as for its correction, StaleVersion."""
+    fact = find_fact(owner, fact_id)
+    if owner.agent_id not in ("", fact.agent_id) and not holds_memory(owner, fact):
+        raise Forbidden("a fact can be erased only by its holder, by the agent that learned it, or by the account")
+    check_version(fact.version, expected)
+    return erase_derived(owner, [fact_id], now=now)
+
+
+def erase_episodes(owner: Owner, conversation_id: str, episode_id: UUID | None, *, now: datetime) -> Counter[str]:
+    """Erase the episodes of a conversation that the owner sees, or one of them. Raises NotFound for none."""
+    rows = episodes_of_conversation(owner, conversation_id, now=now)
+    ids = list((rows.filter(id=episode_id) if episode_id else rows).values_list("id", flat=True))
+    if episode_id and not ids:
+        raise NotFound("no such episode")
+    return erase_derived(owner, ids, now=now)
+
+
+def erase_context(owner: Owner, context_id: UUID, *, now: datetime) -> Counter[str]:
+    """Erase a context with its entries, and what was derived from them. Raises NotFound, Forbidden.
+
+    It archives the context first: if it is interrupted, nothing can be written, and erasing it again continues.
+    """
+    with transaction.atomic():
+        lock_managed_context(owner, context_id, expected=None)
+        PersistentContext.objects.filter(account_id=owner.account_id, id=context_id).update(archived=True)
+    counts = erase_rows_of(owner, Q(context_id=context_id), now=now)
+    delete_context(owner, context_id)
+    return counts
+
+
+def erase_rows_of(owner: Owner, condition: Q, *, now: datetime) -> Counter[str]:
+    """Erase all memories of the account that meet a condition, in batches."""
+    rows, counts = Memory.objects.filter(condition, account_id=owner.account_id).order_by("id"), Counter[str]()
+    while ids := list(rows.values_list("id", flat=True)[:BATCH_ROWS]):
+        counts += erase_derived(owner, ids, now=now)
+    return counts
+
+
+def erase_agent(owner: Owner, agent_id: str, *, now: datetime) -> Counter[str]:
+    """Erase an agent with what is its alone. Conversations, and what it learned about users, stay with the account.
+
+    In batches; erasing it again continues after an interruption. Raises NotFound, and Forbidden for another agent.
+    """
+    if owner.agent_id:
+        raise Forbidden("only the account may erase an agent")
+    find_agent(owner, agent_id)
+    account_id = owner.account_id
+    private = sorted(kinds_seen_by(Audience.AUTHOR))
+    knowledge = sorted(kinds_seen_by(Audience.KNOWLEDGE))
+    own = Q(agent_id=agent_id) & (Q(kind__in=private) | Q(kind__in=knowledge, user_id=""))
+    counts = erase_rows_of(owner, own, now=now)
+    contexts = PersistentContext.objects.filter(account_id=account_id, agent_id=agent_id, scope="agent")
+    for context_id in contexts.values_list("id", flat=True):
+        counts += erase_context(owner, context_id, now=now)
+    place = agent_key(AgentMemoryRef(account_id=account_id, agent_id=agent_id), "").partition("}:")[0]
+    keys = list(client().scan_iter(match=place.translate(PATTERN_CHARACTERS) + "}:*"))
+    with transaction.atomic():
+        rows: list[Any] = [AgentShortTermMemory, SavedWorkingMemory, TeamMember, LearningVote, Participant, ApiKey]
+        for model in rows:
+            counts[model._meta.db_table] += model._default_manager.filter(
+                account_id=account_id, agent_id=agent_id
+            ).delete()[0]
+        pools = MemoryPool.objects.filter(account_id=account_id, agent_id=agent_id, scope="agent")
+        counts["memory_pools"] += pools.delete()[0]
+        Agent.objects.filter(account_id=account_id, agent_id=agent_id).delete()
+        record_audit(owner, operation="delete", memory_type="agent", affected_ids=[agent_id])
+        if keys:
+            counts["redis"] += int(client().unlink(*keys))
+    # this process would think that the agent exists
+    insert_agent.cache_clear()
+    return +counts

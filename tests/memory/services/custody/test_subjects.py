@@ -1,0 +1,110 @@
+"""Erasing a user: what goes, what stays, the mark and the receipt."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from memory.errors import Conflict, Unprocessable
+from memory.models import Conversation, Erasure, Fact, Memory, Turn, UserProfile
+from memory.owner import Owner
+from memory.services.custody.subjects import (
+    continue_erasure,
+    find_subject,
+    preview_subject,
+    readmit_user,
+    request_subject,
+    verify_receipt,
+)
+from tests.memory.episodes import NOW
+from tests.memory.facts import know
+from tests.memory.turns import say, turn
+
+LATER = NOW + timedelta(hours=1)
+
+
+@pytest.fixture
+def ana(owner: Owner, empty_redis: None) -> Owner:
+    return replace(owner, user_id="ana")
+
+
+def erase_user(owner: Owner, user_id: str) -> Erasure:
+    erasure = request_subject(owner, user_id, reason="asked for it", now=NOW)
+    for _ in range(500):
+        erasure = continue_erasure(owner.account_id, erasure.id, now=LATER)
+        if erasure.status == "completed":
+            return erasure
+    raise AssertionError(f"not completed: {erasure.step}, {erasure.counts}")
+
+
+def test_everything_of_the_user_goes_and_everything_of_others_stays(ana: Owner, owner: Owner) -> None:
+    ben = replace(owner, user_id="ben")
+    for each in (ana, ben):
+        say(each, turn("I like figs."), conversation_id=f"talk-{each.user_id}")
+        know(each, "Likes figs.")
+
+    erasure = erase_user(owner, "ana")
+
+    assert set(Memory.objects.values_list("user_id", flat=True)) == {"ben"}
+    assert set(Conversation.objects.values_list("conversation_id", flat=True)) == {"talk-ben"}
+    assert (erasure.counts["turn"], erasure.counts["fact"], erasure.counts["conversations"]) == (1, 1, 1)
+
+
+def test_a_turn_in_a_conversation_of_another_user_stays_as_an_empty_place(ana: Owner, owner: Owner) -> None:
+    say(replace(owner, user_id="ben"), turn("Hello."), conversation_id="group")
+    say(ana, turn("I like figs."), conversation_id="group")
+
+    erase_user(owner, "ana")
+
+    turns = Turn.objects.order_by("index").values_list("text", "user_id", "buried")
+    assert list(turns) == [("Hello.", "ben", False), ("[erased]", "", True)]
+
+
+def test_a_preview_counts_and_changes_nothing(ana: Owner, owner: Owner) -> None:
+    know(ana, "Likes figs.")
+
+    counts = preview_subject(owner, "ana")
+
+    assert counts["memories"] == 1
+    assert Fact.objects.exists()
+
+
+def test_nothing_may_name_an_erased_user_until_the_mark_is_lifted(ana: Owner, owner: Owner) -> None:
+    erase_user(owner, "ana")
+    with pytest.raises(Conflict, match="was erased"):
+        say(ana, turn("Hello."), conversation_id="late")
+
+    readmit_user(owner, "ana", now=LATER)
+    say(ana, turn("Hello."), conversation_id="new")
+
+    assert Conversation.objects.get().conversation_id == "new"
+
+
+def test_the_receipt_can_be_verified_and_does_not_name_the_user(ana: Owner, owner: Owner) -> None:
+    UserProfile.objects.create(account_id=owner.account_id, user_id="ana")
+    erasure = erase_user(owner, "ana")
+    receipt = dict(erasure.receipt)
+
+    assert verify_receipt(owner, receipt, erasure.signature)
+    assert not verify_receipt(owner, receipt | {"completed_at": "2020-01-01"}, erasure.signature)
+    assert '"ana"' not in str(receipt)
+    assert (erasure.selection, find_subject(owner, "ana").id) == (None, erasure.id)
+
+
+def test_an_erasure_is_not_completed_before_requests_have_settled(ana: Owner, owner: Owner) -> None:
+    erasure = request_subject(owner, "ana", now=NOW)
+    for _ in range(100):
+        erasure = continue_erasure(owner.account_id, erasure.id, now=NOW)
+
+    assert (erasure.status, erasure.passes, erasure.step) == ("running", 1, "")
+
+
+def test_a_request_for_a_user_that_is_being_erased_returns_the_unfinished_one(owner: Owner) -> None:
+    first = request_subject(owner, "ana", now=NOW)
+
+    assert request_subject(owner, "ana", now=NOW).id == first.id
+
+
+def test_the_reason_must_not_name_the_user(owner: Owner) -> None:
+    with pytest.raises(Unprocessable, match="reason"):
+        request_subject(owner, "ana", reason="by ana", now=NOW)
