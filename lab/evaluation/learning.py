@@ -3,7 +3,7 @@
 A choice is one question and its candidates. The model is that candidate c is chosen with p(c), softmax(X w + offset) at
 c; the weights w are those under which the wanted candidates are the likeliest: they minimize
 
-    sum over choices of cross entropy(wanted, p) + l2 * |w|^2
+    sum over choices of times * cross entropy(wanted, p) + l2 * |w|^2
 
 (Cao et al. 2007, ListNet with the top one). It is convex, and strictly so with l2 > 0: there is one such w, and damped
 Newton steps find it.
@@ -27,12 +27,13 @@ CLOSE_ENOUGH = 1e-9
 class RankingChoice:
     """`signals` has one row a candidate, one column a weight; `wanted` are shares that add up to 1.
 
-    `offset` is what speaks for each candidate besides the signals, and is not learned.
+    `offset` is what speaks for each candidate besides the signals, and is not learned. A choice counts `times` times.
     """
 
     signals: Numbers
     wanted: Numbers
     offset: Numbers
+    times: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +72,11 @@ def damp(choices: Sequence[RankingChoice], weights: Numbers, step: Numbers, slop
 
 def cross_entropy(choices: Sequence[RankingChoice], weights: Numbers) -> float:
     """Return the mean cross entropy over choices, in nats."""
-    return loss_at(choices, weights, l2=0.0) / len(choices)
+    return loss_at(choices, weights, l2=0.0) / sum(choice.times for choice in choices)
 
 
 def loss_at(choices: Sequence[RankingChoice], weights: Numbers, *, l2: float) -> float:
-    entropies = [-float(choice.wanted @ log_shares(choice, weights)) for choice in choices]
+    entropies = [-choice.times * float(choice.wanted @ log_shares(choice, weights)) for choice in choices]
     return sum(entropies) + l2 * float(weights @ weights)
 
 
@@ -87,9 +88,10 @@ def slope_at(choices: Sequence[RankingChoice], weights: Numbers, *, l2: float) -
         logarithms = log_shares(choice, weights)
         shares = np.exp(logarithms)
         expected = shares @ choice.signals
-        loss -= float(choice.wanted @ logarithms)
-        gradient = gradient + (shares - choice.wanted) @ choice.signals
-        curvature += (choice.signals * shares[:, None]).T @ choice.signals - np.outer(expected, expected)
+        loss -= choice.times * float(choice.wanted @ logarithms)
+        gradient = gradient + choice.times * ((shares - choice.wanted) @ choice.signals)
+        spread = (choice.signals * shares[:, None]).T @ choice.signals - np.outer(expected, expected)
+        curvature += choice.times * spread
     return Slope(loss=loss, gradient=gradient, curvature=curvature)
 
 

@@ -1,6 +1,6 @@
 """Samples stored in a scratch account, through the services that serve HTTP: once, however often they are asked."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -12,6 +12,7 @@ from lab.evaluation.datasets import EvaluationSample, SampleMemory
 from memory.errors import MemoryServiceError
 from memory.models import Account, Conversation, Strategy
 from memory.models.statements import Embedding
+from memory.models.writer import PassageVector
 from memory.owner import Owner
 from memory.services.contexts.entries import EntryDraft, store_entries
 from memory.services.contexts.manage import ensure_own_context
@@ -71,7 +72,7 @@ def steps_of(samples: list[EvaluationSample]) -> int:
 
 def embed_sample(sample: EvaluationSample, advance: Advance) -> EmbeddedTexts:
     """Embed all texts of a sample. Raises CommandError if the embedder fails: results without vectors are unfair."""
-    model, width, vectors = "", 0, dict[str, Embedding]()
+    model, width, vectors, passages = "", 0, dict[str, Embedding](), dict[str, Sequence[PassageVector]]()
     for start in range(0, len(sample.texts), TEXTS_AT_ONCE):
         texts = sample.texts[start : start + TEXTS_AT_ONCE]
         some = embed_texts(texts, deadline_seconds=EMBED_SECONDS)
@@ -79,8 +80,9 @@ def embed_sample(sample: EvaluationSample, advance: Advance) -> EmbeddedTexts:
             raise CommandError(f"The embedder failed ({some.error}): without vectors there is nothing to evaluate.")
         model, width = some.model, some.width
         vectors |= some.vectors
+        passages |= some.passages
         advance(len(texts))
-    return EmbeddedTexts(model=model, width=width, vectors=vectors)
+    return EmbeddedTexts(model=model, width=width, vectors=vectors, passages=passages)
 
 
 def store_sample(

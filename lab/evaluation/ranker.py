@@ -1,8 +1,10 @@
 """Weights of the ranker: learned from recorded questions, and judged on others than they were learned from."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,8 @@ from lab.evaluation.learning import Numbers, RankingChoice, cross_entropy, learn
 from lab.evaluation.recording import LEARNED, RecordedQuestion
 from memory.retrieval.plans import Plan
 from memory.retrieval.ranking import Weights, learned_weights, rank_by_weights
-from memory.retrieval.ranking.signals import SIGNALS
+from memory.retrieval.ranking.signals import OF_TALK, SIGNALS
+from memory.retrieval.ranking.turns import REGISTERS, TALK
 
 L2 = 0.3
 """Default penalty of large weights."""
@@ -41,12 +44,19 @@ class LearningSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedWeights:
-    turns: LearningSet
+    turns: Mapping[str, LearningSet]
+    """By register."""
     others: LearningSet
 
     @property
     def weights(self) -> Weights:
-        return Weights(turns=self.turns.weights, others=self.others.weights)
+        turns = {register: learned.weights for register, learned in self.turns.items()}
+        return Weights(turns=turns, others=self.others.weights)
+
+    @property
+    def sets(self) -> dict[str, LearningSet]:
+        """Return all learned weights by the names that they have in `weights.json`."""
+        return {**self.turns, "others": self.others}
 
 
 def learn_weights(
@@ -60,10 +70,59 @@ def learn_weights(
     kept = kept or learned_weights()
     useful = [each for each in recorded if each.can_teach]
     columns = [name for name in SIGNALS if name in names]
-    turns = learn_some([turns_of(each, columns) for each in useful if each.is_of_turns], columns, kept.turns, l2=l2)
+    turns = learn_registers([each for each in useful if each.is_of_turns], columns, kept, l2=l2)
     columns = [name for name in columns if name in OF_OTHERS]
-    mixed = [others_of(each, columns, turns.weights) for each in useful if not each.is_of_turns]
+    mixed = [others_of(each, columns, turns[each.register].weights) for each in useful if not each.is_of_turns]
     return LearnedWeights(turns=turns, others=learn_some(mixed, columns, kept.others, l2=l2))
+
+
+def learn_registers(
+    recorded: Sequence[RecordedQuestion], names: Sequence[str], kept: Weights, *, l2: float
+) -> dict[str, LearningSet]:
+    """Learn weights that all registers share, and what each register adds to them.
+
+    Both are kept small (Evgeniou and Pontil 2004), so a register that nothing was recorded of has the shared weights.
+    Registers count alike, however many questions they have.
+    """
+    times = Counter(each.register for each in recorded)
+    choices = [
+        choice_of_register(each, names, times=len(recorded) / (len(times) * times[each.register])) for each in recorded
+    ]
+    telling = telling_columns(choices, (1 + len(REGISTERS)) * len(names))
+    parts = np.zeros(telling.size)
+    if telling.any():
+        parts[telling] = learn([replace(each, signals=each.signals[:, telling]) for each in choices], l2=l2)
+    shared, *own = parts.reshape(-1, len(names))
+    is_shared, *is_own = telling.reshape(-1, len(names))
+    learned = {}
+    for place, register in enumerate(REGISTERS):
+        is_taught = (is_shared | is_own[place]) & has_meaning(register, names)
+        weights = np.where(is_taught, shared + own[place], vector_of(kept.of_turns(register), names))
+        some = [
+            replace(choice, signals=choice.signals[:, : len(names)], times=1.0)
+            for choice, each in zip(choices, recorded, strict=True)
+            if each.register == register
+        ]
+        learned[register] = LearningSet(
+            weights=dict(zip(names, weights.tolist(), strict=True)),
+            questions=len(some),
+            nll=cross_entropy(some, weights) if some else None,
+            kept=list(compress(names, ~is_taught & has_meaning(register, names))),
+        )
+    return learned
+
+
+def choice_of_register(recorded: RecordedQuestion, names: Sequence[str], *, times: float) -> RankingChoice:
+    """Return the choice with the signals repeated: once for all registers, then once for each, zero for the others."""
+    signals = recorded.signals[:, columns_of(names)]
+    own = [signals if recorded.register == register else np.zeros_like(signals) for register in REGISTERS]
+    wanted = wanted_candidates(recorded)
+    return RankingChoice(signals=np.hstack([signals, *own]), wanted=wanted, offset=recorded.offset, times=times)
+
+
+def has_meaning(register: str, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which signals are computed in a register."""
+    return np.array([register == TALK or name not in OF_TALK for name in names], dtype=np.bool_)
 
 
 def learn_some(
@@ -88,12 +147,6 @@ def telling_columns(choices: Sequence[RankingChoice], count: int) -> NDArray[np.
         times += (choice.signals != choice.signals[0]).any(axis=0)
     telling: NDArray[np.bool_] = (times > 0) & (times >= LEAST_TAUGHT * len(choices))
     return telling
-
-
-def turns_of(recorded: RecordedQuestion, names: Sequence[str]) -> RankingChoice:
-    return RankingChoice(
-        signals=recorded.signals[:, columns_of(names)], wanted=wanted_candidates(recorded), offset=recorded.offset
-    )
 
 
 def others_of(recorded: RecordedQuestion, names: Sequence[str], turns: Mapping[str, float]) -> RankingChoice:
@@ -128,7 +181,8 @@ def with_weights(plan: Plan, weights: Weights) -> Plan:
 
 def found_by(weights: Weights, recorded: RecordedQuestion) -> float:
     """Return the share of the answers among the first ten, as weights and scorers rank them, before selectors."""
-    turns, others = (recorded.signals @ vector_of(each, ALL) for each in (weights.turns, weights.others))
+    of_kinds = (weights.of_turns(recorded.register), weights.others)
+    turns, others = (recorded.signals @ vector_of(each, ALL) for each in of_kinds)
     sums = np.where(recorded.is_turn, turns, others) + recorded.offset
     best = np.argsort(-sums, kind="stable")[:PLACES]
     return float(recorded.is_answer[best].sum()) / recorded.answers

@@ -18,6 +18,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Plan, ScoringContext
 from memory.retrieval.ranking import DEVIATIONS_PER_E_FOLD, compute_signals, fuse_learned
 from memory.retrieval.ranking.signals import SIGNALS, make_table
+from memory.retrieval.ranking.turns import NOTES
 
 LEARNED = "learned"
 
@@ -37,6 +38,8 @@ class RecordedQuestion:
     offset: Numbers
     is_turn: NDArray[np.bool_]
     is_answer: NDArray[np.bool_]
+    register: str = NOTES
+    """The register of the turns among the candidates."""
 
     @property
     def is_of_turns(self) -> bool:
@@ -55,12 +58,14 @@ class Recorder:
     candidates: Sequence[Candidate] = ()
     signals: Numbers = field(default_factory=lambda: np.zeros((0, len(SIGNALS))))
     is_turn: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    register: str = NOTES
 
     def fuse(self, candidates: Sequence[Candidate], setting: ScoringContext) -> None:
         self.candidates = candidates
         if candidates:
             table = make_table(candidates, setting)
             self.signals, self.is_turn = compute_signals(table, list(SIGNALS)), table.is_turn
+            self.register = table.speakers.register
         fuse_learned(candidates, setting)
 
 
@@ -90,6 +95,7 @@ def record(loaded: Loaded, question: SampleQuestion, plan: Plan) -> RecordedQues
         offset=factors_of(recorder.candidates, plan)[rows],
         is_turn=recorder.is_turn[rows],
         is_answer=np.array([candidate.id in answers for candidate in recorder.candidates], dtype=np.bool_)[rows],
+        register=recorder.register,
     )
 
 

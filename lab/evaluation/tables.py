@@ -87,12 +87,13 @@ def render_budgets(spent: Sequence[Spent]) -> Table:
 
 
 def render_weights(learned: LearnedWeights) -> Table:
-    table = open_table("Weights", "signal", "turns", "others")
+    sets = learned.sets
+    table = open_table("Weights", "signal", *sets)
     for name in SIGNALS:
-        table.add_row(name, *(cell_of_weight(lesson, name) for lesson in (learned.turns, learned.others)))
+        table.add_row(name, *(cell_of_weight(each, name) for each in sets.values()))
     table.add_section()
-    table.add_row("questions", *(str(lesson.questions) for lesson in (learned.turns, learned.others)))
-    nlls = ("" if lesson.nll is None else f"{lesson.nll:.3f}" for lesson in (learned.turns, learned.others))
+    table.add_row("questions", *(str(each.questions) for each in sets.values()))
+    nlls = ("" if each.nll is None else f"{each.nll:.3f}" for each in sets.values())
     table.add_row("cross entropy, nats", *nlls)
     return table
 

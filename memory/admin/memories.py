@@ -161,7 +161,7 @@ class MemoryKindAdmin(BoundedAdmin):
 
     @admin.display(description="Embedding")
     def embedding(self, memory: MemoryRow) -> str:
-        vectors = Vector.objects.filter(account_id=memory.account_id, memory_id=memory.id)
+        vectors = Vector.objects.whole().filter(account_id=memory.account_id, memory_id=memory.id)
         found = vectors.order_by("model").values_list("model", "width")
         named = [f"{model} ({width})" for model, width in found[:MAX_VECTORS_SHOWN]]
         if memory.embed_after is not None:

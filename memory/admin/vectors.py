@@ -12,13 +12,24 @@ from memory_project.admin_lists import AccountFilter
 
 @admin.register(Vector)
 class VectorAdmin(ReadOnlyAdmin):
-    list_display = ("memory_page", "account", "kind", "agent_id", "channel", "model", "width", "live", "created_at")
+    list_display = (
+        "memory_page",
+        "account",
+        "kind",
+        "agent_id",
+        "channel",
+        "model",
+        "width",
+        "passage",
+        "live",
+        "created_at",
+    )
     list_filter = (AccountFilter, "kind", "live")
     search_fields = ("model__exact", "agent_id__exact", "user_id__exact", "conversation_id__exact")
     search_help_text = "Search for a complete model, agent, user or conversation."
     fields = (
         "memory_page", "account", "kind", "agent_id", "user_id", "channel", "conversation_id", "model", "width",
-        "live", "expires_at", "created_at",
+        "passage", "passage_start", "passage_end", "is_given", "live", "expires_at", "created_at",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Vector]:

@@ -40,11 +40,13 @@ from memory.api.fields import (
 )
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.recall import Techniques, UsageAnswer
+from memory.api.snippets import SnippetFields, SnippetOptions
 from memory.api.vectors import QUERY_HELP, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.models import ContextEntry, ContextEntryVersion, Kind
 from memory.models.entries import effective_relevance
 from memory.owner import Owner
+from memory.retrieval.kind_searches import EntryHit
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from memory.retrieval.search import SearchResults
 from memory.services.contexts.access_log import Action, entry_reference, log_reads
@@ -80,7 +82,7 @@ class EntriesQuery(ActingFields):
     )
 
 
-class EntrySearch(OwnerFields, QuestionFields):
+class EntrySearch(OwnerFields, QuestionFields, SnippetOptions):
     query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     techniques = Techniques()
@@ -102,7 +104,9 @@ class ContextEntryAnswer(MemoryFields):
     created_at = serializers.DateTimeField()
 
 
-class FoundEntry(ContextEntryAnswer):
+class FoundEntry(SnippetFields, ContextEntryAnswer):
+    content = serializers.CharField(help_text="The content, or the snippet of a longer one, unless `whole`.")
+    truncated = serializers.BooleanField(help_text="True if `content` is not the whole content.")
     similarity = Similarity()
     score = serializers.FloatField(help_text="Results are ordered by it. Comparable within one answer only.")
     reasons = TextList(help_text="Why it was found, for people.")
@@ -259,11 +263,20 @@ def respond_entry_search(owner: Owner, body: dict[str, Any], *, contexts: Collec
         own=own,
         contexts=contexts,
         techniques=body.get("techniques", []),
+        max_snippet_tokens=body["max_snippet_tokens"],
     )
     found = recall_entries(owner, asked, now=now)
+    results = [serialize_hit(hit, is_whole=body["whole"]) for hit in found.hits]
+    usage = found.usage.with_whole_texts() if body["whole"] else found.usage
     return FollowUpResponse(
-        FoundEntries.serialize(found), follow_up=partial(record_entry_search, owner, asked, found, now=now)
+        FoundEntries.serialize(found, {"results": results, "usage": UsageAnswer.serialize(usage)}),
+        follow_up=partial(record_entry_search, owner, asked, found, now=now),
     )
+
+
+def serialize_hit(hit: EntryHit, *, is_whole: bool) -> dict[str, Any]:
+    content = hit.content if is_whole else hit.snippet
+    return FoundEntry.serialize(hit, {"content": content, "truncated": len(content) < len(hit.content)})
 
 
 class EntrySearches(OwnerViewSet):

@@ -1,6 +1,6 @@
 """`/recall`: one question to memories of all kinds. `/context` shares its request fields and result shapes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from memory.api.fields import (
     TopK,
     draft_fields,
 )
+from memory.api.snippets import SnippetFields, SnippetOptions
 from memory.api.vectors import QueryVectorFields, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.kinds import Kind, kind_choices
@@ -74,7 +75,7 @@ class DeadlineField(WholeNumber):
         super().__init__(min_value=1, max_value=MAX_DEADLINE_MS, required=False, help_text=help_text, **options)
 
 
-class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields):
+class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields, SnippetOptions):
     """All fields but the question and `max_tokens`, which limits results in one and a text in the other."""
 
     conversation_id = ExternalId(
@@ -137,7 +138,7 @@ def recall_request_from_body(owner: Owner, body: dict[str, Any], *, text: str) -
     )
 
 
-class CandidateAnswer(AnswerSerializer):
+class CandidateAnswer(SnippetFields):
     """A memory that a recall found."""
 
     id = serializers.UUIDField()
@@ -174,13 +175,14 @@ class RecallBody(QuestionFields, RecallFields):
         min_value=1,
         max_value=MAX_TOKENS,
         help_text="Maximum number of tokens of all texts together, estimated. A text that is too long for the rest is "
-        "skipped in favour of later ones. Default: no limit.",
+        "skipped in favour of later ones. Of long texts the snippets count, unless `whole`. Default: no limit.",
     )
     explain = Flag(default=False, help_text="Add to each result what every technique made of it (`signals`).")
 
 
 class RecalledMemory(CandidateAnswer):
-    text = serializers.CharField()
+    text = serializers.CharField(help_text="The text, or the snippet of a longer one, unless `whole`.")
+    truncated = serializers.BooleanField(help_text="True if `text` is not the whole text.")
     score = serializers.FloatField(help_text="Comparable within one answer only.")
     event_time = serializers.DateTimeField()
     channel = serializers.CharField()
@@ -194,6 +196,15 @@ class RecalledMemory(CandidateAnswer):
         "unless a reranker (`rerank`) changed the order. Twice the logarithm of `relevance` is the sum of `ranked.*` "
         "less that of the most relevant memory; other fusions use `bm25` and `similarity` alone.",
     )
+
+
+def serialize_result(result: Candidate, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with as much of its text, and of its explanation, as the request asks for."""
+    text = result.text if body["whole"] else result.snippet
+    given: dict[str, Any] = {"text": text, "truncated": len(text) < len(result.text)}
+    if body["explain"]:
+        given |= {"found_by": sorted(result.ways), "signals": result.signals}
+    return RecalledMemory.serialize(result, given)
 
 
 class RecalledGoal(AnswerSerializer):
@@ -263,13 +274,9 @@ class Recall(OwnerViewSet):
             recall_request_from_body(owner, body, text=body.get("query", "")), max_tokens=body.get("max_tokens")
         )
         bundle = recall(owner, asked, now=now)
-        results = [
-            RecalledMemory.serialize(
-                result, {"found_by": sorted(result.ways), "signals": result.signals} if body["explain"] else {}
-            )
-            for result in bundle.results
-        ]
+        results = [serialize_result(result, body) for result in bundle.results]
+        usage = bundle.usage.with_whole_texts() if body["whole"] else bundle.usage
         return FollowUpResponse(
-            RecallAnswer.serialize(bundle, {"results": results}),
+            RecallAnswer.serialize(bundle, {"results": results, "usage": UsageAnswer.serialize(usage)}),
             follow_up=partial(conclude_recall, owner, asked, bundle, now=now),
         )

@@ -17,6 +17,7 @@ from memory.models import Memory, Vector
 from memory.providers.embeddings import embedding_provider
 from memory.services.claims import count_due_rows
 from memory.services.embedding.account_indexes import IndexChange, apply_index_change, find_index_changes
+from memory.services.embedding.passages import add_passages, long_memories, without_passages
 from memory.services.embedding.queue import embed_pending
 from memory.services.work_episodes.propagate import WORK_KINDS
 
@@ -68,7 +69,7 @@ def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
     page = batch.page_of(Memory.objects.only("account"))
     vectors = Vector.objects.filter(account_id=OuterRef("account_id"), memory_id=OuterRef("id"))
     # not as Exists, which becomes a join of all partitions: this looks into that of the memory's account
-    vector = Subquery(vectors.filter(model=embedding_provider().model).values("id")[:1])
+    vector = Subquery(vectors.whole().filter(model=embedding_provider().model).values("id")[:1])
     lacking = Memory.objects.alias(vector=vector).filter(vector=None, embed_after=None).exclude(IS_STOOD_FOR)
     due: dict[str, Any] = {"embed_after": now, "embed_attempts": 0, "embed_error": ""}
     changed = 0
@@ -76,6 +77,27 @@ def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
         rows = lacking.filter(account_id=account_id, id__in=[row.id for row in of_account])
         changed += rows.count() if batch.dry_run else rows.update(**due)
     return BatchReport(examined=len(page.rows), changed=changed, cursor=page.cursor)
+
+
+@job(every=time(hour=4, minute=15), batch_size=100)
+def embed_passages(*, now: datetime, batch: Batch) -> BatchReport:
+    """Embed the passages of long memories that were stored by versions without passages.
+
+    Look at the next long memories by account and id, and stop when the embedder is down. What failed is tried again by
+    the next run. Memories whose vector the client sent stay without passages.
+    """
+    page = batch.page_of(long_memories().only("account"))
+    changed = failed = 0
+    for _, of_account in groupby(page.rows, key=lambda row: row.account_id):
+        lacking = without_passages(list(of_account)).only("account", "text", "content_hash").order_by("id")
+        if batch.dry_run:
+            changed += lacking.count()
+            continue
+        added = add_passages(list(lacking), renew=batch.renew)
+        changed, failed = changed + added.stored, failed + added.failed
+        if added.stopped:
+            return BatchReport(examined=len(page.rows), changed=changed, failed=failed)
+    return BatchReport(examined=len(page.rows), changed=changed, failed=failed, cursor=page.cursor)
 
 
 @job(every=timedelta(hours=1), batch_size=1)

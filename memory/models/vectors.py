@@ -1,4 +1,7 @@
-"""Vectors: the embeddings of memories, one row per memory and embedding model.
+"""Vectors: the embeddings of memories by embedding models: one row for the whole text, and one for each passage of it.
+
+A text that fits one passage (`providers.passages`) has no row but that of the whole. Passages are rows of the same
+table, so that one search, one index, and one set of filters serve both.
 
 Another embedding model means more rows, not another column. A row repeats the owner's columns of the memory, so that
 filters need no join, and `live`; a trigger copies their changes. Vectors are stored in half precision and out of
@@ -13,7 +16,7 @@ from typing import Self
 
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from pgvector.django import HalfVectorField
 
@@ -26,6 +29,8 @@ from memory_project.ids import uuid7
 from memory_project.tenancy import AccountForeignKey, ReferenceInAccount
 
 MAX_WIDTH = WIDEST
+IS_WHOLE = Q(passage=0, passage_start=None, passage_end=None)
+IS_PASSAGE = Q(passage__gt=0, passage_start__gte=0, passage_end__gt=F("passage_start"))
 
 
 class VectorQuerySet(models.QuerySet["Vector"]):
@@ -44,9 +49,13 @@ class VectorQuerySet(models.QuerySet["Vector"]):
         """Filter to vectors of one model and width. A search never mixes models."""
         return self.filter(model=model, width=width)
 
+    def whole(self) -> Self:
+        """Filter to vectors of whole texts."""
+        return self.filter(passage=0)
+
 
 class Vector(models.Model):
-    """The embedding of a memory by a model. It has `width` dimensions and unit length."""
+    """The embedding of a memory, or of a passage of it, by a model. It has `width` dimensions and unit length."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     memory = AccountForeignKey(Memory, models.CASCADE, related_name="vectors")
@@ -63,6 +72,10 @@ class Vector(models.Model):
     model = models.CharField(max_length=100)
     width = models.PositiveSmallIntegerField()
     vector = HalfVectorField()
+    passage = models.SmallIntegerField(db_default=0, help_text="Number of the passage, from 1. 0: the whole text.")
+    passage_start = models.IntegerField(null=True, help_text="First character of the passage in the text.")
+    passage_end = models.IntegerField(null=True, help_text="Character after the passage.")
+    is_given = models.BooleanField(db_default=False, help_text="The client sent it, so no passages are added.")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     objects = VectorQuerySet.as_manager()
@@ -71,7 +84,8 @@ class Vector(models.Model):
         db_table = "memory_vectors"
         constraints = [
             ReferenceInAccount("memory", name="memory_vectors_memory_in_account"),
-            models.UniqueConstraint(fields=["account", "memory", "model"], name="vector_once_a_model"),
+            models.UniqueConstraint(fields=["account", "memory", "model", "passage"], name="vector_once_a_passage"),
+            models.CheckConstraint(condition=IS_WHOLE | IS_PASSAGE, name="vector_of_whole_or_passage"),
             models.CheckConstraint(condition=Q(width__range=(1, MAX_WIDTH)), name="vector_width_in_range"),
         ]
         indexes = [
@@ -80,6 +94,8 @@ class Vector(models.Model):
             models.Index(fields=["account", "agent_id", "kind", "model"], name="vector_owner"),
             models.Index(fields=["account", "conversation_id", "kind", "model"], name="vector_conversation"),
             models.Index(fields=["account", "user_id", "kind", "model"], name="vector_user"),
+            # searches ask whether an account has any
+            models.Index(fields=["account", "model"], name="vector_passages", condition=Q(passage__gt=0)),
             models.Index(
                 fields=["account", "context_id", "kind", "model"],
                 name="vector_context",

@@ -3,7 +3,7 @@
 Everything runs in the caller's transaction. A row whose account, kind and identity exist already is not stored again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -63,12 +63,17 @@ UPDATE memories SET source_record_id = NULL WHERE account_id = %(account_id)s AN
 
 INSERT_VECTOR = """
 INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, channel, conversation_id,
-    context_id, event_time, live, expires_at, model, width, vector)
+    context_id, event_time, live, expires_at, model, width, vector, passage, passage_start, passage_end, is_given)
 SELECT %s, id, account_id, kind, agent_id, user_id, channel, conversation_id, context_id, event_time,
-    NOT (archived OR quarantined OR buried), expires_at, %s, %s, %s
+    NOT (archived OR quarantined OR buried), expires_at, %s, %s, %s, %s, %s, %s, %s
 FROM memories WHERE id = %s AND account_id = %s
-ON CONFLICT (account_id, memory_id, model)
-DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector, created_at = EXCLUDED.created_at
+ON CONFLICT (account_id, memory_id, model, passage)
+DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector, created_at = EXCLUDED.created_at,
+    passage_start = EXCLUDED.passage_start, passage_end = EXCLUDED.passage_end, is_given = EXCLUDED.is_given
+"""
+
+DELETE_PASSAGES = """
+DELETE FROM memory_vectors WHERE account_id = %s AND memory_id = ANY(%s) AND model = %s AND passage > 0
 """
 
 INSERT_PARTICIPANTS = """
@@ -163,14 +168,43 @@ def clear_record_references(account_id: UUID, record_ids: Sequence[UUID]) -> Non
         cursor.execute(CLEAR_RECORD_REFERENCES, {"account_id": account_id, "ids": list(record_ids)})
 
 
-def insert_vectors(account_id: UUID, *, model: str, vectors: Sequence[tuple[UUID, Embedding]]) -> int:
-    """Store embeddings of an account's memories, binary and pipelined, and return how many memories existed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageVector:
+    """The embedding of the characters from `start` to `end`, exclusive, of a text."""
+
+    start: int
+    end: int
+    vector: Embedding
+
+
+def insert_vectors(
+    account_id: UUID, *, model: str, vectors: Sequence[tuple[UUID, Embedding]], given: Collection[UUID] = ()
+) -> int:
+    """Store embeddings of an account's memories, binary and pipelined, and return how many memories existed.
+
+    Those of the memories `given` came from clients.
+    """
     parameters: list[Any] = [
-        (uuid7(), model, len(vector), half_vector(vector), memory_id, account_id) for memory_id, vector in vectors
+        (uuid7(), model, len(vector), half_vector(vector), 0, None, None, memory_id in given, memory_id, account_id)
+        for memory_id, vector in vectors
     ]
     with binary_cursor() as cursor:
         cursor.executemany(INSERT_VECTOR, parameters)
         return int(cursor.rowcount)
+
+
+def insert_passages(account_id: UUID, *, model: str, passages: Mapping[UUID, Sequence[PassageVector]]) -> None:
+    """Store the embeddings of the passages of an account's memories in place of former ones. No statement for none."""
+    if not passages:
+        return
+    parameters: list[Any] = [
+        (uuid7(), model, len(each.vector), half_vector(each.vector), number, each.start, each.end, False, memory_id)
+        for memory_id, own in passages.items()
+        for number, each in enumerate(own, start=1)
+    ]
+    with binary_cursor() as cursor:
+        cursor.execute(DELETE_PASSAGES, [account_id, list(passages), model])
+        cursor.executemany(INSERT_VECTOR, [(*row, account_id) for row in parameters])
 
 
 def insert_participants(owner: Owner, *, conversation_ids: Sequence[str]) -> None:

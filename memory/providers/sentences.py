@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 # Scripts written without spaces (Thai to Lao, Burmese, Khmer, kana, Han). Their words are taken as
 # overlapping pairs of characters, the usual stand-in for a dictionary, as in Lucene's CJKBigramFilter.
@@ -36,15 +37,21 @@ def split_sentences(text: str) -> list[str]:
     or at a line break, and does not end inside numbers, addresses, initials ("J. Silva"), list numbers
     ("1. Measure") and the usual English abbreviations. Time grows linearly with the text.
     """
-    sentences = []
+    ends = list(sentence_ends(text))
+    sentences = (text[start:end].strip() for start, end in pairwise([0, *ends]))
+    return [sentence for sentence in sentences if sentence]
+
+
+def sentence_ends(text: str) -> Iterator[int]:
+    """Yield the position after each sentence in order, the last one being the end of the text."""
     start = 0
     for boundary in _BOUNDARY.finditer(text):
         if boundary["spaced"] and _continues(text, start, boundary):
             continue
-        sentences.append(text[start : boundary.end()].strip())
         start = boundary.end()
-    sentences.append(text[start:].strip())
-    return [sentence for sentence in sentences if sentence]
+        yield start
+    if start < len(text):
+        yield len(text)
 
 
 def _continues(text: str, start: int, boundary: re.Match[str]) -> bool:

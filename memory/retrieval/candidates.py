@@ -1,12 +1,13 @@
 """Data that a recall passes from stage to stage: candidates with scores and reasons, and the bundle that it returns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
 from memory.models import Kind
+from memory.tokens import estimate_tokens
 
 SHARES_WORDS = "shares words with the question"
 IS_NEAR = "close in meaning"
@@ -74,6 +75,15 @@ class Candidate:
     valid_to: datetime | None = None
     is_cut: bool = False
     """True if `text` is only the beginning."""
+    passages: int = 0
+    """Number of passages with vectors of their own; then `similarity` and `gist` are those of the nearest."""
+    passage_start: int | None = None
+    passage_end: int | None = None
+    """Range of the passage whose vector is nearest to the question; None if the text has no passages."""
+    snippet: str = ""
+    snippet_start: int = 0
+    snippet_end: int | None = None
+    """The part of the text that answers the question (`snippets`), and its range; None before it is chosen."""
     superseded_by: UUID | None = None
     """The candidate that replaces what this one says, if any, and when that was said."""
     superseded_at: datetime | None = None
@@ -82,6 +92,11 @@ class Candidate:
     reasons: list[str] = field(default_factory=list)
     also: list[UUID] = field(default_factory=list)
     """Ids of near-duplicates that this candidate stands for."""
+
+    @property
+    def snippet_tokens(self) -> int:
+        """Tokens of the snippet, which most often is the whole text."""
+        return self.token_count if self.snippet == self.text else estimate_tokens(self.snippet)
 
     @property
     def item_key(self) -> str:
@@ -155,6 +170,10 @@ class RecallUsage:
     source_tokens: int
     stages_ms: Mapping[str, float]
 
+    def with_whole_texts(self) -> "RecallUsage":
+        """Return the cost of the same answer with whole texts in place of snippets."""
+        return replace(self, tokens=self.source_tokens)
+
 
 def to_milliseconds(seconds: Mapping[str, float]) -> dict[str, float]:
     """Return the times of stages in milliseconds, as `stages_ms` holds them."""
@@ -196,9 +215,13 @@ class Bundle:
 
     @property
     def usage(self) -> RecallUsage:
-        """Return the cost of answering with the results as they are: with their whole texts."""
-        tokens = sum(result.token_count for result in self.results)
-        return RecallUsage(candidates=self.candidates, tokens=tokens, source_tokens=tokens, stages_ms=self.stages_ms)
+        """Return the cost of answering with the snippets of the results."""
+        return RecallUsage(
+            candidates=self.candidates,
+            tokens=sum(result.snippet_tokens for result in self.results),
+            source_tokens=sum(result.token_count for result in self.results),
+            stages_ms=self.stages_ms,
+        )
 
     def of_kind(self, kind: Kind) -> list[Candidate]:
         """Return the results of that kind, best first."""

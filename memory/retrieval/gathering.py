@@ -110,6 +110,7 @@ def gathering_shape(owner: Owner, query: Query, analysis: QueryAnalysis, retriev
         is_nested=query.is_nested,
         mode=(query.mode or Mode.DEFAULT).value,
         has_index=analysis.indexed_rows > 0,
+        has_passages=analysis.has_passages,
         has_since=query.since is not None,
         has_until=query.until is not None,
         has_contexts=bool(query.contexts),
@@ -257,7 +258,11 @@ def scored_sql(shape: GatheringShape) -> str:
     own = f"""SELECT own.vector FROM memory_vectors AS own
         WHERE own.account_id = %(account_id)s AND own.memory_id = memories.id
             AND own.model = %(model)s AND own.width = {shape.width}"""
-    if shape.has_gist:
+    if shape.width and shape.has_passages:
+        joins.append(f"LEFT JOIN LATERAL ({best_passage_sql(shape)}) AS own ON true")
+        columns += ["own.passages", "own.passage_start", "own.passage_end"]
+        similarity, gist = "own.similarity", "own.gist"
+    elif shape.has_gist:
         joins.append(f"LEFT JOIN LATERAL ({own} OFFSET 0) AS own ON true")
         similarity = "1 - (own.vector <=> %(vector)s::halfvec)"
         gist = "1 - (own.vector <=> %(gist_vector)s::halfvec)"
@@ -270,6 +275,22 @@ def scored_sql(shape: GatheringShape) -> str:
             FROM memories {" ".join(joins)} CROSS JOIN LATERAL ({term_scores_sql(shape)}) AS words
             WHERE memories.account_id = %(account_id)s AND memories.id = found.id OFFSET 0
         ) AS own"""
+
+
+def best_passage_sql(shape: GatheringShape) -> str:
+    """Return a SELECT of the greatest similarities of the current row's vectors, and the range of the best passage.
+
+    A vector of the whole text counts as well, so that one that a client sent counts alone.
+    """
+    gist = "1 - min(own.vector <=> %(gist_vector)s::halfvec)" if shape.has_gist else "NULL::float8"
+    best = "ORDER BY own.vector <=> %(vector)s::halfvec, passage) FILTER (WHERE passage > 0))[1]"
+    return f"""
+        SELECT 1 - min(own.vector <=> %(vector)s::halfvec) AS similarity, {gist} AS gist,
+            count(*) FILTER (WHERE passage > 0) AS passages,
+            (array_agg(passage_start {best} AS passage_start, (array_agg(passage_end {best} AS passage_end
+        FROM memory_vectors AS own
+        WHERE own.account_id = %(account_id)s AND own.memory_id = memories.id
+            AND own.model = %(model)s AND own.width = {shape.width}"""
 
 
 def parse_gathered_rows(

@@ -31,7 +31,7 @@ from memory.scoring import success_rate
 
 RECALLED_FIELDS = (
     *("agent_id", "user_id", "channel", "conversation_id", "event_time", "created_at"),
-    *("similarity", "score", "reasons"),
+    *("similarity", "score", "reasons", "snippet", "snippet_start", "snippet_end"),
 )
 ENTRY_COLUMNS = (
     *("context_id", "key", "value", "entry_type", "source_type", "memory_type"),
@@ -48,7 +48,7 @@ FROM memories WHERE account_id = %s AND kind = 'context_entry' AND id = ANY(%s::
 class EntryHit(Hit):
     """A found entry. Without a key, `value` adds nothing to the content.
 
-    `score` and `reasons` come from a recall: its order, and why people see the entry.
+    `score` and `reasons` come from a recall, its order, and why people see the entry; so does the snippet.
     """
 
     kind: ClassVar[Kind] = Kind.CONTEXT_ENTRY
@@ -65,6 +65,9 @@ class EntryHit(Hit):
     content_version: int
     score: float = 0.0
     reasons: Sequence[str] = ()
+    snippet: str = ""
+    snippet_start: int = 0
+    snippet_end: int | None = None
 
 
 EntryResults = SearchResults[EntryHit]

@@ -26,6 +26,7 @@ from memory.retrieval.retrievers.always import EPISODES
 from memory.retrieval.retrievers.around import PASSAGE, PASSAGE_REACH
 from memory.retrieval.retrievers.lexical import LEXICAL, are_all_common
 from memory.retrieval.retrievers.vector import VECTOR, is_unsupported
+from memory.retrieval.snippets import add_snippets
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +107,7 @@ def run_pipeline(
     others = [each for each in ranked if each.id not in kept]
     episodes = [each for each in others if EPISODES.name in each.ways]
     load_full_texts(context.owner, [*results, *episodes])
+    add_snippets(results, run.query)
     run.end_stage("select")
     return Bundle(
         results=results,

@@ -92,6 +92,8 @@ class QueryAnalysis:
     profile: Mapping[str, Any] | None = None
     has_pending: bool = False
     """True if memories are known to wait for their vector; only a bounded number is looked at (`query_analysis`)."""
+    has_passages: bool = False
+    """True if the account has vectors of passages by the question's model: then a memory counts by its best one."""
     indexed_rows: int = 0
     """Rows of the account's vector index for the question's model and width; 0 if there is no index."""
 
@@ -109,6 +111,7 @@ class GatheringShape:
     is_nested: bool
     mode: str
     has_index: bool
+    has_passages: bool
     has_since: bool
     has_until: bool
     has_contexts: bool

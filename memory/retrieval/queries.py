@@ -8,6 +8,7 @@ from uuid import UUID
 
 from memory.models import Kind
 from memory.models.statements import Embedding
+from memory.providers.passages import MAX_PASSAGE_TOKENS
 
 MAX_QUERY_CHARACTERS = 10_000
 """Longer queries would not improve any search."""
@@ -75,6 +76,10 @@ class Query:
     as_of: datetime | None = None
     known_at: datetime | None = None
     without: Sequence[UUID] = ()
+    max_snippet_tokens: int = MAX_PASSAGE_TOKENS
+    """Estimated tokens of a text above which a snippet stands for it."""
+    whole: bool = False
+    """True for whole texts in place of their snippets."""
     include_superseded: bool = False
     """True ranks replaced statements like any others. They are marked all the same."""
     nearest_episodes: int = 0

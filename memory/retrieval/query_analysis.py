@@ -150,6 +150,11 @@ INDEXED = """
         WHERE pg_class.oid = to_regclass(%(vector_index)s) AND indisvalid) AS indexed_rows"""
 
 
+HAS_PASSAGES = """
+    EXISTS (SELECT FROM memory_vectors
+        WHERE account_id = %(account_id)s AND model = %(model)s AND passage > 0) AS has_passages"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisShape:
     """The properties of a question that decide the text of the analysis statement."""
@@ -185,6 +190,7 @@ def analyze_query(owner: Owner, query: Query, context: RecallContext) -> QueryAn
         "most_entities": MAX_ENTITIES,
         "conversation_id": query.conversation_id,
         "goals": MAX_GOALS,
+        "model": query.model,
         "vector_index": index_name(owner.account_id, model=query.model, width=query.width, is_nested=query.is_nested),
     }
     [row] = statement.read_dicts(owner, values, now=context.now)
@@ -211,7 +217,7 @@ def build_analysis_statement(owner: OwnerShape, shape: AnalysisShape) -> Numbere
         [OPEN_GOALS.format(goals=goals.text)],
         [PROFILE] if owner.has_user else [],
         [has_pending_sql(visible.rows, has_agent=owner.has_agent)],
-        [INDEXED] if shape.has_vector else [],
+        [INDEXED, HAS_PASSAGES] if shape.has_vector else [],
     )
     ctes = f"WITH {visible.ctes.removesuffix(',')}" if visible.ctes else ""
     text = f"{ctes} SELECT {', '.join(parts)}"
@@ -248,6 +254,7 @@ def make_analysis(row: dict[str, Any]) -> QueryAnalysis:
         profile=row.get("profile"),
         has_pending=row["has_pending"],
         indexed_rows=row.get("indexed_rows") or 0,
+        has_passages=row.get("has_passages", False),
     )
 
 

@@ -5,12 +5,14 @@ the same agent, user and channel, among the latest MAX_TURNS. The weight of a RE
 later statement replaces the earlier one (`extraction.replacement`). Recalls order and mark turns by these links.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 from django.db.models import Q
+from numpy.typing import NDArray
 
 from memory.extraction.replacement import (
     MAX_COMPARED_CHARACTERS,
@@ -32,48 +34,32 @@ MAX_PAIRS = 8
 """Nearest turns that may be replaced by one turn."""
 SPOKEN_ROLES = ("user", "assistant")
 
-# the latest turns first: by the index on agents, whatever their number
-NEAREST_TURNS = f"""
-WITH added AS MATERIALIZED (
-    SELECT id, agent_id, user_id, channel FROM memories
+# ids and vectors as their bytes: thousands of values would take longer to read one by one. The latest turns first: by
+# the index on agents, whatever their number
+LATEST_VECTORS = f"""
+WITH holder AS MATERIALIZED (
+    SELECT DISTINCT agent_id, user_id, channel FROM memories
     WHERE account_id = %(account_id)s AND kind = 'turn' AND id = ANY(%(ids)s::uuid[])
-), holder AS MATERIALIZED (
-    SELECT DISTINCT agent_id, user_id, channel FROM added
-), compared AS MATERIALIZED (
-    SELECT latest.id, latest.agent_id, latest.user_id, latest.channel, latest.name, latest.conversation_id,
-        latest.event_time, latest.text, own.vector
-    FROM holder CROSS JOIN LATERAL (
-        SELECT id, agent_id, user_id, channel, name, conversation_id, event_time,
-            left(text, {MAX_COMPARED_CHARACTERS}) AS text
-        FROM memories
-        WHERE account_id = %(account_id)s AND kind = 'turn' AND agent_id = holder.agent_id
-            AND user_id = holder.user_id AND channel = holder.channel AND role = ANY(%(roles)s::text[])
-            AND NOT (archived OR quarantined OR buried)
-        ORDER BY event_time DESC LIMIT {MAX_TURNS}
-    ) AS latest JOIN memory_vectors AS own
-        ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s
-), near AS MATERIALIZED (
-    SELECT added.id AS added_id, nearest.*
-    FROM added JOIN compared AS new ON new.id = added.id
-    CROSS JOIN LATERAL (
-        SELECT other.id, other.vector, other.vector <=> new.vector AS distance,
-            row_number() OVER (ORDER BY other.vector <=> new.vector, other.id) - 1 AS rank
-        FROM compared AS other
-        WHERE other.id <> new.id AND other.agent_id = new.agent_id AND other.user_id = new.user_id
-            AND other.channel = new.channel
-        ORDER BY distance, other.id LIMIT {MAX_NEIGHBOURS}
-    ) AS nearest
 )
-SELECT new.id, new.name, new.conversation_id, new.event_time, new.text,
-    old.id, old.name, old.conversation_id, old.event_time, old.text, near.rank, (
-        SELECT count(*) FROM near AS other
-        WHERE other.added_id = near.added_id AND other.id <> near.id
-            AND (other.vector <=> near.vector) < near.distance
-    ) AS nearer
-FROM near JOIN compared AS new ON new.id = near.added_id JOIN compared AS old ON old.id = near.id
-WHERE near.rank < {MAX_PAIRS}
-ORDER BY new.id, near.rank
+SELECT own.width, string_agg(uuid_send(latest.id), ''), string_agg(halfvec_send(own.vector), '')
+FROM holder CROSS JOIN LATERAL (
+    SELECT id FROM memories
+    WHERE account_id = %(account_id)s AND kind = 'turn' AND agent_id = holder.agent_id
+        AND user_id = holder.user_id AND channel = holder.channel AND role = ANY(%(roles)s::text[])
+        AND NOT (archived OR quarantined OR buried)
+    ORDER BY event_time DESC LIMIT {MAX_TURNS}
+) AS latest JOIN memory_vectors AS own
+    ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s AND own.passage = 0
+GROUP BY holder.agent_id, holder.user_id, holder.channel, own.width
 """  # noqa: S608 (composed of constants alone)
+
+SAYINGS = f"""
+SELECT id, name, conversation_id, event_time, left(text, {MAX_COMPARED_CHARACTERS}) FROM memories
+WHERE account_id = %(account_id)s AND kind = 'turn' AND id = ANY(%(ids)s::uuid[])
+"""  # noqa: S608 (composed of constants alone)
+UUID_BYTES = 16
+VECTOR_HEAD_BYTES = 4
+"""Bytes before the numbers of a sent halfvec: its dimensions and two unused bytes."""
 
 
 def is_comparable(turn: Turn) -> bool:
@@ -93,7 +79,7 @@ class ComparedTurns:
 def link_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> None:
     """Link these turns, which have vectors of this model, to those that they replace or that replace them.
 
-    Two statements, or one if nothing is replaced.
+    Three statements at most, one of them only if something is replaced.
     """
     links = []
     for compared in compare_turns(account_id, turn_ids, model=model):
@@ -113,23 +99,66 @@ def relink_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: 
 
 
 def compare_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> Iterator[ComparedTurns]:
-    """Yield each of these turns with the turns nearest to it, if both may state something. One statement."""
-    parameters: dict[str, Any] = {
-        "account_id": account_id,
-        "ids": list(turn_ids),
-        "model": model,
-        "roles": list(SPOKEN_ROLES),
-    }
+    """Yield each of these turns with the turns nearest to it, if both may state something. At most two statements."""
+    near = find_nearest_turns(account_id, turn_ids, model=model)
+    if not near:
+        return
+    sayings = read_sayings(account_id, {each for pair in near for each in (pair.turn_id, pair.other_id)})
+    for pair in near:
+        ends = [(each, sayings[each]) for each in (pair.other_id, pair.turn_id) if each in sayings]
+        if len(ends) == len(("older", "newer")) and all(may_state(saying.text) for _, saying in ends):
+            (older_id, older), (newer_id, newer) = sorted(ends, key=lambda said: said[1].at)
+            compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer)
+            yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=compared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearTurn:
+    """A turn near one of the turns to compare, with `rank` and `nearer` as a `Pair` has them."""
+
+    turn_id: UUID
+    other_id: UUID
+    rank: int
+    nearer: int
+
+
+def find_nearest_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> list[NearTurn]:
+    """Return the MAX_PAIRS nearest turns of each turn, among the latest of its agent, user and channel."""
     with binary_cursor() as cursor:
-        cursor.execute(NEAREST_TURNS, parameters)
+        parameters: dict[str, Any] = {"account_id": account_id, "ids": list(turn_ids), "model": model}
+        parameters["roles"] = list(SPOKEN_ROLES)
+        cursor.execute(LATEST_VECTORS, parameters)
         rows = cursor.fetchall()
-    for row in rows:
-        (older_id, older), (newer_id, newer) = sorted(map(read_turn, (row[:5], row[5:10])), key=lambda said: said[1].at)
-        if may_state(older.text) and may_state(newer.text):
-            pair = Pair(older=older, newer=newer, rank=row[10], nearer=row[11])
-            yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=pair)
+    wanted = {turn_id.bytes for turn_id in turn_ids}
+    found = []
+    for width, ids, vectors in rows:
+        latest = [ids[at : at + UUID_BYTES] for at in range(0, len(ids), UUID_BYTES)]
+        sent = np.frombuffer(vectors, dtype=np.uint8).reshape(len(latest), -1)[:, VECTOR_HEAD_BYTES:]
+        numbers = np.ascontiguousarray(sent).view(">f2").reshape(len(latest), width).astype(np.float32)
+        for place in (place for place, each in enumerate(latest) if each in wanted):
+            for rank, (other, nearer) in enumerate(nearest_rows(numbers, place)):
+                ends = UUID(bytes=latest[place]), UUID(bytes=latest[other])
+                found.append(NearTurn(turn_id=ends[0], other_id=ends[1], rank=rank, nearer=nearer))
+    return found
 
 
-def read_turn(columns: Sequence[Any]) -> tuple[UUID, Saying]:
-    turn_id, name, conversation_id, at, text = columns
-    return turn_id, make_saying(text, speaker=name, conversation_id=conversation_id, at=at)
+def nearest_rows(vectors: NDArray[np.float32], place: int) -> list[tuple[int, int]]:
+    """Return the MAX_PAIRS rows nearest to one, best first, with how many neighbours are nearer to each than it is."""
+    likeness = vectors @ vectors[place]
+    likeness[place] = -np.inf
+    count = min(MAX_NEIGHBOURS, len(likeness) - 1)
+    nearest = np.argpartition(-likeness, count - 1)[:count] if count else np.zeros(0, dtype=np.intp)
+    nearest = nearest[np.argsort(-likeness[nearest], kind="stable")]
+    among = vectors[nearest[:MAX_PAIRS]] @ vectors[nearest].T
+    np.fill_diagonal(among, -np.inf)
+    nearer = (among > likeness[nearest[:MAX_PAIRS], None]).sum(axis=1)
+    return list(zip(nearest[:MAX_PAIRS].tolist(), nearer.tolist(), strict=True))
+
+
+def read_sayings(account_id: UUID, turn_ids: Collection[UUID]) -> dict[UUID, Saying]:
+    with binary_cursor() as cursor:
+        cursor.execute(SAYINGS, {"account_id": account_id, "ids": list(turn_ids)})
+        return {
+            turn_id: make_saying(text, speaker=name, conversation_id=conversation_id, at=at)
+            for turn_id, name, conversation_id, at, text in cursor.fetchall()
+        }

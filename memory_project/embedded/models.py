@@ -105,9 +105,7 @@ def _find_pooling(path: Path) -> str:
 
     Vectors are normalized whether or not it says so. Raises ValueError for modules that change them otherwise.
     """
-    modules = _load_json(path, MODULES, [])
-    if not isinstance(modules, list):
-        raise TypeError(f"{MODULES} must hold a JSON array")
+    modules = _read_json(path, MODULES, default=[], shape=list)
     kinds = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in modules}
     if not kinds.keys() <= {"Transformer", "Pooling", "Normalize"} or kinds.get("Transformer"):
         raise ValueError(f"{MODULES} must list Transformer (at the top), Pooling and Normalize alone")
@@ -130,23 +128,18 @@ def _read_prefixes(path: Path) -> tuple[str, str]:
     return found[0], found[1]
 
 
-def _read_json(path: Path, name: str, *, default: dict[str, Any] | None = None) -> dict[str, Any]:
-    content = _load_json(path, name, default)
-    if not isinstance(content, dict):
-        raise ImproperlyConfigured(f"{path / name} must hold a JSON object")
-    return content
-
-
-def _load_json(path: Path, name: str, default: Any) -> Any:
-    """Return the content of a file; the default, unless it is None, if there is no such file."""
+def _read_json(path: Path, name: str, *, shape: type = dict, default: Any = None) -> Any:
     try:
-        return json.loads((path / name).read_text(encoding="utf-8"))
+        content = json.loads((path / name).read_text(encoding="utf-8"))
     except FileNotFoundError as err:
         if default is not None:
             return default
         raise ImproperlyConfigured(f"{path} holds no {name}: it is not the folder of an embedding model") from err
     except (OSError, ValueError) as err:
         raise ImproperlyConfigured(f"{path / name} cannot be read: {err}") from err
+    if not isinstance(content, shape):
+        raise ImproperlyConfigured(f"{path / name} must hold a JSON {'array' if shape is list else 'object'}")
+    return content
 
 
 def list_graph_folders(data_dir: Path) -> tuple[Path, Path]:

@@ -143,19 +143,15 @@ def document_of(lessons: Lessons, *, l2: float, day: date) -> dict[str, Any]:
     """Return the content of `weights.json`; weights that round to zero are left out, and no sample is named."""
     learned = lessons.learned
     return {
-        "turns": rounded_weight(learned.turns),
-        "others": rounded_weight(learned.others),
+        **{name: rounded_weight(each) for name, each in learned.sets.items()},
         "learnt": {
             "date": day.isoformat(),
             "samples": lessons.samples,
             "l2": l2,
-            "questions": {"turns": learned.turns.questions, "others": learned.others.questions},
-            "kept": {"turns": list(learned.turns.kept), "others": list(learned.others.kept)},
+            "questions": {name: each.questions for name, each in learned.sets.items()},
+            "kept": {name: list(each.kept) for name, each in learned.sets.items()},
             "untaught": lessons.untaught,
-            "nll": {
-                name: None if lesson.nll is None else round(lesson.nll, DIGITS)
-                for name, lesson in (("turns", learned.turns), ("others", learned.others))
-            },
+            "nll": {name: None if each.nll is None else round(each.nll, DIGITS) for name, each in learned.sets.items()},
             f"recall@{PLACES}": {row.name: round(row.all, DIGITS) for row in lessons.rows},
         },
     }

@@ -4,8 +4,8 @@ Relevance is relative to the candidates of one question; the best one has the mo
 in the signals `bm25` and `similarity`. Three fusions are available; the first is the default:
 
 - `learned`: s = sum over the signals of weight * value (`signals`, `weights.json`), relevance = e^((s - best) / 2).
-  Each `ranked.<signal>` in `Candidate.signals` is one weight * value. Turns have weights of their own: the turns around
-  them count as well, while all other kinds stand alone.
+  Each `ranked.<signal>` in `Candidate.signals` is one weight * value. Turns have weights of their own, by the register
+  of the conversations (`turns.REGISTERS`): the turns around them count as well, while all other kinds stand alone.
 - `standardized`: words and meaning alone.
 - `rrf`: reciprocal rank fusion of the two.
 
@@ -28,6 +28,7 @@ from memory.retrieval.plans import Fusion, ScoringContext
 from memory.retrieval.ranking.signals import (
     MIN_MEANING_DEVIATION,
     MIN_WORDS_DEVIATION,
+    OF_TALK,
     SIGNALS,
     Scores,
     Table,
@@ -38,6 +39,7 @@ from memory.retrieval.ranking.signals import (
     similarity_scores,
     standard_scores,
 )
+from memory.retrieval.ranking.turns import REGISTERS
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
 SIGNAL_PREFIX = "ranked."
@@ -53,30 +55,28 @@ whatever its rank."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Weights of signals by name, for turns and for all other kinds. A signal without a weight does not count.
+    """Weights of signals by name, for turns of each register and for all other kinds.
 
-    Raises ValueError for unknown signals, whose weights would silently never be used, and for weights that are not
-    numbers, which would leave no order.
+    A signal without a weight does not count. Raises ValueError for unknown signals, whose weights would silently never
+    be used, and for weights that are not numbers, which would leave no order.
     """
 
-    turns: Mapping[str, float]
+    turns: Mapping[str, Mapping[str, float]]
+    """By register; those of a register that is missing are zero."""
     others: Mapping[str, float]
 
     def __post_init__(self) -> None:
-        if unknown := sorted({*self.turns, *self.others} - SIGNALS.keys()):
-            raise ValueError(f"Not signals: {', '.join(unknown)}. Allowed: {', '.join(SIGNALS)}.")
-        for name, weight in (*self.turns.items(), *self.others.items()):
-            if not is_weight(weight):
-                raise ValueError(f"The weight of {name} must be a number from {-MAX_WEIGHT:g} to {MAX_WEIGHT:g}.")
+        if strange := sorted(self.turns.keys() - set(REGISTERS)):
+            raise ValueError(f"Not registers: {', '.join(strange)}. Allowed: {', '.join(REGISTERS)}.")
+        for weights in (*self.turns.values(), self.others):
+            if unknown := sorted(weights.keys() - SIGNALS.keys()):
+                raise ValueError(f"Not signals: {', '.join(unknown)}. Allowed: {', '.join(SIGNALS)}.")
+            for name, weight in weights.items():
+                if not is_weight(weight):
+                    raise ValueError(f"The weight of {name} must be a number from {-MAX_WEIGHT:g} to {MAX_WEIGHT:g}.")
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the signals that count."""
-        return [name for name in SIGNALS if self.turns.get(name) or self.others.get(name)]
-
-    def of(self, names: Sequence[str], *, is_turn: bool) -> Scores:
-        weights = self.turns if is_turn else self.others
-        return np.array([weights.get(name, 0.0) for name in names])
+    def of_turns(self, register: str) -> Mapping[str, float]:
+        return self.turns.get(register, {})
 
 
 def is_weight(value: object) -> bool:
@@ -94,7 +94,8 @@ def read_weights(path: Path) -> Weights:
     """Read weights from a JSON file. Raises ValueError with a sentence that names the file and the problem."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return Weights(turns=weights_part(content, "turns"), others=weights_part(content, "others"))
+        turns = {name: weights_part(content, name) for name in REGISTERS}
+        return Weights(turns=turns, others=weights_part(content, "others"))
     except OSError as err:
         raise ValueError(f"{path} cannot be read: {err.strerror}") from err
     except ValueError as err:
@@ -116,10 +117,11 @@ def rank_by_weights(weights: Weights, candidates: Sequence[Candidate], context: 
     """Set the first score of each candidate by these weights of signals."""
     if not candidates:
         return
-    names = weights.names
     table = make_table(candidates, context)
-    weighed = np.where(table.is_turn[:, None], weights.of(names, is_turn=True), weights.of(names, is_turn=False))
-    parts = compute_signals(table, names) * weighed
+    of_turns = weights.of_turns(table.speakers.register)
+    names = [name for name in SIGNALS if of_turns.get(name) or weights.others.get(name)]
+    of_kinds = [[each.get(name, 0.0) for name in names] for each in (weights.others, of_turns)]
+    parts = compute_signals(table, names) * np.array(of_kinds)[table.is_turn.astype(np.intp)]
     sums: Scores = parts.sum(axis=1)
     # what meaning was compared by
     similarity: Scores = np.where(table.by_gist, gist_scores(table.candidates), similarity_scores(table.candidates))
@@ -140,8 +142,9 @@ def record_inputs(table: Table) -> None:
 
 
 def compute_signals(table: Table, names: Sequence[str]) -> Scores:
-    """Return a matrix with one row per candidate and one column per signal."""
-    columns = [SIGNALS[name](table) for name in names]
+    """Return a matrix with one row per candidate and one column per signal; signals of talk are 0 elsewhere."""
+    left_out = frozenset() if table.is_talk else OF_TALK
+    columns = [np.zeros(table.size) if name in left_out else SIGNALS[name](table) for name in names]
     return np.stack(columns, axis=1) if columns else np.zeros((table.size, 0))
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import ScoringContext
-from memory.retrieval.ranking.turns import NO_FEATURES, Speakers, TurnFeatures, find_speakers, turn_features
+from memory.retrieval.ranking.turns import NO_FEATURES, TALK, Speakers, TurnFeatures, find_speakers, turn_features
+from memory.retrieval.rewriters.self_query import ASSISTANT
 from memory.retrieval.scorers import MAX_FADES, fading_window
 
 Scores = NDArray[np.float64]
@@ -28,7 +29,12 @@ MIN_MEANING_DEVIATION = 0.02
 """Smaller standard deviations count as these, so that candidates that hardly differ get similar scores and words that
 nearly all memories hold decide little."""
 
+PASSAGE_DISCOUNT = 0.08
+"""Similarity that a memory loses for each e-fold of its passages. Otherwise long answers would come before the messages
+that they answer."""
 REACH = 2
+NEARBY = 8
+"""Places in a conversation within which one turn that fits speaks for another, whatever the time between them."""
 SESSION_GAP = timedelta(hours=6)
 """A longer silence between two turns of a conversation begins a new session segment."""
 MAX_TURNS = 2**32
@@ -62,6 +68,11 @@ class Table:
     @property
     def size(self) -> int:
         return len(self.candidates)
+
+    @property
+    def is_talk(self) -> bool:
+        """Return True if the turns are talk between people with names."""
+        return self.speakers.register == TALK
 
     def shifted(self, values: Scores, places: int) -> Scores:
         """Return for each turn the value of the turn so many places later, 0 if there is none."""
@@ -110,13 +121,21 @@ def bm25_scores(candidates: Sequence[Candidate]) -> Scores:
 
 
 def similarity_scores(candidates: Sequence[Candidate]) -> Scores:
-    """Return the similarities, NaN for None."""
-    return mask_infinite(np.array([each.similarity for each in candidates], dtype=np.float64))
+    """Return the similarities, less what the best of many passages has by chance, NaN for None."""
+    similarities = mask_infinite(np.array([each.similarity for each in candidates], dtype=np.float64))
+    return similarities - chance_gains(candidates)
 
 
 def gist_scores(candidates: Sequence[Candidate]) -> Scores:
-    """Return the similarities to the gist, NaN for None."""
-    return mask_infinite(np.array([each.gist for each in candidates], dtype=np.float64))
+    """Return the similarities to the gist likewise, NaN for None."""
+    similarities = mask_infinite(np.array([each.gist for each in candidates], dtype=np.float64))
+    return similarities - chance_gains(candidates)
+
+
+def chance_gains(candidates: Sequence[Candidate]) -> Scores:
+    """Return how much greater the greatest of a text's similarities is expected to be than one alone."""
+    gains: Scores = PASSAGE_DISCOUNT * np.log([max(each.passages, 1) for each in candidates])
+    return gains
 
 
 def content_scores(candidates: Sequence[Candidate], speakers: Speakers) -> Scores:
@@ -226,6 +245,31 @@ def best_of_segment(table: Table) -> Scores:
             taken[number] += 1
     found: Scores = best[table.segments]
     return found
+
+
+def nearby(table: Table) -> Scores:
+    """Return words and meaning of the best other turn within NEARBY places of the same conversation, 0 without one."""
+    scores = table.words + table.meaning
+    numbers: dict[str, int] = {}
+    talks = np.array([numbers.setdefault(each.conversation_id, len(numbers)) for each in table.candidates])
+    places = np.array([0 if each.index is None else each.index for each in table.candidates], dtype=np.int64)
+    order = np.lexsort((places, talks))[table.is_turn[np.lexsort((places, talks))]]
+    talks, places, in_order = talks[order], places[order], scores[order]
+    best = np.full(order.size, -np.inf)
+    for step in range(1, min(NEARBY + 1, order.size)):
+        is_near = (talks[step:] == talks[:-step]) & (places[step:] - places[:-step] <= NEARBY)
+        best[step:] = np.maximum(best[step:], np.where(is_near, in_order[:-step], -np.inf))
+        best[:-step] = np.maximum(best[:-step], np.where(is_near, in_order[step:], -np.inf))
+    found = np.zeros(table.size)
+    found[order] = np.where(np.isfinite(best), best, 0.0)
+    return found
+
+
+def by_assistant(table: Table) -> Scores:
+    """Return 1 for what an assistant without a name said, unless the question asks for the assistant's words."""
+    if ASSISTANT in table.context.query.speakers:
+        return np.zeros(table.size)
+    return np.array([float(each.role == ASSISTANT and not each.speaker) for each in table.candidates])
 
 
 def covers(table: Table) -> Scores:
@@ -356,8 +400,17 @@ SIGNALS: Mapping[str, Signal] = {
     "sitting" if signal is best_of_segment else signal.__name__: signal
     for signal in (
         *(words, content, meaning, meaning_before, meaning_after, content_before, best_of_segment, covers, replies),
-        *(quoted, said_by, of_time, tells_when, times, numbers, happened, places, reacts, asks),
+        *(nearby, by_assistant, quoted, said_by, of_time, tells_when, times, numbers, happened, places, reacts, asks),
         *(length, parent, no_turn),
     )
 }
 """Signals by the names in `weights.json` and `Candidate.signals`, which are those of the functions except `sitting`."""
+
+OF_TALK = frozenset(
+    (
+        *("meaning_before", "meaning_after", "content_before", "sitting", "replies", "said_by", "tells_when", "times"),
+        *("numbers", "happened", "places", "reacts", "asks", "length"),
+    )
+)
+"""Signals that say something about talk between people alone. Elsewhere they count for nothing: half of what a user
+asks an assistant is evidence itself, and long messages are no better than short ones."""

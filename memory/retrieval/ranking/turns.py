@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Query
@@ -24,6 +25,16 @@ MAX_CACHED_TEXTS = 20_000
 """Texts whose features a process keeps."""
 MIN_TRANSCRIPT_LINES = 2
 """Lines that a speaker of a transcript has at least. Nobody named Plan says "Plan: sell the sofa"."""
+PAIR = 2
+MIN_NAMED_SHARE = 0.5
+SPELLED_ALIKE = 0.75
+"""Similarity of two spellings of one name (`difflib`): "Aqib" and "Akib"."""
+
+TALK, CHAT, NOTES = "talk", "chat", "notes"
+REGISTERS = (TALK, CHAT, NOTES)
+"""Kinds of conversations: talk between people with names; a user and an assistant; messages of one side alone.
+
+They are told apart by the turns among the candidates of a question, and have weights of their own."""
 
 TRANSCRIPT = re.compile(r"([^\W\d_][\w'’. -]{0,40}):\s")
 """The speaker's name at the beginning of a line of a transcript."""
@@ -44,6 +55,7 @@ _HAPPENED = re.compile(
     r"|saw|did|found|came|bought|gave|met|won|wrote|read|been|started)\b"
 )
 _PLACES = re.compile(r"\b(?:in|at|to|from|near|around) (?:the |a |my |our )?[A-Z][a-z]")
+_GREETINGS = "hey|hi|hello|bye|thanks|thank you|thx|morning|night|evening|welcome|sorry|congrats|congratulations"
 _REACTION = re.compile(
     r"(?:wow|thanks|thank you|that['’]s|that sounds|sounds|cool|awesome|great|nice|congrats|congratulations|yeah|yep"
     r"|yes|definitely|totally|absolutely|a+w+|oh|glad|bye|take care|sure|i['’]m glad|so glad|i agree|right|exactly)\b",
@@ -126,6 +138,8 @@ class Speakers:
     """Speakers that the question names."""
     are_subjects: bool
     """True if all subjects of the question speak here."""
+    register: str
+    """One of REGISTERS."""
 
 
 def find_speakers(candidates: Sequence[Candidate], query: Query) -> Speakers:
@@ -133,9 +147,43 @@ def find_speakers(candidates: Sequence[Candidate], query: Query) -> Speakers:
     if not any(of_rows):
         of_rows = transcript_speakers(candidates)
     speakers = {speaker: frozenset(speaker.split()) for speaker in set(of_rows) if speaker}
-    asked = {speaker for name in asked_names(query) for speaker in speakers_called(name, speakers)}
-    are_subjects = bool(query.subjects) and all(speakers_called(name, speakers) for name in query.subjects)
-    return Speakers(of_rows=of_rows, asked=asked, are_subjects=are_subjects)
+    named = {name: speakers_called(name, speakers) for name in {*asked_names(query), *query.subjects}}
+    if len(speakers) == PAIR:
+        for name in query.subjects:
+            named[name] = named[name] or speaker_nicknamed(name, candidates, of_rows)
+    return Speakers(
+        of_rows=of_rows,
+        asked={speaker for name in asked_names(query) for speaker in named[name]},
+        are_subjects=bool(query.subjects) and all(named[name] for name in query.subjects),
+        register=find_register(candidates, of_rows),
+    )
+
+
+def find_register(candidates: Sequence[Candidate], of_rows: Sequence[str]) -> str:
+    """Return the kind of conversation that the turns among the candidates are."""
+    turns = [(each.role, speaker) for each, speaker in zip(candidates, of_rows, strict=True) if each.index is not None]
+    names = [speaker for _, speaker in turns if speaker]
+    if len(names) >= MIN_NAMED_SHARE * len(turns) and len(set(names)) > 1:
+        return TALK
+    return CHAT if any(role == ASSISTANT for role, _ in turns) else NOTES
+
+
+def speaker_nicknamed(name: str, candidates: Sequence[Candidate], of_rows: Sequence[str]) -> set[str]:
+    """Return which of two speakers goes by a name that is neither's: whom the other one greets by it.
+
+    People do not say their own name to each other: the one whom it means never says it. Without any mention it may be
+    another spelling of a speaker's name.
+    """
+    mention = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
+    saying = [(speaker, each.text) for each, speaker in zip(candidates, of_rows, strict=True) if speaker]
+    told = [(speaker, text) for speaker, text in saying if mention.search(text)]
+    who = {speaker for speaker, _ in told}
+    if len(who) == 1:
+        greets = re.compile(rf"\b(?:{_GREETINGS})\W+{re.escape(name)}\b", re.IGNORECASE)
+        return {speaker for speaker, _ in saying} - who if any(greets.search(text) for _, text in told) else set()
+    words = {word: speaker for speaker, _ in saying for word in speaker.split()}
+    alike = [] if who else get_close_matches(name.casefold(), words, n=1, cutoff=SPELLED_ALIKE)
+    return {words[word] for word in alike}
 
 
 def transcript_speakers(candidates: Sequence[Candidate]) -> list[str]:

@@ -68,7 +68,7 @@ def relevance_order(shape: GatheringShape) -> str:
     if not shape.width:
         return f"{bm25_of_terms_sql(shape)} DESC"
     return f"""(
-        SELECT vector <=> %(vector)s::halfvec FROM memory_vectors
+        SELECT min(vector <=> %(vector)s::halfvec) FROM memory_vectors
         WHERE account_id = %(account_id)s AND memory_id = memories.id AND model = %(model)s AND width = {shape.width}
     )"""
 

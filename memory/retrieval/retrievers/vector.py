@@ -11,6 +11,10 @@ written few rows, the search is exact without a sample.
 If the index returns fewer rows than there are, because a filter is narrow, exact search answers after all: a filter
 never costs results. PostgreSQL never executes the branch it does not need (one-time filters).
 
+A long text has a vector for each passage (`providers.passages`), and counts by the best one: exact search takes the
+nearest vector of each memory, and an index search reads four times as many rows. If passages of few memories fill all
+of these, exact search answers as well. Accounts without long texts are searched without grouping.
+
 Modes (E7) decide which part of the vectors finds candidates; whole vectors always rank them. Exact search uses a prefix
 only where that saves time: if it is an eighth of the vector or less, since half of the time goes into reading rows. An
 index has 256 dimensions in every mode, and `deep` ranks twice as many candidates. Models without usable prefixes are
@@ -37,6 +41,8 @@ RERANK_FACTOR = 2
 """Candidates found by a prefix, per candidate wanted. Whole vectors rank them."""
 WASTED_ROW_COST = 1_000
 """Cost of index rows that do not pass the filters. For 100 candidates each takes as long as 10 rows of exact search."""
+PASSAGE_FACTOR = 4
+"""Rows that an index search reads per candidate if there are passages."""
 SAMPLE_ROWS = 100
 MAX_UNSAMPLED_ROWS = 1_000
 """Rows written by the agent up to which there is no sample, because exact search takes no longer."""
@@ -85,12 +91,18 @@ def nearest_sql(where: str, shape: GatheringShape) -> str:
     of_model = f"account_id = %(account_id)s AND model = %(model)s AND width = {shape.width}"
     prefix = PREFIXES.get(mode, shape.width) if shape.is_nested else shape.width
     if not shape.has_index:
-        return exact_search_sql(f"{of_model} AND {where}", width=shape.width, prefix=prefix)
+        return exact_search_sql(f"{of_model} AND {where}", shape, prefix=prefix)
     indexed = index_expression(shape.width, is_nested=shape.is_nested)
     asked = index_expression(shape.width, is_nested=shape.is_nested, vector="%(vector)s::halfvec")
     further = f" * {RERANK_FACTOR}" if mode is Mode.DEEP else ""
     is_short = "(SELECT count(*) FROM indexed) < %(candidates)s"
-    exact = exact_search_sql(f"{of_model} AND {where} AND {is_short}", width=shape.width, prefix=prefix)
+    exact = exact_search_sql(f"{of_model} AND {where} AND {is_short}", shape, prefix=prefix)
+    rows = f"""
+            SELECT memory_id AS id, vector <=> %(vector)s::halfvec AS distance FROM memory_vectors
+            WHERE {of_model} AND live AND {opaque_sql(where)} AND (SELECT seen FROM sample) >= %(least_seen)s
+            ORDER BY {indexed} <=> {asked} LIMIT %(candidates)s{further}"""
+    if shape.has_passages:
+        rows = f"SELECT id, min(distance) AS distance FROM ({rows} * {PASSAGE_FACTOR}) AS near GROUP BY id"
     return f"""
         WITH written AS MATERIALIZED ({written_rows_sql(shape)}),
         sample AS MATERIALIZED (
@@ -100,11 +112,7 @@ def nearest_sql(where: str, shape: GatheringShape) -> str:
                 ORDER BY {indexed} <=> {asked} LIMIT {SAMPLE_ROWS}
             ) AS nearest
         ),
-        indexed AS MATERIALIZED (
-            SELECT memory_id AS id, vector <=> %(vector)s::halfvec AS distance FROM memory_vectors
-            WHERE {of_model} AND live AND {opaque_sql(where)} AND (SELECT seen FROM sample) >= %(least_seen)s
-            ORDER BY {indexed} <=> {asked} LIMIT %(candidates)s{further}
-        ),
+        indexed AS MATERIALIZED ({rows}),
         exact AS MATERIALIZED ({exact})
         SELECT id, distance FROM exact
         UNION ALL SELECT id, distance FROM indexed WHERE NOT EXISTS (SELECT FROM exact)
@@ -127,9 +135,16 @@ def opaque_sql(where: str) -> str:
     return f"CASE WHEN {where} THEN true ELSE false END"
 
 
-def exact_search_sql(where: str, *, width: int, prefix: int) -> str:
-    """Return an exact search. It orders by an expression without an index, and always in the same order."""
-    if prefix * MIN_PREFIX_SAVING > width:
+def exact_search_sql(where: str, shape: GatheringShape, *, prefix: int) -> str:
+    """Return an exact search. It orders by an expression without an index, and always in the same order.
+
+    Prefixes of the vectors of passages are not compared: finding the best one of each memory takes most of the time.
+    """
+    if shape.has_passages:
+        return f"""
+            SELECT memory_id AS id, min(vector <=> %(vector)s::halfvec) AS distance FROM memory_vectors
+            WHERE {where} GROUP BY memory_id ORDER BY distance, memory_id LIMIT %(candidates)s"""
+    if prefix * MIN_PREFIX_SAVING > shape.width:
         return f"""
             SELECT memory_id AS id, vector <=> %(vector)s::halfvec AS distance FROM memory_vectors
             WHERE {where} ORDER BY distance, memory_id LIMIT %(candidates)s"""
@@ -154,13 +169,16 @@ def nearest_ctes(*, where: str, width: int) -> str:
         SELECT count(*) AS rows FROM (SELECT 1 FROM memory_vectors WHERE {where} LIMIT %(exact_rows)s + 1) AS counted
     ),
     indexed AS MATERIALIZED (
-        SELECT memory_id, {indexed} AS distance FROM memory_vectors
-        WHERE {where} AND (SELECT rows FROM size) > %(exact_rows)s ORDER BY {indexed} LIMIT %(limit)s
+        SELECT memory_id, min(distance) AS distance FROM (
+            SELECT memory_id, {indexed} AS distance FROM memory_vectors
+            WHERE {where} AND (SELECT rows FROM size) > %(exact_rows)s
+            ORDER BY {indexed} LIMIT %(limit)s * {PASSAGE_FACTOR}
+        ) AS near GROUP BY memory_id ORDER BY distance, memory_id LIMIT %(limit)s
     ),
     exact AS MATERIALIZED (
-        SELECT memory_id, vector <=> %(vector)s::halfvec AS distance FROM memory_vectors
+        SELECT memory_id, min(vector <=> %(vector)s::halfvec) AS distance FROM memory_vectors
         WHERE {where} AND (SELECT count(*) FROM indexed) < least(%(limit)s, (SELECT rows FROM size))
-        ORDER BY distance, memory_id LIMIT %(limit)s
+        GROUP BY memory_id ORDER BY distance, memory_id LIMIT %(limit)s
     ),
     nearest AS MATERIALIZED (
         SELECT memory_id, distance FROM exact

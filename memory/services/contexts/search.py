@@ -16,6 +16,7 @@ from memory.audit import is_verbose
 from memory.errors import Conflict, Unprocessable
 from memory.models import ContextEntry, Kind
 from memory.owner import Owner
+from memory.providers.passages import MAX_PASSAGE_TOKENS
 from memory.retrieval.kind_searches import EntryResults, read_entry_hits
 from memory.retrieval.queries import Query
 from memory.retrieval.search import SearchResults
@@ -43,6 +44,7 @@ class EntryQuestion:
     types: Collection[str] = ()
     techniques: Collection[str] = ()
     """Techniques as in `choose_plan`."""
+    max_snippet_tokens: int = MAX_PASSAGE_TOKENS
 
 
 def find_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> EntryResults:
@@ -60,6 +62,7 @@ def recall_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> Entr
         kinds=[Kind.CONTEXT_ENTRY],
         contexts=list(asked.contexts),
         types=list(asked.types),
+        max_snippet_tokens=asked.max_snippet_tokens,
     )
     techniques = [*asked.techniques, *WITHOUT_DEDUPLICATION]
     bundle = recall(owner, RecallRequest(query=query, own=asked.own, techniques=techniques), now=now)

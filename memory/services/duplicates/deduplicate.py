@@ -53,7 +53,7 @@ MAX_COMPARED_VECTORS = 20_000
 SELECT_FRESH = """
 SELECT memories.account_id, memories.id
 FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
-    AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
+    AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s AND passage = 0
 WHERE memories.account_id = %(account)s AND memories.id > %(memory)s AND memories.kind = ANY (%(kinds)s) AND live
     AND (%(since)s::timestamptz IS NULL OR memory_vectors.created_at >= %(since)s)
 ORDER BY memories.id LIMIT %(size)s"""
@@ -71,14 +71,14 @@ WITH fresh AS MATERIALIZED (
     SELECT memories.id, memories.kind, wording, memories.agent_id, memories.user_id, memories.channel,
         memories.context_id, width, vector
     FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
-        AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
+        AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s AND passage = 0
     WHERE memories.account_id = %(account)s AND memories.id = ANY (%(ids)s) AND live
 )
 SELECT fresh.id, near.id, 1 - near.distance, near.created_at
 FROM fresh CROSS JOIN LATERAL (
     (SELECT memories.id, memory_vectors.created_at, memory_vectors.vector <=> fresh.vector AS distance
     FROM memories JOIN memory_vectors ON memory_vectors.account_id = memories.account_id
-        AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s
+        AND memory_vectors.memory_id = memories.id AND memory_vectors.model = %(model)s AND passage = 0
     WHERE memories.account_id = %(account)s AND memories.wording = fresh.wording
         AND memories.user_id = fresh.user_id AND (fresh.user_id <> '' OR memories.agent_id = fresh.agent_id)
         AND memories.kind = fresh.kind AND memories.channel = fresh.channel
@@ -91,7 +91,7 @@ FROM fresh CROSS JOIN LATERAL (
         WHERE account_id = %(account)s AND kind = fresh.kind AND model = %(model)s AND user_id = fresh.user_id
             AND (fresh.user_id <> '' OR agent_id = fresh.agent_id) AND channel = fresh.channel
             AND context_id IS NOT DISTINCT FROM fresh.context_id AND memory_id <> fresh.id
-            AND live AND width = fresh.width
+            AND live AND width = fresh.width AND passage = 0
         LIMIT %(compared)s
     ) AS held ORDER BY distance LIMIT %(neighbours)s)
 ) AS near
@@ -166,7 +166,7 @@ def read_fresh_memories(batch: DeduplicationBatch) -> list[FreshMemory]:
             cursor.execute(SELECT_FRESH, given)
             return list(map(FreshMemory._make, cursor.fetchall()))
 
-    vectors = Vector.objects.filter(model=model, kind__in=sorted(deduplicated_kinds()))
+    vectors = Vector.objects.whole().filter(model=model, kind__in=sorted(deduplicated_kinds()))
     fresh = vectors if batch.since is None else vectors.filter(created_at__gte=batch.since)
     after = batch.after.replace(":", "/")
     return walk_accounts(fresh, read, after=after, limit=batch.size, account_id=batch.account_id)

@@ -1,5 +1,7 @@
 """Turns texts into vectors for writes and searches: cached, with a deadline, never inside a transaction.
 
+Long texts are embedded passage by passage (`providers.passages`); the vector of the whole is the mean of theirs.
+
 A failing embedder never fails a write: the row is stored without its vector and waits in the queue, which is the table
 itself. Commands that embed much limit their total time with `EmbeddingBudget`; the `embed` job does the rest.
 """
@@ -7,8 +9,8 @@ itself. Commands that embed much limit their total time with `EmbeddingBudget`; 
 import base64
 import hashlib
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from time import monotonic
 
 import numpy as np
@@ -19,9 +21,12 @@ from memory import conf
 from memory.errors import ProviderError, ProviderRefused, ProviderReplyInvalid, ProviderTooSlow
 from memory.models.statements import Embedding
 from memory.models.vectors import MAX_WIDTH
+from memory.models.writer import PassageVector
 from memory.providers.connections import Deadline
 from memory.providers.embeddings import EmbeddingProvider, embedding_provider, text_prefixes
+from memory.providers.embeddings.base import mean_of_chunks
 from memory.providers.embeddings.local import LocalEmbeddings
+from memory.providers.passages import Span, has_passages, split_passages
 from memory_project.measures import ANSWERED, EMBEDDED_TEXTS, EMBEDDING_CACHE, EMBEDDING_REQUESTS, FAILED, HIT, MISS
 from memory_project.tracing import span
 
@@ -35,7 +40,7 @@ STATUSES_ABOUT_A_TEXT = frozenset({400, 413, 422})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedTexts:
-    """Vectors of one model by text. `error` is the code of a failure, or empty.
+    """Vectors of one model by text, and of the passages of long texts. `error` is the code of a failure, or empty.
 
     `is_divisible`: one of the texts may be the cause, so others may work without it. `is_slow`: the time ran out, so
     fewer texts may work.
@@ -44,6 +49,7 @@ class EmbeddedTexts:
     model: str
     width: int
     vectors: dict[str, Embedding]
+    passages: Mapping[str, Sequence[PassageVector]] = field(default_factory=dict)
     error: str = ""
     is_divisible: bool = False
     is_slow: bool = False
@@ -75,27 +81,54 @@ def embed_questions(texts: Sequence[str], *, deadline_seconds: float) -> Embedde
 
 
 def embed_prefixed(texts: Sequence[str], prefix: str, *, deadline_seconds: float) -> EmbeddedTexts:
-    """Embed the texts with the prefix before each. The result has their vectors by the texts without it."""
+    """Embed the texts, each passage with the prefix before it. The result has vectors by the texts without it."""
     provider, deadline = embedding_provider(), Deadline.after(deadline_seconds)
-    wanted = list(dict.fromkeys(prefix + text for text in texts if text.strip()))[:MAX_TEXTS_PER_CALL]
+    wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:MAX_TEXTS_PER_CALL]
+    spans = {text: split_passages(text) for text in wanted if has_passages(text)}
+    parts = list(dict.fromkeys(prefix + part for text in wanted for part in parts_of(text, spans)))
     known: dict[str, Embedding] = {}
     width, failure = 0, None
     try:
         # asks the endpoint if no width is configured
         width = resolve_vector_width(provider, deadline)
-        known = read_cached_vectors(provider, wanted)
-        known |= embed_uncached(provider, [text for text in wanted if text not in known], deadline)
+        known = read_cached_vectors(provider, parts)
+        known |= embed_uncached(provider, [part for part in parts if part not in known], deadline)
     except ProviderError as err:
-        logger.warning("embedding of %d texts failed: %s", len(wanted) - len(known), err)
+        logger.warning("embedding of %d texts failed: %s", len(parts) - len(known), err)
         failure = err
+    known = {part[len(prefix) :]: vector for part, vector in known.items()} if prefix else known
+    passages = {text: collect_passages(text, own, known) for text, own in spans.items() if is_known(text, own, known)}
+    whole = {text: known[text] for text in wanted if text not in spans and text in known}
     return EmbeddedTexts(
         model=provider.model,
         width=width,
-        vectors={text[len(prefix) :]: vector for text, vector in known.items()} if prefix else known,
+        vectors=whole | {text: mean_of_passages(own) for text, own in passages.items()},
+        passages=passages,
         error="" if failure is None else failure.code,
         is_divisible=failure is not None and may_be_about_a_text(failure),
         is_slow=isinstance(failure, ProviderTooSlow),
     )
+
+
+def parts_of(text: str, spans: Mapping[str, Sequence[Span]]) -> list[str]:
+    """Return what is embedded of a text: its passages if it has any, else the text."""
+    return [text[start:end] for start, end in spans[text]] if text in spans else [text]
+
+
+def is_known(text: str, spans: Sequence[Span], known: Mapping[str, Embedding]) -> bool:
+    return all(text[start:end] in known for start, end in spans)
+
+
+def collect_passages(text: str, spans: Sequence[Span], known: Mapping[str, Embedding]) -> list[PassageVector]:
+    return [PassageVector(start=start, end=end, vector=known[text[start:end]]) for start, end in spans]
+
+
+def mean_of_passages(passages: Sequence[PassageVector]) -> Embedding:
+    """Return the normalized mean of the passages' vectors, weighted by their lengths."""
+    vectors = np.stack([each.vector for each in passages])
+    lengths = [each.end - each.start for each in passages]
+    mean: Embedding = mean_of_chunks(vectors, text_of_chunk=[0] * len(passages), lengths=lengths)[0]
+    return mean
 
 
 def resolve_vector_width(provider: EmbeddingProvider, deadline: Deadline) -> int:
@@ -171,6 +204,7 @@ class EmbeddingBudget:
     def embed(self, texts: Sequence[str]) -> EmbeddedTexts:
         """Embed each distinct text once, in order, until the time is up or the embedder fails."""
         vectors: dict[str, Embedding] = {}
+        passages: dict[str, Sequence[PassageVector]] = {}
         width, error = 0, ""
         wanted = list(dict.fromkeys(texts))
         for start in range(0, len(wanted), MAX_TEXTS_PER_CALL):
@@ -180,9 +214,12 @@ class EmbeddingBudget:
             some = embed_texts(wanted[start : start + MAX_TEXTS_PER_CALL], deadline_seconds=self.left_seconds)
             self.left_seconds -= monotonic() - started
             vectors |= some.vectors
+            passages |= some.passages
             width = some.width or width
             # running out of time is not a failure of the embedder
             error = some.error if self.left_seconds > 0 else ""
             if error and not some.is_divisible:
                 break
-        return EmbeddedTexts(model=embedding_provider().model, width=width, vectors=vectors, error=error)
+        return EmbeddedTexts(
+            model=embedding_provider().model, width=width, vectors=vectors, passages=passages, error=error
+        )

@@ -21,7 +21,7 @@ from django.db.models import F, QuerySet
 
 from memory import conf
 from memory.models import Kind, Memory
-from memory.models.writer import insert_vectors
+from memory.models.writer import insert_passages, insert_vectors
 from memory.providers.connections import Deadline
 from memory.services.claims import lock_due_rows
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
@@ -185,6 +185,8 @@ def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
             same = [row for row in claimed if current.get(row.id) == row.content_hash]
             vectors = [(row.id, embedded.vectors[row.text]) for row in same]
             stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
+            passages = {row.id: embedded.passages[row.text] for row in same if row.text in embedded.passages}
+            insert_passages(account_id, model=embedded.model, passages=passages)
             turns = [row.id for row in same if row.kind == Kind.TURN]
             relink_replaced_turns(account_id, turns, model=embedded.model)
             done = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in same])

@@ -63,7 +63,7 @@ WITH sought AS MATERIALIZED (
 SELECT number, entity_id, name FROM (
     SELECT number, entity_id, name, v.vector <=> alike.vector AS distance
     FROM alike JOIN memory_vectors v ON v.account_id = %s AND v.memory_id = alike.entity_id
-        AND v.model = %s AND v.width = %s
+        AND v.model = %s AND v.width = %s AND v.passage = 0
 ) AS near
 WHERE distance <= %s ORDER BY number, distance, entity_id, name
 """

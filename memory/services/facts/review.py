@@ -177,7 +177,7 @@ def similarities_to_claim(
     vector: Embedding | None = embedded.vectors.get(claim)
     if vector is None or not facts:
         return {}
-    rows = Vector.objects.filter(
+    rows = Vector.objects.whole().filter(
         account_id=owner.account_id,
         memory_id__in=[fact.id for fact in facts],
         model=embedded.model,

@@ -1,6 +1,7 @@
 """Store memories of any kind in one transaction: rows, vectors, participants, the audit entry; and link memories."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from memory.errors import Unprocessable, WrongVectorWidth
 from memory.kinds import spec_of
 from memory.models import Link, MemoryRow, Vector
 from memory.models.statements import Embedding, binary_cursor
-from memory.models.writer import insert_memories, insert_participants, insert_vectors
+from memory.models.writer import PassageVector, insert_memories, insert_participants, insert_passages, insert_vectors
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.duplicates.texts import normalized_text_hash
@@ -45,8 +46,25 @@ NOT_DUPLICATE_OF = "NOT_DUPLICATE_OF"
 
 M = TypeVar("M", bound=MemoryRow)
 
-VectorsByModel = dict[str, list[tuple[UUID, Embedding]]]
-"""Ids of memories with their vectors, by embedding model."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewVectors:
+    """Vectors of memories by one model, to be stored. Those of the memories `given` came from clients."""
+
+    vectors: dict[UUID, Embedding] = field(default_factory=dict)
+    passages: dict[UUID, Sequence[PassageVector]] = field(default_factory=dict)
+    given: set[UUID] = field(default_factory=set)
+
+    def store(self, account_id: UUID, *, model: str, stored: Collection[UUID]) -> None:
+        """Store the vectors of the memories that were stored. One statement, and two for passages."""
+        vectors = [(memory_id, vector) for memory_id, vector in self.vectors.items() if memory_id in stored]
+        insert_vectors(account_id, model=model, vectors=vectors, given=self.given)
+        passages = {memory_id: own for memory_id, own in self.passages.items() if memory_id in stored}
+        insert_passages(account_id, model=model, passages=passages)
+
+
+VectorsByModel = defaultdict[str, NewVectors]
+"""Vectors to be stored, by embedding model."""
 
 UPDATE_TEXTS = """
 UPDATE memories m SET text = new.text, content_hash = new.content_hash, wording = new.wording,
@@ -129,7 +147,7 @@ def store_memories(
     `embedded` is the result of `embed_texts`, called before the transaction. `own` has vectors that clients sent, by
     row id, from `validate_vector`. Rows that exist already are ignored.
     """
-    vectors: VectorsByModel = {}
+    vectors = VectorsByModel(NewVectors)
     for row in rows:
         fill_derived_columns(row, owner=owner)
         has_current = collect_vectors(row, own=own.get(row.id), embedded=embedded, into=vectors)
@@ -140,7 +158,7 @@ def store_memories(
         new = insert_memories(rows)
         stored = {row.id for row in new}
         for model, found in vectors.items():
-            insert_vectors(owner.account_id, model=model, vectors=[pair for pair in found if pair[0] in stored])
+            found.store(owner.account_id, model=model, stored=stored)
         insert_participants(owner, conversation_ids=[row.conversation_id for row in new])
         if new:
             texts = texts_metadata(owner, (row.text for row in new if not spec_of(row.kind).has_guarded_text))
@@ -153,9 +171,12 @@ def collect_vectors(row: MemoryRow, *, own: ClientVector | None, embedded: Embed
     made = embedded.vectors.get(row.text)
     is_current = own is not None and own.model == embedded.model
     if own is not None:
-        into.setdefault(own.model, []).append((row.id, own.vector))
+        into[own.model].vectors[row.id] = own.vector
+        into[own.model].given.add(row.id)
     if made is not None and not is_current:
-        into.setdefault(embedded.model, []).append((row.id, made))
+        into[embedded.model].vectors[row.id] = made
+        if row.text in embedded.passages:
+            into[embedded.model].passages[row.id] = embedded.passages[row.text]
     return made is not None or is_current
 
 
@@ -174,7 +195,7 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
     Memories without a vector of the current model are queued. The row objects are changed as well. Two statements, and
     one for each model of the vectors.
     """
-    vectors: VectorsByModel = {}
+    vectors = VectorsByModel(NewVectors)
     rows = [each.row for each in updates]
     for each in updates:
         row = each.row
@@ -190,7 +211,7 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
     # of all models, since they belong to the old text
     Vector.objects.filter(account_id=owner.account_id, memory_id__in=[row.id for row in rows]).delete()
     for model, found in vectors.items():
-        insert_vectors(owner.account_id, model=model, vectors=found)
+        found.store(owner.account_id, model=model, stored=found.vectors)
 
 
 def audit_memories(owner: Owner, operation: str, rows: Sequence[MemoryRow], **columns: Any) -> None:

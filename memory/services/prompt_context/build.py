@@ -152,7 +152,9 @@ def build_from_recall(
         reserve=reserve,
     )
     read = perf_counter()
-    rendered = render_and_mark(owner, material, request)
+    # with the text that was asked: it chooses the snippets
+    with_text = replace(request, recall_request=replace(request.recall_request, query=completed.query))
+    rendered = render_and_mark(owner, material, with_text)
     own_stages = {"neighbours": read - began, "pack": perf_counter() - read}
     flags = {
         "neighbours_deadline": is_late,
@@ -198,7 +200,9 @@ def render_and_mark(owner: Owner, material: ContextMaterial, request: PromptCont
     recall_request = request.recall_request
     seconds = max(deadline_of_request(recall_request).left_seconds(), MIN_PACKING_SECONDS)
     limits = ContextLimits(
-        max_tokens=request.max_tokens, costs=EvidenceCosts(count=token_counter()), deadline=Deadline.after(seconds)
+        max_tokens=request.max_tokens,
+        costs=EvidenceCosts(count=token_counter(), query=recall_request.query),
+        deadline=Deadline.after(seconds),
     )
     conversation = ConversationRef(account_id=owner.account_id, conversation_id=recall_request.query.conversation_id)
     marks = LedgerMarks(owner=owner, conversation=conversation)

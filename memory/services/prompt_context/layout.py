@@ -23,6 +23,8 @@ from memory.kinds import spec_of
 from memory.providers.connections import Deadline
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.packing import NO_DEADLINE, pack_passages
+from memory.retrieval.queries import Query
+from memory.retrieval.snippets import add_snippets
 from memory.tokens import BYTES_PER_TOKEN
 
 PLAIN_ID = re.compile(r"[\w.@#/+-]+")
@@ -141,6 +143,7 @@ NOTICE = (
 )
 
 CountTokens = Callable[[str], int]
+NO_QUERY = Query(text="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,15 +200,20 @@ class RenderedContext:
 
 @dataclass(slots=True, kw_only=True)
 class EvidenceCosts:
-    """The tokens of parts of the evidence (`packing.TokenCosts`). The text of each note is cleaned and counted once."""
+    """The tokens of parts of the evidence (`packing.TokenCosts`). The text of each note is cleaned and counted once.
+
+    Of a long text it is the snippet that answers the query, unless the query asks for whole texts.
+    """
 
     count: CountTokens
+    query: Query = NO_QUERY
     texts: dict[UUID, str] = field(default_factory=dict)
     lines: dict[UUID, int] = field(default_factory=dict)
 
     def text(self, note: Candidate) -> str:
         if note.id not in self.texts:
-            self.texts[note.id] = clean_line(note.text)
+            add_snippets([note], self.query)
+            self.texts[note.id] = clean_line(note.text if self.query.whole else note.snippet)
         return self.texts[note.id]
 
     def head_tokens(self, first: Candidate) -> int:
@@ -261,7 +269,7 @@ def render_sections(
     working = truncate_section(full, left, costs.count)
     left -= costs.count(working)
     episodes = choose_episodes(material.episodes, left, costs)
-    episodic = render_episodes(episodes)
+    episodic = render_episodes(episodes, texts=costs.text)
     left -= costs.count(episodic)
     shown, neighbours = (
         [note for note in notes if costs.text(note)] for notes in (material.evidence, material.neighbours)
@@ -313,15 +321,15 @@ def choose_episodes(episodes: Sequence[Candidate], room: int, costs: EvidenceCos
     """Return the episodes that fit, nearest first; one that does not fit makes way for those after it."""
     chosen: list[Candidate] = []
     for episode in episodes:
-        if costs.count(render_episodes([*chosen, episode])) <= room:
+        if costs.count(render_episodes([*chosen, episode], texts=costs.text)) <= room:
             chosen.append(episode)
     return chosen
 
 
-def render_episodes(episodes: Sequence[Candidate]) -> str:
+def render_episodes(episodes: Sequence[Candidate], *, texts: Callable[[Candidate], str]) -> str:
     if not episodes:
         return ""
-    shown = [{"similarity": each.similarity, "summary": clean_line(each.text)} for each in episodes]
+    shown = [{"similarity": each.similarity, "summary": texts(each)} for each in episodes]
     return render_to_string("context/episodic_memory.txt", {"episodes": shown}).strip()
 
 

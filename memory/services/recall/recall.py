@@ -46,6 +46,7 @@ from memory.services.embedding.embed import embed_questions
 from memory.services.memories.decay import reinforce
 from memory.services.memories.store import ClientVector
 from memory.services.operations.usage import record_usage
+from memory.tokens import estimate_tokens
 from memory_project.measures import RECALL_SECONDS
 from memory_project.redis import ConversationRef
 from memory_project.tracing import traced
@@ -109,7 +110,7 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
         record_model_usage(owner, usages, now=now)
     seconds = monotonic() - began
     RECALL_SECONDS.observe(seconds)
-    results = bundle.results if request.max_tokens is None else limit_tokens(bundle.results, request.max_tokens)
+    results = bundle.results if request.max_tokens is None else limit_tokens(bundle.results, request)
     degraded = sorted({*bundle.degraded, *name_unavailable_techniques(request)})
     return replace(bundle, results=results, degraded=degraded, took_ms=1_000 * seconds)
 
@@ -198,13 +199,14 @@ def record_model_usage(owner: Owner, usages: Sequence[Usage], *, now: datetime) 
         logger.warning("the usage of the language model in a recall was not recorded: %s", type(err).__name__)
 
 
-def limit_tokens(results: Sequence[Candidate], max_tokens: int) -> list[Candidate]:
-    """Return the results that fit, best first; one that is too long makes way for those after it."""
-    fitting = []
+def limit_tokens(results: Sequence[Candidate], request: RecallRequest) -> list[Candidate]:
+    """Return the results whose snippets, or whole texts, fit, best first; one too long makes way for those after it."""
+    fitting, left = [], request.max_tokens or 0
     for result in results:
-        if result.token_count <= max_tokens:
+        tokens = result.token_count if request.query.whole else estimate_tokens(result.snippet)
+        if tokens <= left:
             fitting.append(result)
-            max_tokens -= result.token_count
+            left -= tokens
     return fitting
 
 

@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 FIELDS = {
     *("id", "kind", "text", "score", "similarity", "event_time", "conversation_id", "channel", "item_key"),
     *("slot", "record_id", "reasons", "also", "superseded_by", "superseded_at"),
+    *("snippet", "snippet_start", "snippet_end", "truncated"),
 }
 
 
@@ -122,6 +123,15 @@ def test_usage_tells_candidates_tokens_and_the_time_of_each_stage(api: ServiceCl
     stages = ["rewrite", "embed", "analyze", "gather", "rank", "rerank", "select"]
     assert list(usage["stages_ms"]) == stages
     assert all(milliseconds >= 0 for milliseconds in usage["stages_ms"].values())
+
+
+def test_usage_counts_the_snippets_of_long_texts_unless_they_are_answered_whole(api: ServiceClient) -> None:
+    say_turns(api, "The boiler is out. " + "The weather was fine all day long. " * 200)
+
+    usage, whole = ask(api)["usage"], ask(api, whole=True)["usage"]
+
+    assert 0 < usage["tokens"] < usage["source_tokens"]
+    assert whole["tokens"] == whole["source_tokens"] == usage["source_tokens"]
 
 
 def test_techniques_are_chosen_by_name(api: ServiceClient) -> None:

@@ -12,11 +12,11 @@ from tests.memory.episodes import NOW
 from tests.memory.migrations import StoppedError, connected_to, fetch, migrate_to, new_database, stopping_at
 from tests.memory.words import COUNT_WORDS, RECOUNT, SUMS, read_rows
 
-migration: Any = import_module("memory.migrations.0036_folded_words")
+migration: Any = import_module("memory.migrations.0032_folded_words")
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-FORMER, NEW = "0030_tombstone_meanings", "0036_folded_words"
+FORMER, NEW = "0031_passages", "0032_folded_words"
 TEXTS = ("le café du coin", "a plain text", "水泵坏了", "펌프를 수리했다", "naïve and gone")
 QUESTIONS = ("café", "plain", "水", "펌프를")
 

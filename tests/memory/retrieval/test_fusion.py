@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Fusion
 from memory.retrieval.ranking import FUSIONS, fuse_standardized, reciprocal_rank_fusion
+from memory.retrieval.ranking.signals import PASSAGE_DISCOUNT
 from tests.memory.candidates import asking, found, numbers
 from tests.properties import examples
 
@@ -62,6 +63,14 @@ def test_standardized_is_e_to_half_the_distance_from_the_best_sum_of_deviations(
     said: Said, relevance: list[float]
 ) -> None:
     assert fused(fuse_standardized, *said) == pytest.approx(relevance)
+
+
+def test_a_memory_of_many_passages_needs_a_nearer_one() -> None:
+    long, short = found(1, similarity=0.5 + PASSAGE_DISCOUNT * math.log(8), passages=8), found(2, similarity=0.5)
+
+    fuse_standardized([long, short], asking())
+
+    assert long.score == pytest.approx(short.score)
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def next_ids(cursor: Any, account: UUID, after: UUID) -> list[UUID]:
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("memory", "0030_tombstone_meanings")]
+    dependencies = [("memory", "0031_passages")]
 
     operations = [
         migrations.RunSQL(FOLDED, "DROP FUNCTION IF EXISTS memory_folded(text)"),
