@@ -269,8 +269,9 @@ def respond_entry_search(owner: Owner, body: dict[str, Any], *, contexts: Collec
     )
     found = recall_entries(owner, asked, now=now)
     results = [serialize_hit(hit, is_whole=body["whole"]) for hit in found.hits]
+    usage = found.usage.with_whole_texts() if body["whole"] else found.usage
     return FollowUpResponse(
-        FoundEntries.serialize(found, {"results": results}),
+        FoundEntries.serialize(found, {"results": results, "usage": UsageAnswer.serialize(usage)}),
         follow_up=partial(record_entry_search, owner, asked, found, now=now),
     )
 

@@ -1,7 +1,7 @@
 """Data that a recall passes from stage to stage: candidates with scores and reasons, and the bundle that it returns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
@@ -183,6 +183,10 @@ class RecallUsage:
     tokens: int
     source_tokens: int
     stages_ms: Mapping[str, float]
+
+    def with_whole_texts(self) -> "RecallUsage":
+        """Return the cost of the same answer with whole texts in place of snippets."""
+        return replace(self, tokens=self.source_tokens)
 
 
 def to_milliseconds(seconds: Mapping[str, float]) -> dict[str, float]:

@@ -125,6 +125,15 @@ def test_usage_tells_candidates_tokens_and_the_time_of_each_stage(api: ServiceCl
     assert all(milliseconds >= 0 for milliseconds in usage["stages_ms"].values())
 
 
+def test_usage_counts_the_snippets_of_long_texts_unless_they_are_answered_whole(api: ServiceClient) -> None:
+    say_turns(api, "The boiler is out. " + "The weather was fine all day long. " * 200)
+
+    usage, whole = ask(api)["usage"], ask(api, whole=True)["usage"]
+
+    assert 0 < usage["tokens"] < usage["source_tokens"]
+    assert whole["tokens"] == whole["source_tokens"] == usage["source_tokens"]
+
+
 def test_techniques_are_chosen_by_name(api: ServiceClient) -> None:
     say_turns(api, "The boiler is out.", "A cake.")
 
