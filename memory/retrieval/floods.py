@@ -140,7 +140,8 @@ def asks_for_values(question: str, group: Sequence[Candidate], *, top_k: int) ->
     """
     if ASKS_FOR_ALL.search(question):
         return True
-    is_long = max(len(group), group[0].signals.get(ALIKE, 0)) > MAX_LISTED_PER_RESULT * top_k
+    size = max(len(group), *(each.signals.get(ALIKE, 0) for each in group))
+    is_long = size > MAX_LISTED_PER_RESULT * top_k
     minutes = {each.event_time.replace(second=0, microsecond=0) for each in group} if is_long else ()
     is_burst = is_long and len(minutes) < MIN_MINUTES_SHARE * len(group)
     return not is_burst and ASKS_FOR_VALUE.search(question) is not None

@@ -318,8 +318,9 @@ def successors_then(candidate: Candidate, successors: Successors, placed: Mappin
 
 SELECTORS: Mapping[str, Selector] = {
     "duplicates": join_duplicates,
-    DIVERSITY: diversify_results,
     "replacement": order_by_replacement,
+    DIVERSITY: diversify_results,
     "lineage": order_by_lineage,
 }
-"""Selectors by name, in the order in which they run: `lineage` last, as its promise must hold for the final order."""
+"""Selectors by name, in the order in which they run: `diversity` after `replacement`, which may put two of a flood
+first, and `lineage` last, as its promise must hold for the final order."""

@@ -1,5 +1,6 @@
 """Long memories are found by their best passage, and take one place each."""
 
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -30,7 +31,7 @@ def keep_passages(owner: Owner, memory_id: UUID, *angles: float) -> None:
     insert_passages(owner.account_id, model=MODEL, passages={memory_id: passages})
 
 
-def nearest(owner: Owner, **fields: object) -> list[Candidate]:
+def nearest(owner: Owner, **fields: Any) -> list[Candidate]:
     question = asked(angle=0.0, **fields)
     candidates = gathered(owner, question, analyze_query(owner, question, recall_context(owner)), "vector").candidates
     return sorted(candidates, key=lambda each: -(each.similarity or 0))

@@ -15,7 +15,7 @@ SCORERS = [
     *("kind_weight", "temporal_context", "salience", "recency", "window"),
     *("speaker", "scope", "active_work", "provenance", "relationship"),
 ]
-SELECTORS = ["duplicates", "diversity", "replacement", "lineage"]
+SELECTORS = ["duplicates", "replacement", "diversity", "lineage"]
 
 
 def names_of(plan: Plan) -> dict[str, object]:
@@ -72,7 +72,7 @@ CHOICES: dict[tuple[str, ...], dict[str, object]] = {
     # a minus leaves one out
     ("-vector",): {"retrievers": without(RETRIEVERS, "vector")},
     ("-hyde", "-recency"): {"rewriters": without(REWRITERS, "hyde"), "scorers": without(SCORERS, "recency")},
-    ("-duplicates",): {"selectors": ["diversity", "replacement", "lineage"]},
+    ("-duplicates",): {"selectors": ["replacement", "diversity", "lineage"]},
     ("-rerank",): {"reranks": False},
     ("-passage",): {"retrievers": without(RETRIEVERS, "passage")},
     ("-learned",): {"fusion": "standardized"},

@@ -83,7 +83,7 @@ def test_nothing_may_name_an_erased_user_until_the_mark_is_lifted(ana: Owner, ow
 def test_the_receipt_can_be_verified_and_does_not_name_the_user(ana: Owner, owner: Owner) -> None:
     UserProfile.objects.create(account_id=owner.account_id, user_id="ana")
     erasure = erase_user(owner, "ana")
-    receipt = dict(erasure.receipt)
+    receipt = dict(erasure.receipt or {})
 
     assert verify_receipt(owner, receipt, erasure.signature)
     assert not verify_receipt(owner, receipt | {"completed_at": "2020-01-01"}, erasure.signature)
