@@ -244,6 +244,6 @@ def test_invalid_weights_are_reported_at_startup(weights_file: Path, content: st
 
 
 def test_valid_weights_pass(weights_file: Path) -> None:
-    weights_file.write_text('{"turns": {"words": 1}, "others": {}, "learnt": {"l2": 0.3}}')
+    weights_file.write_text('{"turns": {"talk": {"words": 1}}, "others": {}, "learnt": {"l2": 0.3}}')
 
     assert checks.check_weights() == []
