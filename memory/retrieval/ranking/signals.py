@@ -246,7 +246,7 @@ def best_of_segment(table: Table) -> Scores:
 
 
 def nearby(table: Table) -> Scores:
-    """Return words and meaning of the best turn within NEARBY places of the same conversation, the turn itself included.
+    """Return words and meaning of the best turn within NEARBY places of the same conversation, or of the turn itself.
 
     0 for other kinds.
     """
