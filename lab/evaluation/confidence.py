@@ -86,11 +86,11 @@ class ResultRecorder:
     candidates: Sequence[Candidate] = ()
     features: Numbers = field(default_factory=lambda: np.zeros((0, len(FEATURES))))
 
-    def select(self, candidates: list[Candidate], context: ScoringContext) -> list[Candidate]:
+    def select(self, candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
         self.candidates = candidates[:MAX_JUDGED]
         # of all of them: any may name whom the question is about
         self.features = confidence_features(candidates, context)[:MAX_JUDGED]
-        return candidates
+        return list(candidates)
 
 
 def record_results(loaded: Sequence[Loaded], plan: Plan, *, file: str) -> Iterator[RecordedResults]:
