@@ -62,6 +62,11 @@ GROUPS = [
         "What agents share: persistent contexts with versions, pools, workflow runs, and learnings of teams.",
         frozenset({"contexts", "entries", "pools", "workflow-runs", "learnings"}),
     ),
+    OperationGroup(
+        "Privacy",
+        "What is known of a user, erased for good, with receipts.",
+        frozenset({"subjects", "erasures"}),
+    ),
     OperationGroup("Operations", "Maintenance jobs and the audit log.", frozenset({"jobs", "audit-log"})),
 ]
 FIRST = ("Remember and recall", "Conversations", "Knowledge")
