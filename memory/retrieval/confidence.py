@@ -27,7 +27,7 @@ from memory_project.embedded.models import BUNDLED_MODEL
 
 CONFIDENCE_FILE = Path(__file__).with_name("confidence.json")
 FEATURES = ("similarity", "words", "stranger")
-FLOOR = 0.035
+FLOOR = 0.025
 """Prompt contexts and packets show no evidence if the best result is less likely to help than this."""
 MAX_JUDGED = 20
 """The first results, which confidence was learned from and by which the floor decides."""

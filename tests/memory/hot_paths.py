@@ -293,6 +293,13 @@ ERASING = [
     R("DELETE /teams/{team_id}/members/{agent_id}", ids={"agent_id": "planner"}),
     R("DELETE /teams/{team_id}"),
     R("DELETE /contexts/{context_id}"),
+    R("POST /erasures/verify", {"receipt": {"id": 1}, "signature": "x"}),
+    R("POST /subjects/{user_id}/readmit", ids={"user_id": "dora"}),
+    R(f"GET {TALK}/turns", name="turn_id"),
+    R(f"DELETE {TALK}/turns/{{turn_id}}"),
+    R("DELETE /episodic/{conversation_id}"),
+    R(f"DELETE {TALK}"),
+    R("DELETE /agents/{agent_id}"),
 ]
 
 
