@@ -62,6 +62,11 @@ GROUPS = [
         "What agents share: persistent contexts with versions, pools, workflow runs, and learnings of teams.",
         frozenset({"contexts", "entries", "pools", "workflow-runs", "learnings"}),
     ),
+    OperationGroup(
+        "Erasure",
+        "Erase what is known of a user or what a filter finds, and verify the receipts.",
+        frozenset({"erasures", "subjects"}),
+    ),
     OperationGroup("Operations", "Maintenance jobs and the audit log.", frozenset({"jobs", "audit-log"})),
 ]
 FIRST = ("Remember and recall", "Conversations", "Knowledge")
