@@ -152,5 +152,5 @@ def test_fields_that_are_newer_than_the_client_are_kept() -> None:
         goal = client.add_goal("book")
 
         assert (goal.newer_field, goal["newer_field"], "newer_field" in goal) == ({"a": 1}, {"a": 1}, True)
-        with pytest.raises(AttributeError, match=r"no field 'titel'\. It has: id"):
-            _ = goal.titel
+        with pytest.raises(AttributeError, match=r"no field 'heading'\. It has: id"):
+            _ = goal.heading
