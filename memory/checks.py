@@ -24,6 +24,7 @@ from memory.models.accounts import LANGUAGES
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import MODEL_SETTINGS, language_model
 from memory.providers.rerankers import reranking_provider
+from memory.retrieval.confidence import learned_calibrations
 from memory.retrieval.ranking import learned_weights
 from memory.retrieval.techniques import choose_plan
 from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_of_rows
@@ -109,6 +110,12 @@ def check_recall(**_options: Any) -> list[CheckMessage]:
 def check_weights(**_options: Any) -> list[CheckMessage]:
     hint = "Restore the file of this version, or what `manage.py learn_ranking` wrote, then start again."
     return complain_of_refusal(learned_weights, "Nothing can be ranked: {}.", hint=hint, code="memory.E013")
+
+
+@register()
+def check_confidence(**_options: Any) -> list[CheckMessage]:
+    hint = "Restore the file of this version, or what `manage.py learn_confidence` wrote, then start again."
+    return complain_of_refusal(learned_calibrations, "No confidence can be told: {}.", hint=hint, code="memory.E015")
 
 
 @register()

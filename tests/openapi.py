@@ -9,6 +9,8 @@ from memory_project.http.docs import openapi_document
 
 METHODS = ("get", "post", "put", "patch", "delete")
 
+REQUIRED_WITHOUT = "Required without `"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
@@ -84,7 +86,11 @@ def least_value(document: dict[str, Any], schema: dict[str, Any]) -> Any:
         return schema["enum"][0]
     kind = schema.get("type", "object")
     if kind == "object":
-        fields = {name: least_value(document, schema["properties"][name]) for name in schema.get("required", ())}
+        properties = schema.get("properties", {})
+        # one of two fields has to be there: the one that says so
+        either = [name for name, field in properties.items() if REQUIRED_WITHOUT in field.get("description", "")]
+        needed = [*schema.get("required", ()), *either]
+        fields = {name: least_value(document, properties[name]) for name in needed}
         return fields or ({} if "properties" in schema else {"name": "value"})
     if kind == "array":
         return [least_value(document, schema["items"])]

@@ -90,8 +90,8 @@ def slope_at(choices: Sequence[RankingChoice], weights: Numbers, *, l2: float) -
         expected = shares @ choice.signals
         loss -= choice.times * float(choice.wanted @ logarithms)
         gradient = gradient + choice.times * ((shares - choice.wanted) @ choice.signals)
-        spread = (choice.signals * shares[:, None]).T @ choice.signals - np.outer(expected, expected)
-        curvature += choice.times * spread
+        variance = (choice.signals * shares[:, None]).T @ choice.signals - np.outer(expected, expected)
+        curvature += choice.times * variance
     return Slope(loss=loss, gradient=gradient, curvature=curvature)
 
 

@@ -31,6 +31,7 @@ from memory.api.entry_drafts import (
 from memory.api.fields import (
     Degraded,
     EmbeddingState,
+    Fraction,
     MemoryFields,
     NonBlankText,
     OwnerFields,
@@ -86,6 +87,11 @@ class EntrySearch(OwnerFields, QuestionFields, SnippetOptions):
     query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     techniques = Techniques()
+    min_score = Fraction(
+        required=False,
+        help_text="Least likelihood that a result helps, from 0 to 1: what `/recall` answers as `confidence`, not the "
+        "`confidence` of the entry. Default: none.",
+    )
 
 
 class ContextEntryAnswer(MemoryFields):
@@ -266,6 +272,7 @@ def respond_entry_search(owner: Owner, body: dict[str, Any], *, contexts: Collec
         techniques=body.get("techniques", []),
         max_snippet_tokens=body["max_snippet_tokens"],
         whole=body["whole"],
+        min_score=body.get("min_score"),
     )
     found = recall_entries(owner, asked, now=now)
     results = [serialize_hit(hit, is_whole=body["whole"]) for hit in found.hits]

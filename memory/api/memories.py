@@ -219,6 +219,8 @@ class Memories(VersionedViewSet):
     answer = MemoryAnswer
     answers = {"create": MEMORY_OR_INFERENCE, "forget": ForgottenAnswer}
     statuses = {"create": (201, 200)}
+    # the former path of keyed values takes all that is no id
+    problems = {"partial_update": (405,)}
     conditional = frozenset({"partial_update"})
     pagination_class = TimelineCursor
 

@@ -63,9 +63,9 @@ GROUPS = [
         frozenset({"contexts", "entries", "pools", "workflow-runs", "learnings"}),
     ),
     OperationGroup(
-        "Erasure",
-        "Erase what is known of a user or what a filter finds, and verify the receipts.",
-        frozenset({"erasures", "subjects"}),
+        "Privacy",
+        "What is known of a user, erased for good, with receipts.",
+        frozenset({"subjects", "erasures"}),
     ),
     OperationGroup("Operations", "Maintenance jobs and the audit log.", frozenset({"jobs", "audit-log"})),
 ]

@@ -64,14 +64,14 @@ class Migration(migrations.Migration):
             model_name="account",
             name="has_erasures",
             field=models.BooleanField(
-                default=False, editable=False, help_text="True once the erasure of a user was requested."
+                db_default=False, editable=False, help_text="True once the erasure of a user was requested."
             ),
         ),
         migrations.AddField(
             model_name="conversation",
             name="erasing",
             field=models.BooleanField(
-                default=False, editable=False, help_text="True while it is erased: nothing can be written to it."
+                db_default=False, editable=False, help_text="True while it is erased: nothing can be written to it."
             ),
         ),
         migrations.CreateModel(

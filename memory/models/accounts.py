@@ -74,7 +74,7 @@ class Account(models.Model):
     settings = models.JSONField(default=dict, blank=True)
     # the statement that finds an API key reads it, so that other accounts need not look for marks
     has_erasures = models.BooleanField(
-        default=False, editable=False, help_text="True once the erasure of a user was requested."
+        db_default=False, editable=False, help_text="True once the erasure of a user was requested."
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

@@ -114,7 +114,7 @@ class Conversation(AccountRow):
     extract_error = models.CharField(max_length=100, blank=True, default="", editable=False)
     extract_parked_at = models.DateTimeField(null=True, blank=True, editable=False)
     erasing = models.BooleanField(
-        default=False, editable=False, help_text="True while it is erased: nothing can be written to it."
+        db_default=False, editable=False, help_text="True while it is erased: nothing can be written to it."
     )
     saved_session = models.JSONField(null=True, blank=True, editable=False)
     saved_at = models.DateTimeField(null=True, blank=True, editable=False)

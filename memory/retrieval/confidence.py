@@ -3,51 +3,107 @@
 It is a logistic regression over numbers that do not depend on the other candidates: the similarity of the vectors,
 which share of the question's words the memory holds (by their weights, without stop words and the names of subjects),
 and whether the question is about somebody whom no candidate knows. It was learned from the first twenty results of
-questions about conversations, with their answers, and of questions of other conversations, which have none.
+questions about conversations, with their answers, and of questions of other conversations, which have none. The weights
+are in `confidence.json`, with how they were learned (`manage.py learn_confidence`).
 
 Similarities differ between embedding models. Those of other models than the bundled one do not count, and without
 them nothing is held back: words alone cannot tell that nothing answers.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import ScoringContext
+from memory.retrieval.ranking import MAX_WEIGHT, is_weight
 from memory_project.embedded.models import BUNDLED_MODEL
 
+CONFIDENCE_FILE = Path(__file__).with_name("confidence.json")
+FEATURES = ("similarity", "words", "stranger")
 FLOOR = 0.035
 """Prompt contexts and packets show no evidence if the best result is less likely to help than this."""
+MAX_JUDGED = 20
+"""The first results, which confidence was learned from and by which the floor decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The weights of the regression: log odds of a helpful memory, and what each number adds to them."""
+    """The weights of the regression: log odds of a helpful memory, and what each number adds to them.
+
+    Raises ValueError for weights that are not numbers.
+    """
 
     intercept: float
     similarity: float
     words: float
     stranger: float
 
+    def __post_init__(self) -> None:
+        for name, weight in asdict(self).items():
+            if not is_weight(weight):
+                raise ValueError(f"The weight of {name} must be a number from {-MAX_WEIGHT:g} to {MAX_WEIGHT:g}.")
 
-WITH_MEANING = Calibration(intercept=-5.01, similarity=2.55, words=2.77, stranger=-1.8)
-WITH_WORDS = Calibration(intercept=-3.68, similarity=0.0, words=2.86, stranger=-2.31)
+    def chances(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the confidence of each row of FEATURES."""
+        odds = self.intercept + features @ np.array([self.similarity, self.words, self.stranger])
+        chances: NDArray[np.float64] = 1 / (1 + np.exp(-odds))
+        return chances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrations:
+    """The weights with which confidence is computed, with similarities and without."""
+
+    with_meaning: Calibration
+    with_words: Calibration
+
+
+@lru_cache(maxsize=1)
+def learned_calibrations() -> Calibrations:
+    """Return the shipped weights, read once per process. Raises ValueError, as `read_calibrations` does."""
+    return read_calibrations(CONFIDENCE_FILE)
+
+
+def read_calibrations(path: Path) -> Calibrations:
+    """Read weights from a JSON file. Raises ValueError with a sentence that names the file and the problem."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        parts = {name: calibration_part(content, name) for name in Calibrations.__dataclass_fields__}
+        return Calibrations(**parts)
+    except OSError as err:
+        raise ValueError(f"{path} cannot be read: {err.strerror}") from err
+    except ValueError as err:
+        raise ValueError(f"{path}: {err}") from err
+
+
+def calibration_part(content: Any, name: str) -> Calibration:
+    part = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(part, dict) or part.keys() != {"intercept", *FEATURES}:
+        raise ValueError(f'"{name}" must be an object with the weights intercept, {", ".join(FEATURES)}.')
+    return Calibration(**part)
 
 
 def add_confidence(candidates: Sequence[Candidate], context: ScoringContext) -> None:
     """Set the confidence of each candidate."""
-    if not candidates:
-        return
-    similarity = np.array([each.similarity or 0.0 for each in candidates])
-    stranger = float(is_about_stranger(candidates, context))
-    by = WITH_MEANING if compares_meaning(context) else WITH_WORDS
-    odds = by.intercept + by.similarity * similarity + by.words * word_shares(candidates, context)
-    chances = 1 / (1 + np.exp(-odds - by.stranger * stranger))
+    learned = learned_calibrations()
+    by = learned.with_meaning if compares_meaning(context) else learned.with_words
+    chances = by.chances(confidence_features(candidates, context))
     for candidate, chance in zip(candidates, chances.tolist(), strict=True):
         candidate.likelihood = chance
+
+
+def confidence_features(candidates: Sequence[Candidate], context: ScoringContext) -> NDArray[np.float64]:
+    """Return a row of FEATURES for each candidate. A candidate without a vector has a similarity of 0."""
+    similarity = np.array([each.similarity or 0.0 for each in candidates])
+    stranger = np.full(len(candidates), float(is_about_stranger(candidates, context)))
+    return np.stack([similarity, word_shares(candidates, context), stranger], axis=1)
 
 
 def compares_meaning(context: ScoringContext) -> bool:

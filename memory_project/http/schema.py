@@ -52,6 +52,7 @@ PROBLEMS_OF_WRITES = {
     "409": "Conflict with the stored state, or with a request that is still running.",
     "422": "Well-formed, but the stored state does not allow it.",
 }
+NO_METHOD = {"405": "The path exists, but not with this method."}
 NOT_FOUND = {"404": "It does not exist, or this key may not see it."}
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
@@ -142,7 +143,7 @@ class ServiceSchema(AutoSchema):
         if self.method != "GET":
             texts |= PROBLEMS_OF_WRITES
         for status in getattr(self.view, "problems", {}).get(self._action, ()):
-            texts[str(status)] = (NOT_FOUND | PROBLEMS_OF_WRITES)[str(status)]
+            texts[str(status)] = (NOT_FOUND | NO_METHOD | PROBLEMS_OF_WRITES)[str(status)]
         if self._is_conditional and self.method != "GET":
             texts["412"] = "The present version is not one that If-Match names."
         return {(code, CONTENT_TYPE): text for code, text in texts.items()}

@@ -252,6 +252,9 @@ def contents() -> dict[str, dict[str, dict[str, str]]]:
     }
 
 
+LAST_ALIKE = "0030_tombstone_meanings"
+"""The last version whose rows are those of the former one: the next ones fold the words of texts, and add columns."""
+
 ADDED = {
     ("accounts", "contradictions"),
     ("api_keys", "user_id"),

@@ -147,6 +147,9 @@ STORING = [
     R("POST /short-term-memories", {"memory_key": "k", "memory_value": "Rain.", "ttl_seconds": 200_000}, "kept"),
     *(R("PUT /keyed-memories/{key}", {"value": "The wallet is red.", "tier": tier, **more}) for tier, more in (
         ("working", {"session_id": "talk-1"}), ("short_term", {"session_id": "talk-1"}), ("long_term", {}))),
+    R("POST /erasures", {"user_id": "dora", "channel": "attic"}),
+    R("DELETE /subjects/{user_id}", name="erasure_id", ids={"user_id": "dora"}),
+    R("GET /subjects/{user_id}/erasure", ids={"user_id": "dora"}),
     R("POST /workflow-runs", {"workflow_run_id": "run-1", "agents": ["assistant", "planner"]}),
     R("PATCH /workflow-runs/{workflow_run_id}", {"metadata": {"step": 2}, "add_agents": ["tester"]}),
     R("POST /workflow-runs/{workflow_run_id}/pools", {"pool_id": "board", "pool_type": "shared_memory"}),

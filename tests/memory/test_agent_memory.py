@@ -13,6 +13,7 @@ from memory.models import Account, AuditEntry, Conversation
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import ConversationDefaults
 from memory.services.embedding.embed import embed_texts
+from memory.services.prompt_context.layout import NOTICE
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.turns import TurnDraft
 from tests.memory.episodes import NOW
@@ -214,7 +215,7 @@ def test_a_context_is_gathered_and_marked(memory: AgentMemory) -> None:
     shown = memory.context("c1", mark_injected=True)
     again = memory.context("c1", "where?", suppress_injected=True)
 
-    assert shown.context.startswith("[Working Memory]\nScratchpad: ask Ana\n\n[Episodic Memory")
+    assert shown.context.startswith(f"{NOTICE}\n\n[Working Memory]\nScratchpad: ask Ana\n\n[Episodic Memory")
     assert list(memory.ledger("c1").get_all()) == [shown.items[0].item_key]
     assert [item.text for item in again.items] == ["Where is the key?"]
 

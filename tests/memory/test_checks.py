@@ -14,7 +14,7 @@ from memory import checks, conf
 from memory.models import Account, Conversation
 from memory.providers.embeddings import embedding_provider
 from memory.providers.language_models import language_model
-from memory.retrieval import ranking
+from memory.retrieval import confidence, ranking
 from memory.services.operations.alerts import ALERTS
 from memory_project import redis
 from tests.redis_elsewhere import own_redis
@@ -244,6 +244,18 @@ def test_invalid_weights_are_reported_at_startup(weights_file: Path, content: st
 
 
 def test_valid_weights_pass(weights_file: Path) -> None:
-    weights_file.write_text('{"turns": {"words": 1}, "others": {}, "learnt": {"l2": 0.3}}')
+    weights_file.write_text('{"turns": {"talk": {"words": 1}}, "others": {}, "learnt": {"l2": 0.3}}')
 
     assert checks.check_weights() == []
+
+
+def test_invalid_weights_of_confidence_are_reported_at_startup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confidence, "CONFIDENCE_FILE", tmp_path / "confidence.json")
+    confidence.learned_calibrations.cache_clear()
+
+    messages = checks.check_confidence()
+
+    assert ids_of(messages) == ["memory.E015"]
+    assert str(tmp_path) in messages[0].msg
+    monkeypatch.undo()
+    assert checks.check_confidence() == []

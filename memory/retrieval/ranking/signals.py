@@ -246,20 +246,23 @@ def best_of_segment(table: Table) -> Scores:
 
 
 def nearby(table: Table) -> Scores:
-    """Return words and meaning of the best other turn within NEARBY places of the same conversation, 0 without one."""
+    """Return words and meaning of the best turn within NEARBY places of the same conversation, or of the turn itself.
+
+    0 for other kinds.
+    """
     scores = table.words + table.meaning
     numbers: dict[str, int] = {}
     talks = np.array([numbers.setdefault(each.conversation_id, len(numbers)) for each in table.candidates])
     places = np.array([0 if each.index is None else each.index for each in table.candidates], dtype=np.int64)
     order = np.lexsort((places, talks))[table.is_turn[np.lexsort((places, talks))]]
     talks, places, in_order = talks[order], places[order], scores[order]
-    best = np.full(order.size, -np.inf)
+    best = in_order.copy()
     for step in range(1, min(NEARBY + 1, order.size)):
         is_near = (talks[step:] == talks[:-step]) & (places[step:] - places[:-step] <= NEARBY)
         best[step:] = np.maximum(best[step:], np.where(is_near, in_order[:-step], -np.inf))
         best[:-step] = np.maximum(best[:-step], np.where(is_near, in_order[step:], -np.inf))
     found = np.zeros(table.size)
-    found[order] = np.where(np.isfinite(best), best, 0.0)
+    found[order] = best
     return found
 
 
@@ -406,7 +409,7 @@ SIGNALS: Mapping[str, Signal] = {
 
 OF_REGISTERS = frozenset(
     (
-        *("meaning_before", "meaning_after", "content_before", "sitting", "replies", "said_by", "tells_when", "times"),
+        *("meaning_before", "meaning_after", "content_before", "sitting", "replies", "tells_when", "times"),
         *("numbers", "happened", "places", "reacts", "asks", "length"),
     )
 )

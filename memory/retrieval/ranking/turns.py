@@ -26,7 +26,8 @@ MAX_CACHED_TEXTS = 20_000
 MIN_TRANSCRIPT_LINES = 2
 """Lines that a speaker of a transcript has at least. Nobody named Plan says "Plan: sell the sofa"."""
 PAIR = 2
-MIN_NAMED_SHARE = 0.5
+MIN_NAMED_SHARE = 0.25
+"""Share of the turns that have a speaker's name in talk."""
 SPELLED_ALIKE = 0.75
 """Similarity of two spellings of one name (`difflib`): "Aqib" and "Akib"."""
 
@@ -162,10 +163,11 @@ def find_speakers(candidates: Sequence[Candidate], query: Query) -> Speakers:
 def find_register(candidates: Sequence[Candidate], of_rows: Sequence[str]) -> str:
     """Return the kind of conversation that the turns among the candidates are."""
     turns = [(each.role, speaker) for each, speaker in zip(candidates, of_rows, strict=True) if each.index is not None]
-    names = [speaker for _, speaker in turns if speaker]
-    if len(names) >= MIN_NAMED_SHARE * len(turns) and len(set(names)) > 1:
-        return TALK
-    return CHAT if any(role == ASSISTANT for role, _ in turns) else NOTES
+    named = sum(bool(speaker) for _, speaker in turns)
+    answered = sum(role == ASSISTANT and not speaker for role, speaker in turns)
+    if answered and answered >= named:
+        return CHAT
+    return TALK if named and named >= MIN_NAMED_SHARE * len(turns) else NOTES
 
 
 def speaker_nicknamed(name: str, candidates: Sequence[Candidate], of_rows: Sequence[str]) -> set[str]:
@@ -176,11 +178,11 @@ def speaker_nicknamed(name: str, candidates: Sequence[Candidate], of_rows: Seque
     """
     mention = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
     saying = [(speaker, each.text) for each, speaker in zip(candidates, of_rows, strict=True) if speaker]
-    told = [(speaker, text) for speaker, text in saying if mention.search(text)]
-    who = {speaker for speaker, _ in told}
+    mentions = [(speaker, text) for speaker, text in saying if mention.search(text)]
+    who = {speaker for speaker, _ in mentions}
     if len(who) == 1:
         greets = re.compile(rf"\b(?:{_GREETINGS})\W+{re.escape(name)}\b", re.IGNORECASE)
-        return {speaker for speaker, _ in saying} - who if any(greets.search(text) for _, text in told) else set()
+        return {speaker for speaker, _ in saying} - who if any(greets.search(text) for _, text in mentions) else set()
     words = {word: speaker for speaker, _ in saying for word in speaker.split()}
     alike = [] if who else get_close_matches(name.casefold(), words, n=1, cutoff=SPELLED_ALIKE)
     return {words[word] for word in alike}

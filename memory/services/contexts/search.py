@@ -46,6 +46,8 @@ class EntryQuestion:
     """Techniques as in `choose_plan`."""
     max_snippet_tokens: int = MAX_PASSAGE_TOKENS
     whole: bool = False
+    min_score: float | None = None
+    """Least likelihood that an entry helps, as in `Query`."""
 
 
 def find_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> EntryResults:
@@ -65,6 +67,7 @@ def recall_entries(owner: Owner, asked: EntryQuestion, *, now: datetime) -> Entr
         types=list(asked.types),
         max_snippet_tokens=asked.max_snippet_tokens,
         whole=asked.whole,
+        min_score=asked.min_score,
     )
     techniques = [*asked.techniques, *WITHOUT_DEDUPLICATION]
     bundle = recall(owner, RecallRequest(query=query, own=asked.own, techniques=techniques), now=now)

@@ -98,7 +98,7 @@ def test_the_context_of_an_owner_without_memories_is_empty(client: ServiceClient
     answer = gather(client)
     usage = answer.pop("usage")
 
-    assert answer == {"context": "", "items": [], "tokens": 0, "degraded": []}
+    assert answer == {"context": "", "items": [], "tokens": 0, "degraded": [], "abstained": False}
     assert (usage["candidates"], usage["tokens"], usage["source_tokens"]) == (0, 0, 0)
 
 
@@ -219,8 +219,8 @@ def test_all_of_working_memory_is_shown_or_the_fields_asked_for(client: ServiceC
     chosen = client.post("/context", {**asked, "working_fields": ["plan"]}).json()["context"]
 
     plan = 'plan: \n  - "dig"\n  - "plant"'
-    assert everything.startswith(f"[Working Memory]\nScratchpad: roses\n{plan}\n")
-    assert chosen.startswith(f"[Working Memory]\n{plan}\n")
+    assert everything.startswith(f"{NOTICE}\n\n[Working Memory]\nScratchpad: roses\n{plan}")
+    assert chosen.startswith(f"{NOTICE}\n\n[Working Memory]\n{plan}")
 
 
 def test_another_agents_memories_are_not_shown(client: ServiceClient, owner: Owner) -> None:

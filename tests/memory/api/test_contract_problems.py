@@ -86,7 +86,7 @@ def test_an_unsupported_method_is_a_405_whatever_the_scopes_of_the_api_key(accou
 
     refused = reader.generic(method, "/agents/planner")
 
-    assert (refused.status_code, refused["Allow"]) == (405, "GET, HEAD, PATCH")
+    assert (refused.status_code, refused["Allow"]) == (405, "GET, HEAD, PATCH, DELETE")
 
 
 def test_every_service_error_maps_to_a_status() -> None:

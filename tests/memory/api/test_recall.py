@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 
 FIELDS = {
     *("id", "kind", "text", "score", "similarity", "event_time", "conversation_id", "channel", "item_key"),
-    *("slot", "record_id", "reasons", "also", "superseded_by", "superseded_at", "flags"),
+    *("slot", "record_id", "reasons", "also", "superseded_by", "superseded_at", "flags", "confidence"),
     *("snippet", "snippet_start", "snippet_end", "truncated"),
 }
 

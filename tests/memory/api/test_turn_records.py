@@ -218,7 +218,8 @@ def test_a_trace_appears_in_no_answer_log_or_unencrypted_column(
     refused = api.post("/turn-records", TURN | {"reasoning": TRACE, "outcome": 1}, HTTP_IDEMPOTENCY_KEY="k2")
     shown = api.get(f"/turn-records/{posted.json()['id']}")
 
-    assert IdempotentRequest.objects.count() == 2
+    # what was refused is not kept
+    assert IdempotentRequest.objects.count() == 1
     assert AuditEntry.objects.exists()
     answers = posted.content + refused.content + shown.content + api.get("/turn-records").content
     assert SECRET not in answers.decode() + everything_stored() + caplog.text

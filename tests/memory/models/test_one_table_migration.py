@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection
 from pytest_django import DjangoDbBlocker
 
 from memory_project.tenancy import INSTALLATION_TABLES, ReferenceInAccount
-from tests.memory.former_rows import KINDS, ROWS, contents, fill, tables
+from tests.memory.former_rows import KINDS, LAST_ALIKE, ROWS, contents, fill, tables
 from tests.memory.migrations import (
     StoppedError,
     connected_to,
@@ -59,7 +59,7 @@ def test_rows_of_every_kind_keep_their_content() -> None:
     of_account = before.keys() - INSTALLATION_TABLES.keys()
     assert all(len(before[table]) >= 2 * ROWS for table in of_account)
 
-    migrate_forward()
+    migrate_to(LAST_ALIKE)
 
     after = contents()
     assert after == before
@@ -91,7 +91,7 @@ def test_copying_goes_on_where_it_was_stopped(monkeypatch: pytest.MonkeyPatch) -
     migrate_to("0020_kind_columns")
 
     assert first.items() <= copied().items()
-    migrate_forward()
+    migrate_to(LAST_ALIKE)
     assert contents() == before
 
 
@@ -115,7 +115,7 @@ def test_copying_goes_on_after_the_process_was_killed() -> None:
                 migration.kill()
     assert copied()
 
-    migrate_forward()
+    migrate_to(LAST_ALIKE)
 
     assert contents() == before
 
@@ -147,7 +147,7 @@ def test_what_the_former_version_writes_after_a_row_was_copied_is_kept() -> None
         cursor.execute(CHANGES)
     changed = contents()
 
-    migrate_forward()
+    migrate_to(LAST_ALIKE)
 
     assert contents() == changed
 

@@ -13,7 +13,7 @@ from pytest_django import DjangoDbBlocker
 
 from memory import conf
 from memory.services.embedding.vector_index import find_partitions
-from tests.memory.former_rows import ROWS, contents, fill
+from tests.memory.former_rows import LAST_ALIKE, ROWS, contents, fill
 from tests.memory.migrations import (
     StoppedError,
     connected_to,
@@ -68,7 +68,7 @@ def test_vectors_keep_their_content_in_the_partition_of_their_account() -> None:
     before = contents()
     assert len(before["memory_vectors"]) == 2 * ROWS
 
-    migrate_forward()
+    migrate_to(LAST_ALIKE)
 
     assert contents() == before
     found = dict(
@@ -83,7 +83,8 @@ def test_a_migrated_database_has_the_schema_of_a_new_one() -> None:
 
     found = schema()
     with connected_to(connection.settings_dict["NAME"].removesuffix("_migrated")):
-        assert found == schema()
+        # other tests build indexes of their accounts
+        assert found == {each for each in schema() if not each[0].startswith("vectors_of_")}
     assert not [name for name, _, _ in found if "vector" in name and "_new" in name]
     assert fetch("SELECT FROM pg_proc WHERE proname = 'memory_vectors_mirror'") == []
 
@@ -110,12 +111,14 @@ def test_it_goes_on_where_it_was_stopped(text: str, number: int) -> None:
     changed = contents_of_former()
     assert changed["memory_vectors"] != before["memory_vectors"]
 
+    migrate_to(LAST_ALIKE)
+    assert contents() == changed
     migrate_forward()
 
-    assert contents() == changed
     found = schema()
     with connected_to(connection.settings_dict["NAME"].removesuffix("_migrated")):
-        assert found == schema()
+        # other tests build indexes of their accounts
+        assert found == {each for each in schema() if not each[0].startswith("vectors_of_")}
 
 
 # as the former version writes: texts embedded anew, memories that move, are archived, or deleted with their vectors
@@ -140,7 +143,7 @@ def test_what_the_former_version_writes_between_two_batches_is_kept() -> None:
     execute("DELETE FROM memory_vectors WHERE kind IN ('turn', 'fact')")
     changed = contents_of_former()
 
-    migrate_forward()
+    migrate_to(LAST_ALIKE)
 
     assert contents() == changed
 
@@ -162,7 +165,7 @@ def test_it_goes_on_after_the_process_was_killed() -> None:
                 # SIGKILL
                 process.kill()
 
-    migrate_forward()
+    migrate_to(LAST_ALIKE)
 
     assert contents() == before
 
@@ -203,7 +206,7 @@ def test_the_swap_waits_for_a_transaction_without_keeping_others_waiting(monkeyp
     monkeypatch.setattr(migration.time, "sleep", end_reader)
     with other_connection() as reader:
         reader.execute("SELECT count(*) FROM memory_vectors")
-        migrate_forward()
+        migrate_to(LAST_ALIKE)
 
     assert (len(attempts), contents()) == (1, before)
 

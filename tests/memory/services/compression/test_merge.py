@@ -299,7 +299,7 @@ def test_statements_do_not_depend_on_the_records(
 
     with django_assert_num_queries(7):
         read_merge_inputs(task_of(piece))
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(16):
         assert store(piece)
 
 

@@ -60,13 +60,13 @@ def test_without_a_query_and_a_message_of_a_user_the_context_is_working_memory_a
     conclude_prompt_context(owner, known, now=NOW)
 
     assert known.context.splitlines() == [
+        NOTICE,
+        "",
         "[Working Memory]",
         "Scratchpad: call Ana",
         "",
         "[Injection Ledger -- Shown Already]",
         "- skill:plumbing",
-        "",
-        NOTICE,
     ]
     assert (known.items, unknown.context, unknown.tokens) == ([], "", 0)
 
@@ -88,7 +88,7 @@ def test_the_fields_of_working_memory_can_be_chosen(owner: Owner) -> None:
 
     context = build_prompt_context(owner, request, now=NOW)
 
-    assert context.context.splitlines()[:3] == ["[Working Memory]", "plan: dig", "step: 2"]
+    assert context.context.splitlines()[2:5] == ["[Working Memory]", "plan: dig", "step: 2"]
 
 
 def test_a_context_takes_three_statements_and_two_round_trips(

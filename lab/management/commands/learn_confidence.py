@@ -1,0 +1,144 @@
+"""`manage.py learn_confidence`: weights of the confidence of results, learned from questions and their answers."""
+
+import json
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+from rich.console import RenderableType
+
+from lab.benchmarks.scratch import scratch_account
+from lab.evaluation.calibration_charts import render_calibration
+from lab.evaluation.confidence import (
+    L2,
+    OWN_SHARE,
+    PLACES,
+    ConfidenceFigures,
+    RecordedResults,
+    count_questions,
+    judge_files,
+    learn_calibrations,
+    record_results,
+)
+from lab.evaluation.files import FORMATS, open_file
+from lab.evaluation.loading import load_samples, steps_of
+from lab.evaluation.output import render
+from lab.evaluation.progress import collect, open_bar
+from lab.evaluation.tables import open_table
+from memory.providers.embeddings import embedding_provider
+from memory.retrieval.confidence import CONFIDENCE_FILE, FLOOR, Calibrations, learned_calibrations
+from memory.retrieval.techniques import choose_plan
+from memory_project.embedded.models import BUNDLED_MODEL
+
+INTERRUPTED = 130
+PURPOSE = "learning"
+DIGITS = 3
+RESTART = "The weights are written: restart web servers and workers that run, which go by what they read at start."
+EPILOG = """
+Every file is loaded into a scratch account; nothing of it stays. Each sample is asked its own questions, and some of
+the other samples of its file, of which it must know nothing: leave out files whose samples tell the same.
+
+Figures of a file are by weights that were learned on the other files, if there are any.
+
+  manage.py learn_confidence docs/sample/updates.json docs/sample/plain-updates.json
+"""
+
+
+class Command(BaseCommand):
+    help = "Learn how likely the results of a recall help, and say how well that tells questions without an answer."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+        parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in each file")
+        parser.add_argument("--write", action="store_true", help="write the weights where recall reads them")
+        parser.add_argument("--plot", type=Path, metavar="SVG", help="where to draw the calibration")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        model = embedding_provider().model
+        if options["write"] and model != BUNDLED_MODEL:
+            raise CommandError(f"--write is for the model {BUNDLED_MODEL}, whose similarities count; this is {model}.")
+        try:
+            recorded = [each for path in options["files"] for each in record_file(path, options["format"])]
+        except KeyboardInterrupt:
+            self.stderr.write("Interrupted; what was loaded is deleted.")
+            sys.exit(INTERRUPTED)
+        if not any(each.is_answer.any() for each in recorded):
+            raise CommandError("No answer was among the results of any question: there is nothing to learn from.")
+        figures = judge_files(recorded)
+        document = document_of(learn_calibrations(recorded), recorded, model=model)
+        if options["plot"] is not None:
+            options["plot"].write_text(render_calibration(figures), encoding="utf-8")
+        self.stdout.write(
+            json.dumps(document | {"figures": [asdict(each) for each in figures]})
+            if options["json"]
+            else render([json.dumps(document, indent=1), *render_figures(figures)])
+        )
+        if options["write"]:
+            write_weights(CONFIDENCE_FILE, document)
+            # not into what may be JSON
+            self.stderr.write(RESTART)
+
+
+def record_file(path: Path, file_format: str) -> list[RecordedResults]:
+    """Record the results of a file's questions in an account of its own."""
+    samples = open_file(path, file_format)
+    with scratch_account(PURPOSE) as scratch:
+        with open_bar("loading", steps_of(samples)) as advance:
+            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
+        asked = record_results(loaded, choose_plan(()), file=path.stem)
+        return collect("asking", count_questions(loaded), asked)
+
+
+def document_of(learned: Calibrations, recorded: Sequence[RecordedResults], *, model: str) -> dict[str, Any]:
+    """Return the content of `confidence.json`; no sample is named."""
+    weights = {
+        name: {key: round(weight, DIGITS) for key, weight in part.items()} for name, part in asdict(learned).items()
+    }
+    foreign = sum(each.is_foreign for each in recorded)
+    return weights | {
+        "learned": {
+            "date": timezone.now().date().isoformat(),
+            "model": model,
+            "files": len({each.file for each in recorded}),
+            "questions": len(recorded) - foreign,
+            "foreign": foreign,
+            "own_share": OWN_SHARE,
+            "l2": L2,
+        }
+    }
+
+
+def write_weights(path: Path, document: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    except OSError as err:
+        raise CommandError(f"{path} cannot be written: {err.strerror}") from err
+    learned_calibrations.cache_clear()
+
+
+def render_figures(figures: Sequence[ConfidenceFigures]) -> Iterator[RenderableType]:
+    floor = f"Foreign questions without a result from {FLOOR} on, and what that costs of recall@{PLACES}, %"
+    table = open_table(floor, "file", "weights", "questions", "foreign", "AUROC", "silent", f"recall@{PLACES}", "lost")
+    for each in figures:
+        auroc = "" if each.auroc is None else f"{each.auroc:.3f}"
+        silent = "" if each.silent is None else f"{each.silent * 100:.1f}"
+        weights = "held out" if each.is_held_out else "fitted"
+        counts = (str(each.questions), str(each.foreign))
+        table.add_row(each.file, weights, *counts, auroc, silent, f"{each.recall * 100:.1f}", f"{each.lost * 100:.1f}")
+    yield table
+    title = f"Calibration: the first {PLACES} results of own questions by their confidence"
+    bins = open_table(title, "file", "from", "results", "mean confidence", "share of answers")
+    for each in figures:
+        for one in each.bins:
+            shares = (f"{one.confidence:.3f}", f"{one.answers:.3f}")
+            bins.add_row(each.file, f"{one.least:.2f}", str(one.results), *shares)
+        bins.add_section()
+    yield bins

@@ -1,0 +1,51 @@
+"""`min_score`, the least confidence of results, in every request that answers by a recall."""
+
+from typing import Any
+
+import pytest
+
+from tests.api_client import ServiceClient
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
+
+ROUTES = {"/recall": "results", "/memories/search": "results", "/context": "items"}
+
+
+@pytest.fixture(autouse=True)
+def entries(api: ServiceClient) -> None:
+    """Store an entry with both words of the question, and one with the commoner of them."""
+    for key, text in (("boiler", "The boiler is broken."), ("cake", "A broken cake.")):
+        stored = api.put(f"/memories/{key}", {"agent_id": "assistant", "tier": "long_term", "value": text})
+        assert stored.status_code == 200, stored.content
+
+
+def ask(api: ServiceClient, path: str, **asked: Any) -> list[str]:
+    body = {"agent_id": "assistant", "query": "boiler broken"} | asked
+    answer = api.post(path, body | ({"conversation_id": "now"} if path == "/context" else {}))
+    assert answer.status_code == 200, answer.content
+    return sorted(result["snippet"] for result in answer.json()[ROUTES[path]])
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_results_below_the_least_confidence_are_left_out(api: ServiceClient, path: str) -> None:
+    assert ask(api, path) == ask(api, path, min_score=0) == ["A broken cake.", "The boiler is broken."]
+    assert ask(api, path, min_score=0.2) == ["The boiler is broken."]
+    assert ask(api, path, min_score=1) == []
+
+
+def test_confidence_is_answered_and_an_empty_answer_says_why(api: ServiceClient) -> None:
+    body = {"agent_id": "assistant", "query": "boiler broken"}
+
+    found, left_out = (api.post("/recall", body | more).json() for more in ({}, {"min_score": 1}))
+
+    first, second = (result["confidence"] for result in found["results"])
+    assert 1 > first > 0.2 > second > 0
+    assert (found["abstained"], left_out["abstained"], left_out["results"]) == (False, True, [])
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("least", [-0.1, 1.1, "much"])
+def test_a_least_confidence_outside_of_0_to_1_is_refused(api: ServiceClient, path: str, least: Any) -> None:
+    answer = api.post(path, {"agent_id": "assistant", "query": "x", "conversation_id": "c", "min_score": least})
+
+    assert (answer.status_code, "min_score" in answer.json()["errors"]) == (400, True)

@@ -1,0 +1,239 @@
+"""Confidence of results, and the silence of prompt contexts where nothing is likely to help."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger import store as ledger
+from memory.models import Memory
+from memory.owner import Owner
+from memory.retrieval.candidates import Bundle, Candidate
+from memory.retrieval.confidence import (
+    CONFIDENCE_FILE,
+    FLOOR,
+    Calibration,
+    add_confidence,
+    confidence_features,
+    is_about_stranger,
+    learned_calibrations,
+    read_calibrations,
+    word_shares,
+)
+from memory.retrieval.plans import QueryAnalysis, ScoringContext, Term
+from memory.retrieval.queries import Query
+from memory.services.memories.store import ClientVector
+from memory.services.prompt_context.build import PromptContext, build_prompt_context
+from memory.services.recall.recall import RecallRequest, recall
+from memory.services.turns import TurnDraft
+from memory_project.embedded.models import BUNDLED_MODEL
+from memory_project.redis import ConversationRef
+from tests.memory.candidates import asking, found
+from tests.memory.context import request_for
+from tests.memory.episodes import NOW, direction
+from tests.memory.turns import say, turn
+
+WIDTH = 384
+FAR, NEAR = 1.5, 0.3
+FOREIGN = "Did Priya see the boiler?"
+WITH_MEANING = Calibration(intercept=-1.0, similarity=2.0, words=3.0, stranger=-4.0)
+
+
+def of_model(angle: float, model: str = BUNDLED_MODEL) -> ClientVector:
+    return ClientVector(model=model, vector=direction(angle, width=WIDTH))
+
+
+def term(weight: float, **fields: bool) -> Term:
+    return Term(lexeme="word", docs=1, weight=weight, selects=True, **fields)
+
+
+def question(*terms: Term, **fields: Any) -> ScoringContext:
+    asked = asking(**{"text": "anything", "model": BUNDLED_MODEL, "vector": direction(0.0)} | fields)
+    return replace(asked, analysis=QueryAnalysis(terms=terms))
+
+
+TERMS = (term(3.0), term(1.0), term(2.0, is_content=False), term(4.0, is_subject=True))
+
+
+@pytest.mark.parametrize(
+    ("held", "share"),
+    [
+        pytest.param(0b0000, 0.0, id="nothing"),
+        pytest.param(0b0001, 0.75, id="the word of weight 3, of 4"),
+        pytest.param(0b0010, 0.25, id="the word of weight 1"),
+        pytest.param(0b0011, 1.0, id="both"),
+        pytest.param(0b1100, 0.0, id="a stop word and a subject"),
+        pytest.param(0b1111, 1.0, id="all"),
+    ],
+)
+def test_a_word_counts_by_its_weight_unless_it_is_a_stop_word_or_a_subject(held: int, share: float) -> None:
+    assert word_shares([found(1, held=held)], question(*TERMS)).tolist() == [share]
+
+
+def test_a_question_without_known_words_has_no_share() -> None:
+    assert word_shares([found(1), found(2)], question()).tolist() == [0.0, 0.0]
+    assert word_shares([found(1, held=1)], question(term(2.0, is_content=False))).tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("subjects", "candidate", "is_stranger"),
+    [
+        pytest.param([], found(1), False, id="no subject"),
+        pytest.param(["Priya"], found(1, speaker="Ana"), True, id="nobody known"),
+        pytest.param(["Ana"], found(1, speaker="ana"), False, id="the speaker"),
+        pytest.param(["Ana Diaz"], found(1, speaker="Ana"), False, id="part of the name"),
+        pytest.param(["Annie"], found(1, "Annie, come!", held=0b1000, speaker="Ana"), False, id="a nickname in a text"),
+        pytest.param(["Priya"], found(1, held=0b0011, speaker="Ana"), True, id="only other words in the text"),
+    ],
+)
+def test_a_stranger_is_named_by_no_candidate_and_speaks_none(
+    subjects: list[str], candidate: Candidate, is_stranger: bool
+) -> None:
+    candidates = [found(2, speaker="Ben"), candidate]
+
+    assert is_about_stranger(candidates, question(*TERMS, subjects=subjects)) == is_stranger
+
+
+def test_confidence_is_logistic_in_the_features() -> None:
+    features = confidence_features(
+        [found(1, similarity=0.5, held=0b0001), found(2, similarity=None)], question(*TERMS, subjects=["Priya"])
+    )
+
+    assert features.tolist() == [[0.5, 0.75, 1.0], [0.0, 0.0, 1.0]]
+    # odds -1 + 1 + 2.25 - 4 = -1.75 and -5
+    assert WITH_MEANING.chances(features).tolist() == pytest.approx([0.1480, 0.0067], abs=1e-4)
+
+
+def test_no_candidates_have_no_features() -> None:
+    assert confidence_features([], question(*TERMS, subjects=["Priya"])).shape == (0, 3)
+
+
+def test_similarities_of_another_model_do_not_count() -> None:
+    candidates = [found(1, similarity=0.9, held=0b0001), found(2, similarity=-0.9, held=0b0001)]
+
+    add_confidence(candidates, question(*TERMS, model="another"))
+
+    words = learned_calibrations().with_words
+    expected = words.chances(confidence_features(candidates[:1], question(*TERMS)) * [0, 1, 1])[0]
+    assert [each.likelihood for each in candidates] == [pytest.approx(expected)] * 2
+
+
+def test_the_shipped_weights_are_valid_and_say_how_they_were_learned() -> None:
+    learned = json.loads(CONFIDENCE_FILE.read_text())["learned"]
+
+    assert learned_calibrations().with_words.similarity == 0
+    assert learned["model"] == BUNDLED_MODEL
+    assert learned["questions"] > 0 < learned["foreign"]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("{}", "with_meaning"),
+        ('{"with_meaning": {"intercept": 1}}', "with_meaning"),
+        ('{"with_meaning": {"intercept": NaN, "similarity": 1, "words": 1, "stranger": 1}}', "intercept"),
+        ("no JSON", "Expecting value"),
+        (None, "cannot be read"),
+    ],
+)
+def test_an_invalid_file_is_refused_with_its_path(tmp_path: Path, content: str | None, complaint: str) -> None:
+    path = tmp_path / "confidence.json"
+    if content is not None:
+        path.write_text(content)
+
+    with pytest.raises(ValueError, match=complaint) as refusal:
+        read_calibrations(path)
+
+    assert str(path) in str(refusal.value)
+
+
+def store(owner: Owner, *texts: str, angle: float | None = FAR, model: str = BUNDLED_MODEL) -> None:
+    own = None if angle is None else of_model(angle, model)
+    drafts: list[TurnDraft] = [replace(turn(text), own=own) for text in texts]
+    say(owner, *drafts, conversation_id="before")
+
+
+def context_for(owner: Owner, query: str, *, model: str = BUNDLED_MODEL, **asked: Any) -> PromptContext:
+    request = request_for(query=query, own=of_model(0.0, model), mark=True, **asked)
+    return build_prompt_context(owner, request, now=NOW)
+
+
+def recalled(owner: Owner, query: str, **asked: Any) -> Bundle:
+    request = RecallRequest(query=Query(text=query, **asked), own=of_model(0.0))
+    return recall(owner, request, now=NOW)
+
+
+def marked(owner: Owner) -> set[str]:
+    return set(ledger.get_all(ConversationRef(account_id=owner.account_id, conversation_id="c1")))
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("empty_redis", "embedding_server")
+class TestSilence:
+    def test_a_foreign_question_gets_no_evidence_and_marks_nothing(self, owner: Owner) -> None:
+        store(owner, "The boiler is out.", "Ana called the plumber.")
+
+        context = context_for(owner, FOREIGN)
+
+        assert (context.abstained, context.items, marked(owner)) == (True, [], set())
+        assert "boiler" not in context.context
+
+    def test_a_question_with_an_answer_gets_it(self, owner: Owner) -> None:
+        store(owner, "The boiler is out.", angle=NEAR)
+
+        context = context_for(owner, "Is the boiler out?")
+
+        assert not context.abstained
+        assert [item.text for item in context.items] == ["The boiler is out."]
+        assert marked(owner) == {item.item_key for item in context.items}
+
+    def test_an_owner_without_memories_has_not_abstained(self, owner: Owner) -> None:
+        assert not context_for(owner, FOREIGN).abstained
+
+    def test_a_recall_has_no_floor(self, owner: Owner) -> None:
+        store(owner, "The boiler is out.")
+
+        found = recalled(owner, FOREIGN)
+
+        assert not found.abstained
+        assert [each.likelihood < FLOOR for each in found.results] == [True]
+
+    def test_pinned_results_stay(self, owner: Owner) -> None:
+        store(owner, "The boiler is out.", "The boiler is old.")
+        Memory.objects.filter(text="The boiler is old.").update(pinned=True)
+
+        context = context_for(owner, FOREIGN)
+
+        assert "The boiler is old." in [item.text for item in context.items if item.ways]
+        assert "The boiler is out." not in [item.text for item in context.items if item.ways]
+        assert not context.abstained
+
+    def test_memories_that_wait_for_a_vector_are_not_silenced(self, owner: Owner) -> None:
+        store(owner, "The boiler is out.", angle=None)
+
+        assert [item.text for item in context_for(owner, FOREIGN).items] == ["The boiler is out."]
+
+    def test_without_comparable_similarities_nothing_is_silenced(self, owner: Owner) -> None:
+        store(owner, "The boiler is out.", model="another")
+
+        context = context_for(owner, FOREIGN, model="another")
+
+        assert [item.text for item in context.items] == ["The boiler is out."]
+
+    def test_the_least_confidence_of_a_request_replaces_the_floor(self, owner: Owner) -> None:
+        store(owner, "The boiler is out.")
+
+        assert [item.text for item in context_for(owner, FOREIGN, min_score=0.0).items] == ["The boiler is out."]
+        assert context_for(owner, FOREIGN, min_score=0.9).abstained
+
+    def test_a_least_confidence_leaves_out_single_results(self, owner: Owner) -> None:
+        store(owner, "The boiler is out.", angle=NEAR)
+        store(owner, "Ana called the plumber.")
+
+        every, some = recalled(owner, "boiler out"), recalled(owner, "boiler out", min_score=0.2)
+
+        assert len(every.results) == 2
+        assert [each.text for each in some.results] == ["The boiler is out."]
+        assert recalled(owner, "boiler out", min_score=1.0).abstained
