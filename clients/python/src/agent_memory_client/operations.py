@@ -1739,8 +1739,8 @@ def save_conversation(conversation_id: Id, /, **fields: Any) -> Call[models.Save
 def search_context_entries(context_id: Id, /, **fields: Any) -> Call[models.FoundEntries]:
     """Find the entries of the context that answer the query best.
 
-    Fields: agent_id, channel, embedding_model, max_snippet_tokens, query, query_embedding, techniques, top_k, user_id,
-    whole.
+    Fields: agent_id, channel, embedding_model, max_snippet_tokens, min_score, query, query_embedding, techniques,
+    top_k, user_id, whole.
     """
     operation = OPERATIONS["search_context_entries"]
     ids = (context_id,)
@@ -1770,8 +1770,8 @@ def search_learnings(**fields: Any) -> Call[models.LearningsAnswer]:
 def search_memories(**fields: Any) -> Call[models.FoundEntries]:
     """Find the entries of the agent's long-term memory that answer the query best.
 
-    Fields: agent_id, channel, embedding_model, max_snippet_tokens, query, query_embedding, techniques, top_k, user_id,
-    whole.
+    Fields: agent_id, channel, embedding_model, max_snippet_tokens, min_score, query, query_embedding, techniques,
+    top_k, user_id, whole.
     """
     operation = OPERATIONS["search_memories"]
     ids = ()
