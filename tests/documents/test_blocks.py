@@ -1,6 +1,7 @@
-"""Every code block of the README and of `docs/` runs, in the order of its page, against a real service.
+"""Every code block of the READMEs and of `docs/` runs, in the order of its page, against a real service.
 
 - `python` blocks run in this process, on the database of the service, and share their names within a page.
+  The Python client finds the address and the key in its environment variables.
 - `sh` blocks run in bash, with the key of a fresh account in `KEY`, the address of the API in `BASE`, and the commands
   of the project on the service's database. A block that exits with an error fails.
 - A `json` block right below a block is what its last command printed: members that are not mentioned may be there,
@@ -28,7 +29,9 @@ from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from tests.web_server import SharedServers, database_url
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if "```" in page.read_text()]
+CLIENT_PAGE = ROOT / "clients" / "python" / "README.md"
+ALL_PAGES = (ROOT / "README.md", CLIENT_PAGE, *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = [page for page in ALL_PAGES if "```" in page.read_text()]
 TESTED_ELSEWHERE = re.compile(r"<!-- tested by (tests/\S+) -->\s*\Z")
 BLOCK_SECONDS = 60
 ANY = "…"
@@ -115,7 +118,13 @@ def differences(expected: Any, found: Any, path: str = "$") -> list[str]:
 
 
 @pytest.fixture
-def page_runner(transactional_db: None, empty_redis: None, shared_server: SharedServers, tmp_path: Path) -> PageRunner:
+def page_runner(
+    transactional_db: None,
+    empty_redis: None,
+    shared_server: SharedServers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> PageRunner:
     """A runner against a service that embeds with the shipped model."""
     service = shared_server({"EMBEDDING_PROVIDER": "local"})
     account = Account.objects.create(name="default")
@@ -126,6 +135,8 @@ def page_runner(transactional_db: None, empty_redis: None, shared_server: Shared
         "TMPDIR": str(tmp_path),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
+    monkeypatch.setenv("AGENT_MEMORY_BASE_URL", environ["BASE"])
+    monkeypatch.setenv("AGENT_MEMORY_API_KEY", environ["KEY"])
     return PageRunner(environ, tmp_path)
 
 

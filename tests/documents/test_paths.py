@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "clients/python/README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 PATH = re.compile(r"`((?:memory|memory_project|ledger|lab|tests|docs|templates)/[\w./-]*)`")
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 NAME_IN_FILE = re.compile(r"`(\w+)` in `([\w/]+\.py)`")

@@ -1,0 +1,193 @@
+"""The asynchronous client."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx2
+
+from agent_memory_client import methods, verbs
+from agent_memory_client.binding import awaited, awaited_pages, awaited_raw, awaited_raw_page
+from agent_memory_client.calls import Call, PageCall, PreparedRequest, Turns, prepare, to_line
+from agent_memory_client.config import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_SECONDS, Settings, read_settings
+from agent_memory_client.errors import connection_error
+from agent_memory_client.pages import AsyncPages
+from agent_memory_client.parsing import parse_answer, parse_page
+from agent_memory_client.results import Page, RawResponse, Result
+from agent_memory_client.retries import Retries
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Result)
+
+
+class AsyncSender:
+    """Sends calls, with retries, and reads the answers."""
+
+    def __init__(self, settings: Settings, http: httpx2.AsyncClient) -> None:
+        self.settings = settings
+        self._http = http
+
+    async def send(self, call: Call[Any] | PageCall[Any]) -> httpx2.Response:
+        """Return the last response to a call, of whatever status. Raises ServiceConnectionError if there was none."""
+        request = prepare(call, self.settings)
+        retries = Retries(self.settings.max_retries if request.is_repeatable else 0)
+        while True:
+            try:
+                response = await self._http.send(self._build(request))
+            except httpx2.TransportError as err:
+                pause = retries.pause_after(None)
+                if pause is None:
+                    raise connection_error(err) from err
+            else:
+                pause = retries.pause_after(response)
+                if pause is None:
+                    return response
+            await asyncio.sleep(pause)
+
+    async def run(self, call: Call[T], /) -> T:
+        """Return the result of a call."""
+        return self._parse(call, await self.send(call))
+
+    def pages(self, call: PageCall[R], /) -> AsyncPages[R]:
+        """Return an iterator over the items of a list."""
+
+        async def fetch(at: PageCall[R]) -> Page[R]:
+            return parse_page(at, await self.send(at))
+
+        return AsyncPages(call, fetch)
+
+    async def send_raw(self, call: Call[T], /) -> RawResponse[T]:
+        """Return the response to a call, also if it is no success."""
+        return RawResponse(await self.send(call), lambda response: self._parse(call, response))
+
+    async def send_raw_page(self, call: PageCall[R], /) -> RawResponse[Page[R]]:
+        """Return the response with one page."""
+        return RawResponse(await self.send(call), lambda response: parse_page(call, response))
+
+    def _parse(self, call: Call[T], response: httpx2.Response) -> T:
+        return parse_answer(call, response, self._save)
+
+    async def _save(self, call: Call[Any], changed: Result) -> Result:
+        response = await self.send(call)
+        saved: Result = self._parse(call, response)
+        saved._bind(response.headers.get("ETag", ""), changed.__dict__["_save"])
+        changed._replace(saved)
+        return changed
+
+    def _build(self, request: PreparedRequest) -> httpx2.Request:
+        content = request.content if request.lines is None else encode_lines(request.lines)
+        return self._http.build_request(
+            request.method,
+            self.settings.base_url + request.path,
+            params=list(request.params),
+            headers={"Authorization": f"Bearer {self.settings.api_key}", **request.headers},
+            content=content,
+        )
+
+
+class AsyncRawClient(methods.AsyncRawMethods):
+    """The methods of `AsyncClient`, returning responses."""
+
+    def __init__(self, sender: AsyncSender) -> None:
+        self._sender = sender
+
+    async def send_raw(self, call: Call[T], /) -> RawResponse[T]:
+        """Return the response to a call."""
+        return await self._sender.send_raw(call)
+
+    async def send_raw_page(self, call: PageCall[R], /) -> RawResponse[Page[R]]:
+        """Return the response with one page."""
+        return await self._sender.send_raw_page(call)
+
+    remember = awaited_raw(verbs.remember)
+    infer = awaited_raw(verbs.infer)
+    memories = awaited_raw_page(verbs.memories)
+    forget = awaited_raw(verbs.forget)
+    forget_all = awaited_raw(verbs.forget_all)
+    recall = awaited_raw(verbs.recall)
+    context = awaited_raw(verbs.context)
+    resume = awaited_raw(verbs.resume)
+    add_turns = awaited_raw(verbs.add_turns)
+    stream_turns = awaited_raw(verbs.stream_turns)
+    turns = awaited_raw_page(verbs.turns)
+    end = awaited_raw(verbs.end)
+    learn = awaited_raw(verbs.learn)
+    facts = awaited_raw_page(verbs.facts)
+    add_goal = awaited_raw(verbs.add_goal)
+    goals = awaited_raw_page(verbs.goals)
+    complete = awaited_raw(verbs.complete)
+    record_tool = awaited_raw(verbs.record_tool)
+
+
+class AsyncClient(methods.AsyncMethods, AsyncSender):
+    """An asynchronous client of the service for one agent and user. It belongs to one event loop.
+
+    Arguments that are None come from the environment: AGENT_MEMORY_BASE_URL, AGENT_MEMORY_API_KEY,
+    AGENT_MEMORY_AGENT_ID and AGENT_MEMORY_USER_ID. With `http_client`, its timeouts, proxies and transport are used,
+    and `close` leaves it open.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        timeout: float = DEFAULT_TIMEOUT_SECONDS,
+        http_client: httpx2.AsyncClient | None = None,
+    ) -> None:
+        settings = read_settings(
+            base_url=base_url, api_key=api_key, agent_id=agent_id, user_id=user_id, max_retries=max_retries
+        )
+        self._owns_http = http_client is None
+        super().__init__(settings, http_client or httpx2.AsyncClient(timeout=timeout))
+
+    @property
+    def with_raw_response(self) -> AsyncRawClient:
+        """The same methods, which return responses with status and headers and raise nothing until `parse()`."""
+        return AsyncRawClient(self)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._owns_http:
+            await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    remember = awaited(verbs.remember)
+    infer = awaited(verbs.infer)
+    memories = awaited_pages(verbs.memories)
+    forget = awaited(verbs.forget)
+    forget_all = awaited(verbs.forget_all)
+    recall = awaited(verbs.recall)
+    context = awaited(verbs.context)
+    resume = awaited(verbs.resume)
+    add_turns = awaited(verbs.add_turns)
+    stream_turns = awaited(verbs.stream_turns)
+    turns = awaited_pages(verbs.turns)
+    end = awaited(verbs.end)
+    learn = awaited(verbs.learn)
+    facts = awaited_pages(verbs.facts)
+    add_goal = awaited(verbs.add_goal)
+    goals = awaited_pages(verbs.goals)
+    complete = awaited(verbs.complete)
+    record_tool = awaited(verbs.record_tool)
+
+
+async def encode_lines(turns: Turns) -> AsyncIterator[bytes]:
+    """Yield turns, asynchronous or not, as lines."""
+    if isinstance(turns, AsyncIterable):
+        async for turn in turns:
+            yield to_line(turn)
+    else:
+        for turn in turns:
+            yield to_line(turn)

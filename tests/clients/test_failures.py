@@ -1,0 +1,156 @@
+"""The Python client when the service or the way to it fails."""
+
+import asyncio
+import time
+from email.utils import formatdate
+
+import httpx2
+import pytest
+from agent_memory_client import (
+    AsyncClient,
+    BadRequestError,
+    Client,
+    ConflictError,
+    ServerError,
+    ServiceConnectionError,
+    ServiceTimeoutError,
+    UnavailableError,
+)
+from agent_memory_client.retries import read_retry_after
+
+from tests.clients.scripted_server import DROP, HANG, ScriptedServer, answer
+
+UNAVAILABLE = answer(503, b'{"code": "unavailable", "request_id": "r-1", "detail": "PostgreSQL is down."}')
+GOAL = answer(201, b'{"id": "g-1", "description": "book", "status": "active", "newer_field": {"a": 1}}')
+
+
+@pytest.mark.parametrize("failure", [answer(429), answer(502), UNAVAILABLE, answer(504), DROP])
+def test_a_request_is_sent_again_with_the_same_key_after_a_temporary_failure(failure: bytes) -> None:
+    with ScriptedServer(failure, GOAL) as server, Client(server.url, "key") as client:
+        goal = client.add_goal("book")
+
+        first, second = server.received
+        assert goal.id == "g-1"
+        assert first == second
+        assert len(first.headers["idempotency-key"]) == 36
+
+
+def test_the_last_of_three_failures_is_raised_with_what_the_service_said() -> None:
+    with ScriptedServer(UNAVAILABLE, UNAVAILABLE, UNAVAILABLE) as server, Client(server.url, "key") as client:
+        with pytest.raises(UnavailableError, match="503 unavailable: PostgreSQL is down") as caught:
+            client.add_goal("book")
+
+        assert (caught.value.code, caught.value.request_id, len(server.received)) == ("unavailable", "r-1", 3)
+
+
+def test_retry_after_is_waited_for() -> None:
+    with ScriptedServer(answer(429, Retry_After="1"), GOAL) as server, Client(server.url, "key") as client:
+        begun = time.monotonic()
+        client.add_goal("book")
+
+        assert time.monotonic() - begun >= 1.0
+
+
+def test_a_retry_after_of_minutes_is_left_to_the_caller() -> None:
+    with ScriptedServer(answer(503, Retry_After="600")) as server, Client(server.url, "key") as client:
+        with pytest.raises(UnavailableError):
+            client.add_goal("book")
+
+        assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("", 0.0), ("soon", 0.0), ("-3", 0.0), ("2.5", 2.5), (formatdate(0, usegmt=True), 0.0)]
+)
+def test_retry_after_is_seconds_or_a_date(text: str, seconds: float) -> None:
+    assert read_retry_after(httpx2.Response(503, headers={"Retry-After": text})) == seconds
+
+
+def test_a_write_that_is_still_running_is_asked_for_again() -> None:
+    running = answer(409, b'{"code": "request_in_progress"}')
+
+    with ScriptedServer(running, GOAL) as server, Client(server.url, "key") as client:
+        assert client.add_goal("book").id == "g-1"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "error"),
+    [(answer(400, b'{"errors": {"description": ["x"]}}'), BadRequestError), (answer(409), ConflictError)],
+)
+def test_what_would_fail_again_is_not_sent_again(refusal: bytes, error: type[Exception]) -> None:
+    with ScriptedServer(refusal) as server, Client(server.url, "key") as client:
+        with pytest.raises(error):
+            client.add_goal("book")
+
+        assert len(server.received) == 1
+
+
+def test_an_answer_of_a_proxy_that_is_no_problem_document_is_an_error_too() -> None:
+    with ScriptedServer(answer(500, b"<html>")) as server, Client(server.url, "key") as client:
+        with pytest.raises(ServerError) as caught:
+            client.add_goal("book")
+
+        assert (caught.value.status, caught.value.code) == (500, "")
+
+
+def test_a_service_that_hangs_is_a_timeout() -> None:
+    with ScriptedServer(HANG) as server:
+        client = Client(server.url, "key", timeout=0.2, max_retries=0)
+        with client, pytest.raises(ServiceTimeoutError):
+            client.add_goal("book")
+
+
+def test_a_service_that_is_not_there_is_a_connection_error() -> None:
+    with ScriptedServer() as server:
+        url = server.url
+
+    with Client(url, "key", max_retries=0) as client, pytest.raises(ServiceConnectionError):
+        client.add_goal("book")
+
+
+def test_a_stream_from_an_iterator_is_sent_once() -> None:
+    turns = ({"role": "user", "content": str(number)} for number in range(3))
+
+    with ScriptedServer(UNAVAILABLE) as server, Client(server.url, "key") as client:
+        with pytest.raises(UnavailableError):
+            client.stream_turns("trip", turns)
+
+        assert (len(server.received), "idempotency-key" in server.received[0].headers) == (1, False)
+
+
+def test_a_stream_from_a_list_is_sent_again_in_full() -> None:
+    turns = [{"role": "user", "content": str(number)} for number in range(3)]
+
+    with ScriptedServer(UNAVAILABLE, answer(201, b'{"turns": []}')) as server, Client(server.url, "key") as client:
+        client.stream_turns("trip", turns)
+
+        assert [request.body.count(b"\n") for request in server.received] == [3, 3]
+
+
+def test_the_async_client_keeps_the_key_over_retries_too() -> None:
+    async def add_goal(url: str) -> str:
+        async with AsyncClient(url, "key") as client:
+            goal = await client.add_goal("book")
+            return goal.id
+
+    with ScriptedServer(DROP, UNAVAILABLE, GOAL) as server:
+        assert asyncio.run(add_goal(server.url)) == "g-1"
+
+        assert len({request.headers["idempotency-key"] for request in server.received}) == 1
+
+
+def test_each_call_has_a_key_of_its_own() -> None:
+    with ScriptedServer(GOAL, GOAL) as server, Client(server.url, "key") as client:
+        client.add_goal("book")
+        client.add_goal("book")
+
+        assert len({request.headers["idempotency-key"] for request in server.received}) == 2
+
+
+def test_fields_that_are_newer_than_the_client_are_kept() -> None:
+    with ScriptedServer(GOAL) as server, Client(server.url, "key") as client:
+        goal = client.add_goal("book")
+
+        assert (goal.newer_field, goal["newer_field"], "newer_field" in goal) == ({"a": 1}, {"a": 1}, True)
+        with pytest.raises(AttributeError, match=r"no field 'heading'\. It has: id"):
+            _ = goal.heading
