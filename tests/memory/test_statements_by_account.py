@@ -181,7 +181,7 @@ EXCEPTIONS = {
     # keys of rows that were read with their account: what Django deletes along with a row
     **{
         ("memory.services.conversations.staff_edits.delete_conversation_kinds", each): "deletes by keys that it read"
-        for each in ("conversations", "memories", "turn_records")
+        for each in ("conversations", "memories", "reasoning_traces", "turn_records")
     },
     ("memory.services.custody.single.erase_agent", "idempotent_requests"): "deletes by keys that it read",
     # not named, but there
