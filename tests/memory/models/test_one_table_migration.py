@@ -71,7 +71,8 @@ def test_a_migrated_database_has_the_schema_of_a_new_one() -> None:
 
     found = schema()
     with connected_to(connection.settings_dict["NAME"].removesuffix("_migrated")):
-        assert found == schema()
+        # other tests build indexes of their accounts
+        assert found == {each for each in schema() if not each[0].startswith("vectors_of_")}
     assert not KINDS.keys() & set(tables())
     validated = {name for name, _, is_valid in found if is_valid}
     for model in apps.get_app_config("memory").get_models():
