@@ -171,12 +171,13 @@ def test_keys_go_on_where_they_were_stopped_and_an_unfinished_index_is_built_aga
 
     with pytest.raises(StoppedError), stopping_at(10, "VALIDATE CONSTRAINT"):
         migrate_to("0022_accounts_in_keys")
+    migrate_to(LAST_ALIKE)
+    assert contents() == before
     migrate_forward()
 
-    assert contents() == before
     found = schema()
     with connected_to(connection.settings_dict["NAME"].removesuffix("_migrated")):
-        assert found == schema()
+        assert found == {each for each in schema() if not each[0].startswith("vectors_of_")}
 
 
 @pytest.mark.parametrize("name", ["0020_kind_columns", "0022_accounts_in_keys"])
