@@ -19,7 +19,7 @@ OF_ACCOUNT = (
     "SELECT 'unembedded', count(*) FROM memories WHERE {mine} AND embed_after IS NOT NULL",
     "SELECT 'access counts', coalesce(sum(access_count), 0)::bigint FROM memories WHERE {mine}",
     "SELECT 'links ' || type, count(*) FROM memory_links WHERE {mine} GROUP BY 1",
-    "SELECT 'vectors ' || kind, count(*) FROM memory_vectors WHERE {mine} GROUP BY 1",
+    "SELECT 'vectors ' || kind, count(*) FROM memory_vectors WHERE {mine} AND passage = 0 GROUP BY 1",
     """SELECT 'short-term ' || CASE WHEN promoted_at IS NOT NULL THEN 'promoted' WHEN access_count >= 3
         THEN 'waiting' ELSE 'other' END, count(*) FROM agent_short_term_memories WHERE {mine} GROUP BY 1""",
     "SELECT 'conversations', count(*) FROM conversations WHERE {mine}",
