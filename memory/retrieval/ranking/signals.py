@@ -7,22 +7,20 @@ To add a signal, write a function, add its line to SIGNALS, and run `manage.py l
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import ScoringContext
+from memory.retrieval.ranking.places import Rows, find_adjacent, find_segments
 from memory.retrieval.ranking.turns import NO_FEATURES, Speakers, TurnFeatures, find_speakers, turn_features
 from memory.retrieval.rewriters.self_query import ASSISTANT
 from memory.retrieval.scorers import MAX_FADES, fading_window
 
 Scores = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 MIN_WORDS_DEVIATION = 0.25
 MIN_MEANING_DEVIATION = 0.02
@@ -32,13 +30,8 @@ nearly all memories hold decide little."""
 PASSAGE_DISCOUNT = 0.08
 """Similarity that a memory loses for each e-fold of its passages. Otherwise long answers would come before the messages
 that they answer."""
-REACH = 2
 NEARBY = 8
 """Places in a conversation within which one turn that fits speaks for another, whatever the time between them."""
-SESSION_GAP = timedelta(hours=6)
-"""A longer silence between two turns of a conversation begins a new session segment."""
-MAX_TURNS = 2**32
-"""More than any conversation has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,40 +146,6 @@ def meaning_scores(candidates: Sequence[Candidate], by_gist: NDArray[np.bool_]) 
         scores = standard_scores(gist_scores(candidates)[by_gist], min_deviation=MIN_MEANING_DEVIATION)
         meaning[by_gist] = meaning[by_gist].mean() + meaning[by_gist].std() * scores
     return meaning
-
-
-def find_segments(candidates: Sequence[Candidate]) -> Rows:
-    """Return the number of each candidate's session segment. A gap between two candidates counts as a silence."""
-    turns_of: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for row, each in enumerate(candidates):
-        if each.index is not None:
-            turns_of[each.conversation_id].append((each.index, row))
-    segments = np.full(len(candidates), -1, dtype=np.intp)
-    number = -1
-    for _, turns in sorted(turns_of.items()):
-        before = None
-        for _, row in sorted(turns):
-            time = candidates[row].event_time
-            number += before is None or abs(time - before) > SESSION_GAP
-            segments[row], before = number, time
-    return segments
-
-
-def find_adjacent(candidates: Sequence[Candidate], segments: Rows) -> Mapping[int, Rows]:
-    """Return for each distance from -REACH to REACH the row of the turn so many places later."""
-    indexes = np.array([0 if each.index is None else each.index for each in candidates], dtype=np.int64)
-    # one number for segment and index; candidates that are not turns are far from all
-    places = np.where(segments < 0, -MAX_TURNS, segments * MAX_TURNS + indexes)
-    order = np.argsort(places)
-    in_order = np.append(places[order], np.iinfo(np.int64).max)
-    rows = np.append(order, len(candidates))
-    return {step: rows_of_places(places + step, in_order, rows) for step in range(-REACH, REACH + 1) if step}
-
-
-def rows_of_places(wanted: Rows, in_order: Rows, rows: Rows) -> Rows:
-    """Return the rows of the wanted places, which `in_order` lists; the last row for a place that is not there."""
-    found = np.searchsorted(in_order, wanted)
-    return np.where(in_order[found] == wanted, rows[found], rows[-1])
 
 
 Signal = Callable[[Table], Scores]

@@ -14,7 +14,7 @@ R = TypeVar("R", bound=Result)
 
 
 class Runs(Protocol):
-    """What sends calls and waits for the answer."""
+    """An object that sends calls and waits for their answers."""
 
     def run(self, call: Call[T], /) -> T: ...
 
@@ -22,7 +22,7 @@ class Runs(Protocol):
 
 
 class AwaitableRuns(Protocol):
-    """What sends calls, awaited."""
+    """An object that sends calls; the answers are awaited."""
 
     async def run(self, call: Call[T], /) -> T: ...
 
@@ -30,7 +30,7 @@ class AwaitableRuns(Protocol):
 
 
 class RawRuns(Protocol):
-    """What sends calls and returns responses."""
+    """An object that sends calls and returns whole responses."""
 
     def send_raw(self, call: Call[T], /) -> RawResponse[T]: ...
 
@@ -38,7 +38,7 @@ class RawRuns(Protocol):
 
 
 class AwaitableRawRuns(Protocol):
-    """What sends calls and returns responses, awaited."""
+    """An object that sends calls; whole responses are awaited."""
 
     async def send_raw(self, call: Call[T], /) -> RawResponse[T]: ...
 

@@ -14,7 +14,7 @@ DEFAULT_MAX_RETRIES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where the service is and who asks. `base_url` ends in `/api/v1`; an empty `agent_id` or `user_id` is not sent."""
+    """The service's address and who asks. `base_url` ends in `/api/v1`; an empty id is not sent."""
 
     base_url: str
     api_key: str = field(repr=False)

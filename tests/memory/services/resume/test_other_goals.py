@@ -46,7 +46,7 @@ OF_MIGRATION = [
 NEWSLETTER_MARKS = ("newsletter", "choir", "orchard", "bakery", "elif", "mailer", "subject line", "subscribers")
 
 
-def tell(owner: Owner, conversation_id: str, said: Sequence[tuple[str, str]], *, day: int) -> None:
+def say_all(owner: Owner, conversation_id: str, said: Sequence[tuple[str, str]], *, day: int) -> None:
     """Store turns with vectors, one a minute, on a day."""
     embedded = embed_texts([text for _, text in said], deadline_seconds=60)
     began = NOW + timedelta(days=day)
@@ -68,9 +68,9 @@ def worker(owner: Owner, request: pytest.FixtureRequest) -> Owner:
     news, billing = request.param
     done = aim(owner, NEWSLETTER)
     aim(owner, MIGRATION)
-    tell(owner, news, OF_NEWSLETTER, day=0)
+    say_all(owner, news, OF_NEWSLETTER, day=0)
     finish(owner, done)
-    tell(owner, billing, OF_MIGRATION, day=1)
+    say_all(owner, billing, OF_MIGRATION, day=1)
     return owner
 
 
@@ -106,7 +106,7 @@ def test_what_the_query_asks_for_is_in_the_packet(worker: Owner) -> None:
 
 def test_without_an_open_goal_the_conversation_is_resumed(owner: Owner) -> None:
     done = aim(owner, NEWSLETTER)
-    tell(owner, "news", OF_NEWSLETTER, day=0)
+    say_all(owner, "news", OF_NEWSLETTER, day=0)
     finish(owner, done)
 
     packet = resume(owner)
