@@ -1384,6 +1384,49 @@ class SavedValuesAnswer(Result):
     saved_at: str
 
 
+class SearchedMemories(Result):
+    """`SearchedMemories` of the OpenAPI document."""
+
+    results: list[SearchedMemory]
+    degraded: list[str]
+    usage: UsageAnswer
+
+
+class SearchedMemory(Result):
+    """`SearchedMemory` of the OpenAPI document."""
+
+    snippet: str
+    snippet_start: int
+    snippet_end: int
+    id: str
+    item_key: str
+    kind: str
+    conversation_id: str
+    slot: str | None
+    record_id: str | None
+    similarity: float | None
+    confidence: float | None
+    flags: list[str]
+    superseded_by: str | None
+    superseded_at: str | None
+    agent_id: str
+    user_id: str
+    channel: str
+    text: str
+    content: str
+    truncated: bool
+    score: float
+    reasons: list[str]
+    event_time: str
+    created_at: str
+    expires_at: str | None
+    importance: float
+    metadata: dict[str, Any]
+    context_id: str | None
+    key: str
+    value: Any
+
+
 class ServedGoal(Result):
     """`ServedGoal` of the OpenAPI document."""
 
