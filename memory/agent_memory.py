@@ -270,10 +270,15 @@ class AgentMemory(AgentGoals):
         Unless the filter names kinds, calls of tools and changes of pools are among them. `beyond`: continue after the
         item of this time and id.
         """
-        asked, page = filters or TimelineFilter(), {"newest_first": newest_first, "limit": limit}
-        events = () if asked.kinds else tuple(Event)
+        asked, moment = filters or TimelineFilter(), self._moment(now)
         return read_timeline_with_events(
-            self._owner, asked, events=events, beyond=beyond, **page, now=self._moment(now)
+            self._owner,
+            asked,
+            events=() if asked.kinds else tuple(Event),
+            beyond=beyond,
+            newest_first=newest_first,
+            limit=limit,
+            now=moment,
         )
 
     def replay(self, request: ReplayRequest, *, deep: bool = False, now: datetime | None = None) -> ReplaySlice:

@@ -1,5 +1,7 @@
 """Meanings of the values of enumerations, for the OpenAPI document, by the name of the enumeration's schema."""
 
+from typing import Any
+
 KINDS = {
     "turn": "A message of a conversation.",
     "episode": "The summary of a conversation.",
@@ -85,7 +87,7 @@ TECHNIQUES = {
     "vector": "Find by meaning.",
     "window": "Prefer the time that the question names.",
 }
-ENUMS: dict[str, dict[str | int, str]] = {
+ENUMS: dict[str, dict[Any, str]] = {
     "ActionEnum": {
         "read": "It was read by its id, key or list.",
         "search": "A search found it.",
@@ -124,8 +126,8 @@ ENUMS: dict[str, dict[str | int, str]] = {
     "KeyedValueBodyMemoryTypeEnum": {**SHORT_TERM_TYPES, **ENTRY_MEMORY_TYPES},
     "LineageLinkTypeEnum": {"SUPERSEDES": "A revision of the other.", "DERIVED_FROM": "Made from the other."},
     "MemorySearchKindsEnum": {name: KINDS[name] for name in KINDS if name not in ("turn_slot", "work_episode")},
-    "NewPoolPoolTypeEnum": {**POOL_TYPES},
-    "NewRunPoolPoolTypeEnum": {**RUN_POOL_TYPES},
+    "NewPoolPoolTypeEnum": POOL_TYPES,
+    "NewRunPoolPoolTypeEnum": RUN_POOL_TYPES,
     "NewRunPoolScopeEnum": {name: POOL_SCOPES[name] for name in ("task", "account", "global")},
     "NoteEnum": {
         "correction": "Something said before was wrong.",
@@ -141,7 +143,7 @@ ENUMS: dict[str, dict[str | int, str]] = {
         "fact": "A fact.",
     },
     "PoolAnswerPoolTypeEnum": {**POOL_TYPES, **RUN_POOL_TYPES},
-    "PoolScopeEnum": {**POOL_SCOPES},
+    "PoolScopeEnum": POOL_SCOPES,
     "ProvenanceEnum": {
         "provider_trace": "The provider of the model returned it.",
         "runtime_projection": "The agent's program wrote it.",
@@ -168,7 +170,7 @@ ENUMS: dict[str, dict[str | int, str]] = {
         "reasoning_trace": "A raw trace of reasoning.",
     },
     "RunAnswerScopeEnum": {"account": "Rows of this account.", "installation": "Rows of all accounts."},
-    "ShortTermMemoryTypeEnum": {**SHORT_TERM_TYPES},
+    "ShortTermMemoryTypeEnum": SHORT_TERM_TYPES,
     "SourceEnum": {"profile": "The user's profile.", **KINDS},
     "SourceTypeEnum": {
         "agent": "The agent.",
@@ -206,7 +208,7 @@ ENUMS: dict[str, dict[str | int, str]] = {
         "stored": "It is found by meaning.",
         "pending": "It is found by its words until its vector is made.",
     },
-    "EntryMemoryTypeEnum": {**ENTRY_MEMORY_TYPES},
+    "EntryMemoryTypeEnum": ENTRY_MEMORY_TYPES,
     "FactStatusEnum": {
         "active": "It is believed.",
         "pending": "Staff decide whether it is believed.",
@@ -228,7 +230,7 @@ ENUMS: dict[str, dict[str | int, str]] = {
         "incomplete": "It ended, but some rows failed.",
         "failed": "It stopped with an error.",
     },
-    "KindEnum": {**KINDS},
+    "KindEnum": KINDS,
     "MemoryTierEnum": {
         "working": "Redis, for minutes to days.",
         "short_term": "PostgreSQL, for hours to days.",
@@ -284,7 +286,7 @@ ENUMS: dict[str, dict[str | int, str]] = {
         "workspace": "The project.",
         "profile": "What is known about the user.",
     },
-    "SlotEnum": {**SLOTS},
+    "SlotEnum": SLOTS,
     "TemporalEnum": {"current": "True now.", "past": "True before.", "future": "Planned."},
     "TurnStatusEnum": {
         "open": "The outcome is not known yet.",
@@ -301,7 +303,7 @@ ENUMS: dict[str, dict[str | int, str]] = {
 }
 
 
-def describe_enum(name: str, values: list[str | int]) -> str:
+def describe_enum(name: str, values: list[Any]) -> str:
     """Return the description of an enumeration, as a list with a line for each value.
 
     Values that another app adds, such as kinds of memory, stand for themselves.

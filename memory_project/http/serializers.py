@@ -139,6 +139,8 @@ def find_meant_name(name: str, known: Sequence[str]) -> str:
 class Text(serializers.CharField):
     """A string, unchanged: numbers are refused instead of converted, and spaces are kept."""
 
+    default_error_messages = {"invalid": "Must be a text: a JSON string."}
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
 

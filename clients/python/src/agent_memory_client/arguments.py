@@ -969,7 +969,7 @@ class ListAuditLog(TypedDict, total=False):
     page_size: int
     since: str | datetime
     source_channel: str
-    success: str
+    success: bool
     until: str | datetime
     user_id: str | None
 
