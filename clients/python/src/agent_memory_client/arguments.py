@@ -31,6 +31,13 @@ class AddContextEntries(TypedDict, total=False):
     value: Any
 
 
+class AddParticipant(TypedDict, total=False):
+    """Arguments of `add_participant`."""
+
+    agent_id: str | None
+    participant_id: Required[str]
+
+
 class AddTeamMember(TypedDict, total=False):
     """Arguments of `add_team_member`."""
 
@@ -1029,6 +1036,14 @@ class ListContexts(TypedDict, total=False):
     team: str | UUID
 
 
+class ListConversationParticipants(TypedDict, total=False):
+    """Arguments of `list_conversation_participants`."""
+
+    agent_id: str | None
+    cursor: str
+    page_size: int
+
+
 class ListConversationTurnRecords(TypedDict, total=False):
     """Arguments of `list_conversation_turn_records`."""
 
@@ -1498,6 +1513,12 @@ class RejectFact(TypedDict, total=False):
     agent_id: str | None
     channel: str
     user_id: str | None
+
+
+class RemoveParticipant(TypedDict, total=False):
+    """Arguments of `remove_participant`."""
+
+    agent_id: str | None
 
 
 class ReplacePoolData(TypedDict, total=False):
