@@ -97,6 +97,7 @@ TEMPLATES = [
 ]
 
 KEY_CHECK = "memory.services.operations.canary.check_keys"
+STREAM_KEY_CHECK = "memory.api.authentication.is_usable"
 AT_WEB_START = [
     "memory.services.embedding.embed.load_local_model",
     "memory.providers.language_models.announce_default_model",

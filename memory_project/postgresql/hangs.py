@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import psycopg
-from django.conf import settings
+from django.db import connections
 from psycopg.waiting import Ready
 
 logger = logging.getLogger(__name__)
@@ -78,11 +78,9 @@ SERVER = ServerWatch()
 
 def answers() -> bool:
     """Return whether the server answers a new connection. One that is down closes those that wait, which end so."""
-    options = settings.DATABASES["default"]
-    named = {"host": options["HOST"], "port": options["PORT"], "user": options["USER"], "dbname": options["NAME"]}
-    given = {name: value for name, value in named.items() if value}
+    connection: Any = connections["default"]
     try:
-        psycopg.connect(**given, password=options["PASSWORD"] or None, connect_timeout=PROBE_SECONDS).close()
+        psycopg.connect(**{**connection.get_connection_params(), "connect_timeout": PROBE_SECONDS}).close()
     except psycopg.errors.ConnectionTimeout:
         return False
     except psycopg.Error:

@@ -10,12 +10,15 @@ from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
+from django.db import connections
+from django.utils.module_loading import import_string
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask
+from waitress.utilities import InternalServerError
 
-from memory_project.http.problems import ProblemDetails, problem_response
+from memory_project.http.problems import ProblemDetails, describe_store_error, problem_response
 from memory_project.http.streams import is_stream_type
 
 MAX_BODY_BYTES_WITHOUT_KEY = 65_536
@@ -43,6 +46,8 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
         super().__init__(adj)
         self.started_at = time.time()
         self.is_stream = False
+        self.is_known = False
+        """True once the key of a stream was checked."""
         self._max_body_bytes = 0
 
     def received(self, data: bytes) -> int:
@@ -109,6 +114,29 @@ def describe_error(error: Any) -> ProblemDetails:
     return ProblemDetails(status=400, code="bad_request", detail=f"The request is malformed: {error.body}")
 
 
+class KeyCheck:
+    """A task for a thread: read the rest of a stream, which may fill the disk, only if its key is good for anything."""
+
+    def __init__(self, channel: "Channel", request: RequestParser) -> None:
+        self._channel = channel
+        self._request = request
+        self.requests = [request]
+
+    def service(self) -> None:
+        """Ask whether the key is usable. Where that cannot be found out, the stream is refused as well."""
+        try:
+            if not import_string(settings.STREAM_KEY_CHECK)(self._request.headers["AUTHORIZATION"]):
+                detail = "The API key is not valid: it is unknown, revoked, expired or malformed."
+                self._channel.refuse_unfinished(ProblemDetails(status=401, code="authentication_failed", detail=detail))
+        except Exception as err:  # noqa: BLE001  nobody but the client waits for this
+            details = describe_store_error(err)
+            self._channel.refuse_unfinished(details or describe_error(InternalServerError("")))
+        finally:
+            connections.close_all()
+            self._channel.is_checking_key = False
+            self._channel.server.pull_trigger()
+
+
 class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     """One connection."""
 
@@ -117,6 +145,20 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     request: RequestParser | None
     answered_at = 0.0
     """Time when the last answer was complete. 0: there was none."""
+    is_checking_key = False
+
+    def received(self, data: bytes) -> bool:
+        """Read what has arrived. The first part of a stream has its key checked before any more is read."""
+        is_read: bool = super().received(data)
+        request = self.request
+        if request is not None and request.is_stream and not request.is_known:
+            request.is_known = self.is_checking_key = True
+            self.server.add_task(KeyCheck(self, request))
+        return is_read
+
+    def readable(self) -> bool:
+        """Return whether to read on."""
+        return not self.is_checking_key and bool(super().readable())
 
     def service(self) -> None:
         """Serve one request, in a thread of its lane."""
@@ -139,19 +181,19 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         if self.total_outbufs_len:
             if now > min(self.last_activity + patience, self.answered_at + WRITE_PATIENCE * patience):
                 self.handle_close()
-        elif self.request is not None:
+        elif self.request is not None and not self.is_checking_key:
             if now > patience + (self.last_activity if self.request.is_stream else self.request.started_at):
-                self.refuse_late_request()
+                detail = "The request did not arrive in time. Send it again."
+                self.refuse_unfinished(ProblemDetails(status=408, code="request_timeout", detail=detail))
         elif now > self.last_activity + (KEEP_ALIVE_SECONDS if self.answered_at else patience):
             self.handle_close()
 
-    def refuse_late_request(self) -> None:
-        """Answer 408 to a request that has not arrived in time."""
+    def refuse_unfinished(self, details: ProblemDetails) -> None:
+        """Answer a request of which not everything has arrived, and read no more of it."""
         with self.requests_lock:
             if self.request is None:
                 return
-            detail = "The request did not arrive in time. Send it again."
-            self.request.refuse(ProblemDetails(status=408, code="request_timeout", detail=detail))
+            self.request.refuse(details)
             self.requests.append(self.request)
             self.request = None
         self.server.add_task(self)

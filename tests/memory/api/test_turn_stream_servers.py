@@ -15,6 +15,7 @@ import pytest
 
 from memory.models import Account, Conversation, Turn
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from tests.concurrency import PATIENCE_SECONDS
 from tests.memory.turn_lines import FOR_AGENT, NDJSON, body_of, line
 from tests.web_server import SharedServers, WebServer, serve
 
@@ -180,6 +181,19 @@ def test_streams_that_are_still_arriving_keep_no_thread(transactional_db: None, 
         status, _answer = upload(server, key, body_of([line(0)]), length=None)
 
     assert status == 201
+
+
+@FRAMINGS
+@pytest.mark.django_db(transaction=True)
+def test_a_stream_with_an_unknown_key_is_refused_before_it_is_read(web: WebServer, framing: str, data: bytes) -> None:
+    begun = time.monotonic()
+
+    with begin(web, "nobody", framing, data) as wire:
+        answer = wire.makefile("rb").read()
+
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"authentication_failed" in answer
+    assert time.monotonic() - begun < PATIENCE_SECONDS
 
 
 @FRAMINGS
