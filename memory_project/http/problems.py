@@ -1,22 +1,26 @@
 """Problem documents (RFC 9457): the one shape of every error below /api."""
 
+import errno
 import json
 import logging
 import math
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
+import psycopg
 import redis
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, IntegrityError, InterfaceError, OperationalError
-from django.http import Http404, HttpResponse, UnreadablePostError
+from django.http import Http404, HttpResponse
 from psycopg_pool import PoolTimeout
 from rest_framework import exceptions
 
 from memory_project.http.error_codes import type_of
 from memory_project.logs import current_request_id
+from memory_project.postgresql.base import OutcomeUnknownError
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +32,7 @@ REDIS_ERRORS = (
     redis.ResponseError,
 )
 POSTGRESQL_ERRORS = (OperationalError, InterfaceError, PoolTimeout)
+NO_SPACE = os.strerror(errno.ENOSPC)
 NOT_FOUND_DETAIL = "Not found: it does not exist, or this key may not see it."
 FORBIDDEN_DETAIL = "This key may not do this."
 NO_CONTEXT: Mapping[str, Any] = {}
@@ -98,7 +103,20 @@ def describe_store_error(exc: BaseException) -> ProblemDetails | None:
     if isinstance(exc, REDIS_ERRORS):
         # the first word of an error is its kind; the rest may quote values
         logger.warning("Redis cannot serve: %s %s", type(exc).__name__, str(exc).partition(" ")[0])
+        if NO_SPACE in str(exc):
+            return replace(FULL_DISK, detail="Redis has no disk space left. Nothing was stored. Try again later.")
         return _unavailable("redis_unavailable", "Redis is not reachable, or cannot serve. Try again later.")
+    if isinstance(exc, OutcomeUnknownError):
+        logger.warning("PostgreSQL was lost during a commit: %s", type(exc.__cause__).__name__)
+        return _unavailable(
+            "outcome_unknown",
+            "PostgreSQL was lost while it stored this: it may be stored, or not. Send it again with the same "
+            "Idempotency-Key or client_id, or look whether it is there.",
+        )
+    cause = type(exc.__cause__)
+    if isinstance(exc, OperationalError) and (details := STATEMENT_ERRORS.get(cause)):
+        logger.warning("PostgreSQL ended a statement: %s", cause.__name__)
+        return details
     if isinstance(exc, POSTGRESQL_ERRORS):
         logger.warning("PostgreSQL is not reachable: %s", type(exc).__name__)
         return _unavailable("postgresql_unavailable", "PostgreSQL is not reachable. Try again later.")
@@ -109,6 +127,19 @@ def _unavailable(code: str, detail: str) -> ProblemDetails:
     return ProblemDetails(status=503, code=code, detail=detail, headers={"Retry-After": "1"})
 
 
+FULL_DISK = ProblemDetails(
+    status=507, code="no_space", detail="The database has no disk space left. Nothing was stored. Try again later."
+)
+STATEMENT_ERRORS: Mapping[type, ProblemDetails] = {
+    psycopg.errors.LockNotAvailable: _unavailable(
+        "row_locked", "Another request works on what this one would change. Try again."
+    ),
+    psycopg.errors.QueryCanceled: _unavailable("statement_timeout", "The database took too long. Ask for less."),
+    psycopg.errors.DiskFull: FULL_DISK,
+}
+"""Problems of statements that PostgreSQL ended though it serves others."""
+
+
 def _describe_bad_request(exc: BaseException) -> ProblemDetails | None:
     if isinstance(exc, RequestDataTooBig):
         return ProblemDetails(status=413, code="body_too_large", detail="The request body is too large.")
@@ -117,8 +148,6 @@ def _describe_bad_request(exc: BaseException) -> ProblemDetails | None:
         logger.error("a write broke a constraint: %s", constraint or type(exc).__name__)
         detail = "Another write came first. Read the present state and try again."
         return ProblemDetails(status=409, code="conflict", detail=detail)
-    if isinstance(exc, UnreadablePostError):
-        return ProblemDetails(status=400, code="body_cut_short", detail="The body is shorter than its length says.")
     if isinstance(exc, (DataError, SuspiciousOperation)):
         return ProblemDetails(status=400, code="invalid", detail="The request holds a value that cannot be stored.")
     return None
