@@ -362,7 +362,7 @@ def keep_helpful(run: RecallRun, ranked: Sequence[Candidate]) -> list[Candidate]
     least = run.query.min_score
     if least is not None:
         return [each for each in ranked if each.pinned or each.likelihood >= least]
-    if not run.query.has_floor or not may_be_silent(run.scoring_context):
+    if not run.query.has_floor or not may_be_silent(run.query):
         return list(ranked)
     may_help = any(each.likelihood >= FLOOR or each.similarity is None for each in ranked[:MAX_JUDGED])
     return [each for each in ranked if may_help or each.pinned]

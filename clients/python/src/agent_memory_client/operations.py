@@ -711,7 +711,7 @@ def extract_knowledge(conversation_id: Id, /, **fields: Any) -> Call[models.RunA
 def find_strategies(**fields: Any) -> Call[models.StrategiesAnswer]:
     """Find the strategies that suit the task best.
 
-    Fields: agent_id, channel, embedding_model, query_embedding, task_description, task_type, top_k, user_id.
+    Fields: agent_id, channel, embedding_model, min_score, query_embedding, task_description, task_type, top_k, user_id.
     """
     operation = OPERATIONS["find_strategies"]
     ids = ()
@@ -1750,7 +1750,7 @@ def search_context_entries(context_id: Id, /, **fields: Any) -> Call[models.Foun
 def search_episodes(**fields: Any) -> Call[models.EpisodesAnswer]:
     """Find the agent's episodes that are most similar to the query.
 
-    Fields: agent_id, channel, embedding_model, query, query_embedding, top_k, user_id.
+    Fields: agent_id, channel, embedding_model, min_score, query, query_embedding, top_k, user_id.
     """
     operation = OPERATIONS["search_episodes"]
     ids = ()
