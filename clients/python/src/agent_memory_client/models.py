@@ -509,6 +509,7 @@ class FoundEpisode(Result):
     event_time: str
     created_at: str
     similarity: float | None
+    confidence: float
 
 
 class FoundLearning(Result):
@@ -551,6 +552,7 @@ class FoundStrategy(Result):
     event_time: str
     created_at: str
     similarity: float | None
+    confidence: float
     score: float
 
 
@@ -1332,6 +1334,7 @@ class ResumeAnswer(Result):
     tokens: int
     left_out: LeftOut
     degraded: list[str]
+    abstained: bool
     usage: UsageAnswer
 
 
@@ -1449,6 +1452,7 @@ class SessionContextAnswer(Result):
     summary: str
     items: list[SessionItem]
     tokens: int
+    abstained: bool
     degraded: list[str]
 
 

@@ -735,7 +735,7 @@ def extract_knowledge(conversation_id: Id, /, **fields: Unpack[arguments.Extract
 def find_strategies(**fields: Unpack[arguments.FindStrategies]) -> Call[models.StrategiesAnswer]:
     """Find the strategies that suit the task best.
 
-    Fields: agent_id, channel, embedding_model, query_embedding, task_description, task_type, top_k, user_id.
+    Fields: agent_id, channel, embedding_model, min_score, query_embedding, task_description, task_type, top_k, user_id.
     """
     operation = OPERATIONS["find_strategies"]
     ids = ()
@@ -1865,7 +1865,7 @@ def search_context_entries(
 def search_episodes(**fields: Unpack[arguments.SearchEpisodes]) -> Call[models.EpisodesAnswer]:
     """Find the agent's episodes that are most similar to the query.
 
-    Fields: agent_id, channel, embedding_model, query, query_embedding, top_k, user_id.
+    Fields: agent_id, channel, embedding_model, min_score, query, query_embedding, top_k, user_id.
     """
     operation = OPERATIONS["search_episodes"]
     ids = ()
