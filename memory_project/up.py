@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from memory_project.embedded.environment import acquire_servers
@@ -24,6 +25,7 @@ from memory_project.supervisor.parts import Address, KeepsDyingError, RunningPar
 
 SETTINGS = ("memory_project.settings", "memory.conf")
 LEFTOVER_GRACE_SECONDS = 10.0
+MCP_PACKAGES = ("mcp", "uvicorn", "agent_memory_integrations")
 
 
 class UpError(Exception):
@@ -53,6 +55,17 @@ def main() -> int:
 declare("MEMORY_HOST", default="127.0.0.1", description="Address on which the web server listens.")
 declare("MEMORY_PORT", default="8002", allowed="1 to 65535", description="Port on which the web server listens.")
 declare(
+    "MEMORY_MCP_PORT",
+    default="none",
+    allowed="1 to 65535",
+    description="Port on which `make up` serves MCP, which needs the integrations with their extra `mcp`.",
+)
+declare(
+    "MEMORY_MCP_HOSTS",
+    default="none",
+    description="Host headers that the MCP server answers besides those of this machine, separated by commas.",
+)
+declare(
     "MEMORY_SOCKET_DIR",
     default="/tmp",  # noqa: S108 - the documented default
     description="Folder in which `make up` makes the private folder of the embedded servers' sockets.",
@@ -65,11 +78,19 @@ declare(
 
 
 def address_from_environment() -> Address:
-    """Return the address of MEMORY_HOST and MEMORY_PORT. Raises UpError."""
-    port = os.environ.get("MEMORY_PORT", "8002")
+    """Return the address of MEMORY_HOST, MEMORY_PORT and MEMORY_MCP_PORT. Raises UpError."""
+    mcp_port = 0 if os.environ.get("MEMORY_MCP_PORT", "none") in ("", "none") else read_port("MEMORY_MCP_PORT")
+    if mcp_port and not all(map(find_spec, MCP_PACKAGES)):
+        raise UpError("MEMORY_MCP_PORT needs packages: .venv/bin/pip install ./clients/python './integrations[mcp]'.")
+    return Address(host=os.environ.get("MEMORY_HOST", "127.0.0.1"), port=read_port("MEMORY_PORT"), mcp_port=mcp_port)
+
+
+def read_port(name: str) -> int:
+    """Return the port of an environment variable. Raises UpError."""
+    port = os.environ.get(name, "8002")
     if not port.isdecimal() or not 0 < int(port) < 65536:
-        raise UpError(f"MEMORY_PORT must be a port number, not {port!r}.")
-    return Address(host=os.environ.get("MEMORY_HOST", "127.0.0.1"), port=int(port))
+        raise UpError(f"{name} must be a port number, not {port!r}.")
+    return int(port)
 
 
 def claim(lock: FileLock, address: Address) -> None:

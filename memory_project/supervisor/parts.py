@@ -27,10 +27,11 @@ SEEN_FROM_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The address on which the web part listens."""
+    """The address on which the web part listens. Without an `mcp_port`, there is no MCP server."""
 
     host: str
     port: int
+    mcp_port: int = 0
 
     def netloc(self) -> str:
         """Format it as servers spell it."""
@@ -70,17 +71,24 @@ class Restarts:
 
 
 def parts_at(address: Address) -> list[Part]:
-    """Return web, worker and beat, in the order in which they stop."""
+    """Return web, worker and beat, in the order in which they stop, and before them the MCP server if it has a port."""
     # static files come from the packages; root runs the worker only where root runs everything
     python = (sys.executable, "-W", "ignore:No directory at", "-W", "ignore:You're running the worker")
     celery = (*python, "-m", "celery", "--app", "memory_project.celery", "--quiet")
     web = (*python, "-m", "gunicorn", "--config", "python:memory_project.serving", "--bind", address.netloc())
     worker = ("worker", "--loglevel", "INFO")
     return [
+        *([mcp_part(address, address.mcp_port)] if address.mcp_port else []),
         Part(name="web", command=web, grace_seconds=15),
         Part(name="worker", command=(*celery, *worker, "--without-gossip", "--without-mingle"), grace_seconds=30),
         Part(name="beat", command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="), grace_seconds=10),
     ]
+
+
+def mcp_part(address: Address, port: int) -> Part:
+    """Return the MCP server, which is a client of the web part and installed apart (docs/guides/mcp.md)."""
+    command = (sys.executable, "-m", "agent_memory_integrations.mcp.http", address.host, str(port), address.url())
+    return Part(name="mcp", command=command, grace_seconds=10)
 
 
 class RunningPart:
