@@ -24,6 +24,9 @@ class Owner:
     channel: str = GLOBAL_CHANNEL
     limited_to_user: bool = False
     """True for an API key that is bound to the user: rows of other users do not exist for it. It names an agent."""
+    limited_to_conversations: bool = False
+    """True for an API key that is bound to the agent: it takes part only in conversations that the agent opened or was
+    added to, and others do not exist for it."""
     actor: str = ""
     """The actor named in the audit log: `key:<prefix>`, `staff:<name>`, `job:<name>`, `python`."""
     audit_level: str = field(default="", compare=False)

@@ -3,6 +3,12 @@
 Imports no app; names apps by string. Whatever both apps need (identifiers, Redis keys) lives here.
 """
 
+import os
+
+# before numpy is imported: its threads wait busily for each other, and take processors from other requests. A product
+# of 2,000 vectors with one costs 0.12 ms of processor time on one thread, 0.5 to 2.5 ms on two
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from memory_project.celery import app as celery_app
 
 __all__ = ["celery_app"]

@@ -191,7 +191,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["memory.api.authentication.ApiKeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": [
         "memory_project.http.credentials.HasScope",
-        "memory.api.permissions.UsersConversations",
+        "memory.api.permissions.OwnConversations",
     ],
     "DEFAULT_THROTTLE_CLASSES": ["memory_project.http.throttling.KeyThrottle"],
     "DEFAULT_PARSER_CLASSES": ["memory_project.http.parsers.StrictJSONParser"],

@@ -111,8 +111,8 @@ class Contexts(OwnerViewSet):
         if body["mark_injected"]:
             self.credential.require("write")
         owner = self.agent_owner(body)
-        if body["mark_injected"] and owner.limited_to_user:
-            # the marks belong to the conversation's user
+        if body["mark_injected"] and (owner.limited_to_user or owner.limited_to_conversations):
+            # the marks belong to the conversation's user and agents
             join_conversation(owner, body["conversation_id"], now=now)
         asked = PromptContextRequest(
             recall_request=recall_request_from_body(owner, body, text=body.get("query", "")),

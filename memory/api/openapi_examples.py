@@ -40,6 +40,7 @@ VALUES: dict[str, Any] = {
     "metadata": {"origin": "form"},
     "name": "Acme Corporation",
     "outcome": "success",
+    "participant_id": "planner",
     "pool_id": "board",
     "preferences": {"seat": "window"},
     "priority": 5,

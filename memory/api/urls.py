@@ -26,6 +26,7 @@ from memory.api.keyed_memories import KeyedMemories
 from memory.api.keys import Keys
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
+from memory.api.participants import Participants
 from memory.api.pools import PoolContents, PoolGrants, Pools
 from memory.api.profiles import Profiles
 from memory.api.recall import Recall
@@ -109,6 +110,11 @@ urlpatterns = [
     path("conversations/<id:conversation_id>/save", ConversationLives.as_view({"post": "save"})),
     path("conversations/<id:conversation_id>/end", ConversationLives.as_view({"post": "end"})),
     path("conversations/<id:conversation_id>/lineage", ConversationLineages.as_view(READ)),
+    path("conversations/<id:conversation_id>/participants", Participants.as_view(COLLECTION)),
+    path(
+        "conversations/<id:conversation_id>/participants/<id:participant_id>",
+        Participants.as_view({"delete": "destroy"}),
+    ),
     path("conversations/<id:conversation_id>/thoughts", Thoughts.as_view({"get": "recent", "post": "create"})),
     path("conversations/<id:conversation_id>/active-goal", ActiveGoals.as_view(READ_REPLACE_DELETE)),
     path("conversations/<id:conversation_id>/values", SessionValues.as_view({"get": "everything"})),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, ParamSpec
 
 from rest_framework.exceptions import ValidationError
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -57,7 +58,8 @@ class OwnerViewSet(ServiceViewSet):
         """Return the owner, from a checked body or query with (some of) OwnerFields.
 
         Raises a 403 problem when the key is bound to another agent or user. A key that is bound to a user must name an
-        agent (else a 400 problem), and only conversations of this user. Raises Conflict for a user that was erased.
+        agent (else a 400 problem), and only conversations of this user. A key that is bound to an agent names only
+        conversations in which it takes part, and new ones. Raises Conflict for a user that was erased.
         """
         named = data or {}
         credential = self.credential
@@ -66,18 +68,18 @@ class OwnerViewSet(ServiceViewSet):
             agent_id=credential.acting_agent(named.get("agent_id", "")),
             user_id=credential.acting_user(named.get("user_id", "")),
             limited_to_user=bool(credential.user_id),
+            limited_to_conversations=bool(credential.agent_id),
             channel=named.get("channel", GLOBAL_CHANNEL),
             actor=credential.actor,
             audit_level=credential.audit_level,
         )
         if credential.has_erasures:
             refuse_erased_user(credential.account_id, self._owner.user_id)
-        if self._owner.limited_to_user:
-            if not self._owner.agent_id:
-                raise ValidationError(
-                    {"agent_id": ["Name the acting agent: a key of a user never acts for the account."]}
-                )
-            check_named_conversations(self._owner, named)
+        if self._owner.limited_to_user and not self._owner.agent_id:
+            raise ValidationError({"agent_id": ["Name the acting agent: a key of a user never acts for the account."]})
+        # those of a query were checked by the permission
+        if self.request.method not in SAFE_METHODS:
+            check_named_conversations(self._owner, named, must_exist=False)
         return self._owner
 
     def body_and_owner(self) -> tuple[dict[str, Any], Owner]:

@@ -32,6 +32,8 @@ MAX_TURNS = 2_000
 MAX_NEIGHBOURS = 30
 MAX_PAIRS = 8
 """Nearest turns that may be replaced by one turn."""
+PLACES_AT_ONCE = 256
+"""Turns compared in one product of vectors: 2 MB of results."""
 SPOKEN_ROLES = ("user", "assistant")
 
 # ids and vectors as their bytes: thousands of values would take longer to read one by one. The latest turns first: by
@@ -135,24 +137,32 @@ def find_nearest_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str
         latest = [ids[at : at + UUID_BYTES] for at in range(0, len(ids), UUID_BYTES)]
         sent = np.frombuffer(vectors, dtype=np.uint8).reshape(len(latest), -1)[:, VECTOR_HEAD_BYTES:]
         numbers = np.ascontiguousarray(sent).view(">f2").reshape(len(latest), width).astype(np.float32)
-        for place in (place for place, each in enumerate(latest) if each in wanted):
-            for rank, (other, nearer) in enumerate(nearest_rows(numbers, place)):
-                ends = UUID(bytes=latest[place]), UUID(bytes=latest[other])
-                found.append(NearTurn(turn_id=ends[0], other_id=ends[1], rank=rank, nearer=nearer))
+        places = [place for place, each in enumerate(latest) if each in wanted]
+        for place, near in zip(places, nearest_rows(numbers, places), strict=True):
+            turn_id = UUID(bytes=latest[place])
+            for rank, (other, nearer) in enumerate(near):
+                other_id = UUID(bytes=latest[other])
+                found.append(NearTurn(turn_id=turn_id, other_id=other_id, rank=rank, nearer=nearer))
     return found
 
 
-def nearest_rows(vectors: NDArray[np.float32], place: int) -> list[tuple[int, int]]:
-    """Return the MAX_PAIRS rows nearest to one, best first, with how many neighbours are nearer to each than it is."""
-    likeness = vectors @ vectors[place]
-    likeness[place] = -np.inf
-    count = min(MAX_NEIGHBOURS, len(likeness) - 1)
-    nearest = np.argpartition(-likeness, count - 1)[:count] if count else np.zeros(0, dtype=np.intp)
-    nearest = nearest[np.argsort(-likeness[nearest], kind="stable")]
-    among = vectors[nearest[:MAX_PAIRS]] @ vectors[nearest].T
-    np.fill_diagonal(among, -np.inf)
-    nearer = (among > likeness[nearest[:MAX_PAIRS], None]).sum(axis=1)
-    return list(zip(nearest[:MAX_PAIRS].tolist(), nearer.tolist(), strict=True))
+def nearest_rows(vectors: NDArray[np.float32], places: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
+    """Yield, for the row at each place, the MAX_PAIRS rows nearest to it, best first.
+
+    With each of them comes how many neighbours are nearer to it than the row at the place is.
+    """
+    count = min(MAX_NEIGHBOURS, len(vectors) - 1)
+    for start in range(0, len(places), PLACES_AT_ONCE):
+        some = places[start : start + PLACES_AT_ONCE]
+        for place, likeness in zip(some, vectors[some] @ vectors.T, strict=True):
+            likeness[place] = -np.inf
+            nearest = np.argpartition(likeness, -count)[-count:] if count else np.zeros(0, dtype=np.intp)
+            nearest = nearest[np.argsort(-likeness[nearest], kind="stable")]
+            best = nearest[:MAX_PAIRS]
+            among = vectors[best] @ vectors[nearest].T
+            np.fill_diagonal(among, -np.inf)
+            nearer = (among > likeness[best, None]).sum(axis=1)
+            yield list(zip(best.tolist(), nearer.tolist(), strict=True))
 
 
 def read_sayings(account_id: UUID, turn_ids: Collection[UUID]) -> dict[UUID, Saying]:

@@ -10,6 +10,7 @@ from ledger.models import Injection
 from memory.models import Account, ApiKey
 from memory.services.accounts.register import issue_key
 from tests.api_client import ServiceClient, segment
+from tests.memory.conversation_requests import create
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("kept")]
 
@@ -112,6 +113,7 @@ def test_texts_of_the_maximum_length_are_journalled(api: ServiceClient) -> None:
 
 
 def test_the_journal_stores_the_agent(api: ServiceClient, bound_api: ServiceClient) -> None:
+    create(api, "c1")
     api.post(f"{PATH}/mark", ITEM | {"agent_id": "ana"})
     bound_api.post(f"{PATH}/evict", ITEM)
 
@@ -122,6 +124,7 @@ def test_the_journal_stores_the_agent(api: ServiceClient, bound_api: ServiceClie
 
 
 def test_a_key_bound_to_one_agent_cannot_use_the_id_of_another(bound_api: ServiceClient) -> None:
+    create(bound_api, "c1")
     answers = [bound_api.post(f"{PATH}/{action}", ITEM | {"agent_id": "ben"}) for action in ("check", "mark", "evict")]
     answers.append(bound_api.get(f"{PATH}?agent_id=ben"))
 

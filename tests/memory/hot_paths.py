@@ -258,6 +258,9 @@ CHANGING = [
     R(f"POST {TALK}/summarize", {}),
     R("POST /memories/consolidate", {"session_id": "talk-1"}),
     R("POST /ledger/{conversation_id}/evict", {"item_key": "skill:pump"}),
+    R(f"POST {TALK}/participants", {"participant_id": "guest"}),
+    R(f"GET {TALK}/participants"),
+    R(f"DELETE {TALK}/participants/{{participant_id}}", ids={"participant_id": "guest"}),
     R(f"POST {TALK}/end", {"outcome": "success"}, ids={"conversation_id": "talk-2"}),
 ]
 

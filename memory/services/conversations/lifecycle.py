@@ -18,7 +18,7 @@ from memory import conf
 from memory.audit import record_audit
 from memory.dates import has_come
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
-from memory.models import Conversation
+from memory.models import Conversation, Participant
 from memory.models.statements import execute_statement, fetch_rows
 from memory.models.writer import insert_participants
 from memory.owner import Owner
@@ -42,6 +42,7 @@ SELECT conversation_id, continues FROM lineage
 """
 
 MAX_ID_CHARACTERS = 100
+UNKNOWN = "no such conversation"
 OF_ANOTHER_USER = "this conversation is not one of the user that the key is bound to: use another conversation_id"
 CHANGEABLE_COLUMNS = frozenset({"title", "metadata", "continues"})
 """Columns that a client may change later. The first write sets user and channel, the turns set counts and times."""
@@ -76,33 +77,23 @@ def is_valid_id(text: str) -> bool:
     return not any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in text)
 
 
-def check_conversation_user(owner: Owner, conversation_id: str, *, must_exist: bool) -> None:
-    """Raise Forbidden if the conversation is not one of the user that the owner is limited to, or has others' data.
-
-    With `must_exist`, raises NotFound for another user's conversation as for none. Other owners are not checked.
-    """
-    if not owner.limited_to_user:
-        return
-    rows = Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id)
-    user_id = rows.values_list("user_id", flat=True).first() if is_valid_id(conversation_id) else None
-    if must_exist and user_id != owner.user_id:
-        raise NotFound("no such conversation")
-    if user_id is None:
-        refuse_live_data(owner, conversation_id)
-    elif user_id != owner.user_id:
-        raise Forbidden(OF_ANOTHER_USER)
+def takes_part(owner: Owner, conversation_id: str) -> bool:
+    rows = Participant.objects.of_agent(owner).of_conversation(owner.account_id, conversation_id)
+    return is_valid_id(conversation_id) and rows.exists()
 
 
 def refuse_live_data(owner: Owner, conversation_id: str) -> None:
-    """Raise Forbidden if a new conversation of an owner limited to its user would take over data of its live side.
+    """Refuse a limited owner a new conversation that would take over data of its live side.
 
-    Working memory and ledger take data under an id without a conversation, from whoever may name it.
+    Working memory and ledger take data under an id without a conversation, from whoever may name it. Raises NotFound
+    for an owner that is limited to its conversations, else Forbidden.
     """
-    if not owner.limited_to_user:
+    is_own = not owner.limited_to_conversations or takes_part(owner, conversation_id)
+    if is_own and not owner.limited_to_user:
         return
     ref = ConversationRef(account_id=owner.account_id, conversation_id=conversation_id)
     if ledger.get_all(ref) or WorkingMemory(Owner(account_id=owner.account_id)).get(conversation_id):
-        raise Forbidden(OF_ANOTHER_USER)
+        raise NotFound(UNKNOWN) if owner.limited_to_conversations else Forbidden(OF_ANOTHER_USER)
 
 
 def create_conversation(
@@ -221,7 +212,11 @@ def lock_conversation_to_erase(owner: Owner, conversation_id: str) -> Conversati
         return None
     rows = Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id)
     found = rows.defer("saved_session").select_for_update(no_key=True).first()
-    if found is not None and owner.limited_to_user and found.user_id != owner.user_id:
+    if found is None:
+        return None
+    if owner.limited_to_conversations and not (found.agent_id == owner.agent_id or takes_part(owner, conversation_id)):
+        raise NotFound(UNKNOWN)
+    if owner.limited_to_user and found.user_id != owner.user_id:
         raise Forbidden(OF_ANOTHER_USER)
     return found
 
@@ -310,8 +305,9 @@ def end_conversation(
 
     Ending twice has no further effect, except that a later outcome replaces an earlier one and is examined for patterns
     again. If Redis is down, `cleared_at` stays empty and the job `clear_ended` clears later. A conversation without any
-    turn can be ended if it has a ledger or working memory. Raises NotFound, and
-    Unprocessable for an unknown outcome and for an end in the future or before the last turn.
+    turn can be ended if it has a ledger or working memory. An owner that is limited to its conversations and did not
+    open this one clears only its own working memory. Raises NotFound, and Unprocessable for an unknown outcome and for
+    an end in the future or before the last turn.
     """
     if outcome and outcome not in Conversation.Outcome.values:
         raise Unprocessable(f"the outcome must be one of: {', '.join(Conversation.Outcome.values)}")
@@ -324,12 +320,18 @@ def end_conversation(
             conversation.outcome, conversation.patterns_extracted_at = outcome, None
         conversation.ended_at = conversation.ended_at or event_time or now
         conversation.updated_at, conversation.cleared_at = now, None
-        conversation.saved_session = conversation.saved_at = None
+        if is_guest := owner.limited_to_conversations and conversation.agent_id != owner.agent_id:
+            WorkingMemory(owner).clear(conversation_id)
+            # nothing is left for the job to clear
+            conversation.cleared_at = now
+        else:
+            conversation.saved_session = conversation.saved_at = None
         plan_last_summary(conversation, now=now)
         changed = ("outcome", "ended_at", "cleared_at", "saved_session", "saved_at", "updated_at")
         conversation.save(update_fields=[*changed, "summarize_to", "summarize_after", "patterns_extracted_at"])
         record_audit(owner, operation="end", memory_type="conversation", conversation_id=conversation_id)
-    clear_live_side(conversation, now=now)
+    if not is_guest:
+        clear_live_side(conversation, now=now)
     return conversation
 
 

@@ -211,12 +211,12 @@ def test_a_conversation_is_hidden_from_agents_that_take_no_part(
     assert Conversation.objects.get().ended_at is None
 
 
-def test_an_agent_that_writes_to_a_conversation_becomes_a_participant(
+def test_an_agent_that_writes_to_a_conversation_by_an_unbound_key_becomes_a_participant(
     api: ServiceClient, bound_api: ServiceClient
 ) -> None:
     create(api, "c1", agent_id="colleague")
 
-    bound_api.post("/conversations/c1/thoughts", {"thought": "let me in"})
+    api.post("/conversations/c1/thoughts", {"agent_id": "assistant", "thought": "let me in"})
 
     found = bound_api.get("/conversations/c1").json()
     assert (found["agent_id"], found["participants"]) == ("colleague", ["assistant", "colleague"])

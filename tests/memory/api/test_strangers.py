@@ -106,7 +106,7 @@ def real(
     (noted,) = keep(owner, context, entry("secret"))
     snapshot = create_snapshot(owner, context.id, name="secret", now=NOW)
     talk = {"conversation_id": "talk-1", "key": "wallet", "pool_id": "board", "workflow_run_id": "run-1"}
-    talk |= {"source_agent_id": "lender", "learning_id": learning_id}
+    talk |= {"source_agent_id": "lender", "participant_id": "colleague", "learning_id": learning_id}
     talk |= {"context_id": str(context.id), "snapshot_id": str(snapshot.id)}
     talk |= {"entry_id": str(noted.id), "number": FIRST_VERSION}
     talk |= {"goal_id": goal, "user_id": "ana", "fact_id": str(know(owner, "secret").id)}
@@ -126,7 +126,7 @@ def real(
 def unknown() -> Ids:
     """Return unknown ids of the same length as the real ones."""
     talk = {"conversation_id": "talk-9", "key": "basket", "pool_id": "wharf", "workflow_run_id": "run-9"}
-    talk |= {"source_agent_id": "no-one", "learning_id": str(uuid4())}
+    talk |= {"source_agent_id": "no-one", "participant_id": "stranger!", "learning_id": str(uuid4())}
     talk |= {"context_id": str(uuid4()), "snapshot_id": str(uuid4())}
     talk |= {"entry_id": str(uuid4()), "number": FIRST_VERSION}
     talk |= {"goal_id": str(uuid4()), "user_id": "bob", "fact_id": str(uuid4())}

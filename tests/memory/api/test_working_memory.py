@@ -192,6 +192,7 @@ def test_a_bound_key_writes_the_fields_of_its_agent(api: ServiceClient, bound_ap
 
 
 def test_a_bound_key_that_names_another_agent_is_refused(bound_api: ServiceClient) -> None:
+    store_fields(bound_api, {"a": 1})
     answers = [
         bound_api.get(f"{PATH}?agent_id=ben"),
         store_fields(bound_api, {"a": 1}, agent_id="ben"),

@@ -22,6 +22,7 @@ class Methods:
     """The operations of the service as methods of `Client`."""
 
     add_context_entries = blocking(operations.add_context_entries)
+    add_participant = blocking(operations.add_participant)
     add_team_member = blocking(operations.add_team_member)
     add_thought = blocking(operations.add_thought)
     add_turn_record_slots = blocking(operations.add_turn_record_slots)
@@ -138,6 +139,7 @@ class Methods:
     list_context_entries = blocking_pages(operations.list_context_entries)
     list_context_snapshots = blocking_pages(operations.list_context_snapshots)
     list_contexts = blocking_pages(operations.list_contexts)
+    list_conversation_participants = blocking_pages(operations.list_conversation_participants)
     list_conversation_turn_records = blocking_pages(operations.list_conversation_turn_records)
     list_conversation_values = blocking(operations.list_conversation_values)
     list_conversations = blocking_pages(operations.list_conversations)
@@ -181,6 +183,7 @@ class Methods:
     refresh_short_term_memory = blocking(operations.refresh_short_term_memory)
     reinforce_strategy = blocking(operations.reinforce_strategy)
     reject_fact = blocking(operations.reject_fact)
+    remove_participant = blocking(operations.remove_participant)
     remove_team_member = blocking(operations.remove_team_member)
     replace_pool_data = blocking(operations.replace_pool_data)
     replay = blocking(operations.replay)
@@ -230,6 +233,7 @@ class AsyncMethods:
     """The operations of the service as methods of `AsyncClient`."""
 
     add_context_entries = awaited(operations.add_context_entries)
+    add_participant = awaited(operations.add_participant)
     add_team_member = awaited(operations.add_team_member)
     add_thought = awaited(operations.add_thought)
     add_turn_record_slots = awaited(operations.add_turn_record_slots)
@@ -346,6 +350,7 @@ class AsyncMethods:
     list_context_entries = awaited_pages(operations.list_context_entries)
     list_context_snapshots = awaited_pages(operations.list_context_snapshots)
     list_contexts = awaited_pages(operations.list_contexts)
+    list_conversation_participants = awaited_pages(operations.list_conversation_participants)
     list_conversation_turn_records = awaited_pages(operations.list_conversation_turn_records)
     list_conversation_values = awaited(operations.list_conversation_values)
     list_conversations = awaited_pages(operations.list_conversations)
@@ -389,6 +394,7 @@ class AsyncMethods:
     refresh_short_term_memory = awaited(operations.refresh_short_term_memory)
     reinforce_strategy = awaited(operations.reinforce_strategy)
     reject_fact = awaited(operations.reject_fact)
+    remove_participant = awaited(operations.remove_participant)
     remove_team_member = awaited(operations.remove_team_member)
     replace_pool_data = awaited(operations.replace_pool_data)
     replay = awaited(operations.replay)
@@ -438,6 +444,7 @@ class RawMethods:
     """The operations of the service as methods of `Client.with_raw_response`."""
 
     add_context_entries = raw(operations.add_context_entries)
+    add_participant = raw(operations.add_participant)
     add_team_member = raw(operations.add_team_member)
     add_thought = raw(operations.add_thought)
     add_turn_record_slots = raw(operations.add_turn_record_slots)
@@ -554,6 +561,7 @@ class RawMethods:
     list_context_entries = raw_page(operations.list_context_entries)
     list_context_snapshots = raw_page(operations.list_context_snapshots)
     list_contexts = raw_page(operations.list_contexts)
+    list_conversation_participants = raw_page(operations.list_conversation_participants)
     list_conversation_turn_records = raw_page(operations.list_conversation_turn_records)
     list_conversation_values = raw(operations.list_conversation_values)
     list_conversations = raw_page(operations.list_conversations)
@@ -597,6 +605,7 @@ class RawMethods:
     refresh_short_term_memory = raw(operations.refresh_short_term_memory)
     reinforce_strategy = raw(operations.reinforce_strategy)
     reject_fact = raw(operations.reject_fact)
+    remove_participant = raw(operations.remove_participant)
     remove_team_member = raw(operations.remove_team_member)
     replace_pool_data = raw(operations.replace_pool_data)
     replay = raw(operations.replay)
@@ -646,6 +655,7 @@ class AsyncRawMethods:
     """The operations of the service as methods of `AsyncClient.with_raw_response`."""
 
     add_context_entries = awaited_raw(operations.add_context_entries)
+    add_participant = awaited_raw(operations.add_participant)
     add_team_member = awaited_raw(operations.add_team_member)
     add_thought = awaited_raw(operations.add_thought)
     add_turn_record_slots = awaited_raw(operations.add_turn_record_slots)
@@ -762,6 +772,7 @@ class AsyncRawMethods:
     list_context_entries = awaited_raw_page(operations.list_context_entries)
     list_context_snapshots = awaited_raw_page(operations.list_context_snapshots)
     list_contexts = awaited_raw_page(operations.list_contexts)
+    list_conversation_participants = awaited_raw_page(operations.list_conversation_participants)
     list_conversation_turn_records = awaited_raw_page(operations.list_conversation_turn_records)
     list_conversation_values = awaited_raw(operations.list_conversation_values)
     list_conversations = awaited_raw_page(operations.list_conversations)
@@ -805,6 +816,7 @@ class AsyncRawMethods:
     refresh_short_term_memory = awaited_raw(operations.refresh_short_term_memory)
     reinforce_strategy = awaited_raw(operations.reinforce_strategy)
     reject_fact = awaited_raw(operations.reject_fact)
+    remove_participant = awaited_raw(operations.remove_participant)
     remove_team_member = awaited_raw(operations.remove_team_member)
     replace_pool_data = awaited_raw(operations.replace_pool_data)
     replay = awaited_raw(operations.replay)

@@ -967,6 +967,13 @@ class PacketStrategy(Result):
     failure_count: int
 
 
+class ParticipantAnswer(Result):
+    """`ParticipantAnswer` of the OpenAPI document."""
+
+    agent_id: str
+    created_at: str
+
+
 class PersistentContextAnswer(Result):
     """`PersistentContextAnswer` of the OpenAPI document."""
 

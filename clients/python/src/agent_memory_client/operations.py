@@ -24,6 +24,17 @@ def add_context_entries(context_id: Id, /, **fields: Any) -> Call[Result]:
     return Call(operation=operation, ids=ids, fields=fields, answer=Result)
 
 
+def add_participant(conversation_id: Id, /, **fields: Any) -> Call[models.ParticipantAnswer]:
+    """Let an agent read the conversation and write into it.
+
+    Required: participant_id.
+    Fields: agent_id.
+    """
+    operation = OPERATIONS["add_participant"]
+    ids = (conversation_id,)
+    return Call(operation=operation, ids=ids, fields=fields, answer=models.ParticipantAnswer)
+
+
 def add_team_member(team_id: Id, /, **fields: Any) -> Call[models.MemberAnswer]:
     """Add an agent to the team.
 
@@ -1202,6 +1213,16 @@ def list_contexts(**fields: Any) -> PageCall[models.PersistentContextAnswer]:
     return PageCall(operation=operation, ids=ids, fields=fields, item=models.PersistentContextAnswer)
 
 
+def list_conversation_participants(conversation_id: Id, /, **fields: Any) -> PageCall[models.ParticipantAnswer]:
+    """List the agents that take part, latest first.
+
+    Fields: agent_id, cursor, page_size.
+    """
+    operation = OPERATIONS["list_conversation_participants"]
+    ids = (conversation_id,)
+    return PageCall(operation=operation, ids=ids, fields=fields, item=models.ParticipantAnswer)
+
+
 def list_conversation_turn_records(conversation_id: Id, /, **fields: Any) -> PageCall[models.RecordAnswer]:
     """List structured turns, first one first.
 
@@ -1650,6 +1671,16 @@ def reject_fact(fact_id: Id, /, **fields: Any) -> Call[models.FactAnswer]:
     operation = OPERATIONS["reject_fact"]
     ids = (fact_id,)
     return Call(operation=operation, ids=ids, fields=fields, answer=models.FactAnswer)
+
+
+def remove_participant(conversation_id: Id, participant_id: Id, /, **fields: Any) -> Call[None]:
+    """Stop an agent from reading the conversation.
+
+    Fields: agent_id.
+    """
+    operation = OPERATIONS["remove_participant"]
+    ids = (conversation_id, participant_id)
+    return Call(operation=operation, ids=ids, fields=fields, answer=None)
 
 
 def remove_team_member(team_id: Id, agent_id: Id, /, **fields: Any) -> Call[None]:

@@ -12,6 +12,10 @@ OPERATIONS: dict[str, Operation] = {
         "add_context_entries", "POST", "/contexts/{context_id}/entries", has_body=True, owner=("agent_id", "user_id"),
         has_key=True
     ),
+    "add_participant": Operation(
+        "add_participant", "POST", "/conversations/{conversation_id}/participants", has_body=True, owner=("agent_id",),
+        has_key=True
+    ),
     "add_team_member": Operation(
         "add_team_member", "POST", "/teams/{team_id}/members", has_body=True, owner=("agent_id",), has_key=True
     ),
@@ -384,6 +388,9 @@ OPERATIONS: dict[str, Operation] = {
     "list_contexts": Operation(
         "list_contexts", "GET", "/contexts", owner=("agent_id",)
     ),
+    "list_conversation_participants": Operation(
+        "list_conversation_participants", "GET", "/conversations/{conversation_id}/participants", owner=("agent_id",)
+    ),
     "list_conversation_turn_records": Operation(
         "list_conversation_turn_records", "GET", "/conversations/{conversation_id}/turn-records", owner=("agent_id",)
     ),
@@ -524,6 +531,10 @@ OPERATIONS: dict[str, Operation] = {
     "reject_fact": Operation(
         "reject_fact", "POST", "/facts/{fact_id}/reject", has_body=True, owner=("agent_id", "user_id"), has_key=True,
         saved_by="update_fact"
+    ),
+    "remove_participant": Operation(
+        "remove_participant", "DELETE", "/conversations/{conversation_id}/participants/{participant_id}",
+        owner=("agent_id",), has_key=True
     ),
     "remove_team_member": Operation(
         "remove_team_member", "DELETE", "/teams/{team_id}/members/{agent_id}", has_key=True
