@@ -688,6 +688,7 @@ class FindStrategies(TypedDict, total=False):
     agent_id: str | None
     channel: str
     embedding_model: str
+    min_score: float
     query_embedding: Sequence[float]
     task_description: str
     task_type: str
@@ -1419,6 +1420,16 @@ class PromoteFact(TypedDict, total=False):
     user_id: str | None
 
 
+class QueryItems(TypedDict, total=False):
+    """Arguments of `query_items`."""
+
+    agent_id: str | None
+    embedding_model: str
+    namespaces: Sequence[Mapping[str, Any]]
+    reads: Sequence[Mapping[str, Any]]
+    searches: Sequence[Mapping[str, Any]]
+
+
 class Recall(TypedDict, total=False):
     """Arguments of `recall`."""
 
@@ -1622,6 +1633,7 @@ class SearchEpisodes(TypedDict, total=False):
     agent_id: str | None
     channel: str
     embedding_model: str
+    min_score: float
     query: str
     query_embedding: Sequence[float]
     top_k: int
@@ -1979,4 +1991,15 @@ class WalkGraph(TypedDict, total=False):
     ids: Required[str | Sequence[str]]
     limit: int
     types: str | Sequence[str]
+    user_id: str | None
+
+
+class WriteItems(TypedDict, total=False):
+    """Arguments of `write_items`."""
+
+    agent_id: str | None
+    channel: str
+    deleted: Sequence[Mapping[str, Any]]
+    embedding_model: str
+    items: Sequence[Mapping[str, Any]]
     user_id: str | None
