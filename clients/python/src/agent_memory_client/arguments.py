@@ -688,6 +688,7 @@ class FindStrategies(TypedDict, total=False):
     agent_id: str | None
     channel: str
     embedding_model: str
+    min_score: float
     query_embedding: Sequence[float]
     task_description: str
     task_type: str
@@ -1622,6 +1623,7 @@ class SearchEpisodes(TypedDict, total=False):
     agent_id: str | None
     channel: str
     embedding_model: str
+    min_score: float
     query: str
     query_embedding: Sequence[float]
     top_k: int
