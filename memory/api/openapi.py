@@ -43,7 +43,7 @@ GROUPS = [
         "What was said: turns, the live session, summaries, and what was put into prompts already.",
         frozenset({"conversations", "episodic", "ledger"}),
     ),
-    OperationGroup("Agents and teams", "Who acts.", frozenset({"agents", "teams"})),
+    OperationGroup("Agents and teams", "Who acts.", frozenset({"agents", "key", "teams"})),
     OperationGroup(
         "Knowledge",
         "What is true: facts, entities, relationships, and profiles of users.",

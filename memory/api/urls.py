@@ -20,8 +20,10 @@ from memory.api.episodic import EpisodeErasures, Episodes, EpisodeSearches
 from memory.api.facts import FactChanges, Facts
 from memory.api.goals import GoalProgress, Goals
 from memory.api.graph import Graphs
+from memory.api.items import ContextItems
 from memory.api.jobs import Jobs
 from memory.api.keyed_memories import KeyedMemories, KeyedMemorySearches
+from memory.api.keys import Keys
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
 from memory.api.memory_search import MemorySearches
@@ -61,6 +63,7 @@ READ_REPLACE_DELETE: Actions = {"get": "retrieve", "put": "update", "delete": "d
 VALUE_ACTIONS = READ_REPLACE_DELETE.values()
 
 urlpatterns = [
+    path("key", Keys.as_view(READ)),
     path("agents", Agents.as_view(COLLECTION)),
     path("agents/<id:agent_id>", Agents.as_view(READ_CHANGE_DELETE)),
     path("agents/<id:agent_id>/working-memory", AgentWorkingMemories.as_view({"get": "everything", "delete": "clear"})),
@@ -159,6 +162,11 @@ urlpatterns = [
     path("contexts/<uuid:context_id>/grant", ContextGrants.as_view({"post": "grant"})),
     path("contexts/<uuid:context_id>/revoke", ContextGrants.as_view({"post": "revoke"})),
     path("contexts/<uuid:context_id>/entries", ContextEntries.as_view(COLLECTION)),
+    path("contexts/<uuid:context_id>/items", ContextItems.as_view({"post": "write"})),
+    path(
+        "contexts/<uuid:context_id>/items/query",
+        ContextItems.as_view({"post": "query_items"}, rate_class="retrieval"),
+    ),
     path("contexts/<uuid:context_id>/search", EntrySearches.as_view({"post": "search"})),
     path("contexts/<uuid:context_id>/snapshots", Snapshots.as_view(COLLECTION)),
     path("contexts/<uuid:context_id>/snapshots/<uuid:snapshot_id>", Snapshots.as_view(READ_DELETE)),

@@ -1420,6 +1420,16 @@ class PromoteFact(TypedDict, total=False):
     user_id: str | None
 
 
+class QueryItems(TypedDict, total=False):
+    """Arguments of `query_items`."""
+
+    agent_id: str | None
+    embedding_model: str
+    namespaces: Sequence[Mapping[str, Any]]
+    reads: Sequence[Mapping[str, Any]]
+    searches: Sequence[Mapping[str, Any]]
+
+
 class Recall(TypedDict, total=False):
     """Arguments of `recall`."""
 
@@ -1981,4 +1991,15 @@ class WalkGraph(TypedDict, total=False):
     ids: Required[str | Sequence[str]]
     limit: int
     types: str | Sequence[str]
+    user_id: str | None
+
+
+class WriteItems(TypedDict, total=False):
+    """Arguments of `write_items`."""
+
+    agent_id: str | None
+    channel: str
+    deleted: Sequence[Mapping[str, Any]]
+    embedding_model: str
+    items: Sequence[Mapping[str, Any]]
     user_id: str | None

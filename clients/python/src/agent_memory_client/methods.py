@@ -106,6 +106,7 @@ class Methods:
     get_fact = blocking(operations.get_fact)
     get_goal = blocking(operations.get_goal)
     get_job = blocking(operations.get_job)
+    get_key = blocking(operations.get_key)
     get_keyed_memory = blocking(operations.get_keyed_memory)
     get_learning = blocking(operations.get_learning)
     get_ledger = blocking(operations.get_ledger)
@@ -174,6 +175,7 @@ class Methods:
     merge_pool_data = blocking(operations.merge_pool_data)
     persist_agent_values = blocking(operations.persist_agent_values)
     promote_fact = blocking(operations.promote_fact)
+    query_items = blocking(operations.query_items)
     readmit_subject = blocking(operations.readmit_subject)
     record_tool_invocation = blocking(operations.record_tool_invocation)
     record_tool_invocations = blocking(operations.record_tool_invocations)
@@ -225,6 +227,7 @@ class Methods:
     verify_erasure = blocking(operations.verify_erasure)
     vote_on_learning = blocking(operations.vote_on_learning)
     walk_graph = blocking(operations.walk_graph)
+    write_items = blocking(operations.write_items)
 
 
 class AsyncMethods:
@@ -315,6 +318,7 @@ class AsyncMethods:
     get_fact = awaited(operations.get_fact)
     get_goal = awaited(operations.get_goal)
     get_job = awaited(operations.get_job)
+    get_key = awaited(operations.get_key)
     get_keyed_memory = awaited(operations.get_keyed_memory)
     get_learning = awaited(operations.get_learning)
     get_ledger = awaited(operations.get_ledger)
@@ -383,6 +387,7 @@ class AsyncMethods:
     merge_pool_data = awaited(operations.merge_pool_data)
     persist_agent_values = awaited(operations.persist_agent_values)
     promote_fact = awaited(operations.promote_fact)
+    query_items = awaited(operations.query_items)
     readmit_subject = awaited(operations.readmit_subject)
     record_tool_invocation = awaited(operations.record_tool_invocation)
     record_tool_invocations = awaited(operations.record_tool_invocations)
@@ -434,6 +439,7 @@ class AsyncMethods:
     verify_erasure = awaited(operations.verify_erasure)
     vote_on_learning = awaited(operations.vote_on_learning)
     walk_graph = awaited(operations.walk_graph)
+    write_items = awaited(operations.write_items)
 
 
 class RawMethods:
@@ -524,6 +530,7 @@ class RawMethods:
     get_fact = raw(operations.get_fact)
     get_goal = raw(operations.get_goal)
     get_job = raw(operations.get_job)
+    get_key = raw(operations.get_key)
     get_keyed_memory = raw(operations.get_keyed_memory)
     get_learning = raw(operations.get_learning)
     get_ledger = raw(operations.get_ledger)
@@ -592,6 +599,7 @@ class RawMethods:
     merge_pool_data = raw(operations.merge_pool_data)
     persist_agent_values = raw(operations.persist_agent_values)
     promote_fact = raw(operations.promote_fact)
+    query_items = raw(operations.query_items)
     readmit_subject = raw(operations.readmit_subject)
     record_tool_invocation = raw(operations.record_tool_invocation)
     record_tool_invocations = raw(operations.record_tool_invocations)
@@ -643,6 +651,7 @@ class RawMethods:
     verify_erasure = raw(operations.verify_erasure)
     vote_on_learning = raw(operations.vote_on_learning)
     walk_graph = raw(operations.walk_graph)
+    write_items = raw(operations.write_items)
 
 
 class AsyncRawMethods:
@@ -733,6 +742,7 @@ class AsyncRawMethods:
     get_fact = awaited_raw(operations.get_fact)
     get_goal = awaited_raw(operations.get_goal)
     get_job = awaited_raw(operations.get_job)
+    get_key = awaited_raw(operations.get_key)
     get_keyed_memory = awaited_raw(operations.get_keyed_memory)
     get_learning = awaited_raw(operations.get_learning)
     get_ledger = awaited_raw(operations.get_ledger)
@@ -801,6 +811,7 @@ class AsyncRawMethods:
     merge_pool_data = awaited_raw(operations.merge_pool_data)
     persist_agent_values = awaited_raw(operations.persist_agent_values)
     promote_fact = awaited_raw(operations.promote_fact)
+    query_items = awaited_raw(operations.query_items)
     readmit_subject = awaited_raw(operations.readmit_subject)
     record_tool_invocation = awaited_raw(operations.record_tool_invocation)
     record_tool_invocations = awaited_raw(operations.record_tool_invocations)
@@ -852,3 +863,4 @@ class AsyncRawMethods:
     verify_erasure = awaited_raw(operations.verify_erasure)
     vote_on_learning = awaited_raw(operations.vote_on_learning)
     walk_graph = awaited_raw(operations.walk_graph)
+    write_items = awaited_raw(operations.write_items)

@@ -679,12 +679,54 @@ class InvocationInFull(Result):
     sealed: bool
 
 
+class ItemAnswer(Result):
+    """`ItemAnswer` of the OpenAPI document."""
+
+    namespace: list[str]
+    key: str
+    value: Any
+    created_at: str
+    updated_at: str
+    score: float | None
+
+
+class ItemsAnswer(Result):
+    """`ItemsAnswer` of the OpenAPI document."""
+
+    items: list[ItemAnswer]
+    degraded: list[str]
+
+
+class ItemsFound(Result):
+    """`ItemsFound` of the OpenAPI document."""
+
+    reads: list[ItemAnswer]
+    searches: list[ItemsAnswer]
+    namespaces: list[list[list[str]]]
+
+
+class ItemsWritten(Result):
+    """`ItemsWritten` of the OpenAPI document."""
+
+    stored: int
+    deleted: int
+
+
 class KeptAnswer(Result):
     """`KeptAnswer` of the OpenAPI document."""
 
     posted: str
     tier: str
     reason: str
+
+
+class KeyAnswer(Result):
+    """`KeyAnswer` of the OpenAPI document."""
+
+    prefix: str
+    scopes: list[str]
+    agent_id: str
+    user_id: str
 
 
 class KeyedValueAnswer(Result):

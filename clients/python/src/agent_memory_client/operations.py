@@ -929,6 +929,13 @@ def get_job(job_id: Id, /) -> Call[models.RunAnswer]:
     return Call(operation=operation, ids=ids, fields={}, answer=models.RunAnswer)
 
 
+def get_key() -> Call[models.KeyAnswer]:
+    """Return what the key of this request may do, and for whom."""
+    operation = OPERATIONS["get_key"]
+    ids = ()
+    return Call(operation=operation, ids=ids, fields={}, answer=models.KeyAnswer)
+
+
 def get_keyed_memory(key: Id, /, **fields: Unpack[arguments.GetKeyedMemory]) -> Call[models.KeyedValueAnswer]:
     """Return the value of a key from the first tier that has one: working, short_term, long_term, shared.
 
@@ -1642,6 +1649,16 @@ def promote_fact(fact_id: Id, /, **fields: Unpack[arguments.PromoteFact]) -> Cal
     return Call(operation=operation, ids=ids, fields={**fields}, answer=models.FactAnswer)
 
 
+def query_items(context_id: Id, /, **fields: Unpack[arguments.QueryItems]) -> Call[models.ItemsFound]:
+    """Read items by path, search them by values and meaning, and list namespaces.
+
+    Fields: agent_id, embedding_model, namespaces, reads, searches.
+    """
+    operation = OPERATIONS["query_items"]
+    ids = (context_id,)
+    return Call(operation=operation, ids=ids, fields={**fields}, answer=models.ItemsFound)
+
+
 def readmit_subject(user_id: Id, /) -> Call[None]:
     """Lift the mark of an erased user that has come back."""
     operation = OPERATIONS["readmit_subject"]
@@ -2228,3 +2245,13 @@ def walk_graph(**fields: Unpack[arguments.WalkGraph]) -> Call[models.GraphAnswer
     operation = OPERATIONS["walk_graph"]
     ids = ()
     return Call(operation=operation, ids=ids, fields={**fields}, answer=models.GraphAnswer)
+
+
+def write_items(context_id: Id, /, **fields: Unpack[arguments.WriteItems]) -> Call[models.ItemsWritten]:
+    """Store, replace and delete items, all or none.
+
+    Fields: agent_id, channel, deleted, embedding_model, items, user_id.
+    """
+    operation = OPERATIONS["write_items"]
+    ids = (context_id,)
+    return Call(operation=operation, ids=ids, fields={**fields}, answer=models.ItemsWritten)

@@ -287,6 +287,9 @@ OPERATIONS: dict[str, Operation] = {
     "get_job": Operation(
         "get_job", "GET", "/jobs/{job_id}"
     ),
+    "get_key": Operation(
+        "get_key", "GET", "/key"
+    ),
     "get_keyed_memory": Operation(
         "get_keyed_memory", "GET", "/keyed-memories/{key}", owner=("agent_id",)
     ),
@@ -496,6 +499,9 @@ OPERATIONS: dict[str, Operation] = {
         "promote_fact", "POST", "/facts/{fact_id}/promote", has_body=True, owner=("agent_id", "user_id"), has_key=True,
         saved_by="update_fact"
     ),
+    "query_items": Operation(
+        "query_items", "POST", "/contexts/{context_id}/items/query", has_body=True, owner=("agent_id",), has_key=True
+    ),
     "readmit_subject": Operation(
         "readmit_subject", "POST", "/subjects/{user_id}/readmit", has_key=True
     ),
@@ -687,5 +693,9 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "walk_graph": Operation(
         "walk_graph", "GET", "/graph", owner=("agent_id", "user_id")
+    ),
+    "write_items": Operation(
+        "write_items", "POST", "/contexts/{context_id}/items", has_body=True, owner=("agent_id", "user_id"),
+        has_key=True
     ),
 }
