@@ -227,15 +227,6 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "LICENSE": {"name": "MIT", "identifier": "MIT"},
     "CONTACT": {"name": "The operator of this service"},
-    "SWAGGER_UI_DIST": "SIDECAR",
-    # groups are closed: the page opens on the quickstart and a table of contents
-    "SWAGGER_UI_SETTINGS": {
-        "deepLinking": True,
-        "docExpansion": "none",
-        "filter": True,
-        "defaultModelsExpandDepth": -1,
-    },
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
     "SERVE_INCLUDE_SCHEMA": False,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from memory_project.embedded.environment import acquire_servers
@@ -24,6 +25,7 @@ from memory_project.supervisor.parts import Address, RunningPart, end_marked, pa
 
 SETTINGS = ("memory_project.settings", "memory.conf")
 LEFTOVER_GRACE_SECONDS = 10.0
+MCP_PACKAGES = ("mcp", "uvicorn", "agent_memory_integrations")
 
 
 class UpError(Exception):
@@ -59,6 +61,17 @@ declare(
     description="Port where only `/health/live`, `/health/ready` and `/metrics` are served.",
 )
 declare(
+    "MEMORY_MCP_PORT",
+    default="none",
+    allowed="1 to 65535",
+    description="Port on which `make up` serves MCP, which needs the integrations with their extra `mcp`.",
+)
+declare(
+    "MEMORY_MCP_HOSTS",
+    default="none",
+    description="Host headers that the MCP server answers besides those of this machine, separated by commas.",
+)
+declare(
     "MEMORY_SOCKET_DIR",
     default="/tmp",  # noqa: S108 - the documented default
     description="Folder in which `make up` makes the private folder of the embedded servers' sockets.",
@@ -71,17 +84,22 @@ declare(
 
 
 def address_from_environment() -> Address:
-    """Return the address of MEMORY_HOST, MEMORY_PORT and MEMORY_HEALTH_PORT. Raises UpError."""
+    """Return the address of MEMORY_HOST and the ports beside it. Raises UpError."""
     port = read_port("MEMORY_PORT", "8002")
     has_health = os.environ.get("MEMORY_HEALTH_PORT") != "none"
+    has_mcp = os.environ.get("MEMORY_MCP_PORT", "none") not in ("", "none")
+    if has_mcp and not all(map(find_spec, MCP_PACKAGES)):
+        raise UpError("MEMORY_MCP_PORT needs packages: .venv/bin/pip install ./clients/python './integrations[mcp]'.")
     return Address(
         host=os.environ.get("MEMORY_HOST", "127.0.0.1"),
         port=port,
         health_port=read_port("MEMORY_HEALTH_PORT", str(port % 65535 + 1)) if has_health else None,
+        mcp_port=read_port("MEMORY_MCP_PORT", "") if has_mcp else None,
     )
 
 
 def read_port(name: str, default: str) -> int:
+    """Return the port of an environment variable. Raises UpError."""
     port = os.environ.get(name, default)
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise UpError(f"{name} must be a port number, not {port!r}.")

@@ -45,7 +45,15 @@ class TurnStream(OwnerFields):
 
 
 class NewTurns(TurnStream):
-    turns = NewTurnList(help_text=f"1 to {MAX_TURNS} turns, in order.")
+    turns = NewTurnList(
+        help_text=f"1 to {MAX_TURNS} turns, in order. A body without it that has a `role` is one turn itself."
+    )
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and "role" in data and "turns" not in data:
+            of_all = {name: value for name, value in data.items() if name in TurnStream._declared_fields}
+            data = {**of_all, "turns": [{name: value for name, value in data.items() if name not in of_all}]}
+        return super().to_internal_value(data)
 
 
 class TurnsQuery(ActingFields, TimeRangeQuery):

@@ -51,6 +51,9 @@ def parse_json(body: bytes) -> Any:
         )
     except UnicodeDecodeError as err:
         raise ParseError("The body is not valid UTF-8.") from err
+    except json.JSONDecodeError as err:
+        place = f"line {err.lineno}, column {err.colno}"
+        raise ParseError(f"The body is not valid JSON: {err.msg} at {place}.") from err
     except ValueError as err:
         raise ParseError("The body is not valid JSON.") from err
     # only an escape can produce such a character: raw, it is invalid JSON or invalid UTF-8

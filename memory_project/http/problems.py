@@ -35,6 +35,7 @@ POSTGRESQL_ERRORS = (OperationalError, InterfaceError, PoolTimeout)
 NO_SPACE = os.strerror(errno.ENOSPC)
 NOT_FOUND_DETAIL = "Not found: it does not exist, or this key may not see it."
 FORBIDDEN_DETAIL = "This key may not do this."
+NO_CONTEXT: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +81,16 @@ def problem_response(details: ProblemDetails) -> HttpResponse:
 
 def handle_exception(exc: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
     """Handle an exception for DRF. Returns None, and so a 500, for one that nobody foresaw."""
-    details = describe_problem(exc)
+    details = describe_problem(exc, context)
     return problem_response(details) if details else None
 
 
-def describe_problem(exc: BaseException) -> ProblemDetails | None:
+def describe_problem(exc: BaseException, context: Mapping[str, Any] = NO_CONTEXT) -> ProblemDetails | None:
     """Return the details of an exception caused by the client or a store; None for a bug of ours."""
     if isinstance(exc, Problem):
         return exc.details
     if isinstance(exc, exceptions.APIException):
-        return _describe_api_exception(exc)
+        return _describe_api_exception(exc, context)
     if isinstance(exc, Http404):
         return ProblemDetails(status=404, code="not_found", detail=NOT_FOUND_DETAIL)
     if isinstance(exc, PermissionDenied):
@@ -152,14 +153,14 @@ def _describe_bad_request(exc: BaseException) -> ProblemDetails | None:
     return None
 
 
-def _describe_api_exception(exc: exceptions.APIException) -> ProblemDetails:
+def _describe_api_exception(exc: exceptions.APIException, context: Mapping[str, Any]) -> ProblemDetails:
     if isinstance(exc, exceptions.ValidationError):
         return ProblemDetails(
             status=400, code="invalid", detail=summarize_errors(exc.detail), errors=errors_by_field(exc.detail)
         )
     if isinstance(exc, exceptions.NotFound):
         return ProblemDetails(status=404, code="not_found", detail=NOT_FOUND_DETAIL)
-    headers = {}
+    headers: dict[str, str] = {}
     if authenticate := getattr(exc, "auth_header", None):
         headers["WWW-Authenticate"] = authenticate
     if wait := getattr(exc, "wait", None):
@@ -168,9 +169,21 @@ def _describe_api_exception(exc: exceptions.APIException) -> ProblemDetails:
     return ProblemDetails(
         status=exc.status_code,
         code=code if isinstance(code, str) else exc.default_code,
-        detail=str(exc.detail),
+        detail=describe_remedy(exc, context),
         headers=headers,
     )
+
+
+def describe_remedy(exc: exceptions.APIException, context: Mapping[str, Any]) -> str:
+    """Return the detail of an exception of DRF, with what to do about it where DRF does not say."""
+    if isinstance(exc, exceptions.NotAuthenticated):
+        return "This path needs an API key. Send the header `Authorization: Bearer <key>`."
+    if isinstance(exc, exceptions.UnsupportedMediaType):
+        return f"{exc.detail} Send JSON, with the header `Content-Type: application/json`."
+    view = context.get("view")
+    if isinstance(exc, exceptions.MethodNotAllowed) and view is not None:
+        return f"{exc.detail} Allowed here: {', '.join(view.allowed_methods)}."
+    return str(exc.detail)
 
 
 def errors_by_field(detail: Any) -> dict[str, Any]:

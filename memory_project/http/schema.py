@@ -105,7 +105,8 @@ class ServiceSchema(AutoSchema):
         return named or name_operation(re.sub(f"^{self.path_prefix}/", "", self.path), self._action)
 
     def get_summary(self) -> str:
-        return split_summary(super().get_description())[0]
+        # a summary is plain text, while descriptions are Markdown
+        return split_summary(super().get_description())[0].replace("`", "")
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = [REQUEST_ID]

@@ -26,11 +26,12 @@ SEEN_FROM_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The address on which the web part listens, and the port of its health checks; None: they have none."""
+    """The address on which the web part listens, and the ports of its health checks and of MCP; None: there is none."""
 
     host: str
     port: int
     health_port: int | None = None
+    mcp_port: int | None = None
 
     def netloc(self) -> str:
         """Format it as servers spell it."""
@@ -55,13 +56,14 @@ class Part:
 
 
 def parts_at(address: Address) -> list[Part]:
-    """Return web, worker and beat, in the order in which they stop."""
+    """Return web, worker and beat, in the order in which they stop, and before them the MCP server if it has a port."""
     # static files come from the packages; root runs the worker only where root runs everything
     python = (sys.executable, "-W", "ignore:No directory at", "-W", "ignore:You're running the worker")
     celery = (*python, "-m", "celery", "--app", "memory_project.celery", "--quiet")
     web = (*python, "-m", "memory_project.web", "--bind", address.netloc(), "--health", address.health_netloc())
     worker = ("worker", "--loglevel", "INFO")
     return [
+        *([mcp_part(address, address.mcp_port)] if address.mcp_port else []),
         Part(name="web", command=web, grace_seconds=web_stop_seconds()),
         Part(name="worker", command=(*celery, *worker, "--without-gossip", "--without-mingle"), grace_seconds=8),
         Part(name="beat", command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="), grace_seconds=8),
@@ -73,6 +75,12 @@ def web_stop_seconds() -> float:
     from memory_project.settings import DRAIN_SECONDS, STOP_SECONDS  # noqa: PLC0415  refused ones are reported by `up`
 
     return DRAIN_SECONDS + STOP_SECONDS + WEB_END_SECONDS
+
+
+def mcp_part(address: Address, port: int) -> Part:
+    """Return the MCP server, which is a client of the web part and installed apart (docs/guides/mcp.md)."""
+    command = (sys.executable, "-m", "agent_memory_integrations.mcp.http", address.host, str(port), address.url())
+    return Part(name="mcp", command=command, grace_seconds=10)
 
 
 class RunningPart:

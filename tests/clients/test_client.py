@@ -141,7 +141,7 @@ def test_an_object_inside_another_answer_cannot_be_saved(client: Client) -> None
 
 def test_errors_name_the_fields_and_the_request(client: Client) -> None:
     with pytest.raises(BadRequestError) as caught:
-        client.create_goal(description="x", priority="high")
+        client.create_goal(description="x", priority="high")  # type: ignore[arg-type]  # refused by the service, too
 
     assert (caught.value.status, caught.value.code, list(caught.value.errors)) == (400, "invalid", ["priority"])
     assert caught.value.request_id
@@ -192,5 +192,5 @@ def test_lists_that_need_nothing_else_answer_on_every_route(client: Client) -> N
     document = read_document()["paths"]
     ids = [each["get"]["operationId"] for path, each in document.items() if "{" not in path and "get" in each]
 
-    for name in sorted(set(ids) - {"walk_graph", "get_memory_stats"}):
+    for name in sorted(set(ids) - {"walk_graph", "get_memory_stats", "get_key"}):
         assert list(getattr(client, name)()) == [] or name in {"list_agents", "list_audit_log", "list_timeline"}
