@@ -20,10 +20,13 @@ from memory.api.episodic import EpisodeErasures, Episodes, EpisodeSearches
 from memory.api.facts import FactChanges, Facts
 from memory.api.goals import GoalProgress, Goals
 from memory.api.graph import Graphs
+from memory.api.items import ContextItems
 from memory.api.jobs import Jobs
-from memory.api.keyed_memories import KeyedMemories
+from memory.api.keyed_memories import KeyedMemories, KeyedMemorySearches
+from memory.api.keys import Keys
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
+from memory.api.memory_search import MemorySearches
 from memory.api.participants import Participants
 from memory.api.pools import PoolContents, PoolGrants, Pools
 from memory.api.profiles import Profiles
@@ -60,6 +63,7 @@ READ_REPLACE_DELETE: Actions = {"get": "retrieve", "put": "update", "delete": "d
 VALUE_ACTIONS = READ_REPLACE_DELETE.values()
 
 urlpatterns = [
+    path("key", Keys.as_view(READ)),
     path("agents", Agents.as_view(COLLECTION)),
     path("agents/<id:agent_id>", Agents.as_view(READ_CHANGE_DELETE)),
     path("agents/<id:agent_id>/working-memory", AgentWorkingMemories.as_view({"get": "everything", "delete": "clear"})),
@@ -118,11 +122,17 @@ urlpatterns = [
     path("conversations/<id:conversation_id>/values/<key:key>", SessionValues.as_view(READ_REPLACE_DELETE)),
     path("memories", Memories.as_view({**COLLECTION, "delete": "forget"})),
     path("memories/<uuid:memory_id>", Memories.as_view(READ_CHANGE_DELETE)),
-    path("memories/search", KeyedMemories.as_view({"post": "search"}, rate_class="retrieval")),
+    path("memories/search", MemorySearches.as_view({"post": "search"})),
     path("memories/consolidate", KeyedMemories.as_view({"post": "consolidate"})),
     path("memories/stats", KeyedMemories.as_view({"get": "stats"})),
     # the former path of values, which OpenAPI cannot describe next to the ids of memories
     path("memories/<key:key>", KeyedMemories.as_view(READ_REPLACE_DELETE, undocumented=frozenset(VALUE_ACTIONS))),
+    # except for POST, the sub-path is the value with that key
+    path(
+        "keyed-memories/search",
+        KeyedMemorySearches.as_view({**READ_REPLACE_DELETE, "post": "search"}, rate_class="retrieval"),
+        {"key": "search"},
+    ),
     path("keyed-memories/<key:key>", KeyedMemories.as_view(READ_REPLACE_DELETE)),
     path("short-term-memories", ShortTermMemories.as_view(COLLECTION)),
     path("short-term-memories/<uuid:short_term_id>", ShortTermMemories.as_view(READ_DELETE)),
@@ -152,6 +162,11 @@ urlpatterns = [
     path("contexts/<uuid:context_id>/grant", ContextGrants.as_view({"post": "grant"})),
     path("contexts/<uuid:context_id>/revoke", ContextGrants.as_view({"post": "revoke"})),
     path("contexts/<uuid:context_id>/entries", ContextEntries.as_view(COLLECTION)),
+    path("contexts/<uuid:context_id>/items", ContextItems.as_view({"post": "write"})),
+    path(
+        "contexts/<uuid:context_id>/items/query",
+        ContextItems.as_view({"post": "query_items"}, rate_class="retrieval"),
+    ),
     path("contexts/<uuid:context_id>/search", EntrySearches.as_view({"post": "search"})),
     path("contexts/<uuid:context_id>/snapshots", Snapshots.as_view(COLLECTION)),
     path("contexts/<uuid:context_id>/snapshots/<uuid:snapshot_id>", Snapshots.as_view(READ_DELETE)),

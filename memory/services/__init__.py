@@ -5,7 +5,7 @@ Functions take an `Owner` first, for whom they run. The docstring of each packag
 - what was said: `conversations`, `turns`, `sessions`, `summaries`, `prompt_context`
 - what is known: `facts`, `entities`, `goals`, `strategies`, `learnings`, `profiles`, `tools`, `extraction`
 - what was done: `records`, `compression`, `work_episodes`, `artifacts`, `resume`, `replay`
-- keyed values: `working_memory`, `short_term`, `contexts`, `pools`, `router`, `storage`
+- keyed values: `working_memory`, `short_term`, `contexts`, `items`, `pools`, `router`, `storage`
 - memories of any kind: `memories`, `notes`, `forgetting`, `embedding`, `recall`, `duplicates`
 - the installation: `accounts`, `audit`, `operations`
 

@@ -66,6 +66,7 @@ TRACE = {"reasoning": {"tier": "raw_trace", "text": "Let me think about the pump
 QUESTION = {"query": "Who is waiting for the pump in Rome, and what did Ana decide?", "top_k": 10}
 
 STORING = [
+    R("GET /key"),
     R("POST /agents", {"agent_id": "planner", "description": "plans"}),
     R("POST /teams", {"name": "crew"}, "team_id"),
     *(R("POST /teams/{team_id}/members", {"agent_id": agent}) for agent in ("assistant", "planner")),
@@ -116,6 +117,10 @@ STORING = [
     R("POST /contexts/{context_id}/entries", {"content": "The pump is in the cellar.", "key": "where"}, "entry_id"),
     R("POST /contexts/{context_id}/entries", {"entries": [{"content": "The cellar is wet.", "key": "wet"},
         {"content": "The cellar is wet.", "key": "damp"}]}),
+    R("POST /contexts/{context_id}/items", {"items": [
+        {"namespace": ["works", "rome"], "key": "pump", "value": {"state": "broken"}, "texts": ["The pump broke.", "leak"]},
+        {"namespace": ["works", "rome"], "key": "valve", "value": {"state": "ordered"}, "ttl_seconds": 3_600}],
+        "deleted": [{"namespace": ["works", "oslo"], "key": "pump"}]}),
     R("POST /learnings", {"team": "{team_id}", "insight": "Pumps leak in May."}, "own_learning"),
     R("POST /learnings", {"agent_id": "planner", "team": "{team_id}", "insight": "Pumps in Rome leak in winter."},
         "learning_id"),
@@ -200,7 +205,12 @@ READING = [
     R("POST /learnings/search", {"query": "pump", "team": "{team_id}"}),
     R("POST /strategies/find", {"task_description": "order a pump", "task_type": "repair"}),
     R("POST /contexts/{context_id}/search", {"query": "Where is the pump?"}),
-    R("POST /memories/search", {"query": "wallet"}),
+    R("POST /memories/search", {"query": "wallet", "conversation_id": "talk-1", "since": PAST}),
+    R("POST /keyed-memories/search", {"query": "wallet"}),
+    R("POST /contexts/{context_id}/items/query", {
+        "reads": [{"namespace": ["works", "rome"], "key": "pump", "refresh_ttl": True}],
+        "searches": [{"namespace_prefix": ["works"], "query": "Where is the pump?", "filter": {"state": "broken"}}],
+        "namespaces": [{"prefixes": [["works"]], "max_depth": 2}]}),
     R("GET /learnings", query="?ordering=score&team={team_id}"),
     R("GET /goals", query="?parent={parent}&status=active&overdue=false&ordering=priority"),
     R("GET /facts", query="?entity={ana}&as_of={past}&temporal=current"),

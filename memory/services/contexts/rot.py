@@ -2,8 +2,8 @@
 
 `scoring.staleness` defines staleness; here it is SQL: the time since the last read or write, the number of reads, the
 importance, and whether another live entry of the context SUPERSEDES it. Pinned, archived, expired and quarantined
-entries are skipped, and archived contexts as a whole. No text is lost: staff unarchive an entry, a snapshot restores
-it, and so does writing under its key again.
+entries are skipped, as are items (`services.items`), and archived contexts as a whole. No text is lost: staff unarchive
+an entry, a snapshot restores it, and so does writing under its key again.
 
 Locks: contexts by id, then their entries by id.
 """
@@ -33,6 +33,7 @@ FIRST_ID = UUID(int=0)
 # an entry must reach the lower age of superseded ones before the query looks for what supersedes it
 STALE = f"""
 NOT (m.pinned OR m.archived OR m.quarantined) AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
+AND m.key NOT LIKE '%%/%%'
 AND aged.days_of_stretch >= %(stale_days)s * {scoring.SUPERSEDED_SCALE} AND (
     aged.days_of_stretch >= %(stale_days)s OR EXISTS (
         SELECT FROM memory_links l JOIN memories newer ON newer.account_id = l.account_id AND newer.id = l.source_id
@@ -52,7 +53,7 @@ CROSS JOIN LATERAL (
 # in the order of an index, so that no entry is read twice, however many are archived
 SCAN_ENTRIES = f"""
 WITH reached AS MATERIALIZED (
-    SELECT id, account_id, context_id, pinned, archived, quarantined, expires_at, updated_at, last_accessed,
+    SELECT id, account_id, context_id, key, pinned, archived, quarantined, expires_at, updated_at, last_accessed,
         access_count, importance
     FROM memories WHERE account_id = %(account_id)s AND context_id IS NOT NULL AND kind = 'context_entry'
         AND (context_id, kind, id) > (%(context_id)s, 'context_entry', %(entry_id)s)

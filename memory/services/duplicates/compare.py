@@ -16,6 +16,7 @@ from memory.services.duplicates.paraphrases import paraphrase_words
 from memory.services.duplicates.resolve import find_separated_pairs
 from memory.services.duplicates.texts import deduplicated_kinds, differing_words
 from memory.services.entities.resolve import holder_of_row
+from memory.services.items.paths import SEPARATOR
 from memory.services.memories.store import ABOUT, DERIVED_FROM
 from memory.tiers.base import to_json
 
@@ -112,10 +113,13 @@ def filter_duplicate_pairs(candidates: Mapping[UUID, MergeCandidate], pairs: Seq
 def have_one_value(one: Any, other: Any) -> bool:
     """Return True for entries of contexts with the same value, and if one has no key and nothing but its text.
 
-    A value that is read under a key stays as it was written. Memories of other kinds have no value.
+    A value that is read under a key stays as it was written. Memories of other kinds have no value. Items, whose keys
+    have a namespace, are found by it, and so are not merged with anything.
     """
     if one.kind != Kind.CONTEXT_ENTRY:
         return True
+    if SEPARATOR in one.key + other.key:
+        return False
     plain = [each for each in (one, other) if not each.key and each.value is None]
     keyed = [each for each in (one, other) if each not in plain]
     return all(each.value == each.text for each in keyed) if plain else to_json(one.value) == to_json(other.value)

@@ -45,6 +45,9 @@ OF_NO_USER = {"/api/v1/learnings", "/api/v1/relationships"}
 BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/contexts/{context_id}/entries": {"content": WORD, "metadata": {"note": WORD}},
     "PATCH /api/v1/entries/{entry_id}": {"content": WORD},
+    "POST /api/v1/contexts/{context_id}/items": {
+        "items": [{"namespace": ["fruit"], "key": WORD, "value": {"note": WORD}, "texts": [WORD]}]
+    },
     "POST /api/v1/contexts/{context_id}/snapshots": {"name": WORD},
     "POST /api/v1/conversations": {"agent_id": "planner", "user_id": USER, "title": WORD, "metadata": {"note": WORD}},
     "POST /api/v1/conversations/{conversation_id}/turns": {

@@ -223,9 +223,6 @@ OPERATIONS: dict[str, Operation] = {
         "end_conversation", "POST", "/conversations/{conversation_id}/end", has_body=True, owner=("agent_id",),
         has_key=True
     ),
-    "erasure_subject": Operation(
-        "erasure_subject", "GET", "/subjects/{user_id}/erasure"
-    ),
     "evict_ledger_item": Operation(
         "evict_ledger_item", "POST", "/ledger/{conversation_id}/evict", has_body=True, owner=("agent_id",), has_key=True
     ),
@@ -290,6 +287,9 @@ OPERATIONS: dict[str, Operation] = {
     "get_job": Operation(
         "get_job", "GET", "/jobs/{job_id}"
     ),
+    "get_key": Operation(
+        "get_key", "GET", "/key"
+    ),
     "get_keyed_memory": Operation(
         "get_keyed_memory", "GET", "/keyed-memories/{key}", owner=("agent_id",)
     ),
@@ -331,6 +331,9 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "get_subject": Operation(
         "get_subject", "GET", "/subjects/{user_id}"
+    ),
+    "get_subject_erasure": Operation(
+        "get_subject_erasure", "GET", "/subjects/{user_id}/erasure"
     ),
     "get_team": Operation(
         "get_team", "GET", "/teams/{team_id}"
@@ -496,6 +499,9 @@ OPERATIONS: dict[str, Operation] = {
         "promote_fact", "POST", "/facts/{fact_id}/promote", has_body=True, owner=("agent_id", "user_id"), has_key=True,
         saved_by="update_fact"
     ),
+    "query_items": Operation(
+        "query_items", "POST", "/contexts/{context_id}/items/query", has_body=True, owner=("agent_id",), has_key=True
+    ),
     "readmit_subject": Operation(
         "readmit_subject", "POST", "/subjects/{user_id}/readmit", has_key=True
     ),
@@ -572,6 +578,10 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "search_episodes": Operation(
         "search_episodes", "POST", "/episodic/search", has_body=True, owner=("agent_id", "user_id"), has_key=True
+    ),
+    "search_keyed_memories": Operation(
+        "search_keyed_memories", "POST", "/keyed-memories/search", has_body=True, owner=("agent_id", "user_id"),
+        has_key=True
     ),
     "search_learnings": Operation(
         "search_learnings", "POST", "/learnings/search", has_body=True, owner=("agent_id", "user_id"), has_key=True
@@ -683,5 +693,9 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "walk_graph": Operation(
         "walk_graph", "GET", "/graph", owner=("agent_id", "user_id")
+    ),
+    "write_items": Operation(
+        "write_items", "POST", "/contexts/{context_id}/items", has_body=True, owner=("agent_id", "user_id"),
+        has_key=True
     ),
 }

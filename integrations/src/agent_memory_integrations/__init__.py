@@ -1,0 +1,10 @@
+"""The agent memory service as the memory of agent frameworks, one module each.
+
+Every module stands on `agent_memory_client`. The framework's own package is an extra of the distribution.
+
+- `langgraph`: `AgentMemoryStore`, a LangGraph `BaseStore`.
+- `mcp`: an MCP server over HTTP and stdio.
+- `mem0`: the routes of mem0's `MemoryClient`, which the MCP server's process serves under `/compat/mem0`.
+- `claude_memory`: `MemoryTool` and `AsyncMemoryTool`, Claude's memory tool; `memory_files` has its commands.
+- `contexts`: find the persistent context that an integration keeps its data in.
+"""

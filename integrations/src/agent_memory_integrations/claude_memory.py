@@ -1,0 +1,190 @@
+"""Claude's memory tool (`memory_20250818`) on the service: pass `MemoryTool(client)` to the SDK's tool runner.
+
+Files are items of a persistent context, so every version of a file stays readable, and `recall` finds what is in them.
+A command loads the tree, runs, and stores what it changed, in two requests.
+"""
+
+from typing import Any
+
+from agent_memory_client import AgentMemoryError, AsyncClient, Client
+from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+from anthropic.types.beta import (
+    BetaMemoryTool20250818CreateCommand,
+    BetaMemoryTool20250818DeleteCommand,
+    BetaMemoryTool20250818InsertCommand,
+    BetaMemoryTool20250818RenameCommand,
+    BetaMemoryTool20250818StrReplaceCommand,
+    BetaMemoryTool20250818ViewCommand,
+)
+
+from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
+from agent_memory_integrations.memory_files import (
+    ROOT,
+    Command,
+    FileTree,
+    MemoryCommandError,
+    run_command,
+)
+
+CONTEXT = "claude-memory"
+FILES, DIRECTORIES = ["files"], ["directories"]
+MAX_FILES = 1_000
+"""Files and directories that the tool keeps. It refuses to work on more, instead of overlooking some."""
+
+LOAD = [{"namespace_prefix": each, "limit": MAX_FILES} for each in (FILES, DIRECTORIES)]
+
+
+class MemoryTool(BetaAbstractMemoryTool):
+    """The memory tool of one agent. `context` names the tree, if an agent has several."""
+
+    def __init__(self, client: Client, *, context: str = CONTEXT, **options: Any) -> None:
+        super().__init__(**options)
+        self.client = client
+        self._context = NamedContext(client, context)
+
+    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        """Show a file with line numbers, or a directory."""
+        return self._run(command)
+
+    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        """Create a file, and the directories above it."""
+        return self._run(command)
+
+    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """Replace a text that occurs once in a file."""
+        return self._run(command)
+
+    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """Insert lines into a file."""
+        return self._run(command)
+
+    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """Delete a file, or a directory with all that is in it."""
+        return self._run(command)
+
+    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        """Rename or move a file or a directory."""
+        return self._run(command)
+
+    def clear_all_memory(self) -> str:
+        """Delete all files and directories."""
+        tree = self._load()
+        clear(tree)
+        self._store(tree)
+        return "All memory cleared"
+
+    def _run(self, command: Command) -> str:
+        try:
+            tree = self._load()
+            try:
+                return run_command(tree, command)
+            finally:
+                # a command that fails may have made directories
+                self._store(tree)
+        except (AgentMemoryError, MemoryCommandError) as err:
+            raise ToolError(str(err)) from err
+
+    def _load(self) -> FileTree:
+        context_id = self._context.find_id()
+        return read_tree(self.client.query_items(context_id, searches=LOAD).to_dict() if context_id else None)
+
+    def _store(self, tree: FileTree) -> None:
+        if changes := find_changes(tree):
+            self.client.write_items(self._context.ensure_id(), **changes)
+
+
+class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
+    """`MemoryTool` for asynchronous code."""
+
+    def __init__(self, client: AsyncClient, *, context: str = CONTEXT, **options: Any) -> None:
+        super().__init__(**options)
+        self.client = client
+        self._context = AsyncNamedContext(client, context)
+
+    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        """Show a file with line numbers, or a directory."""
+        return await self._run(command)
+
+    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        """Create a file, and the directories above it."""
+        return await self._run(command)
+
+    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """Replace a text that occurs once in a file."""
+        return await self._run(command)
+
+    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """Insert lines into a file."""
+        return await self._run(command)
+
+    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """Delete a file, or a directory with all that is in it."""
+        return await self._run(command)
+
+    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        """Rename or move a file or a directory."""
+        return await self._run(command)
+
+    async def clear_all_memory(self) -> str:
+        """Delete all files and directories."""
+        tree = await self._load()
+        clear(tree)
+        await self._store(tree)
+        return "All memory cleared"
+
+    async def _run(self, command: Command) -> str:
+        try:
+            tree = await self._load()
+            try:
+                return run_command(tree, command)
+            finally:
+                await self._store(tree)
+        except (AgentMemoryError, MemoryCommandError) as err:
+            raise ToolError(str(err)) from err
+
+    async def _load(self) -> FileTree:
+        context_id = await self._context.find_id()
+        if not context_id:
+            return read_tree(None)
+        return read_tree((await self.client.query_items(context_id, searches=LOAD)).to_dict())
+
+    async def _store(self, tree: FileTree) -> None:
+        if changes := find_changes(tree):
+            await self.client.write_items(await self._context.ensure_id(), **changes)
+
+
+def read_tree(found: dict[str, Any] | None) -> FileTree:
+    """Return the tree of an answer to LOAD, or an empty one."""
+    if found is None:
+        return FileTree({}, set())
+    files, directories = (each["items"] for each in found["searches"])
+    if MAX_FILES in (len(files), len(directories)):
+        raise MemoryCommandError(f"There are more than {MAX_FILES} files or directories.")
+    texts = {f"{ROOT}/{each['key']}": each["value"]["text"] for each in files}
+    return FileTree(texts, {f"{ROOT}/{each['key']}" for each in directories})
+
+
+def find_changes(tree: FileTree) -> dict[str, list[dict[str, Any]]]:
+    """Return what to store and what to delete after a command; nothing if nothing changed."""
+    changes: dict[str, list[dict[str, Any]]] = {"items": [], "deleted": []}
+    for path, text in tree.changed_files().items():
+        if text is None:
+            changes["deleted"].append(item_path(FILES, path))
+        else:
+            texts = [text] if text.strip() else []
+            changes["items"].append({**item_path(FILES, path), "value": {"text": text}, "texts": texts})
+    for path, is_there in tree.changed_directories().items():
+        if is_there:
+            changes["items"].append({**item_path(DIRECTORIES, path), "value": {}})
+        else:
+            changes["deleted"].append(item_path(DIRECTORIES, path))
+    return changes if any(changes.values()) else {}
+
+
+def item_path(namespace: list[str], path: str) -> dict[str, Any]:
+    return {"namespace": namespace, "key": path[len(ROOT) + 1 :]}
+
+
+def clear(tree: FileTree) -> None:
+    tree.files.clear()
+    tree.directories.intersection_update({ROOT})

@@ -1,0 +1,183 @@
+"""A LangGraph store: `graph.compile(store=AgentMemoryStore(client))`.
+
+Items are keyed entries of one persistent context of the service. A batch is one request for what it reads, and one for
+what it writes. Reads see what was stored before the batch; of several puts of one key, the last one wins.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, cast
+
+from agent_memory_client import Client
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    ensure_embeddings,
+    get_text_at_path,
+    validate_op_namespace,
+)
+
+from agent_memory_integrations.contexts import NamedContext
+
+DEFAULT_FIELDS = ["$"]
+SECONDS_PER_MINUTE = 60.0
+
+
+class AgentMemoryStore(BaseStore):
+    """A `BaseStore` whose items are in the agent memory service.
+
+    Without `index`, the service embeds the whole value of each item with its own model. `index={"fields": [...]}` names
+    the fields to embed, each by itself, and `index={"embed": …, "dims": …}` embeds in this process instead, under the
+    name `embedding_model`. False embeds nothing, so that queries are ignored. Expired items are never returned
+    (`omit_expired`), and need no sweeper.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        context: str = "langgraph",
+        scope: str = "agent",
+        index: IndexConfig | Literal[False] | None = None,
+        embedding_model: str = "",
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        self.client = client
+        self.ttl_config = ttl
+        self.index_config = index if index is False else {**(index or {})}
+        self._context = NamedContext(client, context, scope=scope)
+        given = {} if index is False else cast("dict[str, Any]", index or {})
+        self._fields = given.get("fields") or DEFAULT_FIELDS
+        self._embeddings = ensure_embeddings(given["embed"]) if given.get("embed") else None
+        self._model = embedding_model or f"langgraph:{given.get('dims', '')}" if self._embeddings else ""
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations: all reads in one request, then all writes in another one."""
+        listed = list(ops)
+        for op in listed:
+            validate_op_namespace(op)
+        results: list[Result] = [None] * len(listed)
+        reads = [(at, op) for at, op in enumerate(listed) if not isinstance(op, PutOp)]
+        if reads:
+            for (at, _), result in zip(reads, self._read([op for _, op in reads]), strict=True):
+                results[at] = result
+        puts = {(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}
+        if puts:
+            self._write(list(puts.values()))
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations in a thread, as the client is synchronous."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read(self, ops: Sequence[Op]) -> Iterator[Result]:
+        gets = [op for op in ops if isinstance(op, GetOp)]
+        searches = [op for op in ops if isinstance(op, SearchOp)]
+        lists = [op for op in ops if isinstance(op, ListNamespacesOp)]
+        context_id = self._context.find_id()
+        if not context_id:
+            yield from (None if isinstance(op, GetOp) else [] for op in ops)
+            return
+        found = self.client.query_items(
+            context_id,
+            reads=[{"namespace": op.namespace, "key": op.key, "refresh_ttl": op.refresh_ttl} for op in gets],
+            searches=self._make_searches(searches),
+            namespaces=[make_namespace_question(op) for op in lists],
+            **({"embedding_model": self._model} if self._model else {}),
+        ).to_dict()
+        answers: dict[type, Iterator[Any]] = {
+            GetOp: iter(found["reads"]),
+            SearchOp: iter(found["searches"]),
+            ListNamespacesOp: iter(found["namespaces"]),
+        }
+        for op in ops:
+            yield make_result(op, next(answers[type(op)]))
+
+    def _make_searches(self, ops: Sequence[SearchOp]) -> list[dict[str, Any]]:
+        questions = [make_question(op) for op in ops]
+        asked = (
+            [] if self.index_config is False else [each for each in zip(ops, questions, strict=True) if each[0].query]
+        )
+        if self._embeddings and asked:
+            vectors = self._embeddings.embed_documents([op.query or "" for op, _ in asked])
+            for (_, question), vector in zip(asked, vectors, strict=True):
+                question["query_embedding"] = vector
+        else:
+            for op, question in asked:
+                question["query"] = op.query
+        return questions
+
+    def _write(self, ops: Sequence[PutOp]) -> None:
+        items = [self._make_item(op, op.value) for op in ops if op.value is not None]
+        gone = [{"namespace": op.namespace, "key": str(op.key)} for op in ops if op.value is None]
+        if self._embeddings:
+            texts = [text for item in items for text in item["texts"]]
+            vectors = iter(self._embeddings.embed_documents(texts) if texts else [])
+            for item in items:
+                item["embeddings"] = [next(vectors) for _ in item["texts"]]
+        model = {"embedding_model": self._model} if self._model else {}
+        self.client.write_items(self._context.ensure_id(), items=items, deleted=gone, **model)
+
+    def _make_item(self, op: PutOp, value: Mapping[str, Any]) -> dict[str, Any]:
+        texts = [] if self.index_config is False else self._list_texts(value, op.index)
+        item = {"namespace": op.namespace, "key": str(op.key), "value": dict(value), "texts": texts}
+        return item if op.ttl is None else item | {"ttl_seconds": op.ttl * SECONDS_PER_MINUTE}
+
+    def _list_texts(self, value: Mapping[str, Any], index: Literal[False] | Sequence[str] | None) -> list[str]:
+        """Return the texts that searches compare. Each is compared by itself."""
+        paths = [] if index is False else index or self._fields
+        return [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
+
+
+def make_question(op: SearchOp) -> dict[str, Any]:
+    question: dict[str, Any] = {
+        "namespace_prefix": op.namespace_prefix,
+        "limit": op.limit,
+        "offset": op.offset,
+        "refresh_ttl": op.refresh_ttl,
+    }
+    return question | ({"filter": op.filter} if op.filter else {})
+
+
+def make_namespace_question(op: ListNamespacesOp) -> dict[str, Any]:
+    conditions = op.match_conditions or ()
+    return {
+        "prefixes": [list(each.path) for each in conditions if each.match_type == "prefix"],
+        "suffixes": [list(each.path) for each in conditions if each.match_type == "suffix"],
+        "max_depth": op.max_depth,
+        "limit": op.limit,
+        "offset": op.offset,
+    }
+
+
+def make_result(op: Op, answer: Any) -> Result:
+    """Return what an operation answers, from its part of the service's answer."""
+    if isinstance(op, ListNamespacesOp):
+        return [tuple(labels) for labels in answer]
+    if isinstance(op, SearchOp):
+        return [SearchItem(**read_fields(each), score=each["score"]) for each in answer["items"]]
+    return None if answer is None else Item(**read_fields(answer))
+
+
+def read_fields(item: Mapping[str, Any]) -> dict[str, Any]:
+    value = item["value"]
+    return {
+        "namespace": tuple(item["namespace"]),
+        "key": item["key"],
+        # an entry that was stored by other means may be anything
+        "value": value if isinstance(value, dict) else {"value": value},
+        "created_at": datetime.fromisoformat(item["created_at"]),
+        "updated_at": datetime.fromisoformat(item["updated_at"]),
+    }

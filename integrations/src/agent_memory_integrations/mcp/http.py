@@ -1,0 +1,72 @@
+"""`/mcp`, `/mcp/mem0` and `/mcp/graph` over streamable HTTP, without sessions, and `/compat/mem0`.
+
+`python -m agent_memory_integrations.mcp.http HOST PORT URL` serves them for the service at that URL.
+Host headers other than those of this machine are answered 421 unless MEMORY_MCP_HOSTS names them.
+"""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent_memory_integrations.mcp.callers import Callers
+from agent_memory_integrations.mcp.server import PROFILES, build_server
+from agent_memory_integrations.mem0 import make_mem0_application
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+def make_application(*, base_url: str, hosts: Sequence[str] = ()) -> Starlette:
+    """Return the application of all profiles. `hosts` are Host headers, `*` as port for any."""
+    callers = Callers(base_url=base_url)
+    allowed = [*hosts, *(f"{host}:*" for host in LOCAL_HOSTS), *LOCAL_HOSTS]
+    origins = [f"{scheme}://{host}" for host in allowed for scheme in ("http", "https")]
+    security = TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
+    applications: dict[str, Starlette] = {}
+    for profile in PROFILES:
+        path = f"/mcp/{profile}".rstrip("/")
+        server = build_server(profile, callers, issuer_url=base_url)
+        applications[path] = server.streamable_http_app(
+            streamable_http_path=path, stateless_http=True, json_response=True, transport_security=security
+        )
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for application in applications.values():
+                await stack.enter_async_context(application.router.lifespan_context(application))
+            yield
+
+    outer = Starlette(lifespan=lifespan)
+    outer.mount("/compat/mem0", make_mem0_application(base_url))
+    outer.mount("/", PathDispatcher(applications))
+    return outer
+
+
+class PathDispatcher:
+    """Hands requests to the application of their path, and all others to the first one."""
+
+    def __init__(self, applications: dict[str, Starlette]) -> None:
+        self._applications = applications
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = str(scope["path"]).rstrip("/")
+        chosen: ASGIApp = self._applications.get(path, self._applications["/mcp"])
+        await chosen(scope, receive, send)
+
+
+def main() -> None:
+    """Serve until stopped."""
+    host, port, base_url = sys.argv[1:]
+    hosts = [each for each in os.environ.get("MEMORY_MCP_HOSTS", "").split(",") if each]
+    application = make_application(base_url=base_url, hosts=hosts)
+    uvicorn.run(application, host=host, port=int(port), log_level="warning", access_log=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""The tools of the profile `/mcp/mem0`, with the names that mem0's own server has."""
+
+from typing import Annotated
+
+from agent_memory_client import AsyncClient
+from pydantic import Field
+
+from agent_memory_integrations.mcp.tools import MAX_LISTED, Answer, MemoryId, Query, Toolset, pick
+
+
+async def add_memory(
+    memory: AsyncClient,
+    text: Annotated[str, Field(description="What to remember, as one statement.", min_length=1)],
+    metadata: Annotated[dict[str, str] | None, Field(description="Facts of your own about it.")] = None,
+) -> Answer:
+    """Add a memory."""
+    made = await memory.remember(text, **({"metadata": metadata} if metadata else {}))
+    return {"results": [{"id": made.id, "memory": made.text, "event": "ADD"}]}
+
+
+async def search_memories(
+    memory: AsyncClient,
+    query: Query,
+    limit: Annotated[int, Field(description="Maximum number of memories.", ge=1, le=100)] = 10,
+) -> Answer:
+    """Search memories by meaning and words."""
+    found = await memory.recall(query, top_k=limit)
+    wanted = [(each, each.confidence or 0.0) for each in found.results]
+    return {"results": [{"id": each.id, "memory": each.text, "score": score} for each, score in wanted]}
+
+
+async def get_memories(
+    memory: AsyncClient,
+    limit: Annotated[int, Field(description="Maximum number of memories.", ge=1, le=MAX_LISTED)] = 50,
+) -> Answer:
+    """List memories, latest first."""
+    page = await anext(aiter(memory.memories(page_size=limit).pages()))
+    return {"results": [describe(each.to_dict()) for each in page.results]}
+
+
+async def get_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:
+    """Return a memory."""
+    return describe((await memory.get_memory(memory_id)).to_dict())
+
+
+async def update_memory(
+    memory: AsyncClient, memory_id: MemoryId, text: Annotated[str, Field(description="The new text.", min_length=1)]
+) -> Answer:
+    """Change the text of a memory."""
+    return describe((await memory.update_memory(memory_id, text=text)).to_dict())
+
+
+async def delete_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:
+    """Delete a memory."""
+    await memory.forget(memory_id)
+    return {"message": "Memory deleted successfully!"}
+
+
+async def delete_all_memories(memory: AsyncClient) -> Answer:
+    """Delete all memories of the user that the API key is bound to."""
+    done = await memory.forget_all(dry_run=False)
+    return {"message": "Memories deleted successfully!", **done.to_dict()}
+
+
+def describe(memory: Answer) -> Answer:
+    """Return a memory under mem0's names."""
+    shown = pick(memory, "id", "user_id", "agent_id", "metadata", "created_at", "updated_at")
+    return {"memory": memory["text"], **shown}
+
+
+MEM0_TOOLS = Toolset(
+    instructions="Long-term memory: add what matters later, search before you answer.",
+    reads=(search_memories, get_memories, get_memory),
+    writes=(add_memory, update_memory, delete_memory, delete_all_memories),
+    destructive=frozenset({"update_memory", "delete_memory", "delete_all_memories"}),
+)

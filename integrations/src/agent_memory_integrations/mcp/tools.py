@@ -1,0 +1,195 @@
+"""The tools and resources of the profile `/mcp`. The first parameter of a tool is the client of its request."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from agent_memory_client import AsyncClient, NotFoundError
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from pydantic import Field
+
+from agent_memory_integrations.mcp.callers import Callers
+
+MAX_LISTED = 100
+INSTRUCTIONS = (
+    "This is your long-term memory. At the start of a task call `resume`. Before you answer what depends on earlier "
+    "talk, call `recall`. Call `remember` for what will matter later: preferences, decisions, facts, results. When "
+    "something remembered turns out to be wrong, call `correct` with its id; when asked to forget, call `forget`."
+)
+Answer = dict[str, Any]
+Query = Annotated[str, Field(description="The question in plain words, as a person would ask it.", min_length=1)]
+MemoryId = Annotated[str, Field(description="The id of a memory, as `recall` answers it.")]
+Kind = Literal["turn", "episode", "fact", "entity", "strategy", "goal", "context_entry", "artifact", "learning", "note"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolset:
+    """The tools of a profile. `destructive` names those that delete."""
+
+    instructions: str
+    reads: Sequence[Callable[..., Any]]
+    writes: Sequence[Callable[..., Any]]
+    destructive: frozenset[str] = frozenset()
+
+
+async def recall(
+    memory: AsyncClient,
+    query: Query,
+    top_k: Annotated[int, Field(description="Maximum number of memories.", ge=1, le=50)] = 8,
+    kinds: Annotated[list[Kind] | None, Field(description="Limit to these kinds of memories.")] = None,
+) -> Answer:
+    """Find what is remembered about a question: what was said, facts, decisions, notes, earlier work.
+
+    Each result has its id, kind, text and time. `superseded_by` marks what a later statement replaced.
+    """
+    found = await memory.recall(query, top_k=top_k, **({"kinds": kinds} if kinds else {}))
+    return {"results": [shorten(each.to_dict()) for each in found.results], "degraded": found.degraded}
+
+
+async def get_context(
+    memory: AsyncClient,
+    query: Query,
+    conversation_id: Annotated[str, Field(description="The conversation that the text is for.")] = "mcp",
+    max_tokens: Annotated[int, Field(description="Upper bound of the text.", ge=100, le=16_000)] = 1_500,
+) -> Answer:
+    """Return the evidence for a question as one text that fits a token budget, ready to be read before answering.
+
+    What was already given to the same conversation is left out.
+    """
+    made = await memory.context(
+        conversation_id, query, max_tokens=max_tokens, mark_injected=True, suppress_injected=True
+    )
+    return {"context": made.context, "tokens": made.tokens, "abstained": made.abstained}
+
+
+async def resume(
+    memory: AsyncClient,
+    query: Annotated[str, Field(description="What you are about to do. Empty: everything that is open.")] = "",
+    max_tokens: Annotated[int, Field(description="Upper bound of the text.", ge=200, le=16_000)] = 2_000,
+) -> Answer:
+    """Return what a successor must know to go on: open goals, decisions, failures and open ends of earlier work."""
+    packet = await memory.resume(max_tokens=max_tokens, **({"query": query} if query else {}))
+    return {"text": packet.text}
+
+
+async def list_goals(
+    memory: AsyncClient,
+    status: Annotated[
+        Literal["active", "blocked", "completed", "abandoned"], Field(description="Status of the goals.")
+    ] = "active",
+) -> Answer:
+    """List goals with their ids, priorities and deadlines."""
+    pages = memory.goals(status=status, page_size=MAX_LISTED).pages()
+    page = await anext(aiter(pages))
+    wanted = ("id", "description", "status", "priority", "deadline", "result")
+    return {"goals": [pick(each.to_dict(), *wanted) for each in page.results]}
+
+
+async def remember(
+    memory: AsyncClient,
+    text: Annotated[
+        str, Field(description="One statement that stands on its own, with names and dates.", min_length=1)
+    ],
+    importance: Annotated[float | None, Field(description="From 0 to 1.", ge=0, le=1)] = None,
+) -> Answer:
+    """Remember a statement as it is, so that `recall` finds it in any later conversation."""
+    made = await memory.remember(text, **({} if importance is None else {"importance": importance}))
+    return {"id": made.id, "text": made.text}
+
+
+async def remember_messages(
+    memory: AsyncClient,
+    messages: Annotated[
+        list[dict[str, str]], Field(description="Messages in order, each with `role` and `content`.", min_length=1)
+    ],
+    conversation_id: Annotated[str, Field(description="The conversation that they belong to.")],
+    ctx: Context[Any, Any],
+) -> Answer:
+    """Remember messages of a conversation word for word, and learn facts, names and decisions from them."""
+    await ctx.report_progress(0, len(messages), "storing")
+    made = await memory.infer(messages, conversation_id=conversation_id)
+    await ctx.report_progress(len(messages), len(messages), "stored")
+    return {"conversation_id": made.conversation_id, "stored": len(made.turns), "extraction": made.extraction}
+
+
+async def correct(
+    memory: AsyncClient,
+    memory_id: MemoryId,
+    text: Annotated[str, Field(description="What is true instead, as a whole statement.", min_length=1)],
+    kind: Annotated[
+        Literal["note", "fact"], Field(description="The kind of the memory, as `recall` answers it.")
+    ] = "note",
+) -> Answer:
+    """Replace what a memory says. A fact keeps its former statement as history."""
+    if kind == "fact":
+        return pick((await memory.supersede_fact(memory_id, claim=text)).to_dict(), "id", "claim")
+    return pick((await memory.update_memory(memory_id, text=text)).to_dict(), "id", "text")
+
+
+async def forget(memory: AsyncClient, memory_id: MemoryId) -> Answer:
+    """Forget a memory for good."""
+    await memory.forget(memory_id)
+    return {"forgotten": memory_id}
+
+
+async def add_goal(
+    memory: AsyncClient,
+    description: Annotated[str, Field(description="What is to be achieved.", min_length=1)],
+    priority: Annotated[int, Field(description="Higher is more urgent.")] = 0,
+) -> Answer:
+    """Open a goal, which `resume` shows until it is completed."""
+    return pick((await memory.add_goal(description, priority=priority)).to_dict(), "id", "description", "status")
+
+
+async def complete_goal(
+    memory: AsyncClient,
+    goal_id: Annotated[str, Field(description="The id of the goal, as `list_goals` answers it.")],
+    result: Annotated[str, Field(description="What came out of it.")] = "",
+) -> Answer:
+    """Complete a goal."""
+    await memory.complete(goal_id, result)
+    return {"completed": goal_id}
+
+
+MEMORY_TOOLS = Toolset(
+    instructions=INSTRUCTIONS,
+    reads=(recall, get_context, resume, list_goals),
+    writes=(remember, remember_messages, correct, forget, add_goal, complete_goal),
+    destructive=frozenset({"forget", "correct"}),
+)
+
+
+def add_resources(server: MCPServer[Any], callers: Callers) -> None:
+    """Add the user's profile and the open goals as resources."""
+
+    @server.resource("memory://profile", mime_type="application/json")
+    async def profile() -> str:
+        """Return what is known about how the user works and speaks."""
+        client = await callers.client()
+        if not client.settings.user_id:
+            return to_json({})
+        try:
+            return to_json((await client.get_profile(client.settings.user_id)).to_dict())
+        except NotFoundError:
+            return to_json({})
+
+    @server.resource("memory://goals", mime_type="application/json")
+    async def goals() -> str:
+        """Return the open goals."""
+        return to_json(await list_goals(await callers.client()))
+
+
+def shorten(result: Answer) -> Answer:
+    """Return what a model needs of a recalled memory."""
+    return pick(result, "id", "kind", "text", "event_time", "conversation_id", "confidence", "superseded_by")
+
+
+def pick(answer: Answer, *names: str) -> Answer:
+    """Return these members, without empty ones."""
+    return {name: answer[name] for name in names if answer.get(name) not in (None, "")}
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

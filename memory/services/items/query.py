@@ -1,0 +1,184 @@
+"""Read items: by path, by namespace and values, by meaning; and list the namespaces.
+
+A search compares vectors exactly, as the stores of frameworks do: the score is the cosine similarity of the nearest of
+an item's texts, and every item of the namespace is compared. Recall over the context (`/recall`, `/contexts/…/search`)
+finds items too, by words as well.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import CharField, F, Func, Min, Q, QuerySet, Value
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
+from pgvector.django import CosineDistance
+
+from memory.models import ContextEntry, Kind, Vector
+from memory.models.statements import half_vector
+from memory.owner import Owner
+from memory.services.contexts.access_log import Action, entry_reference, log_reads
+from memory.services.contexts.entries import visible_entries
+from memory.services.contexts.manage import find_context, keyed_identity
+from memory.services.embedding.embed import embed_questions
+from memory.services.items.filters import filter_conditions
+from memory.services.items.paths import (
+    LABEL_SEPARATOR,
+    SEPARATOR,
+    ItemPath,
+    format_namespace,
+    namespace_pattern,
+    parse_namespace,
+    parse_path,
+)
+from memory.services.items.store import TTL_SECONDS
+from memory.services.memories.store import ClientVector
+
+QUERY_DEADLINE_SECONDS = 5.0
+NAMESPACE = Func(F("key"), Value(SEPARATOR), Value(1), function="split_part", output_field=CharField())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundItem:
+    """An item that was read. `score` is the cosine similarity to the query, None without one."""
+
+    path: ItemPath
+    value: Any
+    created_at: datetime
+    updated_at: datetime
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemSearch:
+    """A search in a namespace and the ones below. Without a query, the latest items come first."""
+
+    prefix: Sequence[str] = ()
+    filter: Mapping[str, Any] = field(default_factory=dict)
+    query: str = ""
+    own: ClientVector | None = None
+    limit: int = 10
+    offset: int = 0
+    refreshes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceSearch:
+    """A choice of namespaces to list: those that begin and end with these labels, cut to `max_depth` labels."""
+
+    prefixes: Sequence[Sequence[str]] = ()
+    suffixes: Sequence[Sequence[str]] = ()
+    max_depth: int | None = None
+    limit: int = 100
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ItemStore:
+    """The items of a context that the owner may read, at a time."""
+
+    owner: Owner
+    context_id: UUID
+    now: datetime
+
+    @classmethod
+    def open(cls, owner: Owner, context_id: UUID, *, now: datetime) -> "ItemStore":
+        """Return the items of a context. Raises NotFound."""
+        return cls(owner, find_context(owner, context_id).id, now)
+
+    def rows(self) -> QuerySet[ContextEntry]:
+        rows = visible_entries(self.owner, now=self.now).filter(context_id=self.context_id)
+        return rows.filter(key__contains=SEPARATOR)
+
+    def read_items(self, paths: Sequence[ItemPath], *, refreshed: Sequence[ItemPath] = ()) -> dict[ItemPath, FoundItem]:
+        """Return the items under these paths, and extend the life of the `refreshed` ones."""
+        identities = [keyed_identity(self.context_id, path.text) for path in paths]
+        rows = list(self.rows().filter(identity__in=identities)) if identities else []
+        found = {parse_path(row.key): row for row in rows}
+        self.refresh([row for path, row in found.items() if path in set(refreshed)])
+        self.log(rows, Action.READ)
+        return {path: make_item(row) for path, row in found.items()}
+
+    def search_items(self, asked: ItemSearch) -> tuple[list[FoundItem], list[str]]:
+        """Return the items found, best or latest first, and why the search was worse than it could be.
+
+        Raises Unprocessable for an unknown operator.
+        """
+        rows, degraded = self.rows().filter(*filter_conditions(asked.filter)), []
+        if asked.prefix:
+            begin = keyed_identity(self.context_id, format_namespace(asked.prefix))
+            inside = Q(identity__startswith=begin + SEPARATOR) | Q(identity__startswith=begin + LABEL_SEPARATOR)
+            rows = rows.filter(inside)
+        own = asked.own or self.embed_query(asked.query)
+        if asked.query.strip() and own is None:
+            degraded = ["embedder_unavailable"]
+        page = slice(asked.offset, asked.offset + asked.limit)
+        if own is None:
+            found = [(row, None) for row in rows.order_by("-updated_at", "-id")[page]]
+        else:
+            found = self.nearest(rows, own, page)
+        shown = [row for row, _ in found]
+        if asked.refreshes:
+            self.refresh(shown)
+        self.log(shown, Action.SEARCH)
+        return [make_item(row, score) for row, score in found], degraded
+
+    def nearest(
+        self, rows: QuerySet[ContextEntry], own: ClientVector, page: slice
+    ) -> list[tuple[ContextEntry, float | None]]:
+        """Return rows by the nearest vector of their passages, or of the whole where there are none. Two statements."""
+        vectors = Vector.objects.visible_to(self.owner, Kind.CONTEXT_ENTRY).live(self.now)
+        vectors = vectors.filter(context_id=self.context_id).of_model(own.model, len(own.vector))
+        distance = CosineDistance("vector", half_vector(own.vector))
+        ranked = (
+            vectors.filter(memory_id__in=rows.values("id"))
+            .values("memory_id")
+            .annotate(distance=Coalesce(Min(distance, filter=Q(passage__gt=0)), Min(distance)))
+            .order_by("distance", "memory_id")
+            .values_list("memory_id", "distance")[page]
+        )
+        scores = {memory_id: 1.0 - distance for memory_id, distance in ranked}
+        by_id = {row.id: row for row in self.rows().filter(id__in=scores)}
+        return [(by_id[each], score) for each, score in scores.items() if each in by_id]
+
+    def embed_query(self, query: str) -> ClientVector | None:
+        if not query.strip():
+            return None
+        made = embed_questions([query], deadline_seconds=QUERY_DEADLINE_SECONDS)
+        vector = made.vectors.get(query)
+        return None if vector is None else ClientVector(model=made.model, vector=vector)
+
+    def list_namespaces(self, asked: NamespaceSearch) -> list[tuple[str, ...]]:
+        """Return the namespaces that have items, in alphabetical order."""
+        rows = self.rows().annotate(namespace=NAMESPACE)
+        for labels, is_prefix in [
+            *((each, True) for each in asked.prefixes),
+            *((each, False) for each in asked.suffixes),
+        ]:
+            rows = rows.filter(namespace__regex=namespace_pattern(labels, is_prefix=is_prefix))
+        if asked.max_depth is not None:
+            template = f"array_to_string((string_to_array(%(expressions)s, '.'))[1:{asked.max_depth:d}], '.')"
+            rows = rows.annotate(shown=Func(F("namespace"), template=template, output_field=CharField()))
+        else:
+            rows = rows.annotate(shown=F("namespace"))
+        found = rows.order_by("shown").values_list("shown", flat=True).distinct()
+        return [parse_namespace(each) for each in found[asked.offset : asked.offset + asked.limit]]
+
+    def refresh(self, rows: Sequence[ContextEntry]) -> None:
+        """Let items live as long again as they were stored for. One statement, none if nothing expires."""
+        expiring = [row.id for row in rows if row.expires_at is not None]
+        if expiring:
+            later = RawSQL("%s + make_interval(secs => (metadata ->> %s)::float8)", [self.now, TTL_SECONDS])
+            held = ContextEntry.objects.filter(account_id=self.owner.account_id, id__in=expiring)
+            held.filter(metadata__has_key=TTL_SECONDS, expires_at__gt=self.now).update(expires_at=later)
+
+    def log(self, rows: Sequence[ContextEntry], action: Action) -> None:
+        log_reads(self.owner, [entry_reference(row) for row in rows], action=action, now=self.now)
+
+
+def make_item(row: ContextEntry, score: float | None = None) -> FoundItem:
+    return FoundItem(
+        path=parse_path(row.key), value=row.value, created_at=row.created_at, updated_at=row.updated_at, score=score
+    )

@@ -1,0 +1,167 @@
+"""Claude's memory tool on the service beside the SDK's tool on files: the same commands, the same answers."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from agent_memory_client import AsyncClient, Client
+from agent_memory_integrations.claude_memory import AsyncMemoryTool, MemoryTool
+from agent_memory_integrations.memory_files import FileTree, run_command
+from anthropic.lib.tools import ToolError
+from anthropic.tools import BetaLocalFilesystemMemoryTool
+from anthropic.types.beta import BetaMemoryTool20250818Command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+COMMAND: TypeAdapter[Any] = TypeAdapter(BetaMemoryTool20250818Command)
+DIRECTORY_SIZE = re.compile(r"^[\d.]+[BKMG](\t(?:/memories\S*|.*/))$", re.M)
+
+names = st.sampled_from(["a", "b", "a.txt", ".hidden", "ü ä", ".", "..", "memories"])
+paths = st.one_of(
+    st.lists(names, max_size=4).map(lambda parts: "/".join(["/memories", *parts])),
+    st.sampled_from(
+        ["/memories/", "/memories//a", "/memoriesa", "/etc/passwd", "a", "/memories/../memories/a", "/memory"]
+    ),
+    st.sampled_from(["/memories/a/", "/memories/../../x", "/memories/..a"]),
+)
+texts = st.one_of(
+    st.sampled_from(["", "\n", "one\ntwo\n", "one\none", "a\r\nb", "x" * 1_500]),
+    st.text(st.sampled_from("one tw\n\rü"), max_size=12),
+)
+commands = st.one_of(
+    st.fixed_dictionaries({"command": st.just("view"), "path": paths}),
+    st.fixed_dictionaries(
+        {"command": st.just("view"), "path": paths, "view_range": st.lists(st.integers(-2, 5), min_size=2, max_size=2)}
+    ),
+    st.fixed_dictionaries({"command": st.just("create"), "path": paths, "file_text": texts}),
+    st.fixed_dictionaries({"command": st.just("str_replace"), "path": paths, "old_str": texts, "new_str": texts}),
+    st.fixed_dictionaries(
+        {"command": st.just("insert"), "path": paths, "insert_line": st.integers(-1, 4), "insert_text": texts}
+    ),
+    st.fixed_dictionaries({"command": st.just("delete"), "path": paths}),
+    st.fixed_dictionaries({"command": st.just("rename"), "old_path": paths, "new_path": paths}),
+)
+runs = st.lists(commands, min_size=1, max_size=15)
+
+
+def answer(tool: Any, command: dict[str, Any]) -> str:
+    """Return what a tool answers, or its error, without the sizes of directories, which file systems differ in."""
+    try:
+        text = str(tool.call(command))
+    except ToolError as err:
+        return f"ToolError: {err}"
+    except OSError as err:
+        # its text names a path of the machine
+        return f"OSError: {err.errno}"
+    return DIRECTORY_SIZE.sub(r"DIR\1", text) if "2 levels deep" in text else text
+
+
+class TreeTool:
+    """The commands on a tree in memory, with the errors of the tool."""
+
+    def __init__(self) -> None:
+        self.tree = FileTree({}, set())
+
+    def call(self, command: dict[str, Any]) -> str:
+        try:
+            return run_command(self.tree, COMMAND.validate_python(command))
+        except Exception as err:
+            if isinstance(err, OSError):
+                raise
+            raise ToolError(str(err)) from err
+
+
+@pytest.fixture
+def sdk_tool(tmp_path: Path) -> BetaLocalFilesystemMemoryTool:
+    return BetaLocalFilesystemMemoryTool(str(tmp_path))
+
+
+@settings(deadline=None)
+@given(runs)
+def test_random_commands_are_answered_as_by_the_sdk(run: list[dict[str, Any]]) -> None:
+    with TemporaryDirectory() as folder:
+        theirs, ours = BetaLocalFilesystemMemoryTool(folder), TreeTool()
+
+        for command in run:
+            assert answer(ours, command) == answer(theirs, command), command
+
+
+# every example has a tree of its own
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(run=runs)
+def test_random_commands_on_the_service_are_answered_as_by_the_sdk(client: Client, run: list[dict[str, Any]]) -> None:
+    ours = MemoryTool(client, context=uuid4().hex)
+    with TemporaryDirectory() as folder:
+        theirs = BetaLocalFilesystemMemoryTool(folder)
+
+        for command in run:
+            assert answer(ours, command) == answer(theirs, command), command
+
+
+STORY: list[dict[str, Any]] = [
+    {"command": "view", "path": "/memories"},
+    {"command": "create", "path": "/memories/notes/trip.txt", "file_text": "Ana flies to Madeira.\nOn 4 May.\n"},
+    {"command": "create", "path": "/memories/notes/trip.txt", "file_text": "again"},
+    {"command": "view", "path": "/memories"},
+    {"command": "str_replace", "path": "/memories/notes/trip.txt", "old_str": "4 May", "new_str": "5 May"},
+    {"command": "insert", "path": "/memories/notes/trip.txt", "insert_line": 1, "insert_text": "By plane."},
+    {"command": "view", "path": "/memories/notes/trip.txt"},
+    {"command": "rename", "old_path": "/memories/notes", "new_path": "/memories/2026/may"},
+    {"command": "view", "path": "/memories"},
+    {"command": "view", "path": "/memories/../../etc/passwd"},
+    {"command": "delete", "path": "/memories/2026/may/trip.txt"},
+    {"command": "view", "path": "/memories"},
+]
+
+
+def test_a_story_is_answered_as_by_the_sdk_and_every_version_stays(
+    client: Client, sdk_tool: BetaLocalFilesystemMemoryTool
+) -> None:
+    ours = MemoryTool(client)
+
+    assert [answer(ours, each) for each in STORY] == [answer(sdk_tool, each) for each in STORY]
+    [context] = client.list_contexts(name="claude-memory")
+    assert context.agent_id == "assistant"
+    assert ours.clear_all_memory() == "All memory cleared"
+    assert answer(ours, STORY[-1]) == answer(MemoryTool(client), STORY[0])
+
+
+def test_the_versions_of_a_file_stay(client: Client) -> None:
+    ours = MemoryTool(client)
+    for command in STORY[1:2] + STORY[4:6]:
+        answer(ours, command)
+    [context] = client.list_contexts(name="claude-memory")
+
+    [entry] = client.list_context_entries(context.id, key="files/notes/trip.txt")
+
+    assert [each.content.count("\n") for each in client.list_entry_versions(entry.id)] == [2, 2, 3]
+
+
+def test_a_file_that_is_too_large_is_refused_with_a_sentence(client: Client) -> None:
+    large = {"command": "create", "path": "/memories/a", "file_text": "x" * 70_000}
+
+    assert answer(MemoryTool(client), large).startswith("ToolError: 413")
+
+
+def test_the_asynchronous_tool_answers_the_same(
+    url: str, api_key: str, sdk_tool: BetaLocalFilesystemMemoryTool
+) -> None:
+    async def run() -> Iterator[str]:
+        async with AsyncClient(url, api_key, agent_id="assistant") as client:
+            tool, answers = AsyncMemoryTool(client), []
+            for command in STORY:
+                try:
+                    answers.append(str(await tool.call(command)))
+                except ToolError as err:
+                    answers.append(f"ToolError: {err}")
+            return iter(answers)
+
+    found = [DIRECTORY_SIZE.sub(r"DIR\1", each) if "2 levels deep" in each else each for each in asyncio.run(run())]
+
+    assert found == [answer(sdk_tool, each) for each in STORY]

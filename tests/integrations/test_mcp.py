@@ -1,0 +1,231 @@
+"""The MCP server by mcp's own client, over streamable HTTP and over stdio."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client as McpClient
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from memory.models import Account
+from memory.services.accounts.register import READ_WRITE, issue_key
+from tests.concurrency import PATIENCE_SECONDS
+from tests.integrations.environments import OURS
+
+PATHS = os.pathsep.join(map(str, OURS))
+READ_TOOLS = {"recall", "get_context", "resume", "list_goals"}
+WRITE_TOOLS = {"remember", "remember_messages", "correct", "forget", "add_goal", "complete_goal"}
+NINE_TOOLS = {
+    "create_entities", "create_relations", "add_observations", "delete_entities", "delete_observations",
+    "delete_relations", "read_graph", "search_nodes", "open_nodes",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mcp_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
+def mcp_url(url: str, mcp_port: int) -> Iterator[str]:
+    command = [sys.executable, "-m", "agent_memory_integrations.mcp.http", "127.0.0.1", str(mcp_port), url]
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": PATHS})
+    try:
+        wait_for(mcp_port)
+        yield f"http://127.0.0.1:{mcp_port}/mcp"
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def wait_for(port: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError("the MCP server did not start")
+
+
+@asynccontextmanager
+async def connect(url: str, key: str, **options: Any) -> AsyncIterator[McpClient]:
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=30) as http,
+        McpClient(streamable_http_client(url, http_client=http), **options) as client,
+    ):
+        yield client
+
+
+def over_http(url: str, key: str, use: Callable[[McpClient], Awaitable[Any]], **options: Any) -> Any:
+    async def run() -> Any:
+        async with connect(url, key, **options) as client:
+            return await use(client)
+
+    return asyncio.run(run())
+
+
+async def call(client: McpClient, tool: str, **arguments: Any) -> Any:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    return result.structured_content
+
+
+@pytest.fixture
+def bound_key(account: Account) -> str:
+    return issue_key(account, scopes=READ_WRITE, agent_id="assistant").secret
+
+
+def test_what_is_remembered_is_recalled_corrected_and_forgotten(mcp_url: str, bound_key: str) -> None:
+    async def use(client: McpClient) -> None:
+        made = await call(client, "remember", text="The door code is 4711.")
+        [found] = (await call(client, "recall", query="What is the door code?"))["results"]
+        assert (found["id"], found["text"]) == (made["id"], "The door code is 4711.")
+        await call(client, "correct", memory_id=made["id"], text="The door code is 1234.")
+        context = await call(client, "get_context", query="What is the door code?")
+        assert "1234" in context["context"]
+        await call(client, "forget", memory_id=made["id"])
+        assert (await call(client, "recall", query="What is the door code?"))["results"] == []
+
+    over_http(mcp_url, bound_key, use)
+
+
+def test_goals_are_opened_resumed_and_completed(mcp_url: str, bound_key: str) -> None:
+    async def use(client: McpClient) -> None:
+        goal = await call(client, "add_goal", description="Book the flight to Madeira.")
+        assert "Madeira" in (await call(client, "resume"))["text"]
+        resource = await client.read_resource("memory://goals")
+        assert goal["id"] in str(resource)
+        await call(client, "complete_goal", goal_id=goal["id"], result="Booked.")
+        assert (await call(client, "list_goals"))["goals"] == []
+
+    over_http(mcp_url, bound_key, use)
+
+
+def test_messages_are_stored_with_progress(mcp_url: str, bound_key: str) -> None:
+    async def use(client: McpClient) -> None:
+        steps: list[float] = []
+
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            steps.append(progress)
+
+        messages = [{"role": "user", "content": "I live in Lisbon."}]
+        given = {"messages": messages, "conversation_id": "trip"}
+        result = await client.call_tool("remember_messages", given, progress_callback=note)
+        assert result.structured_content is not None
+        assert result.structured_content["stored"] == 1
+
+    over_http(mcp_url, bound_key, use)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_tools_are_listed_with_descriptions_in_all_revisions(mcp_url: str, bound_key: str, mode: str) -> None:
+    async def use(client: McpClient) -> Any:
+        return (await client.list_tools()).tools
+
+    tools = over_http(mcp_url, bound_key, use, mode=mode)
+
+    assert {tool.name for tool in tools} == READ_TOOLS | WRITE_TOOLS
+    assert all(tool.description for tool in tools)
+    assert all(each.get("description") for tool in tools for each in tool.input_schema["properties"].values())
+
+
+def test_a_read_only_key_sees_and_calls_only_tools_that_read(mcp_url: str, account: Account) -> None:
+    async def use(client: McpClient) -> Any:
+        refused = await client.call_tool("remember", {"text": "x"})
+        assert refused.is_error
+        return (await client.list_tools()).tools
+
+    key = issue_key(account, scopes=["read"], agent_id="assistant").secret
+    tools = over_http(mcp_url, key, use)
+
+    assert {tool.name for tool in tools} == READ_TOOLS
+
+
+def test_a_refusal_of_the_service_is_a_sentence(mcp_url: str, bound_key: str) -> None:
+    async def use(client: McpClient) -> Any:
+        return await client.call_tool("forget", {"memory_id": "0190b3c4-0000-7000-8000-000000000000"})
+
+    result = over_http(mcp_url, bound_key, use)
+
+    assert result.is_error
+    assert "404" in result.content[0].text
+
+
+def post(url: str, **headers: str) -> int:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    sent = {"Accept": "application/json, text/event-stream", **{n.replace("_", "-"): v for n, v in headers.items()}}
+    return httpx2.post(url, json=body, headers=sent).status_code
+
+
+def test_a_wrong_key_is_401_and_a_foreign_host_421(mcp_url: str, bound_key: str) -> None:
+    assert post(mcp_url) == 401
+    assert post(mcp_url, Authorization="Bearer wrong") == 401
+    assert post(mcp_url, Authorization=f"Bearer {bound_key}", Host="evil.example") == 421
+
+
+def test_the_profile_mem0_has_mem0s_names(mcp_url: str, account: Account) -> None:
+    async def use(client: McpClient) -> None:
+        added = await call(client, "add_memory", text="Ana likes tea.")
+        found = (await call(client, "search_memories", query="What does Ana like?"))["results"]
+        assert [each["memory"] for each in found] == ["Ana likes tea."]
+        memory_id = added["results"][0]["id"]
+        assert (await call(client, "update_memory", memory_id=memory_id, text="Ana likes coffee."))["memory"]
+        listed = (await call(client, "get_memories"))["results"]
+        assert [each["memory"] for each in listed] == ["Ana likes coffee."]
+        await call(client, "delete_memory", memory_id=memory_id)
+        assert (await call(client, "get_memories"))["results"] == []
+
+    over_http(f"{mcp_url}/mem0", issue_key(account, scopes=READ_WRITE, agent_id="assistant").secret, use)
+
+
+def test_the_profile_graph_has_the_nine_tools_of_the_reference(mcp_url: str, bound_key: str) -> None:
+    relation = {"from": "Ana", "to": "Acme", "relationType": "works_at"}
+
+    async def use(client: McpClient) -> None:
+        assert {tool.name for tool in (await client.list_tools()).tools} == NINE_TOOLS
+        ana = {"name": "Ana", "entityType": "person", "observations": ["likes tea"]}
+        acme = {"name": "Acme", "entityType": "company", "observations": []}
+        assert (await call(client, "create_entities", entities=[ana, acme, ana]))["entities"] == [ana, acme]
+        assert (await call(client, "create_relations", relations=[relation]))["relations"] == [relation]
+        assert (await call(client, "create_relations", relations=[relation]))["relations"] == []
+        more = [{"entityName": "Ana", "contents": ["likes tea", "lives in Lisbon"]}]
+        added = await call(client, "add_observations", observations=more)
+        assert added["results"] == [{"entityName": "Ana", "addedObservations": ["lives in Lisbon"]}]
+        found = await call(client, "search_nodes", query="lisbon")
+        assert ([each["name"] for each in found["entities"]], found["relations"]) == (["Ana"], [relation])
+        gone = [{"entityName": "Ana", "observations": ["likes tea"]}]
+        await call(client, "delete_observations", deletions=gone)
+        assert (await call(client, "open_nodes", names=["Ana"]))["entities"][0]["observations"] == ["lives in Lisbon"]
+        await call(client, "delete_entities", entityNames=["Acme"])
+        graph = await call(client, "read_graph")
+        assert ([each["name"] for each in graph["entities"]], graph["relations"]) == (["Ana"], [])
+
+    over_http(f"{mcp_url}/graph", bound_key, use)
+
+
+def test_the_same_tools_are_served_over_stdio(url: str, bound_key: str) -> None:
+    environ = {"PYTHONPATH": PATHS, "AGENT_MEMORY_BASE_URL": url, "AGENT_MEMORY_API_KEY": bound_key}
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "agent_memory_integrations.mcp.stdio"], env=environ
+    )
+
+    async def run() -> None:
+        async with McpClient(server) as client:
+            await call(client, "remember", text="The door code is 4711.")
+            found = (await call(client, "recall", query="What is the door code?"))["results"]
+            assert [each["text"] for each in found] == ["The door code is 4711."]
+
+    asyncio.run(run())
