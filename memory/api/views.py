@@ -10,13 +10,11 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.masking import mask_secrets
 from memory.api.permissions import check_named_conversations
 from memory.audit import is_verbose
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.audit import record_read, records_reads
 from memory.services.custody.marks import refuse_erased_user
-from memory_project.http.credentials import required_scope
 from memory_project.http.views import ServiceViewSet
 
 logger = logging.getLogger(__name__)
@@ -84,15 +82,6 @@ class OwnerViewSet(ServiceViewSet):
         if self.request.method not in SAFE_METHODS:
             check_named_conversations(self._owner, named, must_exist=False)
         return self._owner
-
-    def mask_written(self, value: Any) -> Any:
-        """Return what the client wrote, with its secrets masked if the account asks for it and the action stores it."""
-        stores = self.credential.secrets == "mask" and required_scope(self, f"{self.request.method}") != "read"
-        return mask_secrets(value) if stores else value
-
-    def body(self) -> dict[str, Any]:
-        """Return the request's body, masked and checked."""
-        return self._checked(self.bodies[self.action], self.mask_written(self.request.data))
 
     def body_and_owner(self) -> tuple[dict[str, Any], Owner]:
         """Return the checked body, and the owner that it names."""

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0041_kept_answers_by_user"),
+        ("memory", "0042_replacements_due"),
     ]
 
     operations = [

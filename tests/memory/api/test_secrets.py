@@ -3,10 +3,12 @@
 import json
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
 
+from memory.api.masking import UNMASKED_NAME
 from memory.models import Account, Memory, Turn
 from memory.redaction import MASK, holds_secret
 from tests.api_client import ServiceClient
@@ -14,6 +16,7 @@ from tests.embedding_server import EmbeddingServer
 from tests.memory.api.test_strangers import Ids
 from tests.memory.api.test_strangers import real as real
 from tests.memory.api.test_subject_canary import POOLS, Planter, lines_with, plant, writes
+from tests.openapi import Operation
 
 KEY = "sk-proj-Zq81mPv0aLk39TtYwB27nXcR5dEfGh"
 SAMPLE = Path(settings.BASE_DIR) / "docs" / "sample" / "secrets.json"
@@ -113,6 +116,15 @@ class SecretPlanter(Planter):
     def __init__(self, ids: Ids) -> None:
         super().__init__(ids)
         self.numbers = count()
+
+    def body(self, operation: Operation, *, named: bool, least: bool) -> dict[str, Any]:
+        made = super().body(operation, named=named, least=least)
+        return made | {"items": [each | {"key": "note"} for each in made["items"]]} if "items" in made else made
+
+    def value(self, name: str, schema: dict[str, Any], *, named: bool) -> Any:
+        # names of values are not masked
+        is_name = self.resolve(schema).get("type") == "string" and UNMASKED_NAME.search(name) and name not in self.ids
+        return super().value(name, schema, named=named) if not is_name or name.endswith("_id") else "note"
 
     def word(self, named: bool) -> str:
         return f"note {next(self.numbers)}: {KEY}"
