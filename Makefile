@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 PARALLEL := -n 3 --dist worksteal
 
-.PHONY: help up lint check test test-all docs bench client lock clean install install-dev python
+.PHONY: help up lint check test test-all docs bench chaos client lock clean install install-dev python
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 10
@@ -42,6 +42,9 @@ docs: install-dev  ## build the documentation as a site in site/; broken links a
 
 bench: install-dev  ## print what the service costs over raw Redis and SQL, on servers of its own
 	$(BIN)/python -m tests.servers manage.py bench --migrate $(ARGS)
+
+chaos: install-dev  ## hold crowds of slow clients, stop servers, and measure what others notice, on servers of its own
+	$(BIN)/python -m tests.servers manage.py chaos --migrate $(ARGS)
 
 client: install-dev  ## write the tables of the Python client anew from the OpenAPI document
 	$(BIN)/python -m tests.servers manage.py spectacular --format openapi-json --file .openapi.json

@@ -33,7 +33,8 @@ from memory.retrieval.graph import Graph
 from memory.retrieval.kind_searches import StrategyResults
 from memory.retrieval.queries import Query
 from memory.retrieval.search import TurnResults
-from memory.retrieval.timeline import TimelineCursor, TimelineFilter, TimelineItem, read_timeline
+from memory.retrieval.timeline import TimelineCursor, TimelineFilter, TimelineItem
+from memory.retrieval.timeline_events import Event, read_timeline_with_events
 from memory.services import turns
 from memory.services.accounts.register import find_account
 from memory.services.conversations.lifecycle import ConversationDefaults, end_conversation
@@ -266,10 +267,19 @@ class AgentMemory(AgentGoals):
     ) -> Sequence[TimelineItem]:
         """Return memories of all kinds and channels by the time when they happened (see `retrieval.timeline`).
 
-        `beyond`: continue after the memory of this time and id.
+        Unless the filter names kinds, calls of tools and changes of pools are among them. `beyond`: continue after the
+        item of this time and id.
         """
         asked, moment = filters or TimelineFilter(), self._moment(now)
-        return read_timeline(self._owner, asked, beyond=beyond, newest_first=newest_first, limit=limit, now=moment)
+        return read_timeline_with_events(
+            self._owner,
+            asked,
+            events=() if asked.kinds else tuple(Event),
+            beyond=beyond,
+            newest_first=newest_first,
+            limit=limit,
+            now=moment,
+        )
 
     def replay(self, request: ReplayRequest, *, deep: bool = False, now: datetime | None = None) -> ReplaySlice:
         """Return the smallest slice of what was done that answers (see `services.replay`), and count its reads.

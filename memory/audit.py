@@ -19,8 +19,10 @@ from django.db import connection, models
 
 from memory import conf
 from memory.models import AuditEntry
+from memory.models.short_term import MIN_PROMOTION_READS
 from memory.owner import Owner
 from memory.redaction import redact, redact_values
+from memory.scoring import DAILY_DECAY
 
 READ_OPERATIONS = frozenset({"retrieve"})
 ALWAYS_RECORDED = frozenset({"deep_replay", "erase_audit", "set_audit_level"})
@@ -168,9 +170,14 @@ def active_thresholds() -> dict[str, Any]:
         "promote_confidence": conf.PROMOTE_CONFIDENCE,
         "promote_access_count": conf.PROMOTE_ACCESS_COUNT,
         "promote_conversations": conf.PROMOTE_CONVERSATIONS,
+        "promote_short_term_reads": MIN_PROMOTION_READS,
         "duplicate_similarity": conf.DUPLICATE_SIMILARITY,
         "stale_from": conf.STALE_FROM,
         "contradictions": conf.CONTRADICTIONS,
+        "daily_decay": DAILY_DECAY,
+        "retention_days": conf.RETENTION_DAYS,
+        "audit_retention_days": conf.AUDIT_RETENTION_DAYS,
+        "summary_threshold": conf.SUMMARY_THRESHOLD,
     }
 
 

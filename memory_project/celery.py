@@ -5,14 +5,20 @@ import sys
 from typing import Any
 
 from celery import Celery
-from celery.signals import beat_init, import_modules, worker_init
+from celery.signals import beat_init, import_modules, worker_init, worker_process_init
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from memory_project.counters import share_worker_counters
+from memory_project.counters import reserve_files, share_worker_counters
 from memory_project.encryption import check_database_keys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_project.settings")
+
+
+@worker_process_init.connect  # type: ignore[untyped-decorator]
+def reserve_counters(**_options: Any) -> None:
+    """Give the files that a process of the worker counts in their space on disk."""
+    reserve_files(os.environ)
 
 
 # connected before the application is made, which has Django load its apps, and what counts with them
@@ -21,6 +27,7 @@ def count_together(**_options: Any) -> None:
     """Have a worker count in a folder that web servers read; beat counts nothing."""
     if "worker" in sys.argv:
         share_worker_counters(settings.DATA_DIR, os.environ)
+        reserve_files(os.environ)
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]

@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import tempfile
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -14,14 +15,17 @@ VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 FOLDER = "metrics"
 WORKER = "worker-"
 """Prefix of the names of workers' folders; the rest, as in those of web servers, is the main process's id."""
+FILE_BYTES = {"counter": 1 << 20, "histogram": 1 << 22}
+"""Sizes of a process's files: far more than the routes and jobs that there are need."""
+MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108  a folder of our own in it
 
 
 def share_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
-    """Name the folder of this server (the parent of its workers) in the environment, and clear those of dead ones.
+    """Name the folder of this server (the main process) in the environment, and clear those of dead ones.
 
     prometheus_client looks there when it is first imported: call this before anything that imports it.
     """
-    share_in(data_dir / FOLDER / str(os.getppid()), environ)
+    share_in(data_dir / FOLDER / str(os.getpid()), environ)
 
 
 def share_worker_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
@@ -44,6 +48,25 @@ def share_in(folder: Path, environ: MutableMapping[str, str]) -> None:
     if is_new and not folder.name.startswith(WORKER):
         clear_dead(folder.parent)
     environ[VARIABLE] = str(folder)
+
+
+def reserve_files(environ: MutableMapping[str, str]) -> None:
+    """Give this process's files of counts their space on disk. Call it before anything is counted.
+
+    prometheus_client maps sparse files into memory: on a full disk, the first write to a page of one kills the process
+    (SIGBUS). Where there is no space, this process counts in memory, and scrapes do not see its counts.
+    """
+    if VARIABLE not in environ:
+        return
+    try:
+        for kind, size in FILE_BYTES.items():
+            with (Path(environ[VARIABLE]) / f"{kind}_{os.getpid()}.db").open("ab") as file:
+                os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as err:
+        logger.warning("this process counts for itself: %s", err.strerror)
+        environ[VARIABLE] = tempfile.mkdtemp(
+            prefix="agent-memory-", dir=MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
+        )
 
 
 def clear_dead(parent: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 NOBODY = "-"
@@ -59,3 +60,38 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
+
+
+def configure_logging(format_: str, *, level: str, task_level: str) -> dict[str, Any]:
+    """Return Django's LOGGING for a format, `text` or `json`, and the levels of most lines and of Celery's tasks."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "text": {
+                "format": "%(asctime)s %(levelname)s %(name)s [request %(request_id)s job %(job_id)s]: %(message)s"
+            },
+            "json": {"()": "memory_project.logs.JsonFormatter"},
+        },
+        "filters": {"ids": {"()": "memory_project.logs.IdFilter"}},
+        "handlers": {
+            "console": {
+                "class": "logging.StreamHandler",
+                "formatter": format_,
+                "filters": ["ids"],
+            }
+        },
+        "root": {"handlers": ["console"], "level": level},
+        # a 4xx is the client's affair and in the access log already
+        "loggers": {
+            "django.request": {"level": "ERROR"},
+            "django.security.DisallowedHost": {"level": "CRITICAL"},
+            # a job says itself what it did; that a message came and went is for debugging
+            "celery.app.trace": {"level": task_level},
+            "celery.worker.strategy": {"level": task_level},
+            "celery.beat": {"level": task_level},
+            "httpx2": {"level": "WARNING"},
+            "waitress": {"level": "ERROR"},
+            "openai": {"level": "WARNING"},
+        },
+    }

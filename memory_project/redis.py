@@ -47,11 +47,12 @@ SHARED_KEYS = {
     "access_lost": "access:lost",
     "audit_reads": "audit:reads",
     "refused_audit_reads": "audit:reads:refused",
+    "health_probe": "health:probe",
 }
 """Keys that belong to no account: the stream of injections not yet in PostgreSQL, the mark that no ledger was lost,
 while that mark is missing, the set of ledgers that were restored already, and the newest injection in PostgreSQL; the
 stream of the access log's lines not yet in PostgreSQL, and how many found no room in it; the stream of audited reads
-not yet in PostgreSQL, and of those that it refused."""
+not yet in PostgreSQL, and of those that it refused; and what the readiness check writes."""
 
 PAUSE_SECONDS = 2.0
 """Seconds that a Redis which did not answer in time is not asked again."""

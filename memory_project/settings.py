@@ -10,6 +10,9 @@ import environ
 
 from memory_project import env
 from memory_project.encryption import split_keys
+from memory_project.logs import configure_logging
+from memory_project.postgresql.hangs import WatchedConnection
+from memory_project.postgresql.options import SESSION_OPTIONS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
@@ -94,18 +97,27 @@ TEMPLATES = [
 ]
 
 KEY_CHECK = "memory.services.operations.canary.check_keys"
+STREAM_KEY_CHECK = "memory.api.authentication.is_usable"
 AT_WEB_START = [
     "memory.services.embedding.embed.load_local_model",
     "memory.providers.language_models.announce_default_model",
+    "memory_project.http.docs.render_documents",
 ]
+"""What the web server calls before it forks its processes."""
 WEB_WORKERS = env.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
 """Processes of the web server."""
 WEB_THREADS = env.whole_number("MEMORY_WEB_THREADS", 8, low=1, high=256)
 """Threads of each web process; the pool of database connections follows it."""
 CLIENT_TIMEOUT_SECONDS = env.seconds("MEMORY_CLIENT_TIMEOUT_SECONDS", 30.0, low=0.1, high=3_600)
-"""Seconds until the head and the body of a request must have arrived."""
-TRUSTED_PROXIES = env.text("MEMORY_TRUSTED_PROXIES", "")
-"""Addresses, separated by commas, whose `X-Forwarded-Proto` is believed."""
+"""Seconds until the head and the body of a request must have arrived; for a stream, the longest pause within it."""
+STOP_SECONDS = env.seconds("MEMORY_STOP_SECONDS", 30.0, low=0, high=3_600)
+"""Seconds that requests in flight get to finish when the web server stops. Without any, it stops immediately."""
+DRAIN_SECONDS = env.seconds("MEMORY_DRAIN_SECONDS", 0.0, low=0, high=600)
+"""Seconds between the moment when `/health/ready` answers 503 and the end of listening, for load balancers."""
+CONNECTIONS_PER_ADDRESS = env.whole_number("MEMORY_CONNECTIONS_PER_ADDRESS", 1_000, low=1, high=1_000_000)
+"""Connections that one address may have with each web process; trusted proxies may have any number."""
+TRUSTED_PROXIES = list(env.names("MEMORY_TRUSTED_PROXIES"))
+"""Addresses of proxies whose `X-Forwarded-Proto` is believed; `*` for all."""
 
 DATABASE_URL = env.url(
     "DATABASE_URL",
@@ -115,26 +127,30 @@ DATABASE_URL = env.url(
 )
 """URL of a PostgreSQL with the `vector` extension. If it is set, the embedded PostgreSQL does not start."""
 DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
+STATEMENT_TIMEOUT_SECONDS = env.seconds("MEMORY_STATEMENT_TIMEOUT_SECONDS", 30.0, low=0, high=86_400)
+"""Seconds that a statement of a web process may take; jobs and commands have no limit. 0: none."""
+LOCK_TIMEOUT_SECONDS = env.seconds("MEMORY_LOCK_TIMEOUT_SECONDS", 3.0, low=0, high=86_400)
+"""Seconds that a statement of a web process waits for a row that another one has locked. 0: for ever."""
 DATABASES["default"] |= {
+    "ENGINE": "memory_project.postgresql",
     "CONN_HEALTH_CHECKS": True,
     "OPTIONS": DATABASES["default"].get("OPTIONS", {})
     | {
-        # more than one for each thread: who waits for one waits for a server that is down
-        "pool": {"min_size": 1, "max_size": WEB_THREADS + 2, "timeout": 2},
+        # more than one for each thread (of documents and health checks, too): who waits waits for a server that is down
+        "pool": {
+            "connection_class": WatchedConnection,
+            "min_size": 1,
+            "max_size": WEB_THREADS + 6,
+            "timeout": 2,
+            # a server that is back is asked soon
+            "reconnect_timeout": 5,
+        },
         "connect_timeout": 3,
-        # custom plans: a generic one ignores how many rows an owner has; iterative scans: a filter never costs results
-        "options": " ".join(
-            f"-c {option}"
-            for option in (
-                "plan_cache_mode=force_custom_plan",
-                "jit=off",
-                "hnsw.iterative_scan=relaxed_order",
-                "hnsw.ef_search=100",
-                "hnsw.max_scan_tuples=200000",
-                "ivfflat.iterative_scan=relaxed_order",
-                "ivfflat.probes=10",
-            )
-        ),
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 20_000,
+        "options": SESSION_OPTIONS,
     },
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -211,15 +227,6 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "LICENSE": {"name": "MIT", "identifier": "MIT"},
     "CONTACT": {"name": "The operator of this service"},
-    "SWAGGER_UI_DIST": "SIDECAR",
-    # groups are closed: the page opens on the quickstart and a table of contents
-    "SWAGGER_UI_SETTINGS": {
-        "deepLinking": True,
-        "docExpansion": "none",
-        "filter": True,
-        "defaultModelsExpandDepth": -1,
-    },
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
     "SERVE_INCLUDE_SCHEMA": False,
@@ -262,6 +269,8 @@ SPECTACULAR_SETTINGS = {
 
 BODY_LIMIT_BYTES = env.whole_number("MEMORY_BODY_LIMIT_BYTES", 8 * 1024**2, low=1_024, high=1024**3)
 """Largest body of a request, in bytes; streams of turns are not limited by it."""
+STREAM_LIMIT_BYTES = env.whole_number("MEMORY_STREAM_LIMIT_BYTES", 4 * 1024**3, low=1_024, high=1024**5)
+"""Largest stream of turns, in bytes. Streams are kept in temporary files until they are complete."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES
 IDEMPOTENCY_HOURS = env.whole_number("MEMORY_IDEMPOTENCY_HOURS", 24, low=1, high=8_760)
 """Hours that answers are kept for requests repeated with the same `Idempotency-Key`."""
@@ -370,31 +379,4 @@ TASK_LOG_LEVEL = env.choice("MEMORY_TASK_LOG_LEVEL", "WARNING", options=LOG_LEVE
 """Log level of Celery's lines about single messages."""
 LOG_LEVEL = env.choice("MEMORY_LOG_LEVEL", "INFO", options=LOG_LEVELS)
 """Log level of everything else."""
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "text": {"format": "%(asctime)s %(levelname)s %(name)s [request %(request_id)s job %(job_id)s]: %(message)s"},
-        "json": {"()": "memory_project.logs.JsonFormatter"},
-    },
-    "filters": {"ids": {"()": "memory_project.logs.IdFilter"}},
-    "handlers": {
-        "console": {
-            "class": "logging.StreamHandler",
-            "formatter": LOG_FORMAT,
-            "filters": ["ids"],
-        }
-    },
-    "root": {"handlers": ["console"], "level": LOG_LEVEL},
-    # a 4xx is the client's affair and in the access log already
-    "loggers": {
-        "django.request": {"level": "ERROR"},
-        "django.security.DisallowedHost": {"level": "CRITICAL"},
-        # a job says itself what it did; that a message came and went is for debugging
-        "celery.app.trace": {"level": TASK_LOG_LEVEL},
-        "celery.worker.strategy": {"level": TASK_LOG_LEVEL},
-        "celery.beat": {"level": TASK_LOG_LEVEL},
-        "httpx2": {"level": "WARNING"},
-        "openai": {"level": "WARNING"},
-    },
-}
+LOGGING = configure_logging(LOG_FORMAT, level=LOG_LEVEL, task_level=TASK_LOG_LEVEL)

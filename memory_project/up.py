@@ -21,7 +21,7 @@ from memory_project.embedded.servers import SharedServers
 from memory_project.env import SettingError, declare
 from memory_project.supervisor.log import Log
 from memory_project.supervisor.loop import OWN_NAME, Loop, StopRequest
-from memory_project.supervisor.parts import Address, KeepsDyingError, RunningPart, end_marked, parts_at
+from memory_project.supervisor.parts import Address, RunningPart, end_marked, parts_at
 
 SETTINGS = ("memory_project.settings", "memory.conf")
 LEFTOVER_GRACE_SECONDS = 10.0
@@ -46,7 +46,7 @@ def main() -> int:
             with FileLock(folder / "up.lock") as lock:
                 claim(lock, address)
                 run(stop, address, mark=str(lock.path))
-    except (EmbeddedServerError, KeepsDyingError, SettingError, UpError) as err:
+    except (EmbeddedServerError, SettingError, UpError) as err:
         sys.stderr.write(f"{err}\n")
         return 1
     return 0
@@ -66,6 +66,12 @@ declare(
     description="Host headers that the MCP server answers besides those of this machine, separated by commas.",
 )
 declare(
+    "MEMORY_HEALTH_PORT",
+    default="the port after MEMORY_PORT",
+    allowed="1 to 65535, none",
+    description="Port where only `/health/live`, `/health/ready` and `/metrics` are served.",
+)
+declare(
     "MEMORY_SOCKET_DIR",
     default="/tmp",  # noqa: S108 - the documented default
     description="Folder in which `make up` makes the private folder of the embedded servers' sockets.",
@@ -78,16 +84,22 @@ declare(
 
 
 def address_from_environment() -> Address:
-    """Return the address of MEMORY_HOST, MEMORY_PORT and MEMORY_MCP_PORT. Raises UpError."""
-    mcp_port = 0 if os.environ.get("MEMORY_MCP_PORT", "none") in ("", "none") else read_port("MEMORY_MCP_PORT")
-    if mcp_port and not all(map(find_spec, MCP_PACKAGES)):
+    """Return the address of MEMORY_HOST and the ports of MEMORY_PORT, _HEALTH_PORT and _MCP_PORT. Raises UpError."""
+    port = read_port("MEMORY_PORT", "8002")
+    has_health = os.environ.get("MEMORY_HEALTH_PORT") != "none"
+    has_mcp = os.environ.get("MEMORY_MCP_PORT", "none") not in ("", "none")
+    if has_mcp and not all(map(find_spec, MCP_PACKAGES)):
         raise UpError("MEMORY_MCP_PORT needs packages: .venv/bin/pip install ./clients/python './integrations[mcp]'.")
-    return Address(host=os.environ.get("MEMORY_HOST", "127.0.0.1"), port=read_port("MEMORY_PORT"), mcp_port=mcp_port)
+    return Address(
+        host=os.environ.get("MEMORY_HOST", "127.0.0.1"),
+        port=port,
+        health_port=read_port("MEMORY_HEALTH_PORT", str(port % 65535 + 1)) if has_health else None,
+        mcp_port=read_port("MEMORY_MCP_PORT", "") if has_mcp else None,
+    )
 
 
-def read_port(name: str) -> int:
-    """Return the port of an environment variable. Raises UpError."""
-    port = os.environ.get(name, "8002")
+def read_port(name: str, default: str) -> int:
+    port = os.environ.get(name, default)
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise UpError(f"{name} must be a port number, not {port!r}.")
     return int(port)
@@ -99,21 +111,21 @@ def claim(lock: FileLock, address: Address) -> None:
         raise UpError(f"The service already runs on {lock.path.parent}; stop that one first.")
     for part in parts_at(address):
         end_marked(f"{lock.path}:{part.name}", grace_seconds=LEFTOVER_GRACE_SECONDS)
-    check_port(address)
+    check_port(address.host, address.port, variables="MEMORY_HOST or MEMORY_PORT")
+    if address.health_port is not None:
+        check_port(address.host, address.health_port, variables="MEMORY_HEALTH_PORT")
 
 
-def check_port(address: Address) -> None:
+def check_port(host: str, port: int, *, variables: str) -> None:
     """Check that the port is free before anything is started: web would only find out at the end."""
     try:
-        # as gunicorn binds
-        is_ipv6 = ":" in address.host
+        # as the web server binds
+        is_ipv6 = ":" in host
         family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
-        socket.create_server((address.host, address.port), family=family, dualstack_ipv6=is_ipv6).close()
+        socket.create_server((host, port), family=family, dualstack_ipv6=is_ipv6).close()
     except OSError as err:
         reason = (err.strerror or str(err)).partition(" (while")[0].lower()
-        raise UpError(
-            f"Port {address.port} of {address.host} cannot be used: {reason}. Set MEMORY_HOST or MEMORY_PORT."
-        ) from err
+        raise UpError(f"Port {port} of {host} cannot be used: {reason}. Set {variables}.") from err
 
 
 def run(stop: StopRequest, address: Address, *, mark: str) -> None:

@@ -2,8 +2,7 @@
 
 from django.contrib import admin
 from django.urls import include, path, register_converter
-from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularSwaggerSplitView
+from django.views.generic import RedirectView, TemplateView
 
 from memory_project.http.docs import error_codes, openapi
 from memory_project.http.paths import ExternalIdConverter, KeyConverter
@@ -16,8 +15,9 @@ urlpatterns = [
     path("api/v1/ledger/", include("ledger.urls")),
     path("api/schema", openapi, name="schema"),
     # served from here: no CDN, no inline script, no inline style
-    path("api/docs", SpectacularSwaggerSplitView.as_view(template_name="api_docs.html"), name="docs"),
+    path("api/docs", TemplateView.as_view(template_name="api_docs.html"), name="docs"),
     path("api/docs/errors", error_codes, name="errors"),
+    path("", RedirectView.as_view(pattern_name="docs")),
     path("", include("memory.api.operations")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/dashboard/", include("memory.admin.dashboard")),

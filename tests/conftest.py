@@ -21,6 +21,7 @@ from tests.api_client import ServiceClient
 from tests.concurrency import start_concurrently as start_concurrently
 from tests.dripping_server import dripping_server as dripping_server
 from tests.embedding_server import embedding_server as embedding_server
+from tests.embedding_server import two_topics as two_topics
 from tests.emptying import empty_after_commits
 from tests.http_server import httpserver as httpserver
 from tests.language_model_server import language_model_server as language_model_server

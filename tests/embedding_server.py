@@ -14,6 +14,7 @@ from werkzeug import Request, Response
 from memory.models.statements import Embedding
 from memory.providers.embeddings import embedding_provider
 from memory.providers.endpoints import Endpoint, open_client
+from memory_project.embedded.models import BUNDLED_MODEL
 
 WIDTH = 8
 MODEL = "served-model"
@@ -78,3 +79,12 @@ def embedding_server(httpserver: HTTPServer, settings: Settings) -> Iterator[Emb
     cache.clear()
     yield server
     embedding_provider.cache_clear()
+
+
+@pytest.fixture
+def two_topics(embedding_server: EmbeddingServer, settings: Settings) -> None:
+    """Vectors are those of the bundled model: alike for texts that name a boiler, and for all others."""
+    settings.EMBEDDING_MODEL = BUNDLED_MODEL
+    embedding_provider.cache_clear()
+    boiler, other = np.eye(WIDTH)[:2].tolist()
+    embedding_server.answer = lambda texts: answer_vectors([boiler if "boiler" in text else other for text in texts])

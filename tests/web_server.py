@@ -20,7 +20,7 @@ from memory_project.supervisor.parts import Address, parts_at
 from tests.concurrency import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).resolve().parent.parent
-LISTENING = re.compile(r"Listening at: http://127\.0\.0\.1:(\d+)")
+LISTENING = re.compile(r"(?:Listening|Health) at: http://127\.0\.0\.1:(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebServer:
-    """`request` sends the target exactly as given."""
+    """`request` sends the target exactly as given. `health_port` serves health checks only."""
 
     port: int
+    health_port: int
     pid: int
 
     def request(
@@ -45,8 +46,9 @@ class WebServer:
         key: str = "",
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
+        port: int = 0,
     ) -> Answer:
-        wire = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        wire = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=PATIENCE_SECONDS)
         sent = {"Authorization": f"Bearer {key}"} if key else {}
         if body is not None:
             sent |= {"Content-Type": "application/json"}
@@ -78,8 +80,8 @@ def database_url(*, sockets: Path | None = None) -> str:
 
 @contextmanager
 def serve(environ: dict[str, str] | None = None) -> Generator[WebServer]:
-    """Run gunicorn on a port of its own until the end of the block."""
-    [part] = [part for part in parts_at(Address(host="127.0.0.1", port=0)) if part.name == "web"]
+    """Run the web server on a port of its own until the end of the block."""
+    [part] = [part for part in parts_at(Address(host="127.0.0.1", port=0, health_port=0)) if part.name == "web"]
     own = {"DATABASE_URL": database_url(), "MEMORY_WEB_WORKERS": "1", "MEMORY_WEB_THREADS": "4"}
     # a model of 100 MB would be loaded at each start, and these tests embed nothing
     own |= {"EMBEDDING_PROVIDER": "tiny", "MEMORY_ALLOW_TINY_EMBEDDINGS": "1"}
@@ -92,7 +94,8 @@ def serve(environ: dict[str, str] | None = None) -> Generator[WebServer]:
     )
     assert process.stderr is not None
     try:
-        yield WebServer(port=_port_from(process.stderr), pid=process.pid)
+        port, health_port = _ports_from(process.stderr)
+        yield WebServer(port=port, health_port=health_port, pid=process.pid)
     finally:
         process.terminate()
         try:
@@ -129,15 +132,16 @@ def shared_server(django_db_setup: None) -> Iterator[SharedServers]:
         yield find
 
 
-def _port_from(log: IO[str]) -> int:
-    lines = []
+def _ports_from(log: IO[str]) -> list[int]:
+    lines: list[str] = []
     for line in log:
         lines.append(line)
-        if match := LISTENING.search(line):
+        ports = [int(match[1]) for match in map(LISTENING.search, lines) if match]
+        if len(ports) == 2:
             # or the pipe would fill up and the server stand still
             threading.Thread(target=_drain, args=[log], daemon=True).start()
-            return int(match[1])
-    raise AssertionError("gunicorn did not start: " + "".join(lines))
+            return ports
+    raise AssertionError("the web server did not start: " + "".join(lines))
 
 
 def _drain(log: IO[str]) -> None:

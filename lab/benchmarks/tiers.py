@@ -27,7 +27,7 @@ ENTRIES, QUESTIONS, TOP_K = 1_000, 50, 10
 VALUE = {"steps": ["order the seal", "book the crew", "stop the pump"], "field": 7}
 ROUTED = f"/api/v1/memories/{KEY}?session_id={SESSION}"
 POOL_DATA = f"/api/v1/pools/{POOL}/data"
-SEARCH = "/api/v1/memories/search"
+SEARCH = "/api/v1/keyed-memories/search"
 
 TOUCH = """
 UPDATE agent_short_term_memories SET access_count = access_count + 1, last_accessed_at = now()

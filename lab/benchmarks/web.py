@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -51,15 +52,15 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
 
 @contextmanager
-def web_server() -> Iterator[Address]:
-    """Run gunicorn with the workers and threads of `make up`, without rate limits, over the servers of this process."""
-    address = Address(host="127.0.0.1", port=free_port())
+def web_server(variables: Mapping[str, str] = MappingProxyType({})) -> Iterator[Address]:
+    """Run the web server as `make up` does, without rate limits, over the servers of this process."""
+    address = Address(host="127.0.0.1", port=free_port(), health_port=free_port())
     with tempfile.TemporaryDirectory(prefix="agent-memory-bench-") as folder, tempfile.TemporaryFile() as log:
         [part] = [part for part in parts_at(address) if part.name == "web"]
         process = subprocess.Popen(  # noqa: S603  our own command line
             part.command,
             cwd=PROJECT,
-            env=os.environ | server_variables(folder),
+            env={**os.environ, **server_variables(folder), **variables},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -56,7 +56,8 @@ def render_calibration(figures: Sequence[ConfidenceFigures]) -> str:
         y = TOP + LINE * (place + 1)
         for x_mark, y_mark in [*points, (LEGEND, y - 4)]:
             Tree.SubElement(root, "circle", {"class": kind, "cx": f"{x_mark:.1f}", "cy": f"{y_mark:.1f}", "r": "4"})
-        write(root, f"{each.file} ({'held out' if each.is_held_out else 'fitted'})", x=LEGEND + 12, y=y)
+        layout = ", apart" if each.is_apart else ""
+        write(root, f"{each.file}{layout} ({'held out' if each.is_held_out else 'fitted'})", x=LEGEND + 12, y=y)
     Tree.indent(root)
     return Tree.tostring(root, encoding="unicode") + "\n"
 

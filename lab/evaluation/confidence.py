@@ -12,7 +12,7 @@ from uuid import UUID
 
 import numpy as np
 
-from lab.evaluation.datasets import SampleQuestion
+from lab.evaluation.datasets import EvaluationSample, SampleQuestion
 from lab.evaluation.learning import Numbers
 from lab.evaluation.loading import Loaded
 from memory.retrieval.candidates import Candidate
@@ -36,10 +36,12 @@ BINS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 class RecordedResults:
     """The first results of one question, best first: a row of FEATURES each, and whether it is an answer.
 
-    `answers` is the number of answers, found or not; 0 for foreign questions.
+    `answers` is the number of answers, found or not; 0 for foreign questions. `is_apart` is True if the sample was
+    asked in an account of its own, which does not know most words of foreign questions.
     """
 
     file: str
+    is_apart: bool = False
     answers: int
     features: Numbers
     is_answer: Numbers
@@ -66,9 +68,11 @@ class ConfidenceFigures:
     `auroc` is the probability that the best result of an own question has more confidence than that of a foreign one,
     `silent` the share of foreign questions without any result from FLOOR on, `lost` what the floor costs of recall@10.
     The first two are None if there are no foreign questions. `is_held_out` is False if the weights know the file.
+    `is_apart` is as in `RecordedResults`.
     """
 
     file: str
+    is_apart: bool
     is_held_out: bool
     questions: int
     foreign: int
@@ -93,42 +97,42 @@ class ResultRecorder:
         return list(candidates)
 
 
-def record_results(loaded: Sequence[Loaded], plan: Plan, *, file: str) -> Iterator[RecordedResults]:
-    """Ask each sample its own questions and foreign ones, in order."""
-    for each in loaded:
-        for question in each.sample.counted:
-            yield record(each, question, plan, file=file, answers=each.sample.ids_of(question.answers))
-        for question in foreign_questions(each, loaded):
-            yield record(each, replace(question, asked_at=None), plan, file=file)
+def record_results(
+    loaded: Loaded, samples: Sequence[EvaluationSample], plan: Plan, *, file: str, is_apart: bool
+) -> Iterator[RecordedResults]:
+    """Ask a sample its own questions, and foreign ones of the other samples, in order."""
+    sample = loaded.sample
+    own = [(question, sample.ids_of(question.answers)) for question in sample.counted]
+    foreign = [(replace(question, asked_at=None), frozenset[UUID]()) for question in foreign_questions(sample, samples)]
+    for question, answers in (*own, *foreign):
+        candidates, features = ask(loaded, question, plan)
+        is_answer = np.array([float(candidate.id in answers) for candidate in candidates])
+        yield RecordedResults(
+            file=file, is_apart=is_apart, answers=len(answers), features=features, is_answer=is_answer
+        )
 
 
-def foreign_questions(asked: Loaded, loaded: Sequence[Loaded]) -> list[SampleQuestion]:
+def foreign_questions(asked: EvaluationSample, samples: Sequence[EvaluationSample]) -> list[SampleQuestion]:
     """Return questions of other samples that this one is not asked itself: a bounded number, spread evenly."""
-    own = {question.text for question in asked.sample.questions}
+    own = {question.text for question in asked.questions}
     others = [
-        question
-        for other in loaded
-        if other is not asked
-        for question in other.sample.counted
-        if question.text not in own
+        question for other in samples if other is not asked for question in other.counted if question.text not in own
     ]
-    count = min(len(others), max(MIN_FOREIGN, MAX_FOREIGN // len(loaded)))
+    count = min(len(others), max(MIN_FOREIGN, MAX_FOREIGN // len(samples)))
     return [others[len(others) * place // count] for place in range(count)]
 
 
-def count_questions(loaded: Sequence[Loaded]) -> int:
-    return sum(len(each.sample.counted) + len(foreign_questions(each, loaded)) for each in loaded)
+def count_questions(asked: Sequence[EvaluationSample], samples: Sequence[EvaluationSample]) -> int:
+    return sum(len(each.counted) + len(foreign_questions(each, samples)) for each in asked)
 
 
-def record(
-    loaded: Loaded, question: SampleQuestion, plan: Plan, *, file: str, answers: frozenset[UUID] = frozenset()
-) -> RecordedResults:
+def ask(loaded: Loaded, question: SampleQuestion, plan: Plan) -> tuple[Sequence[Candidate], Numbers]:
+    """Return the first candidates and a row of FEATURES for each."""
     recorder = ResultRecorder()
     plan = replace(plan, selectors={**plan.selectors, "recorder": recorder.select}, reranks=False)
     request = RecallRequest(query=Query(text=question.text, top_k=MAX_JUDGED), plan=plan)
     recall(loaded.owner, request, now=question.asked_at or loaded.asked_at)
-    is_answer = np.array([float(candidate.id in answers) for candidate in recorder.candidates])
-    return RecordedResults(file=file, answers=len(answers), features=recorder.features, is_answer=is_answer)
+    return recorder.candidates, recorder.features
 
 
 def learn_calibrations(recorded: Sequence[RecordedResults]) -> Calibrations:
@@ -172,25 +176,29 @@ def learn_calibration(features: Numbers, wanted: Numbers, shares: Numbers) -> Ca
 
 
 def judge_files(recorded: Sequence[RecordedResults]) -> list[ConfidenceFigures]:
-    """Judge each file by weights that were learned on the others; a single one by weights that know it."""
+    """Judge each file by weights that were learned on the others; a single one by weights that know it.
+
+    What was asked in accounts apart is judged apart.
+    """
     figures = []
     for file in dict.fromkeys(each.file for each in recorded):
         own = [each for each in recorded if each.file == file]
         others = [each for each in recorded if each.file != file]
         can_teach = any(each.is_answer.any() for each in others)
         learned = learn_calibrations(others if can_teach else own)
-        figures.append(judge_file(own, learned.with_meaning, file=file, is_held_out=can_teach))
+        for is_apart in (False, True):
+            if some := [each for each in own if each.is_apart == is_apart]:
+                figures.append(judge_file(some, learned.with_meaning, is_held_out=can_teach))
     return figures
 
 
-def judge_file(
-    recorded: Sequence[RecordedResults], by: Calibration, *, file: str, is_held_out: bool
-) -> ConfidenceFigures:
+def judge_file(recorded: Sequence[RecordedResults], by: Calibration, *, is_held_out: bool) -> ConfidenceFigures:
     own, foreign = ([each for each in recorded if each.is_foreign == wanted] for wanted in (False, True))
     best_of_own, best_of_foreign = (np.array([best_chance(each, by) for each in some]) for some in (own, foreign))
     found = np.array([each.is_answer[:PLACES].sum() / each.answers for each in own])
     return ConfidenceFigures(
-        file=file,
+        file=recorded[0].file,
+        is_apart=recorded[0].is_apart,
         is_held_out=is_held_out,
         questions=len(own),
         foreign=len(foreign),

@@ -168,9 +168,11 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
     "find_contradictions": [
         equal(figures("facts_superseded"), "facts superseded"),
         equal(figures("facts_superseded"), "links SUPERSEDES"),
+        equal(figures("turns_replaced"), "links REPLACES"),
         equal(lambda done: 2 * done.figure("facts_superseded"), "audited supersede semantic"),
         balanced("fact versions *", "beliefs of facts"),
     ],
+    "link_replacements": [equal(figures("links_made"), "links REPLACES")],
     "context_rot": [
         equal(figures("entries_archived"), "memories context_entry archived"),
         equal(nothing, "memories context_entry *"),

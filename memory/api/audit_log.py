@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import AwareDateTimeField, TextList, TimeRangeQuery
+from memory.api.fields import AwareDateTimeField, QueryFlag, TextList, TimeRangeQuery
 from memory.api.filters import filter_rows
 from memory.api.views import OwnerViewSet
 from memory.models import AuditEntry
@@ -38,9 +38,7 @@ class AuditQuery(ActingFields, TimeRangeQuery):
     user_id = ExternalId(required=False, help_text="Limit to this user.")
     conversation_id = ExternalId(required=False, help_text="Limit to this conversation.")
     source_channel = ExternalId(required=False, help_text="Limit to operations that came from this channel.")
-    success = serializers.ChoiceField(
-        ["true", "false"], required=False, help_text="Limit to successes, or to failures."
-    )
+    success = QueryFlag(required=False, help_text="Limit to successes, or to failures.")
     since = AwareDateTimeField(required=False, help_text=f"Earliest time. Default: {DEFAULT_PERIOD.days} days ago.")
 
 
@@ -96,6 +94,6 @@ class AuditLog(OwnerViewSet):
 def filter_audit_entries(rows: QuerySet[AuditEntry], query: dict[str, Any]) -> QuerySet[AuditEntry]:
     """Filter entries by a checked query, always by time, so that only the days asked for are read."""
     if "success" in query:
-        rows = rows.filter(success=query["success"] == "true")
+        rows = rows.filter(success=query["success"])
     since = query.get("since", timezone.now() - DEFAULT_PERIOD)
     return filter_rows(rows, query, LOOKUPS).filter(timestamp__gte=since)

@@ -32,6 +32,12 @@ class ApiKeyAuthentication(BaseAuthentication):
         return "Bearer"
 
 
+def is_usable(authorization: str) -> bool:
+    """Return whether the value of an Authorization header has a usable key. The web server asks before it reads on."""
+    match = BEARER.fullmatch(authorization.strip())
+    return match is not None and find_credential(match[1], now=timezone.now()) is not None
+
+
 def find_credential(secret: str, *, now: datetime) -> Credential | None:
     """Return the credential of a usable key, else None. Records the key's use, at most once a minute."""
     key = ApiKey.find_usable(secret, now)

@@ -105,6 +105,7 @@ class SubjectAnswer(AnswerSerializer):
 class Subjects(OwnerViewSet):
     """Users whose data can be erased as a whole. Keys that are bound to an agent cannot do this."""
 
+    operation_ids = {"latest": "get_subject_erasure"}
     queries = {"destroy": SubjectQuery}
     bodies = {"readmit": StrictSerializer}
     answers = {"retrieve": SubjectAnswer, "destroy": ErasureAnswer, "latest": ErasureAnswer}

@@ -11,7 +11,9 @@ from rest_framework.response import Response
 from memory.api.fields import (
     EmbeddingState,
     EventTime,
+    Likelihood,
     MemoryFields,
+    MinScore,
     NonBlankText,
     OwnerFields,
     SearchDegraded,
@@ -65,6 +67,7 @@ class NewEpisode(OwnerFields, VectorFields):
 class EpisodeSearch(OwnerFields, QuestionFields):
     query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
+    min_score = MinScore()
 
 
 class EpisodeAnswer(MemoryFields):
@@ -91,6 +94,7 @@ class StoredEpisode(EpisodeAnswer):
 
 class FoundEpisode(EpisodeAnswer):
     similarity = Similarity()
+    confidence = Likelihood()
 
 
 class EpisodesAnswer(AnswerSerializer):
@@ -172,5 +176,12 @@ class EpisodeSearches(ConversationEpisodes):
         owner = self.agent_owner(body)
         own = read_vector(owner, body, "query_embedding")
         return self.respond(
-            search_episodes_by_text(owner, text=body.get("query", ""), top_k=body["top_k"], own=own, now=timezone.now())
+            search_episodes_by_text(
+                owner,
+                text=body.get("query", ""),
+                top_k=body["top_k"],
+                own=own,
+                min_score=body["min_score"],
+                now=timezone.now(),
+            )
         )

@@ -157,6 +157,13 @@ class Fraction(FiniteFloat):
         super().__init__(**{"min_value": 0, "max_value": 1, **options})
 
 
+class MinScore(Fraction):
+    """The least confidence of the results of a search in one kind."""
+
+    def __init__(self) -> None:
+        super().__init__(default=0.0, help_text="Least `confidence` of results, from 0 to 1. Default: all results.")
+
+
 class TtlSeconds(WholeNumber):
     """A time to live in seconds, from 1 to `max_value`. Optional."""
 
@@ -220,6 +227,13 @@ class Similarity(serializers.FloatField):
 
     def __init__(self) -> None:
         super().__init__(allow_null=True, help_text="1 - cosine distance to the query. Null: not compared by vector.")
+
+
+class Likelihood(serializers.FloatField):
+    """The calibrated confidence of a result of a search in one kind."""
+
+    def __init__(self) -> None:
+        super().__init__(source="likelihood", help_text="How likely it helps, from 0 to 1. Comparable between answers.")
 
 
 class PastDateTimeField(AwareDateTimeField):

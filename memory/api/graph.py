@@ -35,7 +35,7 @@ class CommaList(Text):
     pattern: ClassVar[str]
     max_elements: ClassVar[int]
     default_error_messages = {
-        "shape": "Must be elements separated by commas without spaces, each as the API description shows.",
+        "shape": "Must be elements separated by commas without spaces.",
         "most": "Must have at most {max_elements} elements.",
     }
 
@@ -51,11 +51,17 @@ class CommaList(Text):
 @extend_schema_field(comma_list_schema(ID, MAX_STARTS))
 class StartIds(CommaList):
     pattern, max_elements = ID, MAX_STARTS
+    default_error_messages = {
+        "shape": "Must be ids of memories (UUIDs in lower case), separated by commas without spaces."
+    }
 
 
 @extend_schema_field(comma_list_schema(TYPE, MAX_TYPES))
 class LinkTypes(CommaList):
     pattern, max_elements = TYPE, MAX_TYPES
+    default_error_messages = {
+        "shape": "Must be types of links in capitals, such as WORKS_FOR, separated by commas without spaces."
+    }
 
 
 class GraphQuery(OwnerFields):

@@ -15,10 +15,12 @@ from memory.maintenance import JOBS
 from memory.models import Conversation, Memory
 from memory.services.operations.alerts import MAX_COUNTED, find_alerts_of_redis, find_alerts_of_rows, read_worker_signs
 from memory_project.deadlines import POSTGRESQL, REDIS, AnswerDeadline
-from memory_project.redis import client
+from memory_project.redis import SHARED_KEYS, client
+from memory_project.stopping import STOPPING
 
 TIMEOUT_SECONDS = 2.5
 STATEMENT_TIMEOUT_MS = 2_000
+PROBE_SECONDS = 10
 
 
 class NotReady(Exception):  # noqa: N818  a finding, not a fault
@@ -35,7 +37,12 @@ def live(request: HttpRequest) -> JsonResponse:
 @csrf_exempt
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Answer 503 if PostgreSQL, its vector extension or Redis fails, and say which. Late work is only a warning."""
+    """Answer 503 if PostgreSQL, its vector extension or Redis fails, and say which; also when this process stops.
+
+    Late work is only a warning.
+    """
+    if STOPPING.is_set():
+        return JsonResponse({"status": "stopping", "checks": {}}, status=503)
     deadline = AnswerDeadline(TIMEOUT_SECONDS)
     checks = run_checks(deadline)
     is_ready = all(result == "ok" for result in checks.values())
@@ -47,7 +54,7 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 def run_checks(deadline: AnswerDeadline) -> dict[str, str]:
     """Return the result of each check by name. The extension is only checked if PostgreSQL answers."""
-    asked = {"postgresql": POSTGRESQL.ask(lambda: fetch_one("SELECT 1")), "redis": REDIS.ask(lambda: client().ping())}
+    asked = {"postgresql": POSTGRESQL.ask(lambda: fetch_one("SELECT 1")), "redis": REDIS.ask(write_to_redis)}
     checks = {name: await_check(question, deadline) for name, question in asked.items()}
     if checks["postgresql"] != "ok":
         return checks | {"vector_extension": "not known"}
@@ -65,6 +72,11 @@ def await_check(check: "Future[Any]", deadline: AnswerDeadline) -> str:
     except (DatabaseError, RedisError) as err:
         return f"not reachable ({type(err).__name__})"
     return "ok"
+
+
+def write_to_redis() -> None:
+    """Write a key that lives for a moment: a Redis without memory still answers a PING."""
+    client().set(SHARED_KEYS["health_probe"], "1", ex=PROBE_SECONDS)
 
 
 def check_vector_extension() -> None:

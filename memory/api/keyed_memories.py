@@ -84,13 +84,12 @@ class TiersAnswer(AnswerSerializer):
 class KeyedMemories(OwnerViewSet):
     """An agent's values by key, in whichever tier they are. Requires an agent."""
 
-    operation_ids = {"search": "search_memories", "consolidate": "consolidate_memories", "stats": "get_memory_stats"}
-    bodies = {"update": KeyedValueBody, "search": EntrySearch, "consolidate": SessionToConsolidate}
+    operation_ids = {"consolidate": "consolidate_memories", "stats": "get_memory_stats"}
+    bodies = {"update": KeyedValueBody, "consolidate": SessionToConsolidate}
     queries = {"retrieve": KeyedValueQuery, "destroy": KeyedValueQuery, "stats": ActingFields}
     answer = KeyedValueAnswer
-    answers = {"search": FoundEntries, "consolidate": ConsolidatedAnswer, "stats": TiersAnswer}
+    answers = {"consolidate": ConsolidatedAnswer, "stats": TiersAnswer}
     problems = {"retrieve": (422,)}
-    scopes = {"search": "read"}
 
     def router(self, data: dict[str, Any]) -> MemoryRouter:
         return MemoryRouter(self.agent_owner(data))
@@ -118,15 +117,6 @@ class KeyedMemories(OwnerViewSet):
         self.router(query).delete(key, **router_arguments(query), now=timezone.now())
         return Response(status=204)
 
-    def search(self, request: Request) -> Response:
-        """Find the entries of the agent's long-term memory that answer the query best.
-
-        These are keyed values and what was promoted. `/recall` searches memories of all kinds.
-        """
-        body = self.body()
-        contexts = self.router(body).long_term_contexts()
-        return respond_entry_search(self.owner(body), body, contexts=contexts, now=timezone.now())
-
     def consolidate(self, request: Request) -> Response:
         """Promote entries that were read three times in a session to long-term memory. Repeating it adds nothing."""
         body = self.body()
@@ -138,6 +128,25 @@ class KeyedMemories(OwnerViewSet):
         """Return what the agent has in each tier, and how often its reads found a value there."""
         tiers = self.router(self.query()).stats(now=timezone.now())
         return Response({name: TierAnswer.serialize(tier) for name, tier in tiers.items()})
+
+
+class KeyedMemorySearches(KeyedMemories):
+    """Search in keyed values; also the value with the name of the sub-path."""
+
+    operation_ids = {"search": "search_keyed_memories"}
+    bodies = {"update": KeyedValueBody, "search": EntrySearch}
+    answers = {"search": FoundEntries}
+    scopes = {"search": "read"}
+    undocumented = frozenset({"retrieve", "update", "destroy"})
+
+    def search(self, request: Request, key: str) -> Response:
+        """Find the entries of the agent's long-term memory that answer the query best.
+
+        These are keyed values and what was promoted. `/memories/search` finds memories of all kinds.
+        """
+        body = self.body()
+        contexts = self.router(body).long_term_contexts()
+        return respond_entry_search(self.owner(body), body, contexts=contexts, now=timezone.now())
 
 
 def router_arguments(data: dict[str, Any]) -> dict[str, Any]:

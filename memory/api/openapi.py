@@ -3,6 +3,7 @@
 `describe` is a hook of drf-spectacular.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -11,6 +12,7 @@ from memory.api.openapi_enums import ENUMS, describe_enum
 from memory.api.openapi_examples import BODIES, OMITTED, VALUES
 
 Schema = dict[str, Any]
+LABELS = re.compile(r"^\* `[^`]*` - .*$\n?", re.MULTILINE)
 METHODS = ("get", "post", "put", "patch", "delete")
 SERVERS = [{"url": "/", "description": "The service that this document comes from."}]
 MAX_DEPTH = 8
@@ -80,7 +82,8 @@ def describe(result: Schema, **_options: Any) -> Schema:
     result["servers"] = SERVERS
     schemas = result["components"]["schemas"]
     for name in ENUMS.keys() & schemas.keys():
-        schemas[name]["description"] = describe_enum(ENUMS[name])
+        schemas[name]["description"] = describe_enum(name, schemas[name]["enum"])
+    replace_labels(result)
     ordered = sorted(GROUPS, key=lambda group: group.name not in FIRST)
     ordered.sort(key=lambda group: FIRST.index(group.name) if group.name in FIRST else len(FIRST))
     result["tags"] = [{"name": group.name, "description": group.description} for group in ordered]
@@ -88,6 +91,23 @@ def describe(result: Schema, **_options: Any) -> Schema:
         operation["tags"] = [find_group(path)]
         add_examples(operation, schemas)
     return result
+
+
+def replace_labels(described: Any) -> None:
+    """Replace the labels of choices that drf-spectacular adds to descriptions by what the choices mean, where known.
+
+    Where a schema refers to an enumeration, the meanings are there.
+    """
+    if isinstance(described, dict):
+        text = described.get("description")
+        if isinstance(text, str) and LABELS.search(text):
+            values = described.get("enum") or described.get("schema", {}).get("enum", ())
+            known = next((name for name, meanings in ENUMS.items() if values and meanings.keys() == set(values)), None)
+            meanings = f"\n\n{describe_enum(known, values)}" if known else ""
+            described["description"] = (LABELS.sub("", text).rstrip() + meanings).strip()
+        described = list(described.values())
+    for each in described if isinstance(described, list) else ():
+        replace_labels(each)
 
 
 def iterate_operations(document: Schema) -> Iterator[tuple[str, Schema]]:

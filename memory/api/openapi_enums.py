@@ -1,8 +1,185 @@
 """Meanings of the values of enumerations, for the OpenAPI document, by the name of the enumeration's schema."""
 
-from memory.kinds import all_specs
+from typing import Any
 
-ENUMS: dict[str, dict[str | int, str]] = {
+KINDS = {
+    "turn": "A message of a conversation.",
+    "episode": "The summary of a conversation.",
+    "fact": "A claim that is held to be true.",
+    "entity": "A person, place or thing.",
+    "strategy": "A way of doing something that worked.",
+    "goal": "Something to be done.",
+    "context_entry": "An entry of a persistent context, keyed values of long-term memory among them.",
+    "turn_slot": "What was observed, reasoned, done or achieved in a structured turn.",
+    "work_episode": "Structured turns of a goal, merged.",
+    "artifact": "Something that was produced, such as a file.",
+    "learning": "What a team published for others.",
+    "note": "A text that is nothing else.",
+}
+EVENTS = {"tool_invocation": "A call of a tool.", "pool_event": "A change of a pool."}
+SHORT_TERM_TYPES = {
+    "task_context": "What a task needs.",
+    "conversation": "What was said.",
+    "tool_result": "What a tool answered.",
+    "reflection": "A thought about the work.",
+    "observation": "What the agent perceived.",
+}
+ENTRY_MEMORY_TYPES = {
+    "factual": "What is true.",
+    "experiential": "What happened.",
+    "working": "What is being worked on.",
+}
+POOL_TYPES = {
+    "shared": "Open to whom its scope names.",
+    "agent_private": "For the agent that owns it.",
+    "team_shared": "For the members of a team.",
+    "task_scoped": "For the agents of a task.",
+}
+RUN_POOL_TYPES = {
+    "shared_memory": "Values that the agents of a run share.",
+    "tool_cache": "Results of tools, for a time.",
+    "blackboard": "Postings of agents, in order.",
+}
+POOL_SCOPES = {
+    "global": "For all agents of the account, in every project.",
+    "account": "For all agents of the account.",
+    "team": "For the agents of one team.",
+    "agent": "For the agent that owns it.",
+    "task": "For the agents of one task or run.",
+}
+SLOTS = {
+    "observation": "What the agent perceived.",
+    "reasoning": "Why it acted.",
+    "action": "What it did.",
+    "outcome": "What came of it.",
+}
+TECHNIQUES = {
+    "active_work": "Score what belongs to open goals higher.",
+    "diversity": "Spread results over conversations and authors.",
+    "duplicates": "Let one of several near-duplicates stand for the others.",
+    "entity_centric": "Walk from the entities that the question names: another name of `graph`.",
+    "episodes": "Add the most similar episodes, for prompt contexts.",
+    "graph": "Find what is linked to entities that the question names.",
+    "hybrid": "Another name of `lexical`, `vector` and `rrf` together.",
+    "hyde": "Let a language model write a likely answer, and search for that too.",
+    "kind_weight": "Weigh kinds of memory as documented.",
+    "learned": "Order by weights that were learned from questions with known answers. The default fusion.",
+    "lexical": "Find by words (BM25).",
+    "lineage": "Put corrections before what they corrected, and join promoted copies.",
+    "names": "Find the names in the question.",
+    "passage": "Look at the turns around those that were found.",
+    "pinned": "Find what people pinned.",
+    "provenance": "Score trusted sources higher.",
+    "query_expansion": "Search for other wordings of the question, too.",
+    "recency": "Score what is recent higher.",
+    "relationship": "Let linked results support one another.",
+    "replacement": "Put statements before those that they replace.",
+    "rerank": "Let a cross-encoder order the best results, if one is configured.",
+    "rrf": "Order by reciprocal rank fusion.",
+    "salience": "Score what matters, and what is read often, higher.",
+    "scope": "Prefer the scopes nearest to the work.",
+    "self_query": "Read times and speakers out of the question.",
+    "speaker": "Prefer what was said by whom the question asks about.",
+    "standardized": "Order by the sum of standardized scores of words and meaning.",
+    "subgoals": "Add open goals below goals that were found.",
+    "temporal": "Find what happened at the time that the question names.",
+    "temporal_context": "Score what is true now higher than what was.",
+    "vector": "Find by meaning.",
+    "window": "Prefer the time that the question names.",
+}
+ENUMS: dict[str, dict[Any, str]] = {
+    "ActionEnum": {
+        "read": "It was read by its id, key or list.",
+        "search": "A search found it.",
+        "create": "It was stored.",
+        "update": "Its content changed.",
+        "boost": "Its importance was increased.",
+        "reduce": "Its importance was decreased.",
+        "archive": "It was removed, or its context archived.",
+        "restore": "An earlier version or a snapshot was brought back.",
+        "lost": "Lines of the log that could not be kept; `count` says how many.",
+    },
+    "BlankEnum": {"": "None."},
+    "ContextTypeEnum": {
+        "agent_memory": "The agent's own long-term memory.",
+        "knowledge_base": "Knowledge to look up.",
+        "shared_context": "What several agents work with.",
+        "tool_cache": "Results of tools.",
+        "project_context": "What belongs to a project.",
+    },
+    "EntryTypeEnum": {
+        "fact": "What is true.",
+        "observation": "What was perceived.",
+        "reflection": "What was concluded.",
+        "decision": "What was decided.",
+        "plan": "What is to be done.",
+        "tool_output": "What a tool answered.",
+        "conversation_summary": "What a conversation was about.",
+    },
+    "ErasureAnswerScopeEnum": {"subject": "All of a user.", "filter": "What a filter found."},
+    "ErasureAnswerStatusEnum": {
+        "queued": "It waits for a worker.",
+        "running": "Rows are being erased.",
+        "completed": "All is erased, and the receipt is final.",
+    },
+    "InferenceAnswerExtractionEnum": {"queued": "A worker extracts knowledge soon."},
+    "KeyedValueBodyMemoryTypeEnum": {**SHORT_TERM_TYPES, **ENTRY_MEMORY_TYPES},
+    "LineageLinkTypeEnum": {"SUPERSEDES": "A revision of the other.", "DERIVED_FROM": "Made from the other."},
+    "MemorySearchKindsEnum": {name: KINDS[name] for name in KINDS if name not in ("turn_slot", "work_episode")},
+    "NewPoolPoolTypeEnum": POOL_TYPES,
+    "NewRunPoolPoolTypeEnum": RUN_POOL_TYPES,
+    "NewRunPoolScopeEnum": {name: POOL_SCOPES[name] for name in ("task", "account", "global")},
+    "NoteEnum": {
+        "correction": "Something said before was wrong.",
+        "question_open": "A question without an answer.",
+        "blocker": "Something that hinders the work.",
+        "rejection": "An option that was ruled out.",
+        "decision": "What was decided.",
+        "constraint": "A rule to keep to.",
+        "error": "What went wrong.",
+        "next_step": "What is to be done next.",
+        "result": "What was achieved.",
+        "said": "Something else that was said.",
+        "fact": "A fact.",
+    },
+    "PoolAnswerPoolTypeEnum": {**POOL_TYPES, **RUN_POOL_TYPES},
+    "PoolScopeEnum": POOL_SCOPES,
+    "ProvenanceEnum": {
+        "provider_trace": "The provider of the model returned it.",
+        "runtime_projection": "The agent's program wrote it.",
+        "replay": "It was reconstructed later.",
+    },
+    "ReasonEnum": {
+        "learned": "It was learned.",
+        "confirmed": "It was said again.",
+        "corrected": "Its claim, confidence or time was corrected.",
+        "superseded": "A later fact replaced it.",
+        "accepted": "Staff accepted it.",
+        "promoted": "It holds for all projects.",
+    },
+    "RememberedAnswerMemoryTypeEnum": {**KINDS, **EVENTS},
+    "ReplayTargetTypeEnum": {
+        "goal": "The work on a goal.",
+        "record": "A structured turn.",
+        "episode": "A work episode.",
+        "decision": "The turn that took a decision.",
+    },
+    "ReplayedKindEnum": {
+        "turn_slot": "A slot of a structured turn.",
+        "work_episode": "Merged turns.",
+        "reasoning_trace": "A raw trace of reasoning.",
+    },
+    "RunAnswerScopeEnum": {"account": "Rows of this account.", "installation": "Rows of all accounts."},
+    "ShortTermMemoryTypeEnum": SHORT_TERM_TYPES,
+    "SourceEnum": {"profile": "The user's profile.", **KINDS},
+    "SourceTypeEnum": {
+        "agent": "The agent.",
+        "user": "The user.",
+        "system": "The application.",
+        "tool": "A tool.",
+        "workflow": "A workflow.",
+    },
+    "TechniquesEnum": {**{f"-{name}": f"Without `{name}`." for name in TECHNIQUES}, **TECHNIQUES},
     "AccessLevelEnum": {"read": "May read.", "write": "May read and write."},
     "CertaintyEnum": {
         "explicit": "Said in these words.",
@@ -31,11 +208,7 @@ ENUMS: dict[str, dict[str | int, str]] = {
         "stored": "It is found by meaning.",
         "pending": "It is found by its words until its vector is made.",
     },
-    "EntryMemoryTypeEnum": {
-        "factual": "What is true.",
-        "experiential": "What happened.",
-        "working": "What is being worked on.",
-    },
+    "EntryMemoryTypeEnum": ENTRY_MEMORY_TYPES,
     "FactStatusEnum": {
         "active": "It is believed.",
         "pending": "Staff decide whether it is believed.",
@@ -57,7 +230,7 @@ ENUMS: dict[str, dict[str | int, str]] = {
         "incomplete": "It ended, but some rows failed.",
         "failed": "It stopped with an error.",
     },
-    "KindEnum": {spec.name: f"{spec.label.capitalize()}." for spec in all_specs()},
+    "KindEnum": KINDS,
     "MemoryTierEnum": {
         "working": "Redis, for minutes to days.",
         "short_term": "PostgreSQL, for hours to days.",
@@ -113,12 +286,7 @@ ENUMS: dict[str, dict[str | int, str]] = {
         "workspace": "The project.",
         "profile": "What is known about the user.",
     },
-    "SlotEnum": {
-        "observation": "What the agent perceived.",
-        "reasoning": "Why it acted.",
-        "action": "What it did.",
-        "outcome": "What came of it.",
-    },
+    "SlotEnum": SLOTS,
     "TemporalEnum": {"current": "True now.", "past": "True before.", "future": "Planned."},
     "TurnStatusEnum": {
         "open": "The outcome is not known yet.",
@@ -135,6 +303,10 @@ ENUMS: dict[str, dict[str | int, str]] = {
 }
 
 
-def describe_enum(values: dict[str | int, str]) -> str:
-    """Return the description of an enumeration, as a list with a line for each value."""
-    return "\n".join(f"* `{value}`: {meaning}" for value, meaning in values.items())
+def describe_enum(name: str, values: list[Any]) -> str:
+    """Return the description of an enumeration, as a list with a line for each value.
+
+    Values that another app adds, such as kinds of memory, stand for themselves.
+    """
+    meanings = ENUMS[name]
+    return "\n".join(f"* `{value}`: {meanings.get(value, value)}" for value in values)

@@ -32,9 +32,16 @@ def describe_service_error(exc: errors.MemoryServiceError) -> ProblemDetails | N
     if status is None:
         return None
     # one sentence for all: different ones would reveal what exists in other accounts
-    detail = NOT_FOUND_DETAIL if status == 404 else str(exc)
+    detail = NOT_FOUND_DETAIL if status == 404 else format_sentence(str(exc))
     facts = exc.facts if isinstance(exc, errors.TooLarge) else {}
     return ProblemDetails(status=status, code=exc.code, detail=detail, facts=facts, headers=_retry_after(exc))
+
+
+def format_sentence(text: str) -> str:
+    """Return a text of the service with a capital, unless it begins with the name of a field, and with a full stop."""
+    first = text.partition(" ")[0]
+    capital = text[:1].upper() + text[1:] if first.isalpha() else text
+    return capital if capital.endswith((".", "?", "!")) else f"{capital}."
 
 
 def _retry_after(exc: errors.MemoryServiceError) -> dict[str, str]:

@@ -107,8 +107,9 @@ class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields, SnippetOption
         MODES,
         required=False,
         help_text="Part of each vector that is compared: the first 64 dimensions, the first 256, or all. Vectors of a "
-        "model that is not trained for shortening are always compared as a whole; `broad` and `default` then answer "
-        "`mode_not_supported` in `degraded`. Default: the first 256 where the model allows it, else all.",
+        "model that is not trained for shortening are always compared as a whole, and so are passages of long texts "
+        "without an index; `broad` and `default` then answer `mode_not_supported` in `degraded`. `deep` looks at more "
+        "candidates where there are long texts. Default: the first 256 where the model allows it, else all.",
     )
     techniques = Techniques()
     time_window_hours = FiniteFloat(required=False, min_value=MIN_WINDOW_HOURS, help_text="Limit to so many hours ago.")

@@ -75,7 +75,7 @@ class ReplayPiece(AnswerSerializer):
     episode_id = serializers.UUIDField(allow_null=True, help_text="Work episode that the piece is.")
     memory_id = serializers.UUIDField(allow_null=True, help_text="Null for a raw trace, which is not a memory.")
     kind = serializers.ChoiceField(REPLAY_ITEM_KINDS)
-    slot = serializers.ChoiceField(["", *TurnSlot.Slot.values], help_text="Empty for a work episode.")
+    slot = serializers.ChoiceField(TurnSlot.Slot.choices, allow_blank=True, help_text="Empty for a work episode.")
     level = serializers.ChoiceField(CompressionLevel.choices, help_text="Compression of the piece.")
     tier = serializers.ChoiceField(["", *TIERS], help_text="Deepest tier of reasoning in it. Empty: none.")
     provenance = serializers.ChoiceField(["", *map(str, Provenance)], help_text="Origin of that reasoning.")

@@ -160,6 +160,9 @@ class ResumeAnswer(AnswerSerializer):
     tokens = serializers.IntegerField(help_text="Tokens of the text, counted as for `max_tokens`.")
     left_out = LeftOut()
     degraded = Degraded()
+    abstained = serializers.BooleanField(
+        help_text="True if nothing that was found for `query` is likely enough to help: none of it is in the packet."
+    )
     usage = UsageAnswer()
 
 

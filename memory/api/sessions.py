@@ -98,6 +98,9 @@ class SessionContextAnswer(AnswerSerializer):
     summary = serializers.CharField(help_text="Summary of earlier turns. Empty if nothing is summarized.")
     items = SessionItem(many=True, help_text="The episodes in the context.")
     tokens = serializers.IntegerField(help_text="Estimated number of tokens of the context.")
+    abstained = serializers.BooleanField(
+        help_text="True if there are episodes, but none that is likely enough to help: `items` is empty."
+    )
     degraded = Degraded()
 
 

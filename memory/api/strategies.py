@@ -14,8 +14,10 @@ from rest_framework.response import Response
 from memory.api.fields import (
     EmbeddingState,
     EventTime,
+    Likelihood,
     MemoryFields,
     Metadata,
+    MinScore,
     NonBlankText,
     OwnerFields,
     SearchDegraded,
@@ -75,6 +77,7 @@ class StrategySearch(OwnerFields, QuestionFields):
         help_text="The task to find strategies for. Required without `query_embedding`.",
     )
     top_k = TopK()
+    min_score = MinScore()
     task_type = ExternalId(required=False, help_text="Limit to this type of task.")
 
 
@@ -108,6 +111,7 @@ class StoredStrategy(StrategyAnswer):
 
 class FoundStrategy(StrategyAnswer):
     similarity = Similarity()
+    confidence = Likelihood()
     score = serializers.FloatField(help_text="similarity x success_rate, or success_rate / rank if found by words.")
 
 
@@ -200,6 +204,7 @@ class StrategySearches(OwnerViewSet):
             top_k=body["top_k"],
             own=own,
             task_type=body.get("task_type", ""),
+            min_score=body["min_score"],
             now=timezone.now(),
         )
         return self.respond(found)

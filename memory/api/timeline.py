@@ -1,4 +1,4 @@
-"""`/timeline`: memories of all kinds by the time when they happened."""
+"""`/timeline`: memories of all kinds, calls of tools and changes of pools, by the time when they happened."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,8 @@ from memory.api.graph import CommaList, comma_list_schema
 from memory.api.views import OwnerViewSet
 from memory.kinds import Kind, all_kinds, all_specs, kind_choices
 from memory.models import Memory
-from memory.retrieval.timeline import SUMMARY_CHARACTERS, TimelineFilter, TimelineItem, read_timeline
+from memory.retrieval.timeline import SUMMARY_CHARACTERS, TimelineFilter, TimelineItem
+from memory.retrieval.timeline_events import Event, read_timeline_with_events
 from memory_project.http.pagination import CursorPagination, decode_cursor, parse_page_size
 from memory_project.http.serializers import ActingFields, ExternalId
 
@@ -28,13 +29,20 @@ KIND_GROUPS = {
 }
 """The documented words for groups of kinds, as in the audit log."""
 KINDS_BY_NAME = KIND_GROUPS | {kind.value: [kind] for kind in all_kinds()}
-MEMORY_TYPE = rf"({'|'.join(KINDS_BY_NAME)})"
+EVENTS_BY_NAME = {"procedural": [Event.TOOL_INVOCATION]} | {event.value: [event] for event in Event}
+TYPE_NAMES = [*KINDS_BY_NAME, *(event.value for event in Event)]
+TYPE_CHOICES = [
+    *kind_choices(),
+    (Event.TOOL_INVOCATION.value, "call of a tool"),
+    (Event.POOL_EVENT.value, "pool event"),
+]
+MEMORY_TYPE = rf"({'|'.join(TYPE_NAMES)})"
 
 
-@extend_schema_field(comma_list_schema(MEMORY_TYPE, len(KINDS_BY_NAME)))
+@extend_schema_field(comma_list_schema(MEMORY_TYPE, len(TYPE_NAMES)))
 class MemoryTypes(CommaList):
-    pattern, max_elements = MEMORY_TYPE, len(KINDS_BY_NAME)
-    default_error_messages = {"shape": f"Must be some of these, separated by commas: {', '.join(KINDS_BY_NAME)}."}
+    pattern, max_elements = MEMORY_TYPE, len(TYPE_NAMES)
+    default_error_messages = {"shape": f"Must be some of these, separated by commas: {', '.join(TYPE_NAMES)}."}
 
 
 class TimelineQuery(ActingFields, TimeRangeQuery):
@@ -42,7 +50,8 @@ class TimelineQuery(ActingFields, TimeRangeQuery):
     memory_type = MemoryTypes(
         required=False,
         help_text="Limit to these kinds, separated by commas. `episodic`, `semantic` and `procedural` stand "
-        "for several kinds each.",
+        "for several kinds each. `tool_invocation`: calls of tools, which are procedural. `pool_event`: changes of "
+        "pools.",
     )
     channel = ExternalId(required=False, help_text="Limit to this channel. Default: all channels.")
     conversation_id = ExternalId(required=False, help_text="Limit to this conversation.")
@@ -60,7 +69,7 @@ class TimelineQuery(ActingFields, TimeRangeQuery):
 
 
 class RememberedAnswer(MemoryFields):
-    memory_type = serializers.ChoiceField(kind_choices(), source="kind")
+    memory_type = serializers.ChoiceField(TYPE_CHOICES, source="kind")
     event_time = serializers.DateTimeField(help_text="Time when it happened.")
     summary = serializers.CharField(help_text=f"The text, or its first {SUMMARY_CHARACTERS} characters.")
     truncated = serializers.BooleanField(help_text="True if the text is longer than the summary.")
@@ -98,7 +107,9 @@ class Timeline(OwnerViewSet):
     pagination_class = TimelineCursor
 
     def list(self, request: Request) -> Response:
-        """List memories of all kinds and channels, latest first.
+        """List memories of all kinds and channels, calls of tools and changes of pools, latest first.
+
+        Changes of pools come from the audit log, as far as it is kept.
 
         Left out are quarantined and expired memories, facts that are not believed (any more), and reasoning deeper than
         the account's policy allows. Memories that searches no longer find because of their age are included.
@@ -106,13 +117,24 @@ class Timeline(OwnerViewSet):
         query, now = self.query(), timezone.now()
         # the channel is a filter here, not the active channel
         owner = self.owner({name: query[name] for name in ("agent_id", "user_id") if name in query})
-        kinds = [kind for name in query.get("memory_type", ()) for kind in KINDS_BY_NAME[name]]
+        names = query.get("memory_type", ())
+        kinds = [kind for name in names for kind in KINDS_BY_NAME.get(name, ())]
+        events = [event for name in names for event in EVENTS_BY_NAME.get(name, ())] if names else list(Event)
         filters = {"kinds": kinds, "archived": ARCHIVED[query["archived"]]}
         asked = TimelineFilter(**draft_fields(TimelineFilter, query) | filters)
 
         def read(*, beyond: Any, backwards: bool, limit: int) -> Sequence[TimelineItem]:
             newest_first = (query["ordering"] == NEWEST_FIRST) is not backwards
-            return read_timeline(owner, asked, beyond=beyond, newest_first=newest_first, limit=limit, now=now)
+            return read_timeline_with_events(
+                owner,
+                asked,
+                events=events,
+                has_memories=bool(kinds or not names),
+                beyond=beyond,
+                newest_first=newest_first,
+                limit=limit,
+                now=now,
+            )
 
         pages: Any = read
         return self.respond_page(pages)

@@ -31,10 +31,9 @@ from memory.services.turns import StoredTurns, TurnDraft, store_turn_stream, sto
 from memory.tasks import run_soon
 from memory.tiers.session_stores import SessionTurn
 from memory_project.http.answers import AnswerSerializer
-from memory_project.http.bodies import is_ndjson_stream
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import ActingFields, ExternalId, refuse_unknown_names
-from memory_project.http.streams import batch_lines, spool_lines, write_json_array
+from memory_project.http.streams import batch_lines, is_ndjson_stream, spool_lines, write_json_array
 
 LOOKUPS = {"role": "role", "since": "event_time__gte", "until": "event_time__lt", "after_index": "index__gt"}
 
@@ -46,7 +45,15 @@ class TurnStream(OwnerFields):
 
 
 class NewTurns(TurnStream):
-    turns = NewTurnList(help_text=f"1 to {MAX_TURNS} turns, in order.")
+    turns = NewTurnList(
+        help_text=f"1 to {MAX_TURNS} turns, in order. A body without it that has a `role` is one turn itself."
+    )
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and "role" in data and "turns" not in data:
+            of_all = {name: value for name, value in data.items() if name in TurnStream._declared_fields}
+            data = {**of_all, "turns": [{name: value for name, value in data.items() if name not in of_all}]}
+        return super().to_internal_value(data)
 
 
 class TurnsQuery(ActingFields, TimeRangeQuery):

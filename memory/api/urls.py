@@ -22,10 +22,11 @@ from memory.api.goals import GoalProgress, Goals
 from memory.api.graph import Graphs
 from memory.api.items import ContextItems
 from memory.api.jobs import Jobs
-from memory.api.keyed_memories import KeyedMemories
+from memory.api.keyed_memories import KeyedMemories, KeyedMemorySearches
 from memory.api.keys import Keys
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
+from memory.api.memory_search import MemorySearches
 from memory.api.participants import Participants
 from memory.api.pools import PoolContents, PoolGrants, Pools
 from memory.api.profiles import Profiles
@@ -121,11 +122,17 @@ urlpatterns = [
     path("conversations/<id:conversation_id>/values/<key:key>", SessionValues.as_view(READ_REPLACE_DELETE)),
     path("memories", Memories.as_view({**COLLECTION, "delete": "forget"})),
     path("memories/<uuid:memory_id>", Memories.as_view(READ_CHANGE_DELETE)),
-    path("memories/search", KeyedMemories.as_view({"post": "search"}, rate_class="retrieval")),
+    path("memories/search", MemorySearches.as_view({"post": "search"})),
     path("memories/consolidate", KeyedMemories.as_view({"post": "consolidate"})),
     path("memories/stats", KeyedMemories.as_view({"get": "stats"})),
     # the former path of values, which OpenAPI cannot describe next to the ids of memories
     path("memories/<key:key>", KeyedMemories.as_view(READ_REPLACE_DELETE, undocumented=frozenset(VALUE_ACTIONS))),
+    # except for POST, the sub-path is the value with that key
+    path(
+        "keyed-memories/search",
+        KeyedMemorySearches.as_view({**READ_REPLACE_DELETE, "post": "search"}, rate_class="retrieval"),
+        {"key": "search"},
+    ),
     path("keyed-memories/<key:key>", KeyedMemories.as_view(READ_REPLACE_DELETE)),
     path("short-term-memories", ShortTermMemories.as_view(COLLECTION)),
     path("short-term-memories/<uuid:short_term_id>", ShortTermMemories.as_view(READ_DELETE)),

@@ -13,6 +13,7 @@ from memory.services.compression.compress import compress_slots
 from memory.services.compression.merge import archive_episodes, merge_records
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, BatchResult, ConversationQueue
 from memory.services.extraction.extract import extract_due
+from memory.services.replacements import former_conversations, link_former_conversations
 from memory.services.strategies.patterns import extract_patterns
 from memory.services.strategies.sources import (
     SourceBatch,
@@ -63,6 +64,25 @@ def extract_knowledge(*, now: datetime, batch: Batch) -> BatchReport:
         return count_due(EXTRACTION, now=now, batch=batch)
     done = extract_due(now=now, limit=batch.size, account_id=batch.account_id, renew=batch.renew)
     return report_claims(EXTRACTION, done, now=now, batch=batch)
+
+
+@job(every=time(hour=4, minute=45), batch_size=20)
+def link_replacements(*, now: datetime, batch: Batch) -> BatchReport:
+    """Find the turns that replace earlier ones in conversations that former versions stored.
+
+    Each account has its share of a batch. What was compared is not found again.
+    """
+    if batch.dry_run:
+        waiting = count_due_rows(former_conversations(), account_id=batch.account_id)
+        return BatchReport(examined=waiting, changed=waiting)
+    done = link_former_conversations(limit=batch.size, account_id=batch.account_id, renew=batch.renew)
+    more = done.conversations and has_due_rows(former_conversations(), account_id=batch.account_id)
+    return BatchReport(
+        examined=done.conversations,
+        changed=done.conversations,
+        cursor=str(int(batch.cursor or 0) + 1) if more else "",
+        figures={"links_made": done.links},
+    )
 
 
 @job(every=timedelta(hours=1), batch_size=200)

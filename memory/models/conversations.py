@@ -116,6 +116,11 @@ class Conversation(AccountRow):
     erasing = models.BooleanField(
         db_default=False, editable=False, help_text="True while it is erased: nothing can be written to it."
     )
+    replacements_due = models.BooleanField(
+        db_default=False,
+        editable=False,
+        help_text="True for one of a former version, until the job link_replacements has compared its turns.",
+    )
     saved_session = models.JSONField(null=True, blank=True, editable=False)
     saved_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -171,6 +176,11 @@ class Conversation(AccountRow):
                 fields=["summary_parked_at"],
                 name="conversation_summary_parked",
                 condition=Q(summary_parked_at__isnull=False),
+            ),
+            models.Index(
+                fields=["account", "id"],
+                name="conversation_to_link",
+                condition=Q(replacements_due=True),
             ),
             models.Index(
                 fields=["ended_at"],

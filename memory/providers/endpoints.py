@@ -27,6 +27,7 @@ from memory.errors import (
     ProviderTooSlow,
     ProviderUnavailable,
 )
+from memory.providers.breakers import Breaker
 from memory.providers.connections import Deadline, keep_time, trusted_authorities
 
 T = TypeVar("T")
@@ -49,6 +50,7 @@ class Endpoint:
     max_attempts: int = 4
     backoff_seconds: float = 0.25
     """Wait before the second attempt. It doubles before each later one; a random half to all of it is waited."""
+    breaker: Breaker = field(default_factory=Breaker, repr=False, compare=False)
 
 
 def check_base_url(base_url: str, *, setting: str = "OPENAI_BASE_URL") -> None:
@@ -96,7 +98,14 @@ def open_client(endpoint: Endpoint) -> openai.OpenAI:
 
 
 def ask_patiently(ask: Callable[[], T], *, endpoint: Endpoint, deadline: Deadline) -> T:
-    """Return the answer, with retries while they may help and the deadline leaves time. Raises a ProviderError."""
+    """Return the answer, with retries while they may help and the deadline leaves time. Raises a ProviderError.
+
+    Raises ProviderUnavailable immediately while the endpoint's breaker is open.
+    """
+    return endpoint.breaker.call(lambda: ask_again(ask, endpoint=endpoint, deadline=deadline), what=endpoint.what)
+
+
+def ask_again(ask: Callable[[], T], *, endpoint: Endpoint, deadline: Deadline) -> T:
     attempt = 1
     while True:
         try:

@@ -17,7 +17,8 @@ docstring of its module: a function or a class, and its line in REWRITERS, RETRI
 Requests, settings, `explain` and `metrics` then know it by its name. Try it with `manage.py evaluate_recall --ablate`.
 
 Searches in one kind are in `search`, and in `kind_searches` for the kinds that need more (facts, goals, …); walks over
-links in `graph` and `artifact_lineage`; lists by time in `timeline`; reads for other services in `resume` and `replay`.
+links in `graph` and `artifact_lineage`; lists by time in `timeline` and `timeline_events`; reads for other services in
+`resume` and `replay`. `judging` gives hits of such searches the confidence that results of a recall have.
 
 All SQL contains the WHERE of a queryset that starts at `visible_to(owner)` (`statements.where_sql`, `visibility`), so
 tenant isolation is that of the ORM.

@@ -2,9 +2,10 @@
 
 It is a logistic regression over numbers that do not depend on the other candidates: the similarity of the vectors,
 which share of the question's words the memory holds (by their weights, without stop words and the names of subjects),
-and whether the question is about somebody whom no candidate knows. It was learned from the first twenty results of
-questions about conversations, with their answers, and of questions of other conversations, which have none. The weights
-are in `confidence.json`, with how they were learned (`manage.py learn_confidence`).
+which share of them the account knows at all, and whether the question is about somebody whom no candidate knows. It was
+learned from the first twenty results of questions about conversations, with their answers, and of questions of other
+conversations, which have none. The weights are in `confidence.json`, with how they were learned (`manage.py
+learn_confidence`).
 
 Similarities differ between embedding models. Those of other models than the bundled one do not count, and without
 them nothing is held back: words alone cannot tell that nothing answers.
@@ -15,18 +16,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import ScoringContext
+from memory.retrieval.queries import Query
 from memory.retrieval.ranking import MAX_WEIGHT, is_weight
 from memory_project.embedded.models import BUNDLED_MODEL
 
 CONFIDENCE_FILE = Path(__file__).with_name("confidence.json")
-FEATURES = ("similarity", "words", "stranger")
+FEATURES = ("similarity", "words", "known", "stranger")
 FLOOR = 0.025
 """Prompt contexts and packets show no evidence if the best result is less likely to help than this."""
 MAX_JUDGED = 20
@@ -43,6 +45,7 @@ class Calibration:
     intercept: float
     similarity: float
     words: float
+    known: float
     stranger: float
 
     def __post_init__(self) -> None:
@@ -52,7 +55,7 @@ class Calibration:
 
     def chances(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the confidence of each row of FEATURES."""
-        odds = self.intercept + features @ np.array([self.similarity, self.words, self.stranger])
+        odds = self.intercept + features @ np.array([getattr(self, name) for name in FEATURES])
         chances: NDArray[np.float64] = 1 / (1 + np.exp(-odds))
         return chances
 
@@ -90,33 +93,53 @@ def calibration_part(content: Any, name: str) -> Calibration:
     return Calibration(**part)
 
 
+class Judged(Protocol):
+    """What the confidence of a memory depends on, besides the question."""
+
+    @property
+    def similarity(self) -> float | None: ...
+
+    @property
+    def held(self) -> int:
+        """Return the terms that it holds, bit n for term n of the query analysis."""
+
+    @property
+    def speaker(self) -> str: ...
+
+
 def add_confidence(candidates: Sequence[Candidate], context: ScoringContext) -> None:
     """Set the confidence of each candidate."""
-    learned = learned_calibrations()
-    by = learned.with_meaning if compares_meaning(context) else learned.with_words
-    chances = by.chances(confidence_features(candidates, context))
-    for candidate, chance in zip(candidates, chances.tolist(), strict=True):
+    for candidate, chance in zip(candidates, chances_of(candidates, context), strict=True):
         candidate.likelihood = chance
 
 
-def confidence_features(candidates: Sequence[Candidate], context: ScoringContext) -> NDArray[np.float64]:
+def chances_of(candidates: Sequence[Judged], context: ScoringContext) -> list[float]:
+    """Return the confidence of each candidate."""
+    learned = learned_calibrations()
+    by = learned.with_meaning if compares_meaning(context.query) else learned.with_words
+    chances: list[float] = by.chances(confidence_features(candidates, context)).tolist()
+    return chances
+
+
+def confidence_features(candidates: Sequence[Judged], context: ScoringContext) -> NDArray[np.float64]:
     """Return a row of FEATURES for each candidate. A candidate without a vector has a similarity of 0."""
     similarity = np.array([each.similarity or 0.0 for each in candidates])
-    stranger = np.full(len(candidates), float(is_about_stranger(candidates, context)))
-    return np.stack([similarity, word_shares(candidates, context), stranger], axis=1)
+    of_question = (known_share(context), float(is_about_stranger(candidates, context)))
+    known, stranger = (np.full(len(candidates), value) for value in of_question)
+    return np.stack([similarity, word_shares(candidates, context), known, stranger], axis=1)
 
 
-def compares_meaning(context: ScoringContext) -> bool:
+def compares_meaning(query: Query) -> bool:
     """Return True if similarities are those of the model that confidence was learned with."""
-    return context.query.vector is not None and context.query.model == BUNDLED_MODEL
+    return query.vector is not None and query.model == BUNDLED_MODEL
 
 
-def may_be_silent(context: ScoringContext) -> bool:
+def may_be_silent(query: Query) -> bool:
     """Return True if a low confidence means something: words and meaning of the question were compared."""
-    return compares_meaning(context) and context.query.has_words and bool(context.query.text.strip())
+    return compares_meaning(query) and query.has_words and bool(query.text.strip())
 
 
-def word_shares(candidates: Sequence[Candidate], context: ScoringContext) -> NDArray[np.float64]:
+def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArray[np.float64]:
     """Return for each candidate the share, by weight, of the question's words that it holds."""
     asked = enumerate(context.analysis.terms)
     terms = [(bit, term.weight) for bit, term in asked if term.is_content and not term.is_subject]
@@ -129,7 +152,16 @@ def word_shares(candidates: Sequence[Candidate], context: ScoringContext) -> NDA
     return shares
 
 
-def is_about_stranger(candidates: Sequence[Candidate], context: ScoringContext) -> bool:
+def known_share(context: ScoringContext) -> float:
+    """Return the share, by weight, of the question's words that any memory of the account holds; 1 without words."""
+    known, unknown = (
+        sum(term.weight for term in terms if term.is_content and not term.is_subject)
+        for terms in (context.analysis.terms, context.analysis.unknown)
+    )
+    return known / (known + unknown) if unknown else 1.0
+
+
+def is_about_stranger(candidates: Sequence[Judged], context: ScoringContext) -> bool:
     """Return True if the question has subjects, and no candidate names one or is theirs."""
     subjects = context.query.subjects
     if not subjects:

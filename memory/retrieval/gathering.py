@@ -28,6 +28,8 @@ MIN_CANDIDATES = 100
 MIN_CANDIDATES_OF_ONE = 20
 """The limit if a single retriever finds by the only score there is, so that no other score moves later rows up."""
 CANDIDATES_PER_RESULT = 3
+DEEP_FACTOR = 2
+"""Candidates in `deep` mode, per candidate otherwise, where passages are compared."""
 NO_DEADLINE_MS = 600_000
 """Ten minutes, longer than any statement takes: what statements are given without a deadline."""
 
@@ -101,7 +103,7 @@ def gather_candidates(
     names = [retriever.name for retriever in applying]
     statement = build_gathering_statement(gathering_shape(owner, query, analysis, names))
     values = {**owner_params(owner, now=context.now), **query_params(query, analysis, context)}
-    values["candidates"] = limit or candidate_limit(query, names)
+    values["candidates"] = limit or candidate_limit(query, analysis, names)
     for retriever in applying:
         values |= retriever.params(query, analysis)
     columns, rows = statement.read(values)
@@ -155,12 +157,13 @@ def query_params(query: Query, analysis: QueryAnalysis, context: RecallContext) 
     }
 
 
-def candidate_limit(query: Query, retrievers: Collection[str]) -> int:
-    """Return how many candidates each retriever may find."""
+def candidate_limit(query: Query, analysis: QueryAnalysis, retrievers: Collection[str]) -> int:
+    """Return how many candidates each retriever may find: in `deep` mode more of those whose passages are compared."""
     is_single = set(retrievers) - {"pinned"} in ({"lexical"}, {"vector"})
     has_one_score = not (query.has_words and query.vector is not None)
     minimum = MIN_CANDIDATES_OF_ONE if is_single and has_one_score else MIN_CANDIDATES
-    return max(minimum, CANDIDATES_PER_RESULT * query.top_k)
+    further = DEEP_FACTOR if query.mode is Mode.DEEP and analysis.has_passages else 1
+    return further * max(minimum, CANDIDATES_PER_RESULT * query.top_k)
 
 
 @lru_cache(maxsize=1024)

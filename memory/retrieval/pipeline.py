@@ -200,7 +200,7 @@ def collect_candidates(run: RecallRun) -> Sequence[Candidate]:
     run.degraded += [f"{name}_deadline" for name in gathered.dropped]
     if run.analysis.has_pending and run.query.vector is not None:
         run.degraded.append("embedding_pending")
-    if run.query.vector is not None and is_unsupported(run.query.mode, is_nested=run.query.is_nested):
+    if run.query.vector is not None and is_unsupported(run.query, run.analysis):
         run.degraded.append("mode_not_supported")
     if LEXICAL in run.plan.retrievers and are_all_common(run.analysis.terms):
         run.degraded.append("common_words")
@@ -214,7 +214,10 @@ def without_floods(run: RecallRun, gathered: GatheredCandidates) -> Sequence[Can
     Two more statements for each round. The signal `alike` has the size of the flood that a candidate is of.
     """
     candidates, sizes, left_out = gathered.candidates, dict[Hashable, int](), list[UUID]()
-    began, limit = time.perf_counter(), candidate_limit(run.query, [each.name for each in run.plan.retrievers])
+    began, limit = (
+        time.perf_counter(),
+        candidate_limit(run.query, run.analysis, [each.name for each in run.plan.retrievers]),
+    )
     if not any(metric.results >= limit for metric in gathered.metrics):
         return candidates
     for _ in range(MAX_FLOOD_ROUNDS):
@@ -362,7 +365,7 @@ def keep_helpful(run: RecallRun, ranked: Sequence[Candidate]) -> list[Candidate]
     least = run.query.min_score
     if least is not None:
         return [each for each in ranked if each.pinned or each.likelihood >= least]
-    if not run.query.has_floor or not may_be_silent(run.scoring_context):
+    if not run.query.has_floor or not may_be_silent(run.query):
         return list(ranked)
     may_help = any(each.likelihood >= FLOOR or each.similarity is None for each in ranked[:MAX_JUDGED])
     return [each for each in ranked if may_help or each.pinned]

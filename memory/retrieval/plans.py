@@ -74,6 +74,8 @@ class QueryAnalysis:
 
     terms: Sequence[Term] = ()
     """Terms that the account knows, by descending weight."""
+    unknown: Sequence[Term] = ()
+    """Terms of the question itself that no memory of the account holds."""
     phrases: Sequence[str] = ()
     """Quoted phrases as tsqueries."""
     docs: int = 0

@@ -241,8 +241,10 @@ def knowledge_rows(owner: Owner, kind: Kind) -> Any:
 def make_analysis(row: dict[str, Any]) -> QueryAnalysis:
     docs, tokens = row.get("corpus") or (0, 0)
     first_of_turn, records = row.get("at_hand") or (None, None)
+    terms = [Term(**dict(zip(Term.__dataclass_fields__, each, strict=True))) for each in row.get("terms") or []]
     return QueryAnalysis(
-        terms=[Term(**dict(zip(Term.__dataclass_fields__, each, strict=True))) for each in row.get("terms") or []],
+        terms=[term for term in terms if term.docs],
+        unknown=[term for term in terms if not term.docs],
         phrases=row.get("phrases") or [],
         docs=int(docs),
         tokens=int(tokens),

@@ -104,7 +104,10 @@ class MemoryQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A found memory. `similarity` is 1 - cosine distance; None if it was found by words."""
+    """A found memory. `similarity` is 1 - cosine distance; None if it was found by words.
+
+    `likelihood` is how likely it helps, from 0 to 1 (`judging`); None if nobody asked.
+    """
 
     kind: ClassVar[Kind]
 
@@ -117,6 +120,7 @@ class Hit:
     created_at: datetime
     metadata: dict[str, Any]
     similarity: float | None
+    likelihood: float | None = None
 
     @property
     def item_key(self) -> str:
@@ -128,12 +132,13 @@ class Hit:
 class SearchResults(Generic[H]):
     """Hits, best first. `degraded` names the reasons why not all were found by meaning; empty if all were.
 
-    `usage` is the cost of a search by a recall.
+    `usage` is the cost of a search by a recall. `abstained` is True if all that was found is too unlikely to help.
     """
 
     hits: Sequence[H]
     degraded: Sequence[str]
     usage: RecallUsage = NO_USAGE
+    abstained: bool = False
 
 
 def search_kind(

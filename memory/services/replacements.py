@@ -2,16 +2,18 @@
 
 They are made when turns get their vectors, in the same transaction: each new turn is compared with the nearest turns of
 the same agent, user and channel, among the latest MAX_TURNS. The weight of a REPLACES link is the probability that the
-later statement replaces the earlier one (`extraction.replacement`). Recalls order and mark turns by these links.
+later statement replaces the earlier one (`extraction.replacement`). Where a fact supersedes others, the turns that are
+its evidence replace those that are theirs, too. Recalls order and mark turns by these links.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.db.models import Q
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
 from memory.extraction.replacement import (
@@ -22,9 +24,11 @@ from memory.extraction.replacement import (
     may_state,
     replacement_probability,
 )
-from memory.models import Link, Turn
+from memory.models import Conversation, Link, Turn
 from memory.models.statements import binary_cursor
+from memory.providers.embeddings import embedding_provider
 from memory.scoring import PROBABLE_REPLACEMENT
+from memory.services.claims import take_shares
 from memory.services.memories.store import REPLACES, NewLink, insert_links
 
 MAX_TURNS = 2_000
@@ -35,6 +39,8 @@ MAX_PAIRS = 8
 PLACES_AT_ONCE = 256
 """Turns compared in one product of vectors: 2 MB of results."""
 SPOKEN_ROLES = ("user", "assistant")
+TURNS_AT_ONCE = 500
+"""Turns of a former conversation that are compared by one statement."""
 
 # ids and vectors as their bytes: thousands of values would take longer to read one by one. The latest turns first: by
 # the index on agents, whatever their number
@@ -59,6 +65,24 @@ SAYINGS = f"""
 SELECT id, name, conversation_id, event_time, left(text, {MAX_COMPARED_CHARACTERS}) FROM memories
 WHERE account_id = %(account_id)s AND kind = 'turn' AND id = ANY(%(ids)s::uuid[])
 """  # noqa: S608 (composed of constants alone)
+# how many other facts that are still held to be true the earlier turn is evidence of
+EVIDENCE_PAIRS = """
+SELECT newer.target_id, older.target_id, (
+    SELECT count(*) FROM memory_links AS also JOIN memories AS fact
+        ON fact.account_id = %(account_id)s AND fact.id = also.source_id
+    WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM' AND also.target_id = older.target_id
+        AND fact.kind = 'fact' AND fact.status = 'active'
+)
+FROM memory_links AS newer
+JOIN memories AS said ON said.account_id = %(account_id)s AND said.id = newer.target_id AND said.kind = 'turn'
+JOIN memory_links AS older ON older.account_id = %(account_id)s AND older.type = 'DERIVED_FROM'
+    AND older.source_id = ANY(%(older)s::uuid[])
+JOIN memories AS before ON before.account_id = %(account_id)s AND before.id = older.target_id AND before.kind = 'turn'
+WHERE newer.account_id = %(account_id)s AND newer.source_id = %(newer)s AND newer.type = 'DERIVED_FROM'
+    AND before.event_time < said.event_time
+"""
+WHOLE_TURN, PART_OF_TURN = 0.9, 0.4
+"""Weights of links by evidence: whether all that is known from the earlier turn was superseded, which marks it."""
 UUID_BYTES = 16
 VECTOR_HEAD_BYTES = 4
 """Bytes before the numbers of a sent halfvec: its dimensions and two unused bytes."""
@@ -83,13 +107,18 @@ def link_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: st
 
     Three statements at most, one of them only if something is replaced.
     """
+    insert_links(account_id, find_replacements(account_id, turn_ids, model=model))
+
+
+def find_replacements(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> list[NewLink]:
+    """Return the links that `link_replaced_turns` makes. Two statements at most."""
     links = []
     for compared in compare_turns(account_id, turn_ids, model=model):
         probability = replacement_probability(compared.pair)
         if probability >= PROBABLE_REPLACEMENT:
             link = NewLink(source_id=compared.newer_id, type=REPLACES, target_id=compared.older_id, weight=probability)
             links.append(link)
-    insert_links(account_id, links)
+    return links
 
 
 def relink_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> None:
@@ -98,6 +127,86 @@ def relink_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: 
         ends = Q(source_id__in=turn_ids) | Q(target_id__in=turn_ids)
         Link.objects.filter(ends, account_id=account_id, type=REPLACES).delete()
         link_replaced_turns(account_id, turn_ids, model=model)
+
+
+def link_replaced_evidence(account_id: UUID, *, newer: UUID, older: Sequence[UUID]) -> int:
+    """Link the turns that are evidence of a fact to the earlier ones that are evidence of those it superseded.
+
+    A turn that other active facts rest upon gets a link of less weight, which orders but does not mark. One statement,
+    and as many as `add_links` needs. Returns the number of new links.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(EVIDENCE_PAIRS, {"account_id": account_id, "newer": newer, "older": list(older)})
+        pairs = dict.fromkeys(cursor.fetchall())
+    weights = {(said, before): PART_OF_TURN if others else WHOLE_TURN for said, before, others in pairs}
+    return add_links(
+        account_id,
+        [
+            NewLink(source_id=said, type=REPLACES, target_id=before, weight=weight)
+            for (said, before), weight in weights.items()
+        ],
+    )
+
+
+def add_links(account_id: UUID, links: Sequence[NewLink]) -> int:
+    """Store links, or raise the weights of those that exist with a smaller one. Returns the number of new links."""
+    if not links:
+        return 0
+    ends = {"source_id__in": {link.source_id for link in links}, "target_id__in": {link.target_id for link in links}}
+    rows = Link.objects.filter(account_id=account_id, type=REPLACES, **ends)
+    known = {(row.source_id, row.target_id): row for row in rows}
+    # the surest of each pair, which may have been found from both of its ends
+    surest = {(each.source_id, each.target_id): each for each in sorted(links, key=lambda link: link.weight)}
+    new = [link for ends_of, link in surest.items() if ends_of not in known]
+    insert_links(account_id, new)
+    for ends_of, link in surest.items():
+        row = known.get(ends_of)
+        if row is not None and row.weight < link.weight:
+            Link.objects.filter(account_id=account_id, id=row.id, weight__lt=link.weight).update(weight=link.weight)
+    return len(new)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedConversations:
+    """The numbers of conversations of former versions that were compared, and of links that this made."""
+
+    conversations: int
+    links: int
+
+
+def link_former_conversations(
+    *, limit: int, account_id: UUID | None, renew: Callable[[], None] = lambda: None
+) -> LinkedConversations:
+    """Link the turns of conversations that were stored before turns were compared, each in a transaction of its own.
+
+    At most `limit` conversations, each account with its share. A conversation is found again until it was compared.
+    """
+    due = former_conversations().only("id", "account_id")
+    found = take_shares(due, lambda rows, share: rows.order_by("id")[:share], limit=limit, account_id=account_id)
+    done = links = 0
+    for each in found:
+        with transaction.atomic():
+            rows = former_conversations().filter(account_id=each.account_id, id=each.id)
+            if rows.select_for_update(skip_locked=True, no_key=True).exists():
+                links += link_turns_of(each)
+                rows.update(replacements_due=False)
+                done += 1
+        renew()
+    return LinkedConversations(conversations=done, links=links)
+
+
+def former_conversations() -> QuerySet[Conversation]:
+    return Conversation.objects.filter(replacements_due=True)
+
+
+def link_turns_of(conversation: Conversation) -> int:
+    account_id, model = conversation.account_id, embedding_provider().model
+    spoken = Turn.objects.filter(account_id=account_id, log=conversation, role__in=SPOKEN_ROLES)
+    turns = [turn.id for turn in spoken.only("role", "text").order_by("index") if is_comparable(turn)]
+    links = []
+    for start in range(0, len(turns), TURNS_AT_ONCE):
+        links += find_replacements(account_id, turns[start : start + TURNS_AT_ONCE], model=model)
+    return add_links(account_id, links)
 
 
 def compare_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> Iterator[ComparedTurns]:

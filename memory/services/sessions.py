@@ -27,7 +27,7 @@ from memory.retrieval.search import EpisodeHit, EpisodeResults, SearchResults
 from memory.services.conversations.lifecycle import find_conversation, join_conversation
 from memory.services.embedding.embed import embed_texts
 from memory.services.prompt_context.layout import clean_line, fence_block
-from memory.services.recall.recall import search_episodes_by_text
+from memory.services.recall.recall import search_helpful_episodes
 from memory.services.summaries.summarize import latest_summary
 from memory.services.turns import TurnDraft, resolve_writer, store_turns
 from memory.tiers.base import time_of_call
@@ -42,15 +42,19 @@ NO_EPISODES: EpisodeResults = SearchResults(hits=(), degraded=())
 
 
 class HybridContext(str):
-    """The rendered context, a text, with its summary, episodes (best first), estimated tokens and `degraded`."""
+    """The rendered context, a text, with its summary, episodes (best first), estimated tokens and `degraded`.
+
+    `abstained` is True if there are episodes, but none that is likely enough to help.
+    """
 
     summary: str
     items: Sequence[EpisodeHit]
     degraded: Sequence[str]
+    abstained: bool
 
-    def __new__(cls, context: str, *, summary: str, items: Sequence[EpisodeHit], degraded: Sequence[str]) -> Self:
+    def __new__(cls, context: str, *, summary: str, found: EpisodeResults, degraded: Sequence[str]) -> Self:
         made = super().__new__(cls, context)
-        made.summary, made.items, made.degraded = summary, items, degraded
+        made.summary, made.items, made.degraded, made.abstained = summary, found.hits, degraded, found.abstained
         return made
 
     @property
@@ -89,17 +93,16 @@ class HybridMemory:
         """Return the summary of earlier messages and the `limit` episodes most similar to `query`.
 
         Without a query, the user's latest message is used; without one of those, there are no episodes. Episodes are of
-        other conversations of the same user and channel.
+        other conversations of the same user and channel. There are none if none is likely enough to help.
         """
         latest = latest_summary(self._owner, self.conversation)
         text = query.strip() or latest_user_message(self._owner, self.conversation)
         found = NO_EPISODES
         if text and limit:
-            found = search_episodes_by_text(
+            found = search_helpful_episodes(
                 resolve_writer(self._owner, self.conversation),
                 text=text,
                 top_k=limit,
-                own=None,
                 now=time_of_call(now),
                 without=[latest.id] if latest else [],
                 besides=[self.conversation.conversation_id],
@@ -110,7 +113,7 @@ class HybridMemory:
         values = {"summary": fence_block(summary), "episodes": episodes}
         context = render_to_string("context/hybrid_memory.txt", values).strip()
         degraded = [*found.degraded, *summary_degraded(self.conversation)]
-        return HybridContext(context, summary=summary, items=found.hits, degraded=degraded)
+        return HybridContext(context, summary=summary, found=found, degraded=degraded)
 
 
 def fields_of_message(message: Mapping[str, Any] | AgentMessage) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ CODE = re.compile("`([^`]*)`")
 
 @cache
 def openapi_document() -> dict[str, Any]:
-    """Return the OpenAPI document. Building it takes more than a second, so each process does it once."""
+    """Return the OpenAPI document. Building it takes more than a second, so it is done once."""
     generator: Any = SchemaGenerator
     document: dict[str, Any] = generator().get_schema(request=None, public=True)
     return document
@@ -36,6 +36,12 @@ def rendered_document(format_: str) -> tuple[bytes, str, str]:
     renderer = RENDERERS[format_]()
     body: bytes = renderer.render(openapi_document(), renderer_context={})
     return body, renderer.media_type, f'"{sha256(body).hexdigest()[:32]}"'
+
+
+def render_documents() -> None:
+    """Render the document in all formats, before the first request for it."""
+    for format_ in RENDERERS:
+        rendered_document(format_)
 
 
 @require_safe

@@ -29,9 +29,6 @@ ERROR_CODES = {
     "bad_request": ErrorCode(
         400, "The request is malformed, for example because of its Host header.", "Send well-formed HTTP."
     ),
-    "body_cut_short": ErrorCode(
-        400, "The body has fewer bytes than its Content-Length says.", "Send the request again."
-    ),
     "body_too_large": ErrorCode(
         413,
         "The body is larger than `limit_bytes`.",
@@ -98,7 +95,7 @@ ERROR_CODES = {
         403, "The key lacks the scope that the operation requires.", "Use a key with the scope that `detail` names."
     ),
     "no_space": ErrorCode(
-        503, "The service has no disk space left for a stream.", "Tell the operator, or send smaller requests."
+        507, "The service has no disk space left.", "Tell the operator, and try again later: nothing was stored."
     ),
     "not_acceptable": ErrorCode(406, "There is no answer in the format asked for.", "Accept `application/json`."),
     "not_authenticated": ErrorCode(
@@ -108,6 +105,11 @@ ERROR_CODES = {
         404,
         "It does not exist, or this key may not see it: both are answered alike.",
         "Check the id, `agent_id` and `user_id`.",
+    ),
+    "outcome_unknown": ErrorCode(
+        503,
+        "The database was lost during the commit, so that the request may be stored, or not.",
+        "Send it again with the same Idempotency-Key or `client_id`: it is stored once.",
     ),
     "parse_error": ErrorCode(
         400,
@@ -134,8 +136,19 @@ ERROR_CODES = {
     "request_in_progress": ErrorCode(
         409, "A request with the same Idempotency-Key is running.", "Send it again after that one has finished."
     ),
+    "request_timeout": ErrorCode(408, "The head or the body of the request did not arrive in time.", "Send it again."),
+    "row_locked": ErrorCode(
+        503,
+        "Another request has worked on what this one would change for longer than MEMORY_LOCK_TIMEOUT_SECONDS.",
+        "Send it again.",
+    ),
     "stale_version": ErrorCode(
         412, "`If-Match` names another version than the present one.", "Read it again, and repeat the change."
+    ),
+    "statement_timeout": ErrorCode(
+        503,
+        "A statement of the database took longer than MEMORY_STATEMENT_TIMEOUT_SECONDS.",
+        "Ask for less at once, or tell the operator.",
     ),
     "throttled": ErrorCode(
         429, "The key has sent too many requests in a minute.", "Wait for the seconds in `Retry-After`."
@@ -145,7 +158,7 @@ ERROR_CODES = {
         "A value is over its limit (`size_bytes`, `limit_bytes`). `stored` says whether it was stored all the same.",
         "Store less, or in several values.",
     ),
-    "too_many_streams": ErrorCode(503, "Half of the service's threads read streams already.", "Try again soon."),
+    "too_many_streams": ErrorCode(503, "Half of the service's threads store streams already.", "Try again soon."),
     "too_many_turns": ErrorCode(
         413, "A body may have at most `limit` turns.", "Split the request, or stream the turns."
     ),

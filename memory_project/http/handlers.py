@@ -21,7 +21,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if not is_below_api(request.path):
+    # people see a page; programs that forgot the prefix are told the path
+    if not is_below_api(request.path) and "text/html" in request.headers.get("Accept", ""):
         return defaults.page_not_found(request, exception)
     if isinstance(exception, Resolver404):
         detail = describe_unknown_route(request.path)

@@ -40,8 +40,8 @@ def decode_path_info(raw_path: str) -> str:
 
 
 def read_raw_path(environ: dict[str, Any]) -> str:
-    """Return the path as the client sent it, from the server's RAW_URI; without one, PATH_INFO encoded again."""
-    raw: str | None = environ.get("RAW_URI")
+    """Return the path as the client sent it, from the server's REQUEST_URI; without one, PATH_INFO encoded again."""
+    raw: str | None = environ.get("REQUEST_URI")
     if raw is None:
         return quote(environ.get("PATH_INFO", "").encode("latin-1"), safe="/")
     # HTTP allows an absolute target; one that starts with two slashes is nevertheless a path

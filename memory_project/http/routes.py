@@ -11,9 +11,20 @@ from django.urls import get_resolver
 
 from memory_project.http.paths import API_PREFIX
 
+CURRENT_PREFIX = f"{API_PREFIX}v1/"
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 MAX_COMPARED_CHARACTERS = 200
 MIN_SIMILARITY = 0.6
+MEANT_BY = {
+    "search": "/api/v1/memories/search",
+    "remember": "/api/v1/memories",
+    "add": "/api/v1/memories",
+    "store": "/api/v1/memories",
+    "messages": "/api/v1/conversations/{conversation_id}/turns",
+    "users": "/api/v1/profiles/{user_id}",
+    "health": "/health/ready",
+}
+"""Paths for the last words that newcomers try first, below the prefix or without it."""
 
 
 def describe_unknown_route(path: str) -> str:
@@ -28,6 +39,10 @@ def describe_unknown_route(path: str) -> str:
 
 def find_nearest_route(path: str) -> str | None:
     """Return the path template that is most similar to the path, or None if none is similar."""
+    if (meant := MEANT_BY.get(path.removeprefix(CURRENT_PREFIX).strip("/"))) is not None:
+        return meant
+    if not path.startswith(API_PREFIX):
+        path = CURRENT_PREFIX + path.lstrip("/").removeprefix("v1/")
     matcher = SequenceMatcher(b=path, autojunk=False)
     best, nearest = MIN_SIMILARITY, None
     for template in api_routes(settings.ROOT_URLCONF):

@@ -9,11 +9,11 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.serializers import JSONField
 
-from memory_project.http.bodies import NDJSON
 from memory_project.http.credentials import required_scope
 from memory_project.http.error_codes import type_of
 from memory_project.http.problems import CONTENT_TYPE
 from memory_project.http.serializers import TEXT, ObjectOrText, StrictSerializer
+from memory_project.http.streams import NDJSON
 
 JSON_MEDIA_TYPE = "application/json"
 PROBLEM_SCHEMA = {
@@ -105,7 +105,8 @@ class ServiceSchema(AutoSchema):
         return named or name_operation(re.sub(f"^{self.path_prefix}/", "", self.path), self._action)
 
     def get_summary(self) -> str:
-        return split_summary(super().get_description())[0]
+        # a summary is plain text, while descriptions are Markdown
+        return split_summary(super().get_description())[0].replace("`", "")
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = [REQUEST_ID]

@@ -1,7 +1,7 @@
 """Request shapes that refuse unknown fields, and the strict fields that both apps use."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
@@ -19,6 +19,9 @@ MEANT_BY: Mapping[str, tuple[str, ...]] = {
     "q": ("query",),
     TEXT: ("query", "task_description"),
     "messages": ("turns",),
+    "message": ("content", "turns"),
+    "title": ("name", "description"),
+    "name": ("pool_id", "key"),
     "session_id": ("conversation_id",),
     "thread_id": ("conversation_id",),
     "namespace": ("channel",),
@@ -121,12 +124,22 @@ def describe_unknown_names(
 def describe_unknown_name(name: str, known: list[str], *, noun: str) -> str:
     """Return a sentence that says that nothing has this name, with the known name that it may be a misspelling of."""
     shown = name[:MAX_ID_CHARACTERS]
-    close = [each for each in MEANT_BY.get(name, ()) if each in known] or get_close_matches(shown, known, n=1)
-    return f'"{shown}" is not a {noun} here.' + (f' Did you mean "{close[0]}"?' if close else "")
+    meant = find_meant_name(shown, known)
+    return f'"{shown}" is not a {noun} here.' + (f' Did you mean "{meant}"?' if meant else "")
+
+
+def find_meant_name(name: str, known: Sequence[str]) -> str:
+    """Return the known name that another service calls so, that is spelled like it, or that it is a word of."""
+    words = [each for each in known if name in each.split("_")]
+    close = [each for each in MEANT_BY.get(name, ()) if each in known] or get_close_matches(name, known, n=1)
+    # a word of several names says nothing
+    return next(iter(close), words[0] if len(words) == 1 else "")
 
 
 class Text(serializers.CharField):
     """A string, unchanged: numbers are refused instead of converted, and spaces are kept."""
+
+    default_error_messages = {"invalid": "Must be a text: a JSON string."}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})

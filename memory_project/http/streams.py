@@ -1,7 +1,7 @@
-"""Bodies of any length: newline-delimited JSON, checked line by line as it arrives and kept in a file meanwhile.
+"""Bodies of any length: newline-delimited JSON, checked line by line before anything of it is stored.
 
-Nothing is stored before the last line has arrived, so a slow client holds no lock. A line ends with a line feed; the
-last one may lack it. Blank lines at the end are ignored, other blank lines are errors.
+The web server has the whole body, in a file, before a view sees it, so a slow client holds no thread and no lock. A
+line ends with a line feed; the last one may lack it. Blank lines at the end are ignored, other blank lines are errors.
 """
 
 import json
@@ -13,30 +13,38 @@ from threading import BoundedSemaphore
 from typing import IO, Any
 
 from django.conf import settings
-from django.http import UnreadablePostError
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.request import Request
 
-from memory_project.http.bodies import BodyCutShortError, is_chunked
 from memory_project.http.parsers import parse_json
 from memory_project.http.problems import Problem, errors_by_field, summarize_errors
 
+NDJSON = "application/x-ndjson"
 READ_BYTES = 65_536
 BATCH_BYTES = 8 * 1024**2
 """Size of the lines held in memory together, unless a single line is longer."""
 STREAM_SLOTS = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
-"""Streams that this process reads at the same time."""
+"""Streams that this process stores at the same time."""
+
+
+def is_stream_type(content_type: str) -> bool:
+    """Return whether a Content-Type is that of newline-delimited JSON."""
+    return content_type.partition(";")[0].strip().lower() == NDJSON
+
+
+def is_ndjson_stream(environ: Mapping[str, Any]) -> bool:
+    """Return whether the request has a body of newline-delimited JSON."""
+    return is_stream_type(str(environ.get("CONTENT_TYPE", ""))) and environ.get("CONTENT_LENGTH") not in ("", "0", None)
 
 
 @contextmanager
 def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[IO[bytes]]:
-    """Yield the lines of the request's body in a temporary file, after all have arrived and passed `check`.
+    """Yield the lines of the request's body in a temporary file, after all have passed `check`.
 
     `check` takes the value of a line. Raises a 400 problem with the line's number (from 1) for invalid JSON and for a
-    ValidationError of `check`, 413 for a line over BODY_LIMIT_BYTES, 503 while too many other streams are read, and
-    UnreadablePostError for a body that ends too early.
+    ValidationError of `check`, 413 for a line over BODY_LIMIT_BYTES, 503 while too many other streams are stored, and
+    507 for a full disk.
     """
-    set_read_timeout(request)
     with stream_slot(), report_full_disk(), tempfile.TemporaryFile() as spool:
         for number, line in enumerate(split_body_lines(read_body(request), limit_bytes=settings.BODY_LIMIT_BYTES), 1):
             check_line(number, line, check)
@@ -47,31 +55,18 @@ def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[IO
 
 @contextmanager
 def stream_slot() -> Iterator[None]:
-    """Hold one of STREAM_SLOTS, or raise a 503 problem. A stream keeps its thread for as long as its client sends."""
+    """Hold one of STREAM_SLOTS, or raise a 503 problem. A stream keeps its thread until all of it is stored."""
     if not STREAM_SLOTS.acquire(blocking=False):
-        raise Problem(503, "too_many_streams", "Too many streams are being read. Try again in a moment.")
+        raise Problem(503, "too_many_streams", "Too many streams are being stored. Try again in a moment.")
     try:
         yield
     finally:
         STREAM_SLOTS.release()
 
 
-def set_read_timeout(request: Request) -> None:
-    """Give the client CLIENT_TIMEOUT_SECONDS for each pause from here on, not for the whole body (see `web_worker`)."""
-    wire = request.META.get("gunicorn.socket")
-    if wire is not None:
-        wire.settimeout(settings.CLIENT_TIMEOUT_SECONDS)
-
-
 def read_body(request: Request) -> Iterator[bytes]:
-    """Yield the body as it arrives. Raises UnreadablePostError, as Django does."""
-    # Django reads no body without a length
-    source = request.META["wsgi.input"] if is_chunked(request.META) else request
-    try:
-        while chunk := source.read(READ_BYTES):
-            yield chunk
-    except BodyCutShortError as err:
-        raise UnreadablePostError(*err.args) from err
+    while chunk := request.read(READ_BYTES):
+        yield chunk
 
 
 def split_body_lines(chunks: Iterable[bytes], *, limit_bytes: int) -> Iterator[bytes]:
@@ -136,14 +131,14 @@ def batch_lines(spool: Iterable[bytes], *, max_lines: int) -> Iterator[list[Any]
 
 @contextmanager
 def report_full_disk() -> Iterator[None]:
-    """Raise a 503 problem where the disk has no room for temporary files."""
+    """Raise a 507 problem where the disk has no room for temporary files."""
     try:
         yield
     except OSError as err:
         if err.errno not in (ENOSPC, EDQUOT):
             raise
         detail = "The server has no disk space for a body of this length now. Try again later."
-        raise Problem(503, "no_space", detail) from err
+        raise Problem(507, "no_space", detail) from err
 
 
 def write_json_array(target: IO[bytes], name: str, elements: Iterable[Mapping[str, Any]]) -> None:

@@ -20,7 +20,6 @@ from rest_framework.viewsets import GenericViewSet
 
 from memory_project.http import pagination
 from memory_project.http.answers import NOTHING, AnswerSerializer
-from memory_project.http.bodies import NDJSON, is_ndjson_stream
 from memory_project.http.conditional import (
     Versions,
     format_etag,
@@ -38,6 +37,7 @@ from memory_project.http.idempotency import (
 )
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import refuse_unknown_names
+from memory_project.http.streams import NDJSON, is_ndjson_stream
 from memory_project.http.throttling import Allowance
 
 SerializersByAction = Mapping[str, type[Serializer[Any]]]

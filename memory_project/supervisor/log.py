@@ -31,6 +31,9 @@ class Log:
         except BrokenPipeError:
             # from here on, and at exit, write to nowhere
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError:
+            # a full disk, which is waited out: the line is lost, or comes later
+            return
 
 
 class LineBuffer:

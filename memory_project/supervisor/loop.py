@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from memory_project.embedded.errors import EmbeddedServerError
 from memory_project.embedded.servers import SharedServers
 from memory_project.supervisor.log import Log
-from memory_project.supervisor.parts import Restarts, RunningPart
+from memory_project.supervisor.parts import RunningPart
+from memory_project.supervisor.restarts import Restarts
 
 TICK_SECONDS = 0.1
 SERVER_CHECK_SECONDS = 1.0
@@ -43,11 +44,11 @@ class Loop:
         self._parts = parts
         self._servers = servers
         self._log = log
-        self._server_restarts = Restarts("The embedded servers")
+        self._server_restarts = Restarts()
         self._servers_started_at = self._next_server_check = time.monotonic()
 
     def run(self, stop: StopRequest, *, url: str) -> None:
-        """Run until `stop` is set. Raises KeepsDyingError if restarting does not help."""
+        """Run until `stop` is set."""
         ready = Readiness(url)
         while not stop.is_made:
             now = time.monotonic()
@@ -59,16 +60,20 @@ class Loop:
             time.sleep(TICK_SECONDS)
 
     def stop(self, stop: StopRequest) -> None:
-        """Stop one part after the other, each with its time to finish."""
+        """Stop all parts together, each with its time to finish."""
+        begun = time.monotonic()
         for running in self._parts:
             self._log.write(OWN_NAME, f"stopping {running.part.name}")
             running.ask_to_stop()
-            deadline = time.monotonic() + running.part.grace_seconds
-            while not running.has_stopped() and time.monotonic() < deadline and not stop.is_impatient:
-                for other in self._parts:
-                    other.pump()
-                time.sleep(TICK_SECONDS / 2)
-            running.end()
+        left = [*self._parts]
+        while left:
+            for running in [*left]:
+                running.pump()
+                is_late = time.monotonic() > begun + running.part.grace_seconds
+                if running.has_stopped() or is_late or stop.is_impatient:
+                    running.end()
+                    left.remove(running)
+            time.sleep(TICK_SECONDS / 2)
 
     def _tend_servers(self, now: float) -> None:
         if self._servers is None or now < self._next_server_check:
@@ -81,7 +86,8 @@ class Loop:
         self._log.write(OWN_NAME, f"{' and '.join(stopped)} stopped; starting again")
         try:
             self._servers.start_missing()
-        except EmbeddedServerError as err:
+        except (EmbeddedServerError, OSError) as err:
+            # a full disk, for example, which is waited out
             self._log.write(OWN_NAME, str(err))
         self._servers_started_at = time.monotonic()
         self._next_server_check = self._servers_started_at + wait

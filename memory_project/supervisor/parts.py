@@ -15,27 +15,31 @@ from memory_project.embedded.daemons import signal_on_parent_death
 from memory_project.embedded.locks import wait_until
 from memory_project.embedded.paths import PROJECT
 from memory_project.supervisor.log import LineBuffer, Log
+from memory_project.supervisor.restarts import MAX_WAIT_SECONDS, Restarts
 
-QUICK_SECONDS = 10.0
-MAX_QUICK_DEATHS = 5
-MAX_WAIT_SECONDS = 10.0
 READ_BYTES = 65_536
 MARK_VARIABLE = "MEMORY_PART_OF"
 """The environment variable by which the processes of a part are found, whatever group they went to."""
+WEB_END_SECONDS = 5.0
 SEEN_FROM_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104  compared only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The address on which the web part listens. Without an `mcp_port`, there is no MCP server."""
+    """The address on which the web part listens, and the ports of its health checks and of MCP, if they have any."""
 
     host: str
     port: int
-    mcp_port: int = 0
+    health_port: int | None = None
+    mcp_port: int | None = None
 
     def netloc(self) -> str:
         """Format it as servers spell it."""
         return _netloc(self.host, self.port)
+
+    def health_netloc(self) -> str:
+        """Format the address of the health checks; "none" without one."""
+        return "none" if self.health_port is None else _netloc(self.host, self.health_port)
 
     def url(self) -> str:
         """Return the URL as seen from this machine."""
@@ -51,37 +55,18 @@ class Part:
     grace_seconds: float
 
 
-class KeepsDyingError(Exception):
-    """Died too often too soon: starting it again does not help. The text is a whole sentence."""
-
-
-@dataclass(slots=True)
-class Restarts:
-    """The deaths of one part. A life longer than QUICK_SECONDS forgives the earlier ones."""
-
-    name: str
-    quick_deaths: int = 0
-
-    def wait_seconds(self, lived_seconds: float) -> float:
-        """Return the pause before the next start: 0.5, 1, 2, 4 s. Raises KeepsDyingError at the fifth quick death."""
-        self.quick_deaths = self.quick_deaths + 1 if lived_seconds < QUICK_SECONDS else 0
-        if self.quick_deaths >= MAX_QUICK_DEATHS:
-            raise KeepsDyingError(f"{self.name} died {self.quick_deaths} times in a row; its last lines are above.")
-        return float(min(MAX_WAIT_SECONDS, 0.25 * 2.0**self.quick_deaths)) if self.quick_deaths else 0.0
-
-
 def parts_at(address: Address) -> list[Part]:
     """Return web, worker and beat, in the order in which they stop, and before them the MCP server if it has a port."""
     # static files come from the packages; root runs the worker only where root runs everything
     python = (sys.executable, "-W", "ignore:No directory at", "-W", "ignore:You're running the worker")
     celery = (*python, "-m", "celery", "--app", "memory_project.celery", "--quiet")
-    web = (*python, "-m", "gunicorn", "--config", "python:memory_project.serving", "--bind", address.netloc())
+    web = (*python, "-m", "memory_project.web", "--bind", address.netloc(), "--health", address.health_netloc())
     worker = ("worker", "--loglevel", "INFO")
     return [
         *([mcp_part(address, address.mcp_port)] if address.mcp_port else []),
-        Part(name="web", command=web, grace_seconds=15),
-        Part(name="worker", command=(*celery, *worker, "--without-gossip", "--without-mingle"), grace_seconds=30),
-        Part(name="beat", command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="), grace_seconds=10),
+        Part(name="web", command=web, grace_seconds=web_stop_seconds()),
+        Part(name="worker", command=(*celery, *worker, "--without-gossip", "--without-mingle"), grace_seconds=8),
+        Part(name="beat", command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="), grace_seconds=8),
     ]
 
 
@@ -89,6 +74,13 @@ def mcp_part(address: Address, port: int) -> Part:
     """Return the MCP server, which is a client of the web part and installed apart (docs/guides/mcp.md)."""
     command = (sys.executable, "-m", "agent_memory_integrations.mcp.http", address.host, str(port), address.url())
     return Part(name="mcp", command=command, grace_seconds=10)
+
+
+def web_stop_seconds() -> float:
+    """Return the seconds that the web part may take to stop: those of its settings, and some to end."""
+    from memory_project.settings import DRAIN_SECONDS, STOP_SECONDS  # noqa: PLC0415  refused ones are reported by `up`
+
+    return DRAIN_SECONDS + STOP_SECONDS + WEB_END_SECONDS
 
 
 class RunningPart:
@@ -100,16 +92,21 @@ class RunningPart:
         self._environ = {**environ, MARK_VARIABLE: self._mark, "PYTHONUNBUFFERED": "1"}
         self._log = log
         self._lines = LineBuffer()
-        self._restarts = Restarts(part.name)
+        self._restarts = Restarts()
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = self._start_at = 0.0
 
     def tend(self, now: float) -> None:
-        """Pass on what it says; start it again if it died. Raises KeepsDyingError. `now` is monotonic."""
+        """Pass on what it says; start it again if it died. `now` is monotonic."""
         self.pump()
         if self._process is None:
             if now >= self._start_at:
-                self._start(now)
+                try:
+                    self._start(now)
+                except OSError as err:
+                    # out of memory or processes, for example, which is waited out
+                    self._start_at = now + MAX_WAIT_SECONDS
+                    self._log.write(self.part.name, f"cannot be started: {err.strerror}")
         elif (returncode := self._process.poll()) is not None:
             self._bury(returncode, now)
 

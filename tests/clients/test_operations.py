@@ -22,7 +22,7 @@ def test_every_operation_has_a_method(client: type) -> None:
     assert sorted(ids - set(dir(client))) == []
 
 
-@pytest.mark.parametrize("name", ["models.py", "table.py", "operations.py", "methods.py"])
+@pytest.mark.parametrize("name", ["models.py", "arguments.py", "table.py", "operations.py", "methods.py"])
 def test_a_generated_file_is_up_to_date(name: str) -> None:
     assert (PACKAGE / name).read_text() == Generator(read_document()).files()[name], "Run: make client"
 

@@ -18,17 +18,19 @@ from lab.evaluation.confidence import (
     shares_of_results,
 )
 from lab.management.commands.learn_confidence import document_of, write_weights
-from memory.retrieval.confidence import CONFIDENCE_FILE, FLOOR, read_calibrations
+from memory.retrieval.confidence import CONFIDENCE_FILE, FEATURES, FLOOR, read_calibrations
 from tests.lab.commands import nothing_is_left, run, run_json
 from tests.lab.sets import asked, locomo, native, write
 
-ANSWER, OTHER, STRANGE = (0.8, 1.0, 0.0), (0.2, 0.1, 0.0), (0.2, 0.1, 1.0)
+ANSWER, OTHER, STRANGE = (0.8, 1.0, 1.0, 0.0), (0.2, 0.1, 1.0, 0.0), (0.2, 0.1, 0.5, 1.0)
 
 
 def results(*rows: tuple[float, ...], file: str = "one", answers: int = 1) -> RecordedResults:
     """Return results of which those like ANSWER are answers, or none of a foreign question."""
     is_answer = np.array([float(row == ANSWER and answers > 0) for row in rows])
-    return RecordedResults(file=file, answers=answers, features=np.array(rows).reshape(-1, 3), is_answer=is_answer)
+    return RecordedResults(
+        file=file, answers=answers, features=np.array(rows).reshape(-1, len(FEATURES)), is_answer=is_answer
+    )
 
 
 def separable(file: str) -> list[RecordedResults]:
@@ -125,12 +127,13 @@ class TestCommand:
         assert report["with_meaning"].keys() == report["with_words"].keys()
         assert {name: report["learned"][name] for name in ("files", "questions", "foreign")} == {
             "files": 1,
-            "questions": 2,
-            "foreign": 2,
+            "questions": 4,
+            "foreign": 4,
         }
-        [figures] = report["figures"]
-        assert (figures["recall"], figures["is_held_out"]) == (1.0, False)
-        assert figures["auroc"] == 1.0
+        assert [figures["is_apart"] for figures in report["figures"]] == [False, True]
+        for figures in report["figures"]:
+            assert (figures["recall"], figures["is_held_out"]) == (1.0, False)
+            assert figures["auroc"] == 1.0
         assert nothing_is_left()
 
     def test_several_files_are_each_judged_by_the_others(self, two_houses: Path, tmp_path: Path) -> None:
@@ -139,8 +142,9 @@ class TestCommand:
 
         shown = run("learn_confidence", other, f"--plot={plot}", str(two_houses))
 
-        assert shown.count("held out") == 2
+        assert shown.count("held out") == 3
         assert "porch (held out)" in plot.read_text()
+        assert "questions, apart (held out)" in plot.read_text()
         assert "house" not in json.dumps(run_json("learn_confidence", other))
 
     def test_weights_of_another_model_are_not_written(self, two_houses: Path) -> None:

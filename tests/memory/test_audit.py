@@ -92,6 +92,12 @@ def test_an_entry_has_the_active_thresholds_unless_others_are_given(owner: Owner
     assert usual["promote_confidence"] == conf.PROMOTE_CONFIDENCE
     assert (usual["promote_access_count"], usual["audit_level"]) == (conf.PROMOTE_ACCESS_COUNT, "writes")
     assert own == usual | {"promote_confidence": 0.5}
+    assert {name: usual[name] for name in ("promote_short_term_reads", "daily_decay", "retention_days")} == {
+        "promote_short_term_reads": 3,
+        "daily_decay": 0.95,
+        "retention_days": 90,
+    }
+    assert (usual["audit_retention_days"], usual["summary_threshold"]) == (365, 50)
 
 
 def test_secrets_are_masked_in_all_texts_and_names(owner: Owner, account: Account) -> None:

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from memory_project.counters import VARIABLE, WORKER, all_counted_files, share_counters, share_worker_counters
+from memory_project.counters import (
+    VARIABLE,
+    WORKER,
+    all_counted_files,
+    reserve_files,
+    share_counters,
+    share_worker_counters,
+)
 from memory_project.embedded.paths import PROJECT
 from memory_project.measures import CountedTogether, merged, outcome_counts, quantile, recall_buckets, since
 
@@ -41,7 +48,8 @@ def test_a_scrape_sums_the_counters_of_running_and_ended_processes(
     count_elsewhere("share_counters", tmp_path, 1)
     count_elsewhere("share_worker_counters", tmp_path, 10)
     count_elsewhere("share_worker_counters", tmp_path, 100)
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "metrics" / str(os.getpid())))
+    [server] = [folder for folder in (tmp_path / "metrics").iterdir() if folder.name.isdecimal()]
+    monkeypatch.setenv(VARIABLE, str(server))
 
     samples = {sample.name: sample.value for metric in CountedTogether().collect() for sample in metric.samples}
 
@@ -63,8 +71,27 @@ def test_a_starting_server_clears_the_counters_of_ended_processes(tmp_path: Path
     environ: dict[str, str] = {}
     share_counters(tmp_path, environ)
 
-    assert {folder.name for folder in parent.iterdir()} == {str(os.getppid()), f"{WORKER}{os.getpid()}", "kept"}
-    assert environ == {VARIABLE: str(parent / str(os.getppid()))}
+    assert {folder.name for folder in parent.iterdir()} == {str(os.getpid()), f"{WORKER}{os.getpid()}", "kept"}
+    assert environ == {VARIABLE: str(parent / str(os.getpid()))}
+
+
+def test_files_of_counts_have_their_space_on_disk_before_anything_is_counted(tmp_path: Path) -> None:
+    reserve_files({VARIABLE: str(tmp_path)})
+
+    # sparse ones would have no blocks, and a write to one on a full disk would kill the process
+    assert {file.name: file.stat().st_blocks * 512 >= 1 << 20 for file in tmp_path.iterdir()} == {
+        f"counter_{os.getpid()}.db": True,
+        f"histogram_{os.getpid()}.db": True,
+    }
+
+
+def test_a_process_without_space_for_its_counts_counts_elsewhere(tmp_path: Path) -> None:
+    environ = {VARIABLE: str(tmp_path / "missing")}
+
+    reserve_files(environ)
+
+    assert Path(environ[VARIABLE]).is_dir()
+    shutil.rmtree(environ[VARIABLE])
 
 
 def test_counters_cleared_during_a_scrape_are_left_out(tmp_path: Path) -> None:

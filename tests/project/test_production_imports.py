@@ -9,8 +9,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 LOAD_ALL_PROCESSES = """
 import json, sys
 
-# web: gunicorn's settings, the application, and its routes, which load the views
-import memory_project.serving, memory_project.wsgi, memory_project.urls
+# web: the server, the application, and its routes, which load the views
+import memory_project.web.launcher, memory_project.wsgi, memory_project.urls
 
 # worker and beat: the application, its tasks and the schedule
 from memory_project.celery import app

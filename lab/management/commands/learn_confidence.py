@@ -5,6 +5,7 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from lab.evaluation.confidence import (
     learn_calibrations,
     record_results,
 )
+from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.files import FORMATS, open_file
 from lab.evaluation.loading import load_samples, steps_of
 from lab.evaluation.output import render
@@ -40,8 +42,9 @@ PURPOSE = "learning"
 DIGITS = 3
 RESTART = "The weights are written: restart web servers and workers that run, which go by what they read at start."
 EPILOG = """
-Every file is loaded into a scratch account; nothing of it stays. Each sample is asked its own questions, and some of
-the other samples of its file, of which it must know nothing: leave out files whose samples tell the same.
+Every file is loaded into a scratch account, and each of its samples into another; nothing of it stays. Each sample is
+asked its own questions, and some of the other samples of its file, of which it must know nothing: leave out files whose
+samples tell the same. In an account of its own it does not know most words of these.
 
 Figures of a file are by weights that were learned on the other files, if there are any.
 
@@ -88,13 +91,24 @@ class Command(BaseCommand):
 
 
 def record_file(path: Path, file_format: str) -> list[RecordedResults]:
-    """Record the results of a file's questions in an account of its own."""
+    """Record the results of a file's questions, with its samples in one account, and with one account for each."""
     samples = open_file(path, file_format)
+    recorded = record_in_account(samples, samples, file=path.stem, is_apart=False)
+    for sample in samples if len(samples) > 1 else ():
+        recorded += record_in_account([sample], samples, file=path.stem, is_apart=True)
+    return recorded
+
+
+def record_in_account(
+    stored: list[EvaluationSample], samples: Sequence[EvaluationSample], *, file: str, is_apart: bool
+) -> list[RecordedResults]:
+    """Ask these samples of a file, in an account that holds nothing else."""
     with scratch_account(PURPOSE) as scratch:
-        with open_bar("loading", steps_of(samples)) as advance:
-            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
-        asked = record_results(loaded, choose_plan(()), file=path.stem)
-        return collect("asking", count_questions(loaded), asked)
+        with open_bar("loading", steps_of(stored)) as advance:
+            loaded = list(load_samples(stored, scratch.account, now=timezone.now(), advance=advance))
+        plan = choose_plan(())
+        asked = (record_results(each, samples, plan, file=file, is_apart=is_apart) for each in loaded)
+        return collect("asking", count_questions(stored, samples), chain.from_iterable(asked))
 
 
 def document_of(learned: Calibrations, recorded: Sequence[RecordedResults], *, model: str) -> dict[str, Any]:
@@ -126,19 +140,25 @@ def write_weights(path: Path, document: dict[str, Any]) -> None:
 
 def render_figures(figures: Sequence[ConfidenceFigures]) -> Iterator[RenderableType]:
     floor = f"Foreign questions without a result from {FLOOR} on, and what that costs of recall@{PLACES}, %"
-    table = open_table(floor, "file", "weights", "questions", "foreign", "AUROC", "silent", f"recall@{PLACES}", "lost")
+    table = open_table(
+        floor, "file", "samples", "weights", "questions", "foreign", "AUROC", "silent", f"recall@{PLACES}", "lost"
+    )
     for each in figures:
         auroc = "" if each.auroc is None else f"{each.auroc:.3f}"
         silent = "" if each.silent is None else f"{each.silent * 100:.1f}"
         weights = "held out" if each.is_held_out else "fitted"
         counts = (str(each.questions), str(each.foreign))
-        table.add_row(each.file, weights, *counts, auroc, silent, f"{each.recall * 100:.1f}", f"{each.lost * 100:.1f}")
+        samples = "apart" if each.is_apart else "together"
+        table.add_row(
+            each.file, samples, weights, *counts, auroc, silent, f"{each.recall * 100:.1f}", f"{each.lost * 100:.1f}"
+        )
     yield table
     title = f"Calibration: the first {PLACES} results of own questions by their confidence"
-    bins = open_table(title, "file", "from", "results", "mean confidence", "share of answers")
+    bins = open_table(title, "file", "samples", "from", "results", "mean confidence", "share of answers")
     for each in figures:
         for one in each.bins:
             shares = (f"{one.confidence:.3f}", f"{one.answers:.3f}")
-            bins.add_row(each.file, f"{one.least:.2f}", str(one.results), *shares)
+            samples = "apart" if each.is_apart else "together"
+            bins.add_row(each.file, samples, f"{one.least:.2f}", str(one.results), *shares)
         bins.add_section()
     yield bins

@@ -54,8 +54,9 @@ class LocalEmbeddings:
         self._folder = read_model_folder(folder)
         self._kept_in = tuple(kept_in)
         self._threads = threads
-        self._session = PerProcess(self._open_session)
-        self._tokenizer = PerProcess(self._open_tokenizer)
+        # one thread is the caller's
+        self._session = PerProcess(self._open_session, survives_fork=threads == 1)
+        self._tokenizer = PerProcess(self._open_tokenizer, survives_fork=True)
 
     @property
     def prefixes(self) -> TextPrefixes:

@@ -54,11 +54,11 @@ def weighed_terms_sql(asked: str) -> str:
     """Return a SELECT of the terms of a question, at most 32, best first.
 
     Columns: `term`, `docs`, `weight` (including the inverse document frequency) and `selects`. `asked` selects `term`
-    and `weight` and may repeat a term. Terms that no memory of the account holds are left out. The best terms select,
-    as long as they match at most 3,000 memories together; the first one always does.
+    and `weight` and may repeat a term. The best terms select, as long as they match at most 3,000 memories together;
+    the first one always does. Terms that no memory of the account holds come last, without those of a weight below 1.
     """
     return f"""
-        SELECT term, docs, weight, place = 1 OR matches <= {MAX_MATCHES} AS selects
+        SELECT term, docs, weight, docs > 0 AND (place = 1 OR matches <= {MAX_MATCHES}) AS selects
         FROM (
             SELECT term, docs, weight, row_number() OVER best AS place, sum(docs) OVER best AS matches
             FROM (
@@ -67,11 +67,11 @@ def weighed_terms_sql(asked: str) -> str:
                 FROM (SELECT term, max(weight)::float8 AS weight FROM ({asked}) AS every GROUP BY term) AS asked
                 CROSS JOIN ({CORPUS}) AS corpus
                 CROSS JOIN LATERAL (
-                    SELECT sum(docs)::bigint AS docs FROM memory_terms AS counted
+                    SELECT greatest(sum(docs), 0)::bigint AS docs FROM memory_terms AS counted
                     WHERE counted.account_id = %(account_id)s AND counted.term = asked.term
-                ) AS held WHERE held.docs > 0
-            ) AS known
-            WINDOW best AS (ORDER BY weight DESC, term COLLATE "C" ROWS UNBOUNDED PRECEDING)
+                ) AS held WHERE held.docs > 0 OR asked.weight >= 1
+            ) AS weighed
+            WINDOW best AS (ORDER BY docs > 0 DESC, weight DESC, term COLLATE "C" ROWS UNBOUNDED PRECEDING)
         ) AS ranked WHERE place <= {MAX_TERMS} ORDER BY place"""
 
 
@@ -202,7 +202,10 @@ def bm25_ctes(*, rows: str) -> str:
     """
     score = bm25_sql("(SELECT terms FROM question)", "(SELECT weights FROM question)", "(SELECT average FROM question)")
     return f"""
-    weighed AS MATERIALIZED ({weighed_terms_sql(f"SELECT {lexemes_sql('%(query)s')} AS term, 1 AS weight")}),
+    weighed AS MATERIALIZED (
+        SELECT * FROM ({weighed_terms_sql(f"SELECT {lexemes_sql('%(query)s')} AS term, 1 AS weight")}) AS terms
+        WHERE docs > 0
+    ),
     question AS MATERIALIZED (
         SELECT array_agg(({QUOTED_TERM})::tsquery ORDER BY term) AS terms,
             array_agg(weight ORDER BY term) AS weights,

@@ -17,8 +17,9 @@ of these, exact search answers as well. Accounts without long texts are searched
 
 Modes (E7) decide which part of the vectors finds candidates; whole vectors always rank them. Exact search uses a prefix
 only where that saves time: if it is an eighth of the vector or less, since half of the time goes into reading rows. An
-index has 256 dimensions in every mode, and `deep` ranks twice as many candidates. Models without usable prefixes are
-searched by whole vectors; `broad` and `default`, if a client names them, then report `mode_not_supported`.
+index has 256 dimensions in every mode, and `deep` reads twice as many rows of it. Models without usable prefixes, and
+passages by exact search, are compared by whole vectors; `broad` and `default`, if a client names them, then report
+`mode_not_supported`. Where there are passages, `deep` gathers twice as many candidates (`gathering.candidate_limit`).
 """
 
 import hashlib
@@ -66,9 +67,13 @@ def index_expression(width: int, *, is_nested: bool, vector: str = "vector") -> 
     return f"({prefix}::halfvec({indexed}))"
 
 
-def is_unsupported(mode: Mode | None, *, is_nested: bool) -> bool:
-    """Return True if the mode that a client names needs prefixes and the model has no usable ones."""
-    return mode in PREFIXES and not is_nested
+def is_unsupported(query: Query, analysis: QueryAnalysis) -> bool:
+    """Return True if the mode that a client names needs prefixes and whole vectors are compared all the same.
+
+    The model may have no usable prefixes. Exact search does not compare those of passages.
+    """
+    compares_whole = not query.is_nested or (analysis.has_passages and not analysis.indexed_rows)
+    return query.mode in PREFIXES and compares_whole
 
 
 def min_sample_hits(indexed_rows: int) -> int:

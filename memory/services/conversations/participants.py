@@ -1,4 +1,4 @@
-"""Who takes part in a conversation: the agents that may read it, and write into it with keys that are bound to them.
+"""Participants of conversations: agents that may read them, and write into them with keys that are bound to them.
 
 An agent takes part in what it opens. Keys that are bound to an agent join no other conversation by writing into it:
 the agent that opened it, or a key that is bound to none, adds the agent. A key that is bound to none joins the agent

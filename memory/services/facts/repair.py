@@ -26,6 +26,7 @@ from memory.services.facts.review import filter_contradicted, find_last_mentions
 from memory.services.facts.store import links_from_facts, lock_for_change, next_belief_at
 from memory.services.facts.supersede import close_fact
 from memory.services.memories.store import ABOUT, SUPERSEDES, NewLink, insert_links
+from memory.services.replacements import link_replaced_evidence
 
 ACTOR = "job:find_contradictions"
 MAX_FACTS_OF_KEY = 200
@@ -144,5 +145,6 @@ def resolve_pair(holder: Owner, old: Fact, new: Fact, *, now: datetime) -> Count
     begins = new.valid_from or new.event_time
     close_fact(holder, old, at=max(begins, old.valid_from or begins), now=next_belief_at(old, now))
     insert_links(holder.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=old.id)])
+    replaced = link_replaced_evidence(holder.account_id, newer=new.id, older=[old.id])
     record_audit(holder, operation="supersede", memory_type="semantic", affected_ids=[new.id, old.id])
-    return Counter(facts_superseded=1)
+    return Counter(facts_superseded=1, turns_replaced=replaced)

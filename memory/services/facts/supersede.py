@@ -59,6 +59,7 @@ from memory.services.memories.store import (
     update_texts,
 )
 from memory.services.profiles import forget_preferences
+from memory.services.replacements import link_replaced_evidence
 
 CORRECTABLE = frozenset({"claim", "confidence", "temporal", "valid_from", "valid_to"})
 WAS_WRONG = {"reason": "correction"}
@@ -242,6 +243,8 @@ def store_successor(
     replaced = [old.id for old in olds if old.id != new_id]
     links = [NewLink(source_id=new_id, type=SUPERSEDES, target_id=old_id, properties=properties) for old_id in replaced]
     insert_links(owner.account_id, links)
+    if replaced and draft.turn_ids:
+        link_replaced_evidence(owner.account_id, newer=new_id, older=replaced)
     record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[new_id, *replaced])
     return successor.fact
 

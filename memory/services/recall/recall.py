@@ -31,6 +31,8 @@ from memory.providers.embeddings import is_nested
 from memory.providers.language_models import Usage, language_model
 from memory.providers.rerankers import reranking_provider
 from memory.retrieval.candidates import Bundle, Candidate
+from memory.retrieval.confidence import MAX_JUDGED
+from memory.retrieval.judging import judge_hits, keep_helpful_hits
 from memory.retrieval.lookups import locate_entries
 from memory.retrieval.pipeline import run_pipeline
 from memory.retrieval.plans import Plan, RecallContext
@@ -261,17 +263,38 @@ def search_episodes_by_text(
     top_k: int,
     own: ClientVector | None,
     now: datetime,
+    min_score: float = 0.0,
+) -> EpisodeResults:
+    """Return the owner's episodes nearest to `text`, or to the client's own vector, from this confidence on.
+
+    `degraded` says if meaning could not be compared.
+    """
+    query = embed_search_query(text, top_k=top_k, own=own)
+    found = search_episodes(owner, query, now=now)
+    hits = [hit for hit in judge_hits(owner, query, found.hits, now=now) if (hit.likelihood or 0.0) >= min_score]
+    record_search(owner, text, hits, top_k=top_k)
+    return replace(found, hits=hits)
+
+
+def search_helpful_episodes(
+    owner: Owner,
+    *,
+    text: str,
+    top_k: int,
+    now: datetime,
     without: Collection[UUID] = (),
     besides: Collection[str] = (),
 ) -> EpisodeResults:
-    """Return the owner's episodes nearest to `text`, or to the client's own vector.
+    """Return the owner's episodes nearest to `text`; none, and `abstained`, if none is likely enough to help.
 
     `without` are ids not to return, `besides` conversations to skip. `degraded` says if meaning could not be compared.
     """
-    query = replace(embed_search_query(text, top_k=top_k, own=own), without=tuple(without), besides=tuple(besides))
+    query = embed_search_query(text, top_k=max(top_k, MAX_JUDGED), own=None)
+    query = replace(query, without=tuple(without), besides=tuple(besides))
     found = search_episodes(owner, query, now=now)
-    record_search(owner, text, found.hits, top_k=top_k)
-    return found
+    helpful = keep_helpful_hits(query, judge_hits(owner, query, found.hits, now=now))
+    record_search(owner, text, helpful[:top_k], top_k=top_k)
+    return replace(found, hits=helpful[:top_k], abstained=bool(found.hits) and not helpful)
 
 
 def search_turns_by_text(

@@ -233,7 +233,8 @@ class ResumePacket:
 
     `items` are the lines of the text, in its order. `conversation_id` is empty if there is nothing to resume; `lineage`
     are the conversations that it continues and in which the owner takes part, the latest first. `left_out` counts by
-    section what had no room. `replay` holds what of it stands in the text.
+    section what had no room. `replay` holds what of it stands in the text. `abstained` is True if the recall for the
+    client's query found nothing that is likely enough to help.
     """
 
     conversation_id: str
@@ -246,6 +247,7 @@ class ResumePacket:
     query: str
     usage: RecallUsage
     replay: ReplaySlice | None = None
+    abstained: bool = False
 
     def items_in(self, section: PacketSection) -> list[PacketItem]:
         return [item for item in self.items if item.section == section]
@@ -275,6 +277,7 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
         query=request.query,
         usage=usage_of_packet(material, rendered, pack_seconds=perf_counter() - began),
         replay=limit_slice_to_items(material.replay, rendered.items) if material.replay else None,
+        abstained=material.bundle is not None and material.bundle.abstained,
     )
 
 

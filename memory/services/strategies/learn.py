@@ -21,6 +21,7 @@ from memory.identity import digest_parts, holder_key, normalize_claim
 from memory.models import Kind, Memory, Strategy, StrategyTool, StrategyUse, Tool
 from memory.models.memory import MemoryQuerySet
 from memory.owner import Owner
+from memory.retrieval.judging import judge_hits
 from memory.retrieval.kind_searches import StrategyResults, search_strategies
 from memory.services.accounts.register import register_agent
 from memory.services.conversations.lifecycle import is_valid_id, look_up_conversation
@@ -308,17 +309,19 @@ def find_strategies(
     top_k: int,
     own: ClientVector | None = None,
     task_type: str = "",
+    min_score: float = 0.0,
     now: datetime,
 ) -> StrategyResults:
     """Return the strategies that fit a task best, by nearness to its description and by success.
 
-    `own` replaces the description by the client's vector, `task_type` narrows them to one type of task. The result says
-    when no vector could be used.
+    `own` replaces the description by the client's vector, `task_type` narrows them to one type of task, `min_score` is
+    their least confidence. The result says when no vector could be used.
     """
     query = replace(embed_search_query(task_description, top_k=top_k, own=own), types=(task_type,) if task_type else ())
     found = search_strategies(owner, query, now=now)
-    record_search(owner, task_description, found.hits, top_k=top_k, memory_type="procedural")
-    return found
+    hits = [hit for hit in judge_hits(owner, query, found.hits, now=now) if (hit.likelihood or 0.0) >= min_score]
+    record_search(owner, task_description, hits, top_k=top_k, memory_type="procedural")
+    return replace(found, hits=hits)
 
 
 class StrategyLifecycle(Lifecycle):

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 from django.conf import LazySettings
+from rest_framework.exceptions import ParseError
 
 from memory.models import Agent
 from memory_project.http.parsers import parse_json
@@ -59,6 +60,14 @@ def test_every_unknown_field_is_named_with_the_allowed_fields(api: ServiceClient
 )
 def test_unusual_but_valid_json_is_accepted(text: str) -> None:
     assert parse_json(text.encode()) == json.loads(text)
+
+
+def test_a_body_with_too_many_members_is_refused_before_anything_is_made_of_it() -> None:
+    members = ",".join(f'"k{number}":0' for number in range(500_000))
+
+    with pytest.raises(ParseError, match="more than 100000 members"):
+        parse_json(b"{%b}" % members.encode())
+    assert parse_json(json.dumps({"text": "a:" * 200_000}).encode()) == {"text": "a:" * 200_000}
 
 
 def test_a_body_without_a_content_type_is_refused(api: ServiceClient) -> None:

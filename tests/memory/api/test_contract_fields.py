@@ -165,7 +165,7 @@ def test_an_invalid_list_names_only_its_first_errors() -> None:
 
     mistakes: Any = refused.value.detail
     assert list(mistakes) == list(range(1, MAX_NAMED_ERRORS + 1))
-    assert mistakes[1] == [ErrorDetail("Not a valid string.", code="invalid")]
+    assert mistakes[1] == [ErrorDetail("Must be a text: a JSON string.", code="invalid")]
 
 
 @pytest.mark.parametrize("names", [[5] * 200_000, ["a"] * 1_001], ids=["numbers", "one too many"])

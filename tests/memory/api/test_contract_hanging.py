@@ -5,6 +5,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -19,6 +20,7 @@ SOCKET_OF_POSTGRESQL = ".s.PGSQL.5432"
 
 # bounds in these tests are below twice the time that is allowed once, and else below that time
 REDIS_SECONDS = 2.0
+CLIENTS = 16
 CHECK_SECONDS = 2.5
 """Timeouts of a health check, and of the figures of a store."""
 
@@ -104,6 +106,31 @@ def test_the_readiness_check_does_not_wait_for_a_hanging_postgresql(web: WebServ
     assert live.status == 200
     assert live_seconds < 1.5
     assert until(lambda: web.request("GET", "/health/ready"), 200).status == 200
+
+
+@pytest.mark.slow
+def test_requests_to_a_hanging_postgresql_fail_in_time_and_leave_health_alone(
+    web: WebServer, key: str, postgresql: Valve
+) -> None:
+    def ask() -> Answer:
+        return web.request("GET", "/api/v1/agents", key=key)
+
+    assert ask().status == 200
+
+    with postgresql.closed(), ThreadPoolExecutor(CLIENTS) as clients:
+        asked = [clients.submit(timed, ask) for _ in range(CLIENTS)]
+        live, live_seconds = timed(lambda: web.request("GET", "/health/live", port=web.health_port))
+        answers = [each.result() for each in asked]
+        again, again_seconds = timed(ask)
+
+    assert {answer.status for answer, _seconds in answers} == {503}
+    assert max(seconds for _answer, seconds in answers) < 10
+    assert (again.status, json.loads(again.body)["code"]) == (503, "postgresql_unavailable")
+    assert again_seconds < 10
+    assert live.status == 200
+    # the target is 0.5 s on an idle machine
+    assert live_seconds < 1.5
+    assert until(ask, 200).status == 200
 
 
 @pytest.mark.slow

@@ -177,3 +177,57 @@ def test_a_disallowed_host_is_answered_with_a_problem() -> None:
     answer = Client().get("/api/v1/agents", HTTP_HOST="evil.example")
 
     assert (answer.status_code, answer["Content-Type"]) == (400, CONTENT_TYPE)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "detail"),
+    [
+        ("PUT", "/agents", 'Method "PUT" not allowed. Allowed here: GET, HEAD, POST.'),
+        ("POST", "/search", "There is no path /api/v1/search. Did you mean /api/v1/memories/search?"),
+    ],
+)
+def test_a_detail_says_what_to_do_instead(api: ServiceClient, method: str, path: str, detail: str) -> None:
+    assert detail in api.generic(method, path).json()["detail"]
+
+
+def test_a_request_without_a_key_is_told_how_to_send_one() -> None:
+    assert "`Authorization: Bearer <key>`" in Client().get("/api/v1/agents").json()["detail"]
+
+
+def test_malformed_json_is_located(api: ServiceClient) -> None:
+    answer = api.generic("POST", "/recall", '{"query": "x"', content_type="application/json")
+
+    assert answer.json()["detail"] == "The body is not valid JSON: Expecting ',' delimiter at line 1, column 14."
+
+
+def test_a_body_of_another_type_is_told_the_right_one(api: ServiceClient) -> None:
+    answer = api.generic("POST", "/recall", "query=x", content_type="application/x-www-form-urlencoded")
+
+    assert "`Content-Type: application/json`" in answer.json()["detail"]
+
+
+def test_a_program_that_forgot_the_prefix_is_told_the_path() -> None:
+    program, browser = (Client().get("/recall", HTTP_ACCEPT=accept) for accept in ("*/*", "text/html,*/*"))
+
+    assert "Did you mean /api/v1/recall?" in program.json()["detail"]
+    assert (browser.status_code, browser["Content-Type"]) == (404, "text/html; charset=utf-8")
+
+
+def test_the_root_leads_to_the_documentation() -> None:
+    assert Client().get("/")["Location"] == "/api/docs"
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "meant"),
+    [
+        ("/contexts", "type", "context_type"),
+        ("/goals", "title", "description"),
+        ("/pools", "name", "pool_id"),
+        ("/tool-invocations", "error", "error_message"),
+        ("/facts", "clam", "claim"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_right_one(api: ServiceClient, path: str, field: str, meant: str) -> None:
+    answer = api.post(path, {"agent_id": "assistant", field: "x"})
+
+    assert f'Did you mean "{meant}"?' in answer.json()["errors"][field][0]

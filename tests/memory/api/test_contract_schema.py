@@ -93,7 +93,9 @@ def test_the_meaning_of_choices_is_documented_for_all_of_them() -> None:
     assert {name: set(meanings) for name, meanings in ENUMS.items()} == {
         name: set(schemas[name]["enum"]) for name in ENUMS
     }
-    assert [name for name, each in schemas.items() if "enum" in each and not each.get("description")] == ["BlankEnum"]
+    enums = {name: each.get("description", "") for name, each in schemas.items() if "enum" in each}
+    # drf-spectacular writes labels as "* `value` - Label"
+    assert [name for name, meaning in enums.items() if not meaning or "` - " in meaning] == []
 
 
 def test_no_description_is_one_of_a_class_for_readers_of_the_code() -> None:
@@ -155,7 +157,7 @@ def test_the_docs_page_loads_only_local_files_and_has_no_inline_code() -> None:
     html = Client().get("/api/docs").content.decode()
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)
 
-    assert len(sources) == 8
+    assert len(sources) == 7
     assert all(source.startswith("/") for source in sources)
     assert all(is_served(source.replace("&amp;", "&")) for source in sources)
     assert not re.search(r"<style|style=|<script>|\son\w+=", html)
@@ -175,9 +177,8 @@ def is_served(path: str) -> bool:
         return bool(answer.status_code == 200)
 
 
-@pytest.mark.parametrize("path", ["/api/docs", "/api/docs?script="])
-def test_the_content_security_policy_of_the_docs_page_allows_only_our_own_sources(path: str) -> None:
-    answer = Client().get(path)
+def test_the_content_security_policy_of_the_docs_page_allows_only_our_own_sources() -> None:
+    answer = Client().get("/api/docs")
 
     assert answer["Content-Security-Policy"].startswith("default-src 'self'")
     assert b"https://" not in answer.content

@@ -1,16 +1,17 @@
-"""Clients that send slowly or not at all: they may keep a thread for a while, but not forever."""
+"""Clients that send slowly or not at all: they keep no thread, and their connections end in time."""
 
 import http.client
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import pytest
 
 from memory.models import Account, Agent
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
-from tests.web_server import SharedServers, WebServer
+from tests.concurrency import PATIENCE_SECONDS
+from tests.web_server import SharedServers, WebServer, serve
 
 DEADLINE_SECONDS = 2
 HALF_A_HEAD = b"GET /health/live HTTP/1.1\r\nHost: 127"
@@ -40,13 +41,55 @@ def connections(web: WebServer, count: int, data: bytes) -> Iterator[list[socket
 
 @pytest.mark.slow
 @pytest.mark.parametrize("data", [HALF_A_HEAD, HALF_A_BODY + b"\r\n{"], ids=["half a head", "half a body"])
-def test_forty_unfinished_requests_delay_other_requests_by_one_timeout_only(web: WebServer, data: bytes) -> None:
+def test_forty_unfinished_requests_delay_no_other_request(web: WebServer, data: bytes) -> None:
     with connections(web, 40, data):
         begun = time.monotonic()
         live = web.request("GET", "/health/live")
 
+        assert live.status == 200
+        # far above what is measured, since a busy machine is slow; still below the time that they are given
+        assert time.monotonic() - begun < DEADLINE_SECONDS
+
+
+@pytest.mark.slow
+def test_a_head_that_drips_is_refused_when_its_time_is_over(web: WebServer) -> None:
+    with connections(web, 1, b"GET /health/live HTTP/1.1\r\n") as [wire]:
+        wire.settimeout(0.2)
+        begun, answer = time.monotonic(), b""
+        while not answer and time.monotonic() < begun + DEADLINE_SECONDS + 10:
+            with suppress(TimeoutError):
+                answer = wire.recv(65_536)
+            if not answer:
+                wire.sendall(b"X-Drip: 1\r\n")
+
+    assert answer.startswith(b"HTTP/1.0 408 ")
+
+
+@pytest.mark.slow
+def test_a_connection_that_never_sends_is_closed(web: WebServer) -> None:
+    with connections(web, 1, b"") as [wire]:
+        wire.settimeout(DEADLINE_SECONDS + 10)
+
+        assert wire.recv(1) == b""
+
+
+@pytest.mark.slow
+def test_an_address_has_a_limited_number_of_connections(transactional_db: None) -> None:
+    with serve({"MEMORY_CONNECTIONS_PER_ADDRESS": "5"}) as server:
+        with connections(server, 5, b"GET "), suppress(ConnectionError):
+            # refused at once, or reset where the refusal was not read yet
+            sixth = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+            with closing(sixth):
+                assert sixth.recv(1) == b""
+
+        # the server notices the end of the others a moment later
+        deadline, live = time.monotonic() + PATIENCE_SECONDS, None
+        while live is None and time.monotonic() < deadline:
+            with suppress(ConnectionError):
+                live = server.request("GET", "/health/live")
+
+    assert live is not None
     assert live.status == 200
-    assert time.monotonic() - begun < DEADLINE_SECONDS + 8
 
 
 @pytest.mark.slow
@@ -57,7 +100,7 @@ def test_a_body_that_stalls_is_refused_after_the_timeout(web: WebServer, key: st
         wire.settimeout(DEADLINE_SECONDS + 10)
         answer = wire.recv(65_536)
 
-    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.startswith(b"HTTP/1.1 408 ")
     assert not Agent.objects.exists()
 
 

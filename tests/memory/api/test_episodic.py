@@ -207,14 +207,17 @@ def test_the_summary_of_an_episode_is_not_in_the_audit_log(client: ServiceClient
     assert EPISODE["summary"] not in str(entry.__dict__)
 
 
-def test_a_search_of_episodes_takes_two_queries(
+def test_a_search_by_vector_takes_two_queries_and_one_by_text_four(
     client: ServiceClient, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     store(client)
     vector = np.ones(WIDTH).tolist()
 
     with django_assert_num_queries(2):  # the key, and the one statement of the search
-        search(client, query_embedding=vector)
+        client.post("/episodic/search", {"agent_id": "assistant", "query_embedding": vector, "embedding_model": MODEL})
+    search(client)
+    with django_assert_num_queries(4):  # two more for the confidence of what was found
+        search(client)
 
 
 @pytest.mark.parametrize("conversation_id", ["store", "search"])

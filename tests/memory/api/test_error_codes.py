@@ -15,7 +15,8 @@ from memory_project.http.error_codes import ERROR_CODES, render_markdown
 from tests.api_client import ServiceClient
 
 ROOT = Path(__file__).parents[3]
-SOURCES = [path for app in ("memory/api", "memory_project/http", "ledger") for path in (ROOT / app).rglob("*.py")]
+FOLDERS = ("memory/api", "memory_project/http", "memory_project/web", "ledger")
+SOURCES = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
 PLACES = {"Problem": 1, "_unavailable": 0}
 """Functions that take a code, with its place among the arguments."""
 

@@ -101,7 +101,7 @@ def test_a_conversation_ended_at_the_time_that_the_client_sends(api: ServiceClie
     ended = api.post("/conversations/c1/end", {"event_time": "2021-03-04T06:00:00Z"})
     again = api.post("/conversations/c1/end", {"event_time": "2022-01-01T00:00:00Z"})
 
-    assert (early.status_code, early.json()["detail"][-33:]) == (422, "lie between the last turn and now")
+    assert (early.status_code, early.json()["detail"][-34:]) == (422, "lie between the last turn and now.")
     assert ended.json()["ended_at"] == again.json()["ended_at"] == "2021-03-04T06:00:00Z"
     assert api.post("/conversations/c1/end", {"event_time": "2999-01-01T00:00:00Z"}).status_code == 400
     assert Conversation.objects.get().ended_at == datetime(2021, 3, 4, 6, tzinfo=UTC)

@@ -61,10 +61,10 @@ def test_a_cycle_of_goals_is_refused_with_a_clear_message(api: ServiceClient) ->
     alone = act(api, root, "block", by=root)
 
     assert {answer.status_code for answer in (below, itself, waiting, alone)} == {422}
-    message = "this link would close a cycle: a goal would be a subgoal of itself"
+    message = "This link would close a cycle: a goal would be a subgoal of itself."
     assert below.json()["detail"] == itself.json()["detail"] == message
-    assert waiting.json()["detail"] == "this link would close a cycle: a goal would wait for itself"
-    assert alone.json()["detail"] == "a goal cannot wait for itself"
+    assert waiting.json()["detail"] == "This link would close a cycle: a goal would wait for itself."
+    assert alone.json()["detail"] == "A goal cannot wait for itself."
     assert Link.objects.count() == 2
 
 

@@ -52,6 +52,15 @@ def test_the_readiness_check_warns_of_a_job_run_that_no_worker_takes() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_the_readiness_check_fails_for_a_redis_without_memory() -> None:
+    with own_redis():
+        redis.client().config_set("maxmemory", "1")
+        answer = Client().get("/health/ready")
+
+    assert (answer.status_code, answer.json()["checks"]["redis"]) == (503, "not reachable (OutOfMemoryError)")
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_readiness_check_succeeds_despite_a_redis_warning() -> None:
     with own_redis():
         redis.client().config_set("maxmemory-policy", "allkeys-lru")

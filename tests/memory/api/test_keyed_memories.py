@@ -165,7 +165,7 @@ def test_every_request_without_an_agent_is_refused(api: ServiceClient) -> None:
         api.get(PATH),
         api.put(PATH, {"value": 1}),
         api.delete(PATH),
-        api.post("/memories/search", {"query": "keel"}),
+        api.post("/keyed-memories/search", {"query": "keel"}),
         api.post("/memories/consolidate", {"session_id": "s1"}),
         api.get("/memories/stats"),
     ]
@@ -185,7 +185,7 @@ def test_a_read_only_key_can_read_and_search_but_not_write(api: ServiceClient, a
     reader = ServiceClient(issue_key(account, scopes=READ_ONLY, agent_id="assistant").secret)
     store_value(api, 1)
 
-    allowed = [reader.get(PATH), reader.get("/memories/stats"), reader.post("/memories/search", {"query": "x"})]
+    allowed = [reader.get(PATH), reader.get("/memories/stats"), reader.post("/keyed-memories/search", {"query": "x"})]
     writes = [reader.put(PATH, {"value": 2}), reader.delete(PATH)]
     consolidation = reader.post("/memories/consolidate", {"session_id": "s1"})
 
@@ -204,7 +204,7 @@ def test_other_agents_and_accounts_neither_find_nor_delete_a_value(
         unknown = other.get(f"/keyed-memories/unknown?agent_id={agent}", HTTP_X_REQUEST_ID="same")
         assert (read.status_code, read.content) == (404, unknown.content)
         assert other.delete(f"{PATH}?agent_id={agent}").status_code == 404
-        assert other.post("/memories/search", {"query": "secret", "agent_id": agent}).json()["results"] == []
+        assert other.post("/keyed-memories/search", {"query": "secret", "agent_id": agent}).json()["results"] == []
     assert tiers_with(api) == list(TIERS)
 
 
@@ -221,7 +221,7 @@ def test_long_term_values_are_found_by_meaning(api: ServiceClient) -> None:
     store_value(api, "The keel broke.", "/keyed-memories/keel", tier="long_term")
     store_value(api, {"mast": "stands"}, "/keyed-memories/mast", tier="long_term")
 
-    found = api.post("/memories/search", {"agent_id": "assistant", "query": "The keel broke.", "top_k": 1}).json()
+    found = api.post("/keyed-memories/search", {"agent_id": "assistant", "query": "The keel broke.", "top_k": 1}).json()
 
     (hit,) = found["results"]
     entry = ContextEntry.objects.get(key="keel")
@@ -235,13 +235,13 @@ def test_a_search_accepts_a_vector_sent_by_the_client(api: ServiceClient) -> Non
     store_value(api, "The keel broke.", tier="long_term")
     body = {"agent_id": "assistant", "query": "?", "query_embedding": vector_of("The keel broke.").tolist()}
 
-    assert api.post("/memories/search", body).json()["results"][0]["similarity"] == pytest.approx(1, abs=1e-2)
-    assert api.post("/memories/search", body | {"query_embedding": [1.0]}).status_code == 422
+    assert api.post("/keyed-memories/search", body).json()["results"][0]["similarity"] == pytest.approx(1, abs=1e-2)
+    assert api.post("/keyed-memories/search", body | {"query_embedding": [1.0]}).status_code == 422
 
 
 @pytest.mark.parametrize("body", [{}, {"query": " "}, {"query": "x", "top_k": 0}, {"query": "x", "top_k": 201}])
 def test_an_invalid_search_is_refused(api: ServiceClient, body: dict[str, Any]) -> None:
-    assert api.post("/memories/search", body | {"agent_id": "assistant"}).status_code == 400
+    assert api.post("/keyed-memories/search", body | {"agent_id": "assistant"}).status_code == 400
 
 
 def test_a_search_without_the_embedder_uses_words_and_reports_degradation(
@@ -250,10 +250,17 @@ def test_a_search_without_the_embedder_uses_words_and_reports_degradation(
     store_value(api, "The keel broke.", tier="long_term")
     embedding_server.fail()
 
-    found = api.post("/memories/search", {"agent_id": "assistant", "query": "keel"}).json()
+    found = api.post("/keyed-memories/search", {"agent_id": "assistant", "query": "keel"}).json()
 
     assert [hit["similarity"] for hit in found["results"]] == [None]
     assert found["degraded"] == ["embedder_unavailable"]
+
+
+def test_a_value_may_have_the_name_of_the_search(api: ServiceClient) -> None:
+    store_value(api, 1, "/keyed-memories/search")
+
+    assert api.get(f"/keyed-memories/search?{AGENT}").json()["value"] == 1
+    assert api.delete(f"/keyed-memories/search?{AGENT}").status_code == 204
 
 
 def test_an_entry_that_was_read_three_times_is_promoted_once(api: ServiceClient) -> None:

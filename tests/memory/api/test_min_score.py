@@ -1,8 +1,9 @@
-"""`min_score`, the least confidence of results, in every request that answers by a recall."""
+"""`min_score`, the least confidence of results, in every request that searches."""
 
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from tests.api_client import ServiceClient
 
@@ -49,3 +50,47 @@ def test_a_least_confidence_outside_of_0_to_1_is_refused(api: ServiceClient, pat
     answer = api.post(path, {"agent_id": "assistant", "query": "x", "conversation_id": "c", "min_score": least})
 
     assert (answer.status_code, "min_score" in answer.json()["errors"]) == (400, True)
+
+
+SEARCHES = {"/episodic/search": "query", "/strategies/find": "task_description"}
+
+
+@pytest.fixture
+def knowledge(api: ServiceClient) -> None:
+    """Store an episode and a strategy about the question, and one of each about something else."""
+    for text in ("Repair the broken boiler.", "Bake a broken cake."):
+        episode = {"agent_id": "assistant", "conversation_id": "c1", "summary": text}
+        assert api.post("/episodic/store", episode).status_code == 201
+        assert api.post("/strategies", {"agent_id": "assistant", "description": text}).status_code == 201
+
+
+@pytest.mark.usefixtures("two_topics", "knowledge")
+@pytest.mark.parametrize("path", SEARCHES)
+def test_searches_in_one_kind_leave_out_what_is_unlikely_to_help(api: ServiceClient, path: str) -> None:
+    body = {"agent_id": "assistant", SEARCHES[path]: "repair the boiler"}
+
+    every, some, none = (
+        api.post(path, body | more).json()["results"] for more in ({}, {"min_score": 0.2}, {"min_score": 1})
+    )
+
+    first, second = (result["confidence"] for result in every)
+    assert 1 > first > 0.2 > second > 0
+    assert (some, none) == (every[:1], [])
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+@pytest.mark.parametrize("least", [-0.1, 1.1, "much"])
+def test_searches_refuse_a_least_confidence_outside_of_0_to_1(api: ServiceClient, path: str, least: Any) -> None:
+    answer = api.post(path, {"agent_id": "assistant", SEARCHES[path]: "x", "min_score": least})
+
+    assert (answer.status_code, "min_score" in answer.json()["errors"]) == (400, True)
+
+
+@pytest.mark.parametrize("path", [*ROUTES, *SEARCHES])
+def test_the_openapi_document_has_the_least_confidence(path: str) -> None:
+    document = Client().get("/api/schema?format=json").json()
+    reference = document["paths"][f"/api/v1{path}"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+
+    field = document["components"]["schemas"][reference["$ref"].rpartition("/")[2]]["properties"]["min_score"]
+
+    assert (field["minimum"], field["maximum"]) == (0, 1)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 
 FIELDS = {
     *("conversation_id", "lineage", "goals", "last_outcome", "open_ends", "constraints", "evidence", "artifacts"),
-    *("strategies", "replay", "text", "tokens", "left_out", "degraded", "usage"),
+    *("strategies", "replay", "text", "tokens", "left_out", "degraded", "abstained", "usage"),
 }
 
 
@@ -153,3 +153,14 @@ def test_the_python_api_returns_the_same_text(api: ServiceClient, account: Accou
     memory = AgentMemory.open(account.name, agent_id="assistant")
 
     assert memory.resume(ResumeRequest(conversation_id="c1")).text == ask(api)["text"]
+
+
+@pytest.mark.usefixtures("two_topics")
+def test_a_packet_says_if_nothing_answers_the_query(api: ServiceClient) -> None:
+    say_turns(api, "We repaired the boiler.")
+
+    answered, foreign, unasked = (
+        ask(api, **asked) for asked in ({"query": "the boiler?"}, {"query": "Did Priya paint the roof?"}, {})
+    )
+
+    assert (answered["abstained"], foreign["abstained"], unasked["abstained"]) == (False, True, False)

@@ -165,7 +165,7 @@ def test_the_context_of_a_conversation_without_turns_is_empty(api: ServiceClient
 
     found = api.get(f"{PATH}/context").json()
 
-    assert found == {"context": "", "summary": "", "items": [], "tokens": 0, "degraded": []}
+    assert found == {"context": "", "summary": "", "items": [], "tokens": 0, "abstained": False, "degraded": []}
 
 
 @pytest.mark.parametrize("query", ["?query=", "?query=%20", "?query=" + "x" * 10_001, "?limit=21", "?limit=-1", "?q=x"])

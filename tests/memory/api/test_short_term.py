@@ -124,7 +124,7 @@ def test_a_value_that_is_too_large_is_refused_with_its_size(api: ServiceClient) 
 
     problem = answer.json()
     assert answer.status_code == 413
-    assert problem["detail"] == "the value has 65537 bytes, but 65536 are allowed; nothing was stored"
+    assert problem["detail"] == "The value has 65537 bytes, but 65536 are allowed; nothing was stored."
     assert (problem["size_bytes"], problem["limit_bytes"], problem["stored"]) == (65_537, 65_536, False)
 
 

@@ -247,13 +247,13 @@ def test_a_read_only_key_finds_strategies_but_cannot_change_them(account: Accoun
     assert reader.delete(f"/strategies/{strategy_id}").status_code == 403
 
 
-def test_searches_and_pages_use_two_queries(
+def test_searches_use_four_queries_and_pages_two(
     api: ServiceClient, strategy_id: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     find(api)
 
-    # the key, the search
-    with django_assert_num_queries(2):
+    # the key, the search, and two for the confidence of what was found
+    with django_assert_num_queries(4):
         find(api)
     with django_assert_num_queries(2):
         api.get("/strategies?tool=search")

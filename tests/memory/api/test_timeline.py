@@ -45,7 +45,7 @@ def test_memories_of_all_kinds_are_listed_newest_first(
 ) -> None:
     api.get(MINE)  # the key is noted as used
 
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(4):
         row = api.get(MINE).json()["results"][0]
 
     assert listed(api) == ["entry", "fact", "strategy", "episode", "turn"]

@@ -187,11 +187,11 @@ def test_lines_are_split_independently_of_chunk_boundaries(pieces: list[bytes], 
     assert list(split_body_lines(pieces, limit_bytes=10)) == lines
 
 
-def test_a_full_disk_is_reported_as_503_no_space() -> None:
+def test_a_full_disk_is_reported_as_507_no_space() -> None:
     with pytest.raises(Problem) as refused, report_full_disk(), Path("/dev/full").open("wb", buffering=0) as disk:
         write_json_array(disk, "turns", [])
 
-    assert (refused.value.details.status, refused.value.details.code) == (503, "no_space")
+    assert (refused.value.details.status, refused.value.details.code) == (507, "no_space")
 
 
 def test_an_empty_answer_is_an_empty_array() -> None:

@@ -323,3 +323,14 @@ def test_turns_of_ten_simultaneous_clients_are_neither_lost_nor_reordered(web: W
     assert all(each == sorted(each) for each in indexes)
     said = {f"{client} says {number}": at for client, each in enumerate(indexes) for number, at in enumerate(each)}
     assert {text: at for at, text in log.items()} == said
+
+
+def test_one_turn_may_be_the_body_itself(client: ServiceClient) -> None:
+    said = {"agent_id": "assistant", "text": "hello", "channel": "garden"}
+    answer = client.post("/conversations/c1/turns", {"role": "user", **said})
+
+    assert answer.status_code == 201, answer.content
+    (turn,) = client.get("/conversations/c1/turns?agent_id=assistant").json()["results"]
+    assert (turn["content"], turn["channel"]) == ("hello", "garden")
+    refused = client.post("/conversations/c1/turns", {"role": "friend", **said}).json()["errors"]
+    assert list(refused) == ["turns.0.role"]

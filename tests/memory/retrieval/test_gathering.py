@@ -18,7 +18,7 @@ from memory.retrieval.gathering import (
     gather_candidates,
 )
 from memory.retrieval.plans import QueryAnalysis, Retriever, VisibleRows
-from memory.retrieval.queries import Query, TimeWindow
+from memory.retrieval.queries import Mode, Query, TimeWindow
 from memory.retrieval.query_analysis import analyze_query
 from memory.retrieval.retrievers import RETRIEVERS
 from memory.services.facts.supersede import correct_fact
@@ -122,9 +122,23 @@ def test_more_candidates_are_gathered_if_several_retrievers_are_compared() -> No
     both = asked("boiler", angle=0)
     ways = [(both, ["lexical", "vector"]), (asked("boiler"), ["lexical", "graph"]), (asked("boiler"), ["lexical"])]
 
-    least = [candidate_limit(replace(query, top_k=1), names) for query, names in ways]
+    least = [candidate_limit(replace(query, top_k=1), NO_ANALYSIS, names) for query, names in ways]
 
     assert least == [MIN_CANDIDATES, MIN_CANDIDATES, MIN_CANDIDATES_OF_ONE]
+
+
+@pytest.mark.parametrize(
+    ("mode", "has_passages", "factor"),
+    [(None, True, 1), (Mode.DEFAULT, True, 1), (Mode.DEEP, True, 2), (Mode.DEEP, False, 1)],
+)
+def test_deep_mode_gathers_twice_as_many_candidates_where_there_are_passages(
+    mode: Mode | None, has_passages: bool, factor: int
+) -> None:
+    analysis = replace(NO_ANALYSIS, has_passages=has_passages)
+
+    limit = candidate_limit(asked("boiler", angle=0, mode=mode, top_k=1), analysis, ["lexical", "vector"])
+
+    assert limit == factor * MIN_CANDIDATES
 
 
 def test_no_retriever_starts_after_the_deadline(owner: Owner) -> None:

@@ -79,6 +79,22 @@ def test_terms_have_the_number_of_memories_that_contain_them(owner: Owner, stran
     assert terms_of(owner, asked("boiler roof cellar")) == {"boiler": 2, "roof": 1}
 
 
+def test_words_that_no_memory_holds_are_kept_apart(owner: Owner, stranger: Account) -> None:
+    node(owner, "The boiler leaks.")
+    node(owner, "hot", archived=True)
+    node(Owner(account_id=stranger.id), "A cellar.")
+    query = asked("Is the boiler in Priya's hot cellar?", names=("Priya",), subjects=("Priya",), expansions=("attic",))
+
+    found = analyze(owner, query)
+
+    assert {term.lexeme[6:] for term in found.terms} & {"boiler", "cellar", "hot", "priya"} == {"boiler"}
+    unknown = {term.lexeme[6:]: (term.is_content, term.is_subject) for term in found.unknown if term.is_content}
+    assert unknown == {"priya": (True, True), "hot": (True, False), "cellar": (True, False)}
+    assert not any(term.selects for term in found.unknown)
+    # as rare as a word can be
+    assert min(term.weight for term in found.unknown) >= found.terms[0].weight
+
+
 def test_counts_follow_edits_and_archiving_of_memories(owner: Owner) -> None:
     edited, gone = node(owner, "boiler", token_count=3), node(owner, "boiler roof", token_count=4)
     Memory.objects.filter(id=edited.id).update(text="cellar")

@@ -12,6 +12,7 @@ from django.db.models import F
 from memory.models import Account, Kind, Memory, Participant, Vector
 from memory.models.writer import insert_vectors
 from memory.owner import Owner
+from memory.retrieval.plans import QueryAnalysis
 from memory.retrieval.queries import Mode, Query, Scope
 from memory.retrieval.retrievers.vector import index_expression, index_name, is_unsupported, min_sample_hits
 from memory.services.memories.store import ClientVector
@@ -229,6 +230,16 @@ def test_an_index_serves_owners_that_see_enough_of_its_rows(indexed_rows: int, s
     assert min_sample_hits(indexed_rows) == seen
 
 
+def supported_modes(*, is_nested: bool, **fields: Any) -> list[Mode]:
+    analysis = QueryAnalysis(**fields)
+    return [mode for mode in Mode if not is_unsupported(Query(text="", mode=mode, is_nested=is_nested), analysis)]
+
+
 def test_only_deep_mode_needs_no_model_with_nested_vectors() -> None:
-    assert [mode for mode in Mode if not is_unsupported(mode, is_nested=False)] == [Mode.DEEP]
-    assert not any(is_unsupported(mode, is_nested=True) for mode in Mode)
+    assert supported_modes(is_nested=False) == [Mode.DEEP]
+    assert supported_modes(is_nested=True) == list(Mode)
+
+
+def test_exact_search_compares_passages_by_whole_vectors() -> None:
+    assert supported_modes(is_nested=True, has_passages=True) == [Mode.DEEP]
+    assert supported_modes(is_nested=True, has_passages=True, indexed_rows=10) == list(Mode)

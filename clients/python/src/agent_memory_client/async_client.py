@@ -8,14 +8,13 @@ from typing import Any, Self, TypeVar
 import httpx2
 
 from agent_memory_client import methods, verbs
+from agent_memory_client.attempts import Attempts, replace_by_saved
 from agent_memory_client.binding import awaited, awaited_pages, awaited_raw, awaited_raw_page
-from agent_memory_client.calls import Call, PageCall, PreparedRequest, Turns, prepare, to_line
+from agent_memory_client.calls import Call, PageCall, Turns, to_line
 from agent_memory_client.config import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_SECONDS, Settings, read_settings
-from agent_memory_client.errors import connection_error
 from agent_memory_client.pages import AsyncPages
 from agent_memory_client.parsing import parse_answer, parse_page
 from agent_memory_client.results import Page, RawResponse, Result
-from agent_memory_client.retries import Retries
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Result)
@@ -30,19 +29,17 @@ class AsyncSender:
 
     async def send(self, call: Call[Any] | PageCall[Any]) -> httpx2.Response:
         """Return the last response to a call, of whatever status. Raises ServiceConnectionError if there was none."""
-        request = prepare(call, self.settings)
-        retries = Retries(self.settings.max_retries if request.is_repeatable else 0)
+        attempts = Attempts(call, self.settings)
         while True:
+            lines = None if attempts.request.lines is None else encode_lines(attempts.request.lines)
             try:
-                response = await self._http.send(self._build(request))
+                response = await self._http.send(attempts.build(self._http, lines))
             except httpx2.TransportError as err:
-                pause = retries.pause_after(None)
-                if pause is None:
-                    raise connection_error(err) from err
+                pause: float | None = attempts.pause_after_error(err)
             else:
-                pause = retries.pause_after(response)
-                if pause is None:
-                    return response
+                pause = attempts.pause_after(response)
+            if pause is None:
+                return response
             await asyncio.sleep(pause)
 
     async def run(self, call: Call[T], /) -> T:
@@ -70,20 +67,7 @@ class AsyncSender:
 
     async def _save(self, call: Call[Any], changed: Result) -> Result:
         response = await self.send(call)
-        saved: Result = self._parse(call, response)
-        saved._bind(response.headers.get("ETag", ""), changed.__dict__["_save"])
-        changed._replace(saved)
-        return changed
-
-    def _build(self, request: PreparedRequest) -> httpx2.Request:
-        content = request.content if request.lines is None else encode_lines(request.lines)
-        return self._http.build_request(
-            request.method,
-            self.settings.base_url + request.path,
-            params=list(request.params),
-            headers={"Authorization": f"Bearer {self.settings.api_key}", **request.headers},
-            content=content,
-        )
+        return replace_by_saved(changed, self._parse(call, response), response)
 
 
 class AsyncRawClient(methods.AsyncRawMethods):
@@ -106,6 +90,7 @@ class AsyncRawClient(methods.AsyncRawMethods):
     forget = awaited_raw(verbs.forget)
     forget_all = awaited_raw(verbs.forget_all)
     recall = awaited_raw(verbs.recall)
+    search = awaited_raw(verbs.search)
     context = awaited_raw(verbs.context)
     resume = awaited_raw(verbs.resume)
     add_turns = awaited_raw(verbs.add_turns)
@@ -169,6 +154,7 @@ class AsyncClient(methods.AsyncMethods, AsyncSender):
     forget = awaited(verbs.forget)
     forget_all = awaited(verbs.forget_all)
     recall = awaited(verbs.recall)
+    search = awaited(verbs.search)
     context = awaited(verbs.context)
     resume = awaited(verbs.resume)
     add_turns = awaited(verbs.add_turns)

@@ -8,14 +8,13 @@ from typing import Any, Self, TypeVar
 import httpx2
 
 from agent_memory_client import methods, verbs
+from agent_memory_client.attempts import Attempts, replace_by_saved
 from agent_memory_client.binding import blocking, blocking_pages, raw, raw_page
-from agent_memory_client.calls import Call, PageCall, PreparedRequest, Turns, prepare, to_line
+from agent_memory_client.calls import Call, PageCall, Turns, to_line
 from agent_memory_client.config import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_SECONDS, Settings, read_settings
-from agent_memory_client.errors import connection_error
 from agent_memory_client.pages import Pages
 from agent_memory_client.parsing import parse_answer, parse_page
 from agent_memory_client.results import Page, RawResponse, Result
-from agent_memory_client.retries import Retries
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Result)
@@ -30,19 +29,17 @@ class Sender:
 
     def send(self, call: Call[Any] | PageCall[Any]) -> httpx2.Response:
         """Return the last response to a call, of whatever status. Raises ServiceConnectionError if there was none."""
-        request = prepare(call, self.settings)
-        retries = Retries(self.settings.max_retries if request.is_repeatable else 0)
+        attempts = Attempts(call, self.settings)
         while True:
+            lines = None if attempts.request.lines is None else encode_lines(attempts.request.lines)
             try:
-                response = self._http.send(self._build(request))
+                response = self._http.send(attempts.build(self._http, lines))
             except httpx2.TransportError as err:
-                pause = retries.pause_after(None)
-                if pause is None:
-                    raise connection_error(err) from err
+                pause: float | None = attempts.pause_after_error(err)
             else:
-                pause = retries.pause_after(response)
-                if pause is None:
-                    return response
+                pause = attempts.pause_after(response)
+            if pause is None:
+                return response
             time.sleep(pause)
 
     def run(self, call: Call[T], /) -> T:
@@ -66,20 +63,7 @@ class Sender:
 
     def _save(self, call: Call[Any], changed: Result) -> Result:
         response = self.send(call)
-        saved: Result = self._parse(call, response)
-        saved._bind(response.headers.get("ETag", ""), changed.__dict__["_save"])
-        changed._replace(saved)
-        return changed
-
-    def _build(self, request: PreparedRequest) -> httpx2.Request:
-        content = request.content if request.lines is None else encode_lines(request.lines)
-        return self._http.build_request(
-            request.method,
-            self.settings.base_url + request.path,
-            params=list(request.params),
-            headers={"Authorization": f"Bearer {self.settings.api_key}", **request.headers},
-            content=content,
-        )
+        return replace_by_saved(changed, self._parse(call, response), response)
 
 
 class RawClient(methods.RawMethods):
@@ -102,6 +86,7 @@ class RawClient(methods.RawMethods):
     forget = raw(verbs.forget)
     forget_all = raw(verbs.forget_all)
     recall = raw(verbs.recall)
+    search = raw(verbs.search)
     context = raw(verbs.context)
     resume = raw(verbs.resume)
     add_turns = raw(verbs.add_turns)
@@ -165,6 +150,7 @@ class Client(methods.Methods, Sender):
     forget = blocking(verbs.forget)
     forget_all = blocking(verbs.forget_all)
     recall = blocking(verbs.recall)
+    search = blocking(verbs.search)
     context = blocking(verbs.context)
     resume = blocking(verbs.resume)
     add_turns = blocking(verbs.add_turns)

@@ -1,4 +1,4 @@
-"""Write `models.py`, `table.py`, `operations.py` and `methods.py` from the service's OpenAPI document.
+"""Write `models.py`, `arguments.py`, `table.py`, `operations.py` and `methods.py` from the service's OpenAPI document.
 
 python -m agent_memory_client.generate openapi.json
 """
@@ -22,6 +22,8 @@ KEYLESS = frozenset({"replay"})
 """Operations that refuse an Idempotency-Key: a replay of raw traces writes nothing."""
 TAKEN = frozenset({"etag", "save", "to_dict"})
 """Names of `Result` itself; fields of these names are found as `result["etag"]`."""
+WIDER = {"date-time": "str | datetime", "uuid": "str | UUID"}
+"""Types of arguments by the format of their text."""
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 NOTE = '"""{}\n\nWritten by `generate.py`; do not edit.\n"""\n\n# fmt: off\n'
 
@@ -67,6 +69,7 @@ class Generator:
         """Return the text of each file by its name."""
         return {
             "models.py": self.models(),
+            "arguments.py": self.arguments(),
             "table.py": self.table(),
             "operations.py": self.operations(),
             "methods.py": self.methods(),
@@ -165,6 +168,58 @@ class Generator:
             ]
         return "\n".join(lines) + "\n"
 
+    def argument_types(self, operation: Described) -> dict[str, str]:
+        """Return the annotations of the fields of a body or a query by their names."""
+        body = self.body_fields(operation)
+        queried = {each["name"]: each for each in operation.described["parameters"] if each["in"] == "query"}
+        required = {*body.get("required", ()), *(name for name, each in queried.items() if each.get("required"))}
+        schemas = {name: each["schema"] for name, each in queried.items()} | body.get("properties", {})
+        # the client fills in its own agent and user; None sends none
+        found = {name: "str | None" if name in OWNER else self.argument_type(each) for name, each in schemas.items()}
+        return {
+            name: f"Required[{kind}]" if name in required and name not in OWNER else kind
+            for name, kind in sorted(found.items())
+        }
+
+    def argument_type(self, schema: Json) -> str:
+        """Return the annotation of a value that is sent: wider than that of one that is received."""
+        if parts := schema.get("oneOf") or schema.get("anyOf") or schema.get("allOf"):
+            found = list(dict.fromkeys(self.argument_type(part) for part in parts))
+            return "Any" if "Any" in found else " | ".join(sorted(found, key=lambda each: each == "None"))
+        if name := reference(schema):
+            target = self._schemas[name]
+            return "Mapping[str, Any]" if "properties" in target else self.argument_type(target)
+        if schema.get("format") in WIDER:
+            return WIDER[schema["format"]] + " | None" * ("null" in schema["type"])
+        if "," in schema.get("pattern", "") and schema.get("type") == "string":
+            return "str | Sequence[str]"
+        kinds = schema.get("type", [])
+        found = [self.plain_argument(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)]
+        return " | ".join(found) or ("None" if schema.get("enum") == [None] else "str" if "enum" in schema else "Any")
+
+    def plain_argument(self, kind: str, schema: Json) -> str:
+        if kind == "array":
+            return f"Sequence[{self.argument_type(schema.get('items', {}))}]"
+        return {**SIMPLE, "null": "None", "object": "Mapping[str, Any]"}[kind]
+
+    def arguments(self) -> str:
+        lines = [NOTE.format("The keyword arguments of operations: fields of the body, or parameters of the query.")]
+        lines += ["from collections.abc import Mapping, Sequence", "from datetime import datetime"]
+        lines += ["from typing import Any, Required, TypedDict", "from uuid import UUID"]
+        for each in self._operations:
+            if not (fields := self.argument_types(each)):
+                continue
+            name = arguments_name(each)
+            if all(field.isidentifier() and not keyword.iskeyword(field) for field in fields):
+                lines += ["", "", f"class {name}(TypedDict, total=False):"]
+                lines += [f'    """Arguments of `{each.name}`."""', ""]
+                lines += [f"    {field}: {kind}" for field, kind in fields.items()]
+            else:
+                lines += ["", "", f'{name} = TypedDict("{name}", {{']
+                lines += [f'    "{field}": {kind},' for field, kind in fields.items()]
+                lines += ["}, total=False)"]
+        return "\n".join(lines) + "\n"
+
     def table(self) -> str:
         lines = [NOTE.format("The operations of the service, by their ids.")]
         lines += ["from agent_memory_client.calls import Operation\n", "OPERATIONS: dict[str, Operation] = {"]
@@ -185,7 +240,7 @@ class Generator:
 
     def operations(self) -> str:
         lines = [NOTE.format("Calls of the operations of the service, by their ids.")]
-        lines += ["from typing import Any\n", "from agent_memory_client import models"]
+        lines += ["from typing import Unpack\n", "from agent_memory_client import arguments, models"]
         lines += ["from agent_memory_client.calls import Call, Id, PageCall"]
         lines += ["from agent_memory_client.results import Result", "from agent_memory_client.table import OPERATIONS"]
         for each in self._operations:
@@ -198,13 +253,18 @@ class Generator:
         ids = operation.parameters
         signature = "".join(f"{name}: Id, " for name in ids) + ("/, " if ids else "")
         returned = f"PageCall[{item}]" if item else f"Call[{answer}]"
-        yield f"def {operation.name}({signature}**fields: Any) -> {returned}:"
+        taken = self.argument_types(operation)
+        keywords = f"**fields: Unpack[arguments.{arguments_name(operation)}]" if taken else ""
+        inside = f"{signature}{keywords}".removesuffix(", ")
+        line = f"def {operation.name}({inside}) -> {returned}:"
+        yield from [line] if len(line) <= WIDTH else [f"def {operation.name}(", f"    {inside}", f") -> {returned}:"]
         yield from self.docstring(operation)
         given = f"({', '.join(ids)}{',' * (len(ids) == 1)})"
         kind, value = ("PageCall", f"item={item}") if item else ("Call", f"answer={answer}")
         yield f'    operation = OPERATIONS["{operation.name}"]'
         yield f"    ids = {given}"
-        yield f"    return {kind}(operation=operation, ids=ids, fields=fields, {value})"
+        fields = "{**fields}" if taken else "{}"
+        yield f"    return {kind}(operation=operation, ids=ids, fields={fields}, {value})"
 
     def docstring(self, operation: Described) -> Iterator[str]:
         body = self.body_fields(operation)
@@ -242,6 +302,11 @@ class Generator:
                 if each.name not in VERBS
             ]
         return "\n".join(lines) + "\n"
+
+
+def arguments_name(operation: Described) -> str:
+    """Return the name of the type of an operation's keyword arguments: `CreateFact` for `create_fact`."""
+    return operation.name.title().replace("_", "")
 
 
 def reference(schema: Json) -> str:

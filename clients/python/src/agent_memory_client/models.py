@@ -509,6 +509,7 @@ class FoundEpisode(Result):
     event_time: str
     created_at: str
     similarity: float | None
+    confidence: float
 
 
 class FoundLearning(Result):
@@ -551,6 +552,7 @@ class FoundStrategy(Result):
     event_time: str
     created_at: str
     similarity: float | None
+    confidence: float
     score: float
 
 
@@ -1374,6 +1376,7 @@ class ResumeAnswer(Result):
     tokens: int
     left_out: LeftOut
     degraded: list[str]
+    abstained: bool
     usage: UsageAnswer
 
 
@@ -1433,6 +1436,49 @@ class SavedValuesAnswer(Result):
     saved_at: str
 
 
+class SearchedMemories(Result):
+    """`SearchedMemories` of the OpenAPI document."""
+
+    results: list[SearchedMemory]
+    degraded: list[str]
+    usage: UsageAnswer
+
+
+class SearchedMemory(Result):
+    """`SearchedMemory` of the OpenAPI document."""
+
+    snippet: str
+    snippet_start: int
+    snippet_end: int
+    id: str
+    item_key: str
+    kind: str
+    conversation_id: str
+    slot: str | None
+    record_id: str | None
+    similarity: float | None
+    confidence: float | None
+    flags: list[str]
+    superseded_by: str | None
+    superseded_at: str | None
+    agent_id: str
+    user_id: str
+    channel: str
+    text: str
+    content: str
+    truncated: bool
+    score: float
+    reasons: list[str]
+    event_time: str
+    created_at: str
+    expires_at: str | None
+    importance: float
+    metadata: dict[str, Any]
+    context_id: str | None
+    key: str
+    value: Any
+
+
 class ServedGoal(Result):
     """`ServedGoal` of the OpenAPI document."""
 
@@ -1448,6 +1494,7 @@ class SessionContextAnswer(Result):
     summary: str
     items: list[SessionItem]
     tokens: int
+    abstained: bool
     degraded: list[str]
 
 

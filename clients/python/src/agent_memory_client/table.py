@@ -223,9 +223,6 @@ OPERATIONS: dict[str, Operation] = {
         "end_conversation", "POST", "/conversations/{conversation_id}/end", has_body=True, owner=("agent_id",),
         has_key=True
     ),
-    "erasure_subject": Operation(
-        "erasure_subject", "GET", "/subjects/{user_id}/erasure"
-    ),
     "evict_ledger_item": Operation(
         "evict_ledger_item", "POST", "/ledger/{conversation_id}/evict", has_body=True, owner=("agent_id",), has_key=True
     ),
@@ -334,6 +331,9 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "get_subject": Operation(
         "get_subject", "GET", "/subjects/{user_id}"
+    ),
+    "get_subject_erasure": Operation(
+        "get_subject_erasure", "GET", "/subjects/{user_id}/erasure"
     ),
     "get_team": Operation(
         "get_team", "GET", "/teams/{team_id}"
@@ -578,6 +578,10 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "search_episodes": Operation(
         "search_episodes", "POST", "/episodic/search", has_body=True, owner=("agent_id", "user_id"), has_key=True
+    ),
+    "search_keyed_memories": Operation(
+        "search_keyed_memories", "POST", "/keyed-memories/search", has_body=True, owner=("agent_id", "user_id"),
+        has_key=True
     ),
     "search_learnings": Operation(
         "search_learnings", "POST", "/learnings/search", has_body=True, owner=("agent_id", "user_id"), has_key=True

@@ -44,6 +44,12 @@ def recall(query: str, /, **options: Any) -> Call[models.RecallAnswer]:
     return Call(operation=OPERATIONS["recall"], ids=(), fields={"query": query, **options}, answer=models.RecallAnswer)
 
 
+def search(query: str, /, **options: Any) -> Call[models.SearchedMemories]:
+    """Find memories of all kinds with their own fields. Options: top_k, kinds, conversation_id, since, until, …."""
+    fields = {"query": query, **options}
+    return Call(operation=OPERATIONS["search_memories"], ids=(), fields=fields, answer=models.SearchedMemories)
+
+
 def context(conversation_id: str, query: str = "", /, **options: Any) -> Call[models.ContextAnswer]:
     """Build the text that goes into the next prompt. Options: max_tokens, mark_injected, suppress_injected, …."""
     fields = {"conversation_id": conversation_id, **({"query": query} if query else {}), **options}

@@ -9,10 +9,13 @@ from threading import Barrier, local
 import pytest
 from django.db import connection
 
-from memory.models import Fact
+from memory.models import Fact, Link, Turn
 from memory.owner import Owner
+from memory.scoring import SURE_REPLACEMENT
 from memory.services.extraction.extract import extract_due
 from memory.services.facts.store import visible_facts
+from memory.services.memories.store import REPLACES, NewLink, insert_links
+from memory.services.replacements import PART_OF_TURN, WHOLE_TURN
 from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import TURN_TIME, claims, extract_all, say_sentences
@@ -110,6 +113,39 @@ def test_a_colleague_of_another_user_is_not_moved(owner: Owner, user: Owner) -> 
     extract_sentences(user, "My colleague Ben lives in Berlin.", "My colleague Ben has moved to Munich.", days=30)
 
     assert "Ben lives in Berlin" in current(replace(owner, user_id="u2"))
+
+
+def replaced_turns() -> dict[tuple[str, str], float]:
+    rows = Link.objects.filter(type="REPLACES").select_related("source", "target")
+    return {(row.source.text, row.target.text): row.weight for row in rows}
+
+
+def test_the_turn_behind_a_fact_replaces_the_turn_behind_the_fact_that_it_superseded(user: Owner) -> None:
+    extract_sentences(user, "I work at Brightwave.", days=0)
+    extract_sentences(user, "I left Brightwave.", days=5)
+
+    assert replaced_turns() == {("I left Brightwave.", "I work at Brightwave."): WHOLE_TURN}
+
+
+def test_a_turn_that_says_more_than_what_was_superseded_is_not_marked(user: Owner) -> None:
+    before, now_true = "I work at Brightwave. My sister lives in Porto.", "I work for Nordlicht now."
+    extract_sentences(user, before, days=0)
+    extract_sentences(user, now_true, days=5)
+
+    assert replaced_turns() == {(now_true, before): PART_OF_TURN}
+    assert PART_OF_TURN < SURE_REPLACEMENT <= WHOLE_TURN
+
+
+def test_a_link_that_the_texts_suggested_becomes_as_sure_as_the_facts(user: Owner) -> None:
+    extract_sentences(user, "I live in Lisbon.", days=0)
+    at = TURN_TIME + timedelta(days=9)
+    say_sentences(user, "I live in Porto now.", name="", conversation_id="later", at=at)
+    older, newer = Turn.objects.order_by("event_time")
+    insert_links(user.account_id, [NewLink(source_id=newer.id, type=REPLACES, target_id=older.id, weight=0.3)])
+
+    extract_all(NOW)
+
+    assert list(replaced_turns().values()) == [WHOLE_TURN]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,205 @@
+"""The faults, and what clients meet meanwhile. Each scenario returns figures, and sentences about missed targets."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from lab.benchmarks.web import web_server
+from lab.chaos.servers import HangingEmbedder, locked_row, stopped_postgresql
+from lab.chaos.watching import PROBE_SECONDS, Asker, Watch, watching
+from memory_project.embedded.paths import PROJECT
+from memory_project.supervisor.parts import Address
+
+IDLE, WRITERS, READERS = 500, 200, 50
+DOCUMENT_CLIENTS = 16
+CLIENTS = 32
+LOCKED_CLIENTS = 4
+LIVE_TARGET_MS = 500.0
+P95_TARGET = 2.0
+FAILURE_TARGET_MS = 10_000.0
+BREAKER_TARGET_MS = 50.0
+QUIET_MS = 5.0
+"""Below this, a client's p95 may be any multiple of what it was: nobody notices."""
+BREAKER_SECONDS = 12.0
+"""Seconds until a breaker has certainly opened: three failures of five seconds at once, with some to spare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The place of a scenario: a key of an account of its own, and the seconds of an observation."""
+
+    secret: str
+    seconds: float
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the web server."""
+
+    def web_server(self, **variables: str) -> AbstractContextManager[Address]:
+        """Run a web server with the variables of the stage and these."""
+        return web_server({**self.variables, **variables})
+
+    def asker(self, address: Address, method: str, path: str, body: Any = None) -> Asker:
+        """Return a client with the key of the stage. A body that is a function makes a new one for each request."""
+        return Asker(address.port, method, f"/api/v1{path}", key=self.secret, body=body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The figures that a scenario measured, and the targets that it missed, in sentences."""
+
+    figures: Mapping[str, Any]
+    missed: Sequence[str]
+
+
+def hold_a_crowd(stage: Stage) -> Finding:
+    """Hold idle connections, slow writers and slow readers."""
+    with stage.web_server() as address:
+        client = stage.asker(address, "GET", "/agents")
+        before, _live = observe(stage, address, [client])
+        with crowd_held(address.port, idle=IDLE, writers=WRITERS, readers=READERS):
+            during, live = observe(stage, address, [client])
+    figures = {"client_before": before.to_dict(), "client": during.to_dict(), **describe_live(live)}
+    return Finding(figures=figures, missed=[*judge_live(live), *judge_client(before, during)])
+
+
+def load_documents(stage: Stage) -> Finding:
+    """Have many clients load the OpenAPI document, the metrics and the log-in page without a pause."""
+    with stage.web_server() as address:
+        client = stage.asker(address, "GET", "/agents")
+        before, _live = observe(stage, address, [client])
+        figures: dict[str, Any] = {"client_before": before.to_dict()}
+        missed: list[str] = []
+        for path in ("/api/schema", "/metrics", "/admin/login/"):
+            loaders = [Asker(address.port, "GET", path) for _ in range(DOCUMENT_CLIENTS)]
+            with watching(loaders, pause_seconds=0) as loads:
+                during, live = observe(stage, address, [client])
+            figures[path] = {"client": during.to_dict(), "loads": loads.to_dict(), **describe_live(live)}
+            missed += [f"{path}: {sentence}" for sentence in judge_live(live)]
+    return Finding(figures=figures, missed=missed)
+
+
+def stop_postgresql(stage: Stage) -> Finding:
+    """Stop all processes of PostgreSQL in their midst, as a dead network would, and let them go on later."""
+    with stage.web_server() as address:
+        clients = [stage.asker(address, "GET", "/agents") for _ in range(CLIENTS)]
+        with watching(clients, pause_seconds=0.05) as before:
+            time.sleep(2)
+        with stopped_postgresql():
+            during, live = observe(stage, address, clients)
+        begun = time.monotonic()
+        while clients[0].ask() != 200 and time.monotonic() < begun + stage.seconds:
+            time.sleep(0.1)
+        back = time.monotonic() - begun
+    figures = {"before": before.to_dict(), "clients": during.to_dict(), "seconds_until_it_serves": round(back, 1)}
+    missed = judge_live(live)
+    if max(during.seconds) * 1_000 > FAILURE_TARGET_MS or not set(during.statuses) <= {200, 503}:
+        missed.append(f"Requests took {max(during.seconds):.1f} s at worst, statuses {dict(during.statuses)}.")
+    if back >= stage.seconds:
+        missed.append("The service did not come back.")
+    return Finding(figures={**figures, **describe_live(live)}, missed=missed)
+
+
+def lock_a_row(stage: Stage) -> Finding:
+    """Hold the lock of one row that some clients want to change, while another client changes another row."""
+    with stage.web_server() as address:
+        for name in ("locked", "free"):
+            stage.asker(address, "POST", "/agents", {"agent_id": name}).ask()
+        client = stage.asker(address, "PATCH", "/agents/free", lambda: {"description": uuid4().hex})
+        before, _live = observe(stage, address, [client])
+        blocked = [
+            stage.asker(address, "PATCH", "/agents/locked", lambda: {"description": uuid4().hex})
+            for _ in range(LOCKED_CLIENTS)
+        ]
+        with locked_row("locked"), watching(blocked, pause_seconds=0.1) as refused:
+            during, live = observe(stage, address, [client])
+    figures = {"client_before": before.to_dict(), "client": during.to_dict(), "blocked": refused.to_dict()}
+    missed = [*judge_live(live), *judge_client(before, during)]
+    return Finding(figures={**figures, **describe_live(live)}, missed=missed)
+
+
+def hang_the_embedder(stage: Stage) -> Finding:
+    """Have the embedding endpoint take requests and answer none."""
+    with ExitStack() as stack:
+        embedder = stack.enter_context(HangingEmbedder())
+        address = stack.enter_context(stage.web_server(**embedder.variables()))
+        writer = stage.asker(
+            address,
+            "POST",
+            "/conversations/chaos/turns",
+            lambda: {"agent_id": "writer", "turns": [{"role": "user", "content": uuid4().hex}]},
+        )
+        before, _live = observe(stage, address, [writer])
+        embedder.hangs = True
+        writers = [writer.again() for _ in range(CLIENTS)]
+        with watching(writers, pause_seconds=0.5) as opening:
+            time.sleep(BREAKER_SECONDS)
+        during, live = observe(stage, address, [writer])
+    figures = {"writer_before": before.to_dict(), "until_open": opening.to_dict(), "writer": during.to_dict()}
+    missed = judge_live(live)
+    more = during.to_dict()["p95_ms"] - before.to_dict()["p95_ms"]
+    if more > BREAKER_TARGET_MS or set(during.statuses) != {201}:
+        missed.append(f"Writes took {more:.0f} ms more with the breaker open, statuses {dict(during.statuses)}.")
+    return Finding(figures={**figures, **describe_live(live)}, missed=missed)
+
+
+SCENARIOS: Mapping[str, Callable[[Stage], Finding]] = {
+    "crowd": hold_a_crowd,
+    "documents": load_documents,
+    "postgresql": stop_postgresql,
+    "row": lock_a_row,
+    "embedder": hang_the_embedder,
+}
+
+
+def observe(stage: Stage, address: Address, clients: Sequence[Asker]) -> tuple[Watch, dict[str, Watch]]:
+    """Watch clients that work, and health on both listeners, for the seconds of the stage."""
+    main_probe = Asker(address.port, "GET", "/health/live")
+    own_probe = Asker(address.health_port or address.port, "GET", "/health/live")
+    clients[0].ask()
+    with (
+        watching([main_probe], pause_seconds=PROBE_SECONDS) as main,
+        watching([own_probe], pause_seconds=PROBE_SECONDS) as own,
+        watching(clients, pause_seconds=0.01 * len(clients)) as work,
+    ):
+        time.sleep(stage.seconds)
+    return work, {"main": main, "own": own}
+
+
+def describe_live(live: Mapping[str, Watch]) -> dict[str, Any]:
+    return {f"live_on_{listener}_listener": watch.to_dict() for listener, watch in live.items()}
+
+
+def judge_live(live: Mapping[str, Watch]) -> list[str]:
+    """Return a sentence for each listener that answered too late, or not at all."""
+    found = {listener: watch.to_dict() for listener, watch in live.items()}
+    return [
+        f"/health/live on the {listener} listener took {each['worst_ms']:.0f} ms at worst, statuses {each['statuses']}."
+        for listener, each in found.items()
+        if each["worst_ms"] > LIVE_TARGET_MS or set(each["statuses"]) != {200}
+    ]
+
+
+def judge_client(before: Watch, during: Watch) -> list[str]:
+    was, became = before.to_dict()["p95_ms"], during.to_dict()["p95_ms"]
+    if became <= max(P95_TARGET * was, QUIET_MS) and set(during.statuses) == {200}:
+        return []
+    return [f"A client's p95 went from {was} to {became} ms, statuses {dict(during.statuses)}."]
+
+
+@contextmanager
+def crowd_held(port: int, **counts: int) -> Iterator[None]:
+    """Hold a crowd from a process of its own until the end of the block."""
+    options = [part for kind, count in counts.items() for part in (f"--{kind}", str(count))]
+    command = [sys.executable, "-m", "lab.chaos.crowds", str(port), *options]
+    process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)  # noqa: S603  our own
+    try:
+        if process.stdout is None or process.stdout.readline().strip() != "held":
+            raise RuntimeError("The crowd could not be held.")
+        yield
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,33 @@
+"""The backend that `DATABASES` names as its ENGINE."""
+
+from typing import Any
+
+from django.db.backends.postgresql import base
+from django.db.utils import OperationalError
+
+from memory_project.postgresql.hangs import SERVER
+
+SERVER_ENDED = ("08", "57P")
+"""Beginnings of the codes of errors that end a connection, not a statement."""
+
+
+class OutcomeUnknownError(OperationalError):
+    """The connection ended during a commit: what was written may be stored, or not."""
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Takes no connection while the server is known to hang, and says when it is not known whether a commit came in."""
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """Return a connection of the pool. Raises OperationalError immediately while the server hangs."""
+        SERVER.refuse_if_hanging()
+        return super().get_new_connection(conn_params)
+
+    def _commit(self) -> None:
+        try:
+            super()._commit()  # type: ignore[misc]  # the stubs do not know it
+        except OperationalError as err:
+            code = getattr(err.__cause__, "sqlstate", None)
+            if code is None or code.startswith(SERVER_ENDED):
+                raise OutcomeUnknownError(*err.args) from err.__cause__
+            raise

@@ -1,0 +1,119 @@
+"""A server that hangs (stopped, or behind a dead network) answers nothing and closes nothing: no driver notices.
+
+When no statement of the process was answered for SILENCE_SECONDS, one that waits asks the server by a connection of its
+own. If that answers, statements are merely slow, and go on. If not, all that wait end with an OperationalError, and new
+ones are refused, but for one every PAUSE_SECONDS that finds out whether the server is back.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+from django.db import connections
+from psycopg.waiting import Ready
+
+logger = logging.getLogger(__name__)
+
+SILENCE_SECONDS = 2.0
+PAUSE_SECONDS = 2.0
+PROBE_SECONDS = 2
+# the driver looks that often whether to give up
+TICK_SECONDS = 0.1
+
+
+class PostgreSQLHangsError(psycopg.OperationalError):
+    """The server does not answer, and has not closed the connection either."""
+
+
+class ServerWatch:
+    """The state of the server, as far as this process knows it."""
+
+    def __init__(self) -> None:
+        self._probing = threading.Lock()
+        self._hangs = False
+        self._asks_again_at = 0.0
+        self._heard_at = 0.0
+
+    def refuse_if_hanging(self) -> None:
+        """Raise PostgreSQLHangsError while the server hangs, but let one caller try every PAUSE_SECONDS."""
+        if not self._hangs:
+            return
+        now = time.monotonic()
+        if now < self._asks_again_at:
+            raise PostgreSQLHangsError("PostgreSQL did not answer a moment ago")
+        self._asks_again_at = now + PAUSE_SECONDS
+
+    def note_answer(self) -> None:
+        """Note that the server has answered."""
+        self._hangs, self._heard_at = False, time.monotonic()
+
+    def judge_silence(self, since: float) -> None:
+        """Judge a statement without an answer since then. Raises PostgreSQLHangsError if the server hangs."""
+        if time.monotonic() < max(since, self._heard_at) + SILENCE_SECONDS:
+            return
+        if self._hangs:
+            raise PostgreSQLHangsError("PostgreSQL does not answer")
+        if not self._probing.acquire(blocking=False):
+            # another thread is asking
+            return
+        try:
+            if answers():
+                self.note_answer()
+            else:
+                self._hangs = True
+        finally:
+            self._probing.release()
+        if self._hangs:
+            self._asks_again_at = time.monotonic() + PAUSE_SECONDS
+            logger.error("PostgreSQL hangs: it takes connections and answers none")
+            raise PostgreSQLHangsError("PostgreSQL does not answer")
+
+
+SERVER = ServerWatch()
+
+
+def answers() -> bool:
+    """Return whether the server answers a new connection. One that is down closes those that wait, which end so."""
+    connection: Any = connections["default"]
+    try:
+        psycopg.connect(**{**connection.get_connection_params(), "connect_timeout": PROBE_SECONDS}).close()
+    except psycopg.errors.ConnectionTimeout:
+        return False
+    except psycopg.Error:
+        # it refused: that is an answer
+        return True
+    return True
+
+
+class WatchedConnection(psycopg.Connection[Any]):
+    """A connection whose statements end when the server hangs."""
+
+    def wait(self, gen: Any, interval: float = TICK_SECONDS, timeout: float | None = None) -> Any:
+        """Wait for an answer. Raises PostgreSQLHangsError if the server hangs; the connection is closed then."""
+        try:
+            return super().wait(watch(gen), interval, timeout)
+        except PostgreSQLHangsError:
+            with suppress(psycopg.Error):
+                self.pgconn.finish()
+            raise
+
+
+def watch(gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Pass on what the driver waits for and what comes; have silence judged."""
+    try:
+        wanted = next(gen)
+        heard_at = time.monotonic()
+        while True:
+            ready = yield wanted
+            if ready == Ready.NONE:
+                SERVER.judge_silence(heard_at)
+            else:
+                heard_at = time.monotonic()
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        SERVER.note_answer()
+        return end.value

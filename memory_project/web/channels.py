@@ -1,0 +1,229 @@
+"""Connections: limits on what a request may send, how long it may take, and how many connections an address may have.
+
+waitress has the places where these classes go (`channel_class`, `parser_class`, `error_task_class`), and three methods
+that are meant to be replaced: `maintenance`, `set_socket_options` and `parse_header`.
+"""
+
+import time
+from errno import EDQUOT, ENOSPC
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+from django.utils.module_loading import import_string
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.server import TcpWSGIServer
+from waitress.task import ErrorTask
+from waitress.utilities import InternalServerError
+
+from memory_project.http.problems import ProblemDetails, describe_store_error, problem_response
+from memory_project.http.streams import is_stream_type
+
+MAX_BODY_BYTES_WITHOUT_KEY = 65_536
+"""Largest body of a request that has neither an API key nor a session's cookie: a log-in form fits."""
+KEEP_ALIVE_SECONDS = 65
+"""Seconds that a connection may rest between two requests. Load balancers rest for up to 60."""
+WRITE_PATIENCE = 10
+"""A client has so many times CLIENT_TIMEOUT_SECONDS to read an answer."""
+ROOM_CONNECTIONS = 100
+"""When so few connections are left, each new one ends the one that has rested longest."""
+
+
+class RefusedRequestError(Exception):
+    """A request that is refused while it is read. Carries the problem that answers it."""
+
+    def __init__(self, details: ProblemDetails) -> None:
+        super().__init__(details.detail)
+        self.details = details
+
+
+class RequestParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
+    """Reads one request. Refuses ambiguous framing, and bodies that are too large for who sends them."""
+
+    def __init__(self, adj: Any) -> None:
+        super().__init__(adj)
+        self.started_at = time.time()
+        self.is_stream = False
+        self.is_known = False
+        """True once the key of a stream was checked."""
+        self._max_body_bytes = 0
+
+    def received(self, data: bytes) -> int:
+        """Read a part of the request and return how many of its bytes belong to it."""
+        try:
+            consumed: int = super().received(data)
+        except OSError as err:
+            if err.errno not in (ENOSPC, EDQUOT):
+                raise
+            detail = "The server has no disk space for a body of this length now. Try again later."
+            self.refuse(ProblemDetails(status=507, code="no_space", detail=detail))
+            return len(data)
+        length = self.content_length if self.body_rcv is None or not self.chunked else len(self.body_rcv)
+        if not self.error and self.headers_finished and length > self._max_body_bytes:
+            limit = self._max_body_bytes
+            detail = f"The body is too large: it may have at most {limit} bytes."
+            facts = {"limit_bytes": limit}
+            self.refuse(ProblemDetails(status=413, code="body_too_large", detail=detail, facts=facts))
+        if self.error or self.body_rcv is None:
+            # a request without a body, or one that is refused, has nothing to continue with
+            self.expect_continue = False
+        return consumed
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Parse the head. Raises ParsingError for two lengths, which proxies and servers may understand differently."""
+        super().parse_header(header_plus)
+        if self.headers.get("TRANSFER_ENCODING") or (self.chunked and "CONTENT_LENGTH" in self.headers):
+            raise ParsingError("Send either Content-Length, or Transfer-Encoding: chunked with HTTP/1.1.")
+        has_key = "AUTHORIZATION" in self.headers
+        self.is_stream = has_key and is_stream_type(self.headers.get("CONTENT_TYPE", ""))
+        if self.is_stream:
+            self._max_body_bytes = settings.STREAM_LIMIT_BYTES
+        elif has_key or f"{settings.SESSION_COOKIE_NAME}=" in self.headers.get("COOKIE", ""):
+            self._max_body_bytes = settings.BODY_LIMIT_BYTES
+        else:
+            self._max_body_bytes = min(MAX_BODY_BYTES_WITHOUT_KEY, settings.BODY_LIMIT_BYTES)
+
+    def refuse(self, details: ProblemDetails) -> None:
+        """End the request with this problem as its answer."""
+        self.error = RefusedRequestError(details)
+        self.completed = True
+
+
+class ProblemTask(ErrorTask):  # type: ignore[misc]  # waitress has no types
+    """Answers a request that could not be read."""
+
+    def execute(self) -> None:
+        """Write the problem and close the connection."""
+        response = problem_response(describe_error(self.request.error))
+        self.status = f"{response.status_code} {HTTPStatus(response.status_code).phrase}"
+        self.response_headers.extend(response.items())
+        self.set_close_on_finish()
+        self.content_length = len(response.content)
+        self.write(response.content)
+
+
+def describe_error(error: Any) -> ProblemDetails:
+    """Return the problem of a refused request, or of an error of waitress's."""
+    if isinstance(error, RefusedRequestError):
+        return error.details
+    if error.code >= 500 and error.code != HTTPStatus.NOT_IMPLEMENTED:
+        detail = "The service failed on this request because of a bug. Report the request_id to its operator."
+        return ProblemDetails(status=500, code="internal_error", detail=detail)
+    return ProblemDetails(status=400, code="bad_request", detail=f"The request is malformed: {error.body}")
+
+
+class KeyCheck:
+    """A task for a thread: read the rest of a stream, which may fill the disk, only if its key is good for anything."""
+
+    def __init__(self, channel: "Channel", request: RequestParser) -> None:
+        self._channel = channel
+        self._request = request
+        self.requests = [request]
+
+    def service(self) -> None:
+        """Ask whether the key is usable. Where that cannot be found out, the stream is refused as well."""
+        try:
+            if not import_string(settings.STREAM_KEY_CHECK)(self._request.headers["AUTHORIZATION"]):
+                detail = "The API key is not valid: it is unknown, revoked, expired or malformed."
+                self._channel.refuse_unfinished(ProblemDetails(status=401, code="authentication_failed", detail=detail))
+        except Exception as err:  # noqa: BLE001  nobody but the client waits for this
+            details = describe_store_error(err)
+            self._channel.refuse_unfinished(details or describe_error(InternalServerError("")))
+        finally:
+            connections.close_all()
+            self._channel.is_checking_key = False
+            self._channel.server.pull_trigger()
+
+
+class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
+    """One connection."""
+
+    parser_class = RequestParser
+    error_task_class = ProblemTask
+    request: RequestParser | None
+    answered_at = 0.0
+    """Time when the last answer was complete. 0: there was none."""
+    is_checking_key = False
+
+    def received(self, data: bytes) -> bool:
+        """Read what has arrived. The first part of a stream has its key checked before any more is read."""
+        is_read: bool = super().received(data)
+        request = self.request
+        if request is not None and request.is_stream and not request.is_known:
+            request.is_known = self.is_checking_key = True
+            self.server.add_task(KeyCheck(self, request))
+        return is_read
+
+    def readable(self) -> bool:
+        """Return whether to read on."""
+        return not self.is_checking_key and bool(super().readable())
+
+    def service(self) -> None:
+        """Serve one request, in a thread of its lane."""
+        super().service()
+        self.answered_at = time.time()
+
+    def is_resting(self) -> bool:
+        """Return True if the client owes no rest of a request, and the server no answer."""
+        return self.request is None and not self.is_in_flight()
+
+    def is_in_flight(self) -> bool:
+        """Return True while a whole request is served, or its answer is sent."""
+        return bool(self.requests or self.total_outbufs_len)
+
+    def end_if_late(self, now: float) -> None:
+        """Close the connection, or refuse its request, if the client is out of time."""
+        patience = settings.CLIENT_TIMEOUT_SECONDS
+        if self.requests:
+            return
+        if self.total_outbufs_len:
+            if now > min(self.last_activity + patience, self.answered_at + WRITE_PATIENCE * patience):
+                self.handle_close()
+        elif self.request is not None and not self.is_checking_key:
+            if now > patience + (self.last_activity if self.request.is_stream else self.request.started_at):
+                detail = "The request did not arrive in time. Send it again."
+                self.refuse_unfinished(ProblemDetails(status=408, code="request_timeout", detail=detail))
+        elif now > self.last_activity + (KEEP_ALIVE_SECONDS if self.answered_at else patience):
+            self.handle_close()
+
+    def refuse_unfinished(self, details: ProblemDetails) -> None:
+        """Answer a request of which not everything has arrived, and read no more of it."""
+        with self.requests_lock:
+            if self.request is None:
+                return
+            self.request.refuse(details)
+            self.requests.append(self.request)
+            self.request = None
+        self.server.add_task(self)
+
+
+class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no types
+    """Accepts connections, up to a number from each address, and closes those that are late."""
+
+    channel_class = Channel
+    trusted_addresses: frozenset[str] = frozenset()
+
+    def maintenance(self, now: float) -> None:
+        """Close what is late; waitress calls this once a second."""
+        for channel in [*self.active_channels.values()]:
+            channel.end_if_late(now)
+
+    def handle_accept(self) -> None:
+        """Accept a connection. Where hardly any are left, end the one that has rested longest to make room."""
+        if len(self._map) > self.adj.connection_limit - ROOM_CONNECTIONS:
+            resting = [channel for channel in self.active_channels.values() if channel.is_resting()]
+            if resting:
+                min(resting, key=lambda channel: channel.last_activity).handle_close()
+        super().handle_accept()
+
+    def set_socket_options(self, conn: Any) -> None:
+        """Refuse a connection of an address that has too many. Raises ConnectionRefusedError."""
+        address = conn.getpeername()[0]
+        if address not in self.trusted_addresses:
+            count = sum(channel.addr[0] == address for channel in self.active_channels.values())
+            if count >= settings.CONNECTIONS_PER_ADDRESS:
+                conn.close()
+                raise ConnectionRefusedError("this address has too many connections")
+        super().set_socket_options(conn)

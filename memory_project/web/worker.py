@@ -1,0 +1,114 @@
+"""A process of the web server: one thread for all of its sockets, and the threads of `lanes` for whole requests."""
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+
+from memory_project.http.paths import WSGIApplication
+from memory_project.stopping import STOPPING
+from memory_project.web.channels import ConnectionServer
+from memory_project.web.lanes import HEALTH_PATHS, Lanes
+
+CONNECTION_LIMIT = 2_000
+UNFINISHED_SECONDS = 1.0
+"""Seconds that a request whose beginning has arrived may still take to arrive when the server stops."""
+TICK_SECONDS = 0.5
+KIBIBYTE = 1_024
+
+
+class WebWorker:
+    """Serves both sockets until it is asked to stop, and then until what is in flight is answered."""
+
+    def __init__(self, application: WSGIApplication, sockets: Sequence[socket.socket]) -> None:
+        self._stops_at: float | None = None
+        self._map: dict[int, Any] = {}
+        lanes = Lanes(threads=settings.WEB_THREADS)
+        self._server = make_server(application, sockets[0], lanes=lanes, map=self._map)
+        self._server.trusted_addresses = frozenset(settings.TRUSTED_PROXIES)
+        for health in sockets[1:]:
+            # sockets, a map and a thread of its own: nothing that happens to the service delays it
+            server = make_server(only_health(application), health, lanes=lanes, map={})
+            threading.Thread(target=server.run, name="health", daemon=True).start()
+
+    def run(self, beat: Callable[[], None]) -> None:
+        """Serve until a SIGTERM or SIGINT. `beat` is called at least once a second."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask_to_stop)
+        while not (STOPPING.is_set() and self._has_finished()):
+            beat()
+            wasyncore.poll2(TICK_SECONDS, self._map)
+
+    def _ask_to_stop(self, *_: Any) -> None:
+        STOPPING.set()
+        self._server.pull_trigger()
+
+    def _has_finished(self) -> bool:
+        """Close what need not be waited for, and return True when nothing else is left, or the time is over."""
+        now = time.monotonic()
+        if self._stops_at is None:
+            self._stops_at = now + settings.DRAIN_SECONDS
+        if now < self._stops_at:
+            return False
+        if self._server.accepting:
+            self._server.accepting = False
+            # the listening socket of this process, not the connections
+            wasyncore.dispatcher.close(self._server)
+        for channel in [*self._server.active_channels.values()]:
+            is_unfinished = channel.request is not None and now < self._stops_at + UNFINISHED_SECONDS
+            if not channel.is_in_flight() and not is_unfinished:
+                channel.handle_close()
+        return not self._server.active_channels or now > self._stops_at + settings.STOP_SECONDS
+
+
+def make_server(
+    application: WSGIApplication,
+    listener: socket.socket,
+    *,
+    lanes: Lanes,
+    map: dict[int, Any],  # noqa: A002
+) -> Any:
+    """Return the server of a listening socket. It calls the application in threads of `lanes`."""
+    own = listener.dup()
+    own.setblocking(False)
+    adjustments: Any = Adjustments(
+        sockets=[own],
+        ident="",
+        connection_limit=CONNECTION_LIMIT,
+        cleanup_interval=1,
+        max_request_header_size=64 * KIBIBYTE,
+        # `channels` has limits by sender
+        max_request_body_size=2**62,
+        # in files beyond that; no thread ever waits for a client that reads slowly
+        inbuf_overflow=64 * KIBIBYTE,
+        outbuf_overflow=128 * KIBIBYTE,
+        outbuf_high_watermark=2**40,
+        asyncore_use_poll=True,
+        log_socket_errors=False,
+        # `proxies` believes more than one of them
+        clear_untrusted_proxy_headers=False,
+    )
+    sockinfo = (own.family, own.type, own.proto, own.getsockname())
+    return ConnectionServer(
+        application, map=map, _sock=own, dispatcher=lanes, adj=adjustments, sockinfo=sockinfo, bind_socket=False
+    )
+
+
+def only_health(application: WSGIApplication) -> WSGIApplication:
+    """Wrap the application for the listener of health checks, which ask by address: any Host will do."""
+    host = next(iter(settings.ALLOWED_HOSTS), "localhost").lstrip(".").replace("*", "localhost")
+
+    def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["PATH_INFO"] not in HEALTH_PATHS:
+            headers: Mapping[str, str] = {"Content-Type": "text/plain", "Content-Length": "0"}
+            start_response("404 Not Found", [*headers.items()])
+            return []
+        return application(environ | {"HTTP_HOST": host}, start_response)
+
+    return serve

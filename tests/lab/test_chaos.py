@@ -1,0 +1,26 @@
+"""The chaos run, shortly: its crowds are held, and nobody else notices."""
+
+import pytest
+
+from lab.benchmarks.scratch import scratch_account
+from lab.chaos import scenarios
+from lab.chaos.scenarios import Stage
+from tests.web_server import database_url
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
+BUSY_TIMES = 6
+"""The machine of a test run is shared: bounds are so many times the targets, which `make chaos` holds to."""
+
+
+def test_a_crowd_of_slow_clients_delays_neither_health_nor_a_client() -> None:
+    with scratch_account("chaos") as scratch:
+        finding = scenarios.hold_a_crowd(
+            Stage(secret=scratch.secret, seconds=5, variables={"DATABASE_URL": database_url()})
+        )
+
+    figures = finding.figures
+    for listener in ("live_on_main_listener", "live_on_own_listener"):
+        assert set(figures[listener]["statuses"]) == {200}
+        assert figures[listener]["worst_ms"] < BUSY_TIMES * scenarios.LIVE_TARGET_MS
+    assert set(figures["client"]["statuses"]) == {200}
+    assert figures["client"]["p95_ms"] < BUSY_TIMES * scenarios.P95_TARGET * figures["client_before"]["p95_ms"]

@@ -1,0 +1,149 @@
+"""The web server: its processes, its two listeners, and how it stops."""
+
+import http.client
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from memory_project.supervisor.restarts import Restarts
+from memory_project.web.lanes import lane_of
+from tests.concurrency import PATIENCE_SECONDS
+from tests.web_server import WebServer, database_url, serve, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def server(transactional_db: None) -> Iterator[WebServer]:
+    with serve({"MEMORY_WEB_WORKERS": "2"}) as server:
+        yield server
+
+
+def children_of(pid: int) -> set[int]:
+    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def test_health_is_served_on_a_listener_of_its_own_and_nothing_else_is(server: WebServer) -> None:
+    paths = ("/health/live", "/health/ready", "/metrics", "/api/schema", "/admin/login/")
+    # probes ask by address, whatever hosts are allowed
+    asked = {path: server.request("GET", path, port=server.health_port, headers={"Host": "10.1.2.3"}) for path in paths}
+
+    assert [asked[path].status for path in paths] == [200, 200, 200, 404, 404]
+    assert server.request("GET", "/health/live").status == 200
+
+
+def test_a_killed_process_is_replaced(server: WebServer) -> None:
+    assert server.request("GET", "/health/live").status == 200
+    before = children_of(server.pid)
+
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (len(children_of(server.pid) - before) < 2) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    assert len(children_of(server.pid) - before) == 2
+    assert server.request("GET", "/health/live").status == 200
+
+
+def test_processes_end_with_a_killed_main_process(server: WebServer) -> None:
+    until(lambda: server.request("GET", "/health/live"), 200)
+    processes = children_of(server.pid)
+
+    os.kill(server.pid, signal.SIGKILL)
+
+    for pid in processes:
+        wait_for_end(pid)
+    assert [pid for pid in processes if is_running(pid)] == []
+
+
+def test_an_idle_server_stops_quickly_though_connections_are_open(server: WebServer) -> None:
+    wire = http.client.HTTPConnection("127.0.0.1", server.port)
+    wire.request("GET", "/health/live")
+    wire.getresponse().read()
+    begun = time.monotonic()
+
+    os.kill(server.pid, signal.SIGTERM)
+    wait_for_end(server.pid)
+
+    wire.close()
+    assert not is_running(server.pid)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_stopping_server_is_not_ready_and_answers_what_is_in_flight(transactional_db: None) -> None:
+    with serve({"MEMORY_DRAIN_SECONDS": "4"}) as server:
+        assert until(lambda: server.request("GET", "/health/ready"), 200).status == 200
+        statuses: list[int] = []
+
+        def keep_asking() -> None:
+            with suppress(OSError, http.client.HTTPException):
+                while True:
+                    statuses.append(server.request("GET", "/api/v1/agents").status)
+
+        asking = threading.Thread(target=keep_asking)
+        asking.start()
+        os.kill(server.pid, signal.SIGTERM)
+        ready = until(lambda: server.request("GET", "/health/ready", port=server.health_port), 503)
+        wait_for_end(server.pid)
+        asking.join(PATIENCE_SECONDS)
+
+    assert (ready.status, ready.body) == (503, b'{"status": "stopping", "checks": {}}')
+    assert set(statuses) == {401}
+
+
+def test_a_request_in_flight_is_answered_by_a_stopping_server(transactional_db: None) -> None:
+    # without a drain the listener closes at once; metrics take a while
+    with serve({"DATABASE_URL": database_url()}) as server:
+        assert until(lambda: server.request("GET", "/metrics"), 200).status == 200
+        answers: list[int] = []
+        asking = threading.Thread(target=lambda: answers.append(server.request("GET", "/metrics").status))
+        asking.start()
+        time.sleep(0.02)
+
+        os.kill(server.pid, signal.SIGTERM)
+        asking.join(PATIENCE_SECONDS)
+
+    assert answers == [200]
+
+
+@pytest.mark.parametrize(
+    ("path", "lane"),
+    [
+        ("/health/live", "/health/live"),
+        ("/metrics", "/metrics"),
+        ("/api/schema", "documents"),
+        ("/admin/login/", "documents"),
+        ("/api/v1/agents", "service"),
+        ("", "service"),
+    ],
+)
+def test_each_path_has_its_lane(path: str, lane: str) -> None:
+    assert lane_of(path) == lane
+
+
+def test_pauses_before_restarts_grow_to_a_cap_and_never_end() -> None:
+    restarts = Restarts()
+
+    assert [restarts.wait_seconds(1) for _ in range(8)] == [0.5, 1, 2, 4, 8, 10, 10, 10]
+    assert restarts.wait_seconds(3_600) == 0
+    assert restarts.wait_seconds(1) == 0.5
