@@ -6,5 +6,7 @@ Every module stands on `agent_memory_client`. The framework's own package is an 
 - `mcp`: an MCP server over HTTP and stdio.
 - `mem0`: the routes of mem0's `MemoryClient`, which the MCP server's process serves under `/compat/mem0`.
 - `claude_memory`: `MemoryTool` and `AsyncMemoryTool`, Claude's memory tool; `memory_files` has its commands.
+- `langchain`: `AgentMemoryChatHistory`, a LangChain chat history.
+- `hooks`: the command `agent-memory hook`, for coding agents.
 - `contexts`: find the persistent context that an integration keeps its data in.
 """

@@ -164,9 +164,9 @@ def read_tree(found: dict[str, Any] | None) -> FileTree:
     return FileTree(texts, {f"{ROOT}/{each['key']}" for each in directories})
 
 
-def find_changes(tree: FileTree) -> dict[str, list[dict[str, Any]]]:
+def find_changes(tree: FileTree) -> dict[str, Any]:
     """Return what to store and what to delete after a command; nothing if nothing changed."""
-    changes: dict[str, list[dict[str, Any]]] = {"items": [], "deleted": []}
+    changes: dict[str, Any] = {"items": [], "deleted": []}
     for path, text in tree.changed_files().items():
         if text is None:
             changes["deleted"].append(item_path(FILES, path))

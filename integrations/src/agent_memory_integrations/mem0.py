@@ -1,6 +1,6 @@
 """`/compat/mem0`: the routes that mem0's `MemoryClient` calls, answered by the agent memory service.
 
-`MemoryClient(api_key=KEY, host="http://127.0.0.1:8003/compat/mem0")` works with a key of the service. A `user_id` is
+`MemoryClient(api_key=KEY, host="http://127.0.0.1:8010/compat/mem0")` works with a key of the service. A `user_id` is
 the service's user, an `agent_id` its agent, a `run_id` its conversation. Messages are stored word for word as turns,
 from which knowledge is extracted; with `infer=False` each message becomes a note. Searches recall all kinds.
 """
@@ -145,11 +145,11 @@ async def update(client: AsyncClient, request: Request) -> Answer:
 async def change(client: AsyncClient, memory_id: str, body: Mapping[str, Any]) -> Answer:
     """Change a note, or supersede a fact, which keeps its history."""
     held = await client.get_memory(memory_id)
-    of_user = {"user_id": held.user_id or None, "agent_id": held.agent_id or DEFAULT_AGENT}
+    of_user: Answer = {"user_id": held.user_id or None, "agent_id": held.agent_id or DEFAULT_AGENT}
     if held.kind == "fact" and body.get("text"):
         made = await client.supersede_fact(memory_id, claim=body["text"], agent_id=of_user["agent_id"])
         return {"id": made.id, "memory": body["text"], "text": body["text"]}
-    changes = {name: body[name] for name in ("text", "metadata") if body.get(name) is not None}
+    changes: Answer = {name: body[name] for name in ("text", "metadata") if body.get(name) is not None}
     if "expiration_date" in body:
         date = body["expiration_date"]
         changes["expires_at"] = f"{date}T00:00:00Z" if date else None

@@ -38,7 +38,7 @@ def apply_operator(name: str, operator: str, value: Any) -> Iterator[Func]:
         raise Unprocessable(f'"{operator[:100]}" is not an operator of filters. Allowed: {", ".join(OPERATORS)}.')
     if operator in COMPARISONS:
         yield compare(type_of(member(name)), "=", type_of(json_value(value)))
-    yield compare(member(name), (COMPARISONS | EQUALITIES)[operator], json_value(value))
+    yield compare(member(name), {**COMPARISONS, **EQUALITIES}[operator], json_value(value))
 
 
 def member(name: str) -> Func:

@@ -115,6 +115,7 @@ class ItemStore:
         if asked.query.strip() and own is None:
             degraded = ["embedder_unavailable"]
         page = slice(asked.offset, asked.offset + asked.limit)
+        found: list[tuple[ContextEntry, float | None]]
         if own is None:
             found = [(row, None) for row in rows.order_by("-updated_at", "-id")[page]]
         else:

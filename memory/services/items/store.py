@@ -15,7 +15,8 @@ from memory.models.statements import Embedding, execute_statement
 from memory.models.writer import PassageVector
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
-from memory.services.contexts.entries import Action, EntryDraft, record_writes, store_entries
+from memory.services.contexts.access_log import Action
+from memory.services.contexts.entries import EntryDraft, record_writes, store_entries
 from memory.services.contexts.manage import lock_context, lock_keyed_entries
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts, mean_of_passages
 from memory.services.items.paths import ItemPath

@@ -15,7 +15,7 @@ from agent_memory_integrations.langgraph import AgentMemoryStore
 from langgraph.store import memory
 from psycopg.rows import dict_row
 
-from tests.embed_test_utils import CharacterEmbeddings
+from tests.embed_test_utils import CharacterEmbeddings  # type: ignore[import-not-found]  # copied next to it
 
 DEFAULT_URI = "postgres://nowhere/postgres"
 VECTOR_TYPES = ["vector", "halfvec"]

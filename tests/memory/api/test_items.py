@@ -78,12 +78,12 @@ def test_the_last_write_of_a_path_wins(bound_api: ServiceClient, context: str) -
 
 
 def test_a_prefix_ends_at_a_label(bound_api: ServiceClient, context: str) -> None:
-    namespaces = [["foo"], ["foo", "child"], ["foobar"], ["foo_"], ["fo%"]]
+    namespaces = [["foo"], ["foo", "child"], ["foobar"], ["foo_"], ["foo%"]]
     write(bound_api, context, *(item(each, "/".join(each), {}) for each in namespaces))
 
     assert sorted(search(bound_api, context, "foo")) == ["foo", "foo/child"]
     assert search(bound_api, context, "foo_") == ["foo_"]
-    assert search(bound_api, context, "fo%") == ["fo%"]
+    assert search(bound_api, context, "foo%") == ["foo%"]
     assert len(search(bound_api, context)) == 5
 
 

@@ -68,7 +68,7 @@ def bind(tool: Callable[..., Any], callers: Callers) -> Callable[..., Any]:
     bound.__annotations__ = {each.name: each.annotation for each in parameters} | {
         "return": signature.return_annotation
     }
-    del bound.__wrapped__  # type: ignore[attr-defined]
+    del bound.__wrapped__
     return bound
 
 

@@ -1,0 +1,38 @@
+"""The LangChain chat history on the service."""
+
+from agent_memory_client import Client
+from agent_memory_integrations.langchain import AgentMemoryChatHistory
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+CALL = {"name": "search", "args": {"to": "FNC"}, "id": "c1", "type": "tool_call"}
+
+
+def test_messages_come_back_as_they_were(client: Client) -> None:
+    history = AgentMemoryChatHistory(client, "trip")
+    messages = [
+        SystemMessage("Be brief."),
+        HumanMessage("We fly to Madeira.", additional_kwargs={"a": 1}),
+        AIMessage("", tool_calls=[CALL]),
+        ToolMessage("2 flights", tool_call_id="c1"),
+        HumanMessage([{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": "data:x"}}]),
+    ]
+
+    history.add_messages(messages[:2])
+    history.add_messages(messages[2:])
+
+    assert AgentMemoryChatHistory(client, "trip").messages == messages
+
+
+def test_what_was_said_is_recalled_and_cleared(client: Client) -> None:
+    history = AgentMemoryChatHistory(client, "trip")
+    history.add_user_message("We fly to Madeira on 4 May.")
+
+    assert client.recall("When do we fly to Madeira?").results[0].text == "We fly to Madeira on 4 May."
+    history.clear()
+    assert history.messages == []
+
+
+def test_turns_of_other_programs_are_messages_too(client: Client) -> None:
+    client.add_turns("trip", [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}])
+
+    assert AgentMemoryChatHistory(client, "trip").messages == [HumanMessage("hello"), AIMessage("hi")]
