@@ -93,7 +93,7 @@ def calibration_part(content: Any, name: str) -> Calibration:
 
 
 class Judged(Protocol):
-    """What the confidence of a memory depends on, besides the question."""
+    """Columns of a candidate on which its confidence depends, besides the question."""
 
     @property
     def similarity(self) -> float | None: ...

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "lamp", "is", "red", "in", "cellar", "a", "cat"]
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁the", "▁lamp", "▁is", "▁re", "d", "▁in", "▁a", "▁"]
 """The pieces of XLM-R's tokenizer, as many as WORDS."""
-XLM_R = {"model_type": "xlm-roberta", "pad_token_id": 1, "layer_norm_eps": 1e-5}
+XLM_R: dict[str, Any] = {"model_type": "xlm-roberta", "pad_token_id": 1, "layer_norm_eps": 1e-5}
 HIDDEN, INNER, POSITIONS = 8, 16, 12
 
 
