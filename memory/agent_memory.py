@@ -134,6 +134,7 @@ class AgentMemory(AgentGoals):
                 channel=channel,
                 actor=ACTOR,
                 audit_level=found.audit_level,
+                marks_secrets=found.secrets == "mark",
             )
         )
 

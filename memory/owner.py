@@ -31,6 +31,8 @@ class Owner:
     """The actor named in the audit log: `key:<prefix>`, `staff:<name>`, `job:<name>`, `python`."""
     audit_level: str = field(default="", compare=False)
     """The account's own audit level; empty: the installation's."""
+    marks_secrets: bool = field(default=False, compare=False)
+    """True if new memories whose texts hold secrets are to be marked."""
 
     @property
     def channels(self) -> tuple[str, ...]:

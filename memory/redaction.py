@@ -156,6 +156,11 @@ def redact(text: str) -> str:
     return BEARER.sub(rf"\1{MASK}", text)
 
 
+def holds_secret(text: str) -> bool:
+    """Return True if something in the text looks like a secret."""
+    return redact(text).count(MASK) > text.count(MASK)
+
+
 def redact_values(value: Any) -> Any:
     """Redact all texts in JSON, keys too, and mask texts under the name of a secret."""
     if isinstance(value, str):

@@ -47,6 +47,9 @@ EMBEDDING_REQUESTS = Counter(
     "memory_embedding_requests", "Requests to the embedder that were answered, or failed.", ["outcome"], registry=None
 )
 EMBEDDED_TEXTS = Counter("memory_embedded_texts", "Texts that the embedder made vectors of.", registry=None)
+MASKED_SECRETS = Counter(
+    "memory_masked_secrets", "Secrets that were masked in what clients wrote, before it was stored.", registry=None
+)
 
 MEASURES = (
     RECALL_SECONDS,
@@ -55,6 +58,7 @@ MEASURES = (
     KEPT_ANSWERS,
     EMBEDDING_REQUESTS,
     EMBEDDED_TEXTS,
+    MASKED_SECRETS,
 )
 
 QUANTILES = (0.5, 0.95, 0.99)

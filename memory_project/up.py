@@ -55,6 +55,12 @@ def main() -> int:
 declare("MEMORY_HOST", default="127.0.0.1", description="Address on which the web server listens.")
 declare("MEMORY_PORT", default="8002", allowed="1 to 65535", description="Port on which the web server listens.")
 declare(
+    "MEMORY_HEALTH_PORT",
+    default="the port after MEMORY_PORT",
+    allowed="1 to 65535, none",
+    description="Port where only `/health/live`, `/health/ready` and `/metrics` are served.",
+)
+declare(
     "MEMORY_MCP_PORT",
     default="none",
     allowed="1 to 65535",
@@ -64,12 +70,6 @@ declare(
     "MEMORY_MCP_HOSTS",
     default="none",
     description="Host headers that the MCP server answers besides those of this machine, separated by commas.",
-)
-declare(
-    "MEMORY_HEALTH_PORT",
-    default="the port after MEMORY_PORT",
-    allowed="1 to 65535, none",
-    description="Port where only `/health/live`, `/health/ready` and `/metrics` are served.",
 )
 declare(
     "MEMORY_SOCKET_DIR",
@@ -84,7 +84,7 @@ declare(
 
 
 def address_from_environment() -> Address:
-    """Return the address of MEMORY_HOST and the ports of MEMORY_PORT, _HEALTH_PORT and _MCP_PORT. Raises UpError."""
+    """Return the address of MEMORY_HOST and the ports beside it. Raises UpError."""
     port = read_port("MEMORY_PORT", "8002")
     has_health = os.environ.get("MEMORY_HEALTH_PORT") != "none"
     has_mcp = os.environ.get("MEMORY_MCP_PORT", "none") not in ("", "none")
@@ -99,6 +99,7 @@ def address_from_environment() -> Address:
 
 
 def read_port(name: str, default: str) -> int:
+    """Return the port of an environment variable. Raises UpError."""
     port = os.environ.get(name, default)
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise UpError(f"{name} must be a port number, not {port!r}.")

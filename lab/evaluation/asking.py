@@ -78,8 +78,8 @@ def ask(loaded: Loaded, question: SampleQuestion, way: AskingMode) -> QuestionRe
         question=question,
         answers=loaded.sample.ids_of(question.answers),
         replaced=loaded.sample.ids_of(question.replaced),
-        ranked=[result.id for result in bundle.results],
-        within_words=[result.id for result in first_words([*bundle.results, *bundle.others], WORDS)],
+        ranked=loaded.turns_behind(result.id for result in bundle.results),
+        within_words=loaded.turns_behind(result.id for result in first_words([*bundle.results, *bundle.others], WORDS)),
         within_context=ask_for_context(loaded, question, way, now=moment),
         took_ms=took_ms,
         embedding_ms=embedding_ms(bundle),
@@ -95,7 +95,7 @@ def ask_for_context(loaded: Loaded, question: SampleQuestion, way: AskingMode, *
     query = Query(text=question.text, conversation_id=CONVERSATION, top_k=conf.CONTEXT_RESULTS)
     asked = RecallRequest(query=query, techniques=way.techniques, plan=way.plan)
     request = PromptContextRequest(recall_request=asked, max_tokens=way.context_tokens)
-    return [item.id for item in build_prompt_context(loaded.owner, request, now=now).items]
+    return loaded.turns_behind(item.id for item in build_prompt_context(loaded.owner, request, now=now).items)
 
 
 def count_words(text: str) -> int:

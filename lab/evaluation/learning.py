@@ -10,7 +10,7 @@ Newton steps find it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,25 @@ class RankingChoice:
     """`signals` has one row a candidate, one column a weight; `wanted` are shares that add up to 1.
 
     `offset` is what speaks for each candidate besides the signals, and is not learned. A choice counts `times` times.
+    `columns` are the places of the weights that the columns belong to, where other choices have other weights; None:
+    all of them, in order.
     """
 
     signals: Numbers
     wanted: Numbers
     offset: Numbers
     times: float = 1.0
+    columns: NDArray[np.intp] | None = None
+
+    @property
+    def places(self) -> NDArray[np.intp]:
+        return np.arange(self.signals.shape[1]) if self.columns is None else self.columns
+
+    def limited_to(self, is_kept: NDArray[np.bool_]) -> "RankingChoice":
+        """Return the choice with these weights alone, of which the others keep their order."""
+        own = is_kept[self.places]
+        columns = (np.cumsum(is_kept) - 1)[self.places[own]]
+        return replace(self, signals=self.signals[:, own], columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +59,8 @@ class Slope:
 
 
 def learn(choices: Sequence[RankingChoice], *, l2: float, start: Numbers | None = None) -> Numbers:
-    """Return the weights, one per column, wherever the search starts. Needs at least one choice."""
-    weights = np.zeros(choices[0].signals.shape[1]) if start is None else start
+    """Return the weights, wherever the search starts. Needs at least one choice."""
+    weights = np.zeros(1 + max(choice.places.max() for choice in choices)) if start is None else start
     slope = slope_at(choices, weights, l2=l2)
     for _ in range(MAX_STEPS):
         # downhill: with l2 the curvature is positive, also where nothing was observed
@@ -89,15 +102,15 @@ def slope_at(choices: Sequence[RankingChoice], weights: Numbers, *, l2: float) -
         shares = np.exp(logarithms)
         expected = shares @ choice.signals
         loss -= choice.times * float(choice.wanted @ logarithms)
-        gradient = gradient + choice.times * ((shares - choice.wanted) @ choice.signals)
+        gradient[choice.places] += choice.times * ((shares - choice.wanted) @ choice.signals)
         variance = (choice.signals * shares[:, None]).T @ choice.signals - np.outer(expected, expected)
-        curvature += choice.times * variance
+        curvature[np.ix_(choice.places, choice.places)] += choice.times * variance
     return Slope(loss=loss, gradient=gradient, curvature=curvature)
 
 
 def log_shares(choice: RankingChoice, weights: Numbers) -> Numbers:
     """Return the logarithms of the softmax, which are finite however far apart the candidates are."""
-    sums = choice.signals @ weights + choice.offset
+    sums = choice.signals @ weights[choice.places] + choice.offset
     sums -= sums.max()
     logarithms: Numbers = sums - np.log(np.exp(sums).sum())
     return logarithms

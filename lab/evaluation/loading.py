@@ -1,7 +1,8 @@
 """Samples stored in a scratch account, through the services that serve HTTP: once, however often they are asked."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from django.db import connection, transaction
 
 from lab.evaluation.datasets import EvaluationSample, SampleMemory
 from memory.errors import MemoryServiceError
-from memory.models import Account, Conversation, Strategy
+from memory.models import Account, Conversation, Kind, Link, Strategy
 from memory.models.statements import Embedding
 from memory.models.writer import PassageVector
 from memory.owner import Owner
@@ -18,8 +19,10 @@ from memory.services.contexts.entries import EntryDraft, store_entries
 from memory.services.contexts.manage import ensure_own_context
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.learn import EntityDraft, upsert_entity
+from memory.services.extraction.extract import extract_due
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
+from memory.services.memories.store import DERIVED_FROM
 from memory.services.recall.term_statistics import TermBatch, fold_terms
 from memory.services.strategies.learn import StrategyDraft, learn_strategy, reinforce_strategy
 from memory.services.summaries.store import EpisodeDraft, store_episodes
@@ -30,6 +33,7 @@ TEXTS_AT_ONCE = 64
 """Few enough for a progress bar to move and for Ctrl-C not to wait."""
 EMBED_SECONDS = 300.0
 TERMS_AT_ONCE = 5_000
+CONVERSATIONS_AT_ONCE = 8
 TABLES = (
     *("memories", "memory_vectors", "memory_terms", "memory_links", "conversations", "conversation_participants"),
     *("entity_names", "persistent_contexts"),
@@ -42,11 +46,19 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A sample that can be asked: for whom, and when, where a question does not say."""
+    """A sample that can be asked: for whom, and when, where a question does not say.
+
+    `evidence` are the turns behind each fact that was extracted from them: a fact that is found stands for its turns.
+    """
 
     sample: EvaluationSample
     owner: Owner
     asked_at: datetime
+    evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict)
+
+    def turns_behind(self, found: Iterable[UUID]) -> list[UUID]:
+        """Return what was found, each fact replaced by the turns behind it, each once."""
+        return list(dict.fromkeys(turn for each in found for turn in self.evidence.get(each, (each,))))
 
 
 def load_samples(
@@ -63,6 +75,19 @@ def load_samples(
             raise CommandError(f"sample {sample.name!a} cannot be stored: {err}") from err
         yield Loaded(sample=sample, owner=owner, asked_at=asked_at)
     prepare_searches(account)
+
+
+def extract_samples(loaded: Sequence[Loaded], account: Account, *, now: datetime) -> list[Loaded]:
+    """Extract knowledge from all conversations, as a worker would. Raises CommandError if that fails."""
+    Conversation.objects.filter(account_id=account.id).update(extract_after=now)
+    while (done := extract_due(now=now, limit=CONVERSATIONS_AT_ONCE, account_id=account.id)).claimed:
+        if done.failed:
+            raise CommandError("The extraction of knowledge failed: see the log of the server's settings.")
+    links = Link.objects.filter(account_id=account.id, type=DERIVED_FROM, source__kind=Kind.FACT).order_by("id")
+    evidence: dict[UUID, list[UUID]] = defaultdict(list)
+    for fact_id, turn_id in links.values_list("source_id", "target_id"):
+        evidence[fact_id].append(turn_id)
+    return [replace(each, evidence=evidence) for each in loaded]
 
 
 def steps_of(samples: list[EvaluationSample]) -> int:

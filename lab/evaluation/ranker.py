@@ -91,7 +91,8 @@ def learn_registers(
     telling = telling_columns(choices, (1 + len(REGISTERS)) * len(names))
     parts = np.zeros(telling.size)
     if telling.any():
-        parts[telling] = learn([replace(each, signals=each.signals[:, telling]) for each in choices], l2=l2)
+        some = [each.limited_to(telling) for each in choices]
+        parts[telling] = learn(some, l2=l2, start=np.zeros(int(telling.sum())))
     shared, *own = parts.reshape(-1, len(names))
     is_common, *is_own = telling.reshape(-1, len(names))
     learned = {}
@@ -99,7 +100,7 @@ def learn_registers(
         is_taught = is_common | is_own[place]
         weights = np.where(is_taught, shared + own[place], vector_of(kept.of_turns(register), names))
         some = [
-            replace(choice, signals=each.signals[:, columns_of(names)], times=1.0)
+            replace(choice, signals=each.signals[:, columns_of(names)], times=1.0, columns=None)
             for choice, each in zip(choices, recorded, strict=True)
             if each.register == register
         ]
@@ -113,15 +114,18 @@ def learn_registers(
 
 
 def choice_of_register(recorded: RecordedQuestion, names: Sequence[str], *, times: float) -> RankingChoice:
-    """Return the choice with the signals repeated: those that all registers share, then all for each register.
+    """Return the choice with the signals twice: those that all registers share, then all for its own register.
 
-    They are zero for other registers than that of the question.
+    The weights are those that are shared, then those of each register.
     """
-    signals = recorded.signals[:, columns_of(names)]
-    own = [signals if recorded.register == register else np.zeros_like(signals) for register in REGISTERS]
-    wanted = wanted_candidates(recorded)
+    signals, shared = recorded.signals[:, columns_of(names)], np.flatnonzero(is_shared(names))
+    own = len(names) * (1 + REGISTERS.index(recorded.register)) + np.arange(len(names))
     return RankingChoice(
-        signals=np.hstack([signals * is_shared(names), *own]), wanted=wanted, offset=recorded.offset, times=times
+        signals=np.hstack([signals[:, shared], signals]),
+        wanted=wanted_candidates(recorded),
+        offset=recorded.offset,
+        times=times,
+        columns=np.concatenate([shared, own]),
     )
 
 
@@ -135,7 +139,7 @@ def learn_some(
     telling = telling_columns(choices, len(names))
     weights = vector_of(kept, names)
     if telling.any():
-        weights[telling] = learn([replace(each, signals=each.signals[:, telling]) for each in choices], l2=l2)
+        weights[telling] = learn([each.limited_to(telling) for each in choices], l2=l2)
     return LearningSet(
         weights=dict(zip(names, weights.tolist(), strict=True)),
         questions=len(choices),
@@ -148,7 +152,7 @@ def telling_columns(choices: Sequence[RankingChoice], count: int) -> NDArray[np.
     """Return the signals that distinguish candidates of enough questions: from a handful nothing can be learned."""
     times = np.zeros(count)
     for choice in choices:
-        times += (choice.signals != choice.signals[0]).any(axis=0)
+        times[choice.places] += (choice.signals != choice.signals[0]).any(axis=0)
     telling: NDArray[np.bool_] = (times > 0) & (times >= LEAST_TAUGHT * len(choices))
     return telling
 
@@ -223,10 +227,13 @@ def count_untaught(recorded: Sequence[RecordedQuestion], others: Sequence[Record
 
 
 def cross_validation_parts(recorded: Sequence[RecordedQuestion]) -> Iterator[list[RecordedQuestion]]:
-    """Split the questions by sample; if only one sample teaches these weights, into five parts."""
+    """Split the questions by file; by sample, or else into five parts, if only one of them teaches these weights."""
     for group in ([each for each in recorded if each.is_of_turns], [each for each in recorded if not each.is_of_turns]):
+        files = list(dict.fromkeys(each.file for each in group))
         samples = list(dict.fromkeys(each.sample for each in group))
-        if len(samples) > 1:
+        if len(files) > 1:
+            yield from split_evenly(group, files, lambda _place, each: each.file)
+        elif len(samples) > 1:
             yield from split_evenly(group, samples, lambda _place, each: each.sample)
         else:
             yield from split_evenly(group, range(PARTS), lambda place, _each: place % PARTS)

@@ -40,6 +40,8 @@ class RecordedQuestion:
     is_answer: NDArray[np.bool_]
     register: str = NOTES
     """The register of the turns among the candidates."""
+    file: str = ""
+    """The file of the sample, where several are recorded."""
 
     @property
     def is_of_turns(self) -> bool:

@@ -20,7 +20,7 @@ from lab.evaluation.ablation import (
 from lab.evaluation.asking import AskingMode, QuestionResult, ask_all
 from lab.evaluation.budgets import Spent, average_shares, plans_to_compare, spend_all
 from lab.evaluation.datasets import EvaluationSample
-from lab.evaluation.loading import Loaded, load_samples, steps_of
+from lab.evaluation.loading import Loaded, extract_samples, load_samples, steps_of
 from lab.evaluation.progress import collect, open_bar
 from lab.evaluation.ranker import (
     NOTHING,
@@ -45,6 +45,8 @@ class RequestedFigures:
     ablates: bool = False
     spends: bool = False
     """True to compare answers within several token budgets."""
+    extracts: bool = False
+    """True to extract knowledge from the conversations before asking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,8 @@ def evaluate(samples: list[EvaluationSample], wanted: RequestedFigures) -> Evalu
     with scratch_account(PURPOSE) as scratch:
         with open_bar("loading", steps_of(samples)) as advance:
             loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
+        if wanted.extracts:
+            loaded = extract_samples(loaded, scratch.account, now=timezone.now())
         answers = ask_each("asking", loaded, AskingMode(techniques=wanted.techniques))
         recorded = record_each(loaded, wanted.techniques) if wanted.leaves_one_out or wanted.ablates else []
         return Evaluation(

@@ -84,6 +84,14 @@ class AccountAdmin(AuditedAdmin):
             },
         ),
         (
+            "Secrets in what is written",
+            {
+                "fields": ("secrets",),
+                "description": "Keys, passwords and numbers of cards are found by rules (docs/custody.md), in what "
+                "clients send over HTTP from the change on. “Mask” cannot be undone.",
+            },
+        ),
+        (
             "Reasoning",
             {
                 "fields": ("reasoning_tier", "raw_trace_tokens"),

@@ -104,7 +104,7 @@ class MemoryKindAdmin(BoundedAdmin):
     list_display: Any = (
         "excerpt", "account", "agent_id", "conversation_id", "state", "event_time", "user_id", "channel",
     )  # fmt: skip
-    list_filter: ClassVar[Any] = (AccountFilter, *MARK_COLUMNS, VectorFilter)
+    list_filter: ClassVar[Any] = (AccountFilter, *MARK_COLUMNS, "has_secret", VectorFilter)
     search_fields = id_search_fields = ("id",)
     search_help_text = "Search for words of the text, or for a complete id, conversation, agent or user."
     long_columns: ClassVar[tuple[str, ...]] = LONG_COLUMNS

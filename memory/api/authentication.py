@@ -54,4 +54,5 @@ def find_credential(secret: str, *, now: datetime) -> Credential | None:
         prefix=key.prefix,
         audit_level=key.audit_level,
         has_erasures=key.has_erasures,
+        secrets=key.secrets,
     )

@@ -127,12 +127,18 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+def same_value(value: Any) -> Any:
+    return value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReader:
     """Reads the turns of one request that arrived at `now`."""
 
     now: datetime
     vectors: VectorInput
+    prepare: Callable[[Any], Any] = same_value
+    """Applied to each turn before it is read."""
 
     def read_all(self, turns: Sequence[Any]) -> list[TurnDraft]:
         """Return the drafts. Raises a ValidationError for up to 20 turns, by position (`turns.3.timestamp`)."""
@@ -155,7 +161,7 @@ class TurnReader:
 
     def read(self, turn: Any) -> TurnDraft:
         """Return the draft. Raises a ValidationError by field, and what `VectorInput.validate` raises for a vector."""
-        fields = read_fields(turn)
+        fields = read_fields(self.prepare(turn))
         if fields.get("timestamp", self.now) > self.now + CLOCK_SKEW:
             raise ValidationError({"timestamp": [IN_FUTURE]})
         try:

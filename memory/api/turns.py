@@ -155,7 +155,7 @@ class Turns(OwnerViewSet):
     def store_stream(self, conversation_id: str) -> HttpResponseBase:
         query, now = self.query(), timezone.now()
         owner = self.agent_owner(query)
-        reader = TurnReader(now=now, vectors=VectorInput(owner=owner))
+        reader = TurnReader(now=now, vectors=VectorInput(owner=owner), prepare=self.mask_written)
         with spool_lines(self.request, reader.read) as spool, ExitStack() as stack:
             answer: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
             batches = embed_first_batch(map(reader.read_all, batch_lines(spool, max_lines=MAX_TURNS)))

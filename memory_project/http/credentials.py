@@ -28,6 +28,8 @@ class Credential:
     """Level of the account's audit log. Empty: the installation's default."""
     has_erasures: bool = False
     """True if users of the account were erased, whom nothing may name."""
+    secrets: str = "off"
+    """What the account does with secrets in what is written: off, mark or mask."""
 
     @property
     def actor(self) -> str:

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.module_loading import import_string
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -27,7 +28,7 @@ from memory_project.http.conditional import (
     matches_if_none_match,
     parse_if_match,
 )
-from memory_project.http.credentials import Credential
+from memory_project.http.credentials import Credential, required_scope
 from memory_project.http.idempotency import (
     AlreadyAnswered,
     IdempotentAttempt,
@@ -105,7 +106,12 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     def body(self) -> dict[str, Any]:
         """Return the request's body, checked by the action's serializer."""
-        return self._checked(self.bodies[self.action], self.request.data)
+        return self._checked(self.bodies[self.action], self.mask_written(self.request.data))
+
+    def mask_written(self, value: Any) -> Any:
+        """Return what the client wrote, with its secrets masked if the account asks for it and the action stores it."""
+        stores = self.credential.secrets == "mask" and required_scope(self, f"{self.request.method}") != "read"
+        return import_string(settings.MASK_SECRETS)(value) if stores else value
 
     def query(self) -> dict[str, Any]:
         """Return the query parameters, checked by the action's serializer."""

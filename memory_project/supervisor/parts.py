@@ -26,7 +26,7 @@ SEEN_FROM_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The address on which the web part listens, and the ports of its health checks and of MCP, if they have any."""
+    """The address on which the web part listens, and the ports of its health checks and of MCP; None: there is none."""
 
     host: str
     port: int
@@ -70,17 +70,17 @@ def parts_at(address: Address) -> list[Part]:
     ]
 
 
-def mcp_part(address: Address, port: int) -> Part:
-    """Return the MCP server, which is a client of the web part and installed apart (docs/guides/mcp.md)."""
-    command = (sys.executable, "-m", "agent_memory_integrations.mcp.http", address.host, str(port), address.url())
-    return Part(name="mcp", command=command, grace_seconds=10)
-
-
 def web_stop_seconds() -> float:
     """Return the seconds that the web part may take to stop: those of its settings, and some to end."""
     from memory_project.settings import DRAIN_SECONDS, STOP_SECONDS  # noqa: PLC0415  refused ones are reported by `up`
 
     return DRAIN_SECONDS + STOP_SECONDS + WEB_END_SECONDS
+
+
+def mcp_part(address: Address, port: int) -> Part:
+    """Return the MCP server, which is a client of the web part and installed apart (docs/guides/mcp.md)."""
+    command = (sys.executable, "-m", "agent_memory_integrations.mcp.http", address.host, str(port), address.url())
+    return Part(name="mcp", command=command, grace_seconds=10)
 
 
 class RunningPart:

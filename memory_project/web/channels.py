@@ -162,6 +162,8 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
 
     def service(self) -> None:
         """Serve one request, in a thread of its lane."""
+        # before as well: the answer may be out, and judged, before this method goes on
+        self.answered_at = time.time()
         super().service()
         self.answered_at = time.time()
 
@@ -179,7 +181,8 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         if self.requests:
             return
         if self.total_outbufs_len:
-            if now > min(self.last_activity + patience, self.answered_at + WRITE_PATIENCE * patience):
+            written_since = self.answered_at or self.creation_time
+            if now > min(self.last_activity + patience, written_since + WRITE_PATIENCE * patience):
                 self.handle_close()
         elif self.request is not None and not self.is_checking_key:
             if now > patience + (self.last_activity if self.request.is_stream else self.request.started_at):
@@ -196,7 +199,9 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
             self.request.refuse(details)
             self.requests.append(self.request)
             self.request = None
-        self.server.add_task(self)
+            if len(self.requests) == 1:
+                # else the thread that serves the one before goes on with this one
+                self.server.add_task(self)
 
 
 class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no types

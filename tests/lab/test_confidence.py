@@ -22,7 +22,7 @@ from memory.retrieval.confidence import CONFIDENCE_FILE, FEATURES, FLOOR, read_c
 from tests.lab.commands import nothing_is_left, run, run_json
 from tests.lab.sets import asked, locomo, native, write
 
-ANSWER, OTHER, STRANGE = (0.8, 1.0, 1.0, 0.0), (0.2, 0.1, 1.0, 0.0), (0.2, 0.1, 0.5, 1.0)
+ANSWER, OTHER, STRANGE = (0.8, 1.0, 0.0), (0.2, 0.1, 0.0), (0.2, 0.1, 1.0)
 
 
 def results(*rows: tuple[float, ...], file: str = "one", answers: int = 1) -> RecordedResults:

@@ -87,6 +87,18 @@ def test_stale_answers_are_reported_separately(tmp_path: Path) -> None:
     assert "old in first 3" in run(path)
 
 
+def test_a_fact_that_was_extracted_stands_for_its_turn(tmp_path: Path) -> None:
+    homes = {"old": ("I live in Porto.", "2026-03-02T09:00:00Z"), "new": ("I live in Lisbon now.", A_DAY_LATER)}
+    talks = [{"id": key, "time": at, "turns": [{"key": key, "text": text}]} for key, (text, at) in homes.items()]
+    question = asked("user", "new", replaced=["old"])
+    path = write(tmp_path, native(conversations=talks, memories=[], questions=[question]))
+
+    plain, extracted = (evaluate(path, "--techniques=lexical", *more) for more in ((), ("--extract",)))
+
+    assert [each["ranks"] for each in plain["questions"] + extracted["questions"]] == [{"new": None}, {"new": 1}]
+    assert nothing_is_left()
+
+
 def test_adversarial_questions_are_in_no_average(tmp_path: Path) -> None:
     figures = evaluate(write(tmp_path, locomo(("Porch green?", ["D2:3"], 4), ("Oven?", ["D1:1"], 5))))
 
@@ -136,6 +148,7 @@ def test_figures_are_means_over_questions() -> None:
 
 
 A_DAY = "2026-03-02T09:00:00Z"
+A_DAY_LATER = "2026-03-09T09:00:00Z"
 REFUSED: dict[str, tuple[Any, list[str], str]] = {
     "replaced": (
         native(questions=[asked("?", "f1", replaced=["f1"])]),

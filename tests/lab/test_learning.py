@@ -1,5 +1,7 @@
 """Learning weights: the mathematics, compared with differences, simulated choices and one another."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -128,3 +130,16 @@ def test_signals_of_any_size_end_in_finite_weights(size: float) -> None:
     ]
 
     assert np.isfinite(learn(choices, l2=0.3)).all()
+
+
+def test_choices_may_have_different_weights() -> None:
+    choices = make_choices(1, weights=np.array([2.0, -1.0]), count=300, candidates=10)
+    apart = [replace(each, columns=np.array([0, 1]) + 2 * (place % 2)) for place, each in enumerate(choices)]
+
+    found = learn(apart, l2=0.3)
+
+    each_alone = [learn(choices[place::2], l2=0.3) for place in (0, 1)]
+    assert found == pytest.approx(np.concatenate(each_alone), abs=1e-3)
+    kept = [each.limited_to(np.array([True, False, True, True])) for each in apart]
+    assert [each.signals.shape[1] for each in kept[:2]] == [1, 2]
+    assert learn(kept, l2=0.3)[1:] == pytest.approx(each_alone[1], abs=1e-3)

@@ -141,6 +141,16 @@ def test_ties_are_ranked_in_row_order() -> None:
     assert found_by(Weights(turns={}, others={}), question) == float(question.is_answer[:10].any())
 
 
+def of_files(samples: dict[str, str], turns: int = CANDIDATES) -> list[RecordedQuestion]:
+    """Return a question for each letter, which is its sample, in these files."""
+    return [
+        replace(each, file=file)
+        for file, letters in samples.items()
+        for letter in letters
+        for each in many(1, by="words", sample=letter, turns=turns)
+    ]
+
+
 @pytest.mark.parametrize(
     ("questions", "parts"),
     [
@@ -150,8 +160,10 @@ def test_ties_are_ranked_in_row_order() -> None:
             [*many(2, by="words", sample="a"), *many(2, by="words", sample="b"), *many(2, by="words", turns=3)],
             ["aa", "bb", "s", "s"],
         ),
+        (of_files({"one": "ab", "two": "cc"}), ["ab", "cc"]),
+        ([*of_files({"one": "ab"}), *of_files({"two": "ss"}, turns=3)], ["a", "b", "s", "s"]),
     ],
-    ids=["samples", "one sample", "both"],
+    ids=["samples", "one sample", "both", "files", "files of other kinds"],
 )
 def test_each_question_is_in_exactly_one_cross_validation_part(
     questions: Sequence[RecordedQuestion], parts: list[str]

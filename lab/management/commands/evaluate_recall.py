@@ -66,6 +66,11 @@ class Command(BaseCommand):
             action="store_true",
             help="store all samples as one agent's, so that each distracts from others",
         )
+        parser.add_argument(
+            "--extract",
+            action="store_true",
+            help="extract knowledge from the conversations first; a fact that is found stands for the turns behind it",
+        )
         parser.add_argument("--questions", type=positive, help="ask no more than so many, drawn from all of them")
         parser.add_argument(
             "--leave-one-out",
@@ -112,6 +117,7 @@ def requested_figures(options: dict[str, Any], samples: Sequence[EvaluationSampl
         leaves_one_out=options["leave_one_out"],
         ablates=options["ablate"],
         spends=options["budgets"],
+        extracts=options["extract"],
     )
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,8 @@ EPILOG = """
 Every file is loaded into a scratch account and asked once, through the pipeline behind /recall, as evaluate_recall does
 it; nothing of it stays. `turns` are learned from questions for which turns are all that there is to choose from,
 `others` from all the rest, with the weights of turns as they are then. Where no question teaches anything about a
-weight, it stays what it was; what is held out is judged without it.
+weight, it stays what it was; what is held out is judged without it. Of several files each is held out as a whole, of
+one file each sample.
 
 Weights are read once a process: web servers and workers that run have to be restarted before they go by new ones.
 
@@ -85,9 +86,9 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        files = [open_file(path, options["format"]) for path in options["files"]]
+        files = {path: open_file(path, options["format"]) for path in options["files"]}
         try:
-            recorded = [each for samples in files for each in record_file(samples)]
+            recorded = [each for path, samples in files.items() for each in record_file(samples, file=str(path))]
             lessons = learn_from(recorded, l2=options["l2"])
         except KeyboardInterrupt:
             self.stderr.write("Interrupted; what was loaded is deleted.")
@@ -112,12 +113,12 @@ def cost(text: str) -> float:
     return number
 
 
-def record_file(samples: list[EvaluationSample]) -> list[RecordedQuestion]:
+def record_file(samples: list[EvaluationSample], *, file: str) -> list[RecordedQuestion]:
     """Record a file in an account of its own: words then count as they do where nothing else is stored."""
     with scratch_account(PURPOSE) as scratch:
         with open_bar("loading", steps_of(samples)) as advance:
             loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
-        return record_each(loaded, ())
+        return [replace(each, file=file) for each in record_each(loaded, ())]
 
 
 def learn_from(recorded: Sequence[RecordedQuestion], *, l2: float) -> Lessons:

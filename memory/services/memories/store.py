@@ -20,6 +20,7 @@ from memory.models.statements import Embedding, binary_cursor
 from memory.models.writer import PassageVector, insert_memories, insert_participants, insert_passages, insert_vectors
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
+from memory.redaction import holds_secret
 from memory.services.duplicates.texts import normalized_text_hash
 from memory.services.embedding.embed import EmbeddedTexts, content_hash
 from memory.tokens import estimate_tokens
@@ -154,6 +155,8 @@ def store_memories(
     """
     vectors = VectorsByModel(NewVectors)
     quarantine_instructions(owner, rows)
+    if owner.marks_secrets:
+        mark_secrets(rows)
     for row in rows:
         fill_derived_columns(row, owner=owner)
         has_current = collect_vectors(row, own=own.get(row.id), embedded=embedded, into=vectors)
@@ -182,6 +185,12 @@ def quarantine_instructions(owner: Owner, rows: Sequence[MemoryRow]) -> None:
     if found and Account.objects.filter(id=owner.account_id, quarantines_instructions=True).exists():
         for row in found:
             row.quarantined = True
+
+
+def mark_secrets(rows: Iterable[MemoryRow]) -> None:
+    """Mark those of the rows whose texts hold what looks like a secret."""
+    for row in rows:
+        row.has_secret = holds_secret(row.text)
 
 
 def collect_vectors(row: MemoryRow, *, own: ClientVector | None, embedded: EmbeddedTexts, into: VectorsByModel) -> bool:

@@ -18,12 +18,16 @@ class NumpyBert:
     def __init__(self, folder: Path) -> None:
         self.config = json.loads((folder / "config.json").read_text())
         self.weights = {
-            name: value.astype(np.float64) for name, value in load_file(folder / "model.safetensors").items()
+            name.removeprefix("roberta."): value.astype(np.float64)
+            for name, value in load_file(folder / "model.safetensors").items()
         }
 
     def token_vectors(self, ids: list[int]) -> Matrix:
         w = self.weights
-        x = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][: len(ids)]
+        # XLM-R numbers its tokens from behind that of padding
+        first = self.config["pad_token_id"] + 1 if self.config["model_type"] == "xlm-roberta" else 0
+        places = w["embeddings.position_embeddings.weight"][first : first + len(ids)]
+        x = w["embeddings.word_embeddings.weight"][ids] + places
         x = self.norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
         for number in range(self.config["num_hidden_layers"]):
             x = self.layer(x, f"encoder.layer.{number}.")

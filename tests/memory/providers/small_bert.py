@@ -10,6 +10,9 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "lamp", "is", "red", "in", "cellar", "a", "cat"]
+PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁the", "▁lamp", "▁is", "▁re", "d", "▁in", "▁a", "▁"]
+"""The pieces of XLM-R's tokenizer, as many as WORDS."""
+XLM_R = {"model_type": "xlm-roberta", "pad_token_id": 1, "layer_norm_eps": 1e-5}
 HIDDEN, INNER, POSITIONS = 8, 16, 12
 
 
@@ -26,6 +29,12 @@ def write_small_bert(
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{pooling}": True}))
     write_tokenizer(folder / "tokenizer.json")
+    return folder
+
+
+def write_small_xlm_r(folder: Path, *, pooling: str = "mean_tokens", prefix: str = "") -> Path:
+    write_small_bert(folder, pooling=pooling, prefix=prefix, **XLM_R)
+    write_unigram_tokenizer(folder / "tokenizer.json")
     return folder
 
 
@@ -68,4 +77,13 @@ def write_tokenizer(path: Path) -> None:
     # as published folders do: asks for padding and for shorter texts than the model reads
     tokenizer.enable_padding(length=6)
     tokenizer.enable_truncation(max_length=6)
+    tokenizer.save(str(path))
+
+
+def write_unigram_tokenizer(path: Path) -> None:
+    tokenizer = Tokenizer(models.Unigram([(piece, -float(at)) for at, piece in enumerate(PIECES)], unk_id=3))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
     tokenizer.save(str(path))

@@ -1,7 +1,8 @@
-"""Folders in the shapes of e5, bge and gte: how they pool, and what they read before questions and stored texts."""
+"""Folders in the shapes of e5, bge, gte and multilingual e5: how they pool, and what they read before texts."""
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from memory.providers.embeddings import embedding_provider
 from memory.services.embedding.embed import embed_questions, embed_texts
 from memory_project.embedded.models import read_model_folder
 from tests.memory.providers.bert_in_numpy import Matrix, NumpyBert
-from tests.memory.providers.small_bert import write_small_bert
+from tests.memory.providers.small_bert import POSITIONS, write_small_bert, write_small_xlm_r
 from tests.memory.providers.test_embeddings_local import token_ids
 
 pytestmark = pytest.mark.usefixtures("empty_redis")
@@ -50,6 +51,13 @@ def write_gte(path: Path) -> Path:
     return write_folder(path, pooling="mean_tokens")
 
 
+def write_multilingual_e5(path: Path, *, prefix: str = "") -> Path:
+    write_small_xlm_r(path, prefix=prefix)
+    prompts = {"prompts": {"query": "a ", "passage": "the "}}
+    (path / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    return path
+
+
 @pytest.fixture(autouse=True)
 def _local_model(settings: Settings) -> Iterator[None]:
     settings.EMBEDDING_PROVIDER, settings.EMBEDDING_MODEL = "local", ""
@@ -71,8 +79,14 @@ def expected_vector(folder: Path, text: str, *, pooling: str) -> Matrix:
 
 @pytest.mark.parametrize(
     ("write", "pooling", "query", "passage"),
-    [(write_e5, "mean", "a ", "the "), (write_bge, "cls", "in the cellar ", ""), (write_gte, "mean", "", "")],
-    ids=["e5", "bge", "gte"],
+    [
+        (write_e5, "mean", "a ", "the "),
+        (write_bge, "cls", "in the cellar ", ""),
+        (write_gte, "mean", "", ""),
+        (write_multilingual_e5, "mean", "a ", "the "),
+        (partial(write_multilingual_e5, prefix="roberta."), "mean", "a ", "the "),
+    ],
+    ids=["e5", "bge", "gte", "multilingual e5", "multilingual e5 saved from a larger model"],
 )
 def test_a_folder_works_as_it_is(
     tmp_path: Path, settings: Settings, write: Any, pooling: str, query: str, passage: str
@@ -86,6 +100,20 @@ def test_a_folder_works_as_it_is(
         np.testing.assert_allclose(
             made.vectors[TEXT], expected_vector(folder, prefix + TEXT, pooling=pooling), atol=1e-4
         )
+
+
+def test_xlm_r_reads_as_many_tokens_as_it_has_positions_behind_padding(tmp_path: Path, settings: Settings) -> None:
+    folder = write_multilingual_e5(tmp_path / "model")
+    settings.EMBEDDING_MODEL_DIR = str(folder)
+    texts = ["lamp " * 50, "is red", "lamp"]
+
+    together = embed_texts(texts, deadline_seconds=60)
+    cache.clear()
+    alone = [embed_texts([text], deadline_seconds=60).vectors[text] for text in texts]
+
+    assert read_model_folder(folder).max_tokens == POSITIONS - 2
+    # padding changes nothing
+    np.testing.assert_allclose([together.vectors[text] for text in texts], alone, atol=1e-6)
 
 
 def test_settings_name_prefixes_that_a_folder_does_not_state(tmp_path: Path, settings: Settings) -> None:

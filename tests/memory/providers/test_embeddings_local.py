@@ -312,7 +312,7 @@ def test_a_folder_that_lacks_a_file_is_refused_by_its_name(tmp_path: Path, name:
 def test_a_folder_of_another_architecture_is_refused(tmp_path: Path, config: dict[str, object]) -> None:
     folder = write_small_bert(tmp_path / "model", **config)  # type: ignore[arg-type]
 
-    with pytest.raises(ImproperlyConfigured, match="no BERT model that is supported"):
+    with pytest.raises(ImproperlyConfigured, match="no BERT or XLM-R model that is supported"):
         small(folder, tmp_path)
 
 

@@ -18,7 +18,6 @@ from memory.retrieval.confidence import (
     add_confidence,
     confidence_features,
     is_about_stranger,
-    known_share,
     learned_calibrations,
     read_calibrations,
     word_shares,
@@ -39,7 +38,7 @@ from tests.memory.turns import say, turn
 WIDTH = 384
 FAR, NEAR = 1.5, 0.3
 FOREIGN = "Did Priya see the boiler?"
-WITH_MEANING = Calibration(intercept=-1.0, similarity=2.0, words=3.0, known=1.0, stranger=-4.0)
+WITH_MEANING = Calibration(intercept=-1.0, similarity=2.0, words=3.0, stranger=-4.0)
 
 
 def of_model(angle: float, model: str = BUNDLED_MODEL) -> ClientVector:
@@ -87,14 +86,11 @@ def test_a_question_without_known_words_has_no_share() -> None:
         pytest.param([term(4.0, is_content=False), term(9.0, is_subject=True)], 1.0, id="a stop word and a subject"),
     ],
 )
-def test_words_that_the_account_does_not_know_count_by_their_weights(unknown: list[Term], share: float) -> None:
+def test_words_that_the_account_does_not_know_count_as_well(unknown: list[Term], share: float) -> None:
     context = question(*TERMS)
+    context = replace(context, analysis=replace(context.analysis, unknown=unknown))
 
-    assert known_share(replace(context, analysis=replace(context.analysis, unknown=unknown))) == share
-
-
-def test_a_question_without_words_has_no_unknown_ones() -> None:
-    assert known_share(question()) == 1.0
+    assert word_shares([found(1, held=0b0011)], context).tolist() == [share]
 
 
 @pytest.mark.parametrize(
@@ -121,13 +117,13 @@ def test_confidence_is_logistic_in_the_features() -> None:
         [found(1, similarity=0.5, held=0b0001), found(2, similarity=None)], question(*TERMS, subjects=["Priya"])
     )
 
-    assert features.tolist() == [[0.5, 0.75, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]
-    # odds -1 + 1 + 2.25 + 1 - 4 = -0.75 and -4
-    assert WITH_MEANING.chances(features).tolist() == pytest.approx([0.3208, 0.0180], abs=1e-4)
+    assert features.tolist() == [[0.5, 0.75, 1.0], [0.0, 0.0, 1.0]]
+    # odds -1 + 1 + 2.25 - 4 = -1.75 and -5
+    assert WITH_MEANING.chances(features).tolist() == pytest.approx([0.1480, 0.0067], abs=1e-4)
 
 
 def test_no_candidates_have_no_features() -> None:
-    assert confidence_features([], question(*TERMS, subjects=["Priya"])).shape == (0, 4)
+    assert confidence_features([], question(*TERMS, subjects=["Priya"])).shape == (0, 3)
 
 
 def test_similarities_of_another_model_do_not_count() -> None:
@@ -136,7 +132,7 @@ def test_similarities_of_another_model_do_not_count() -> None:
     add_confidence(candidates, question(*TERMS, model="another"))
 
     words = learned_calibrations().with_words
-    expected = words.chances(confidence_features(candidates[:1], question(*TERMS)) * [0, 1, 1, 1])[0]
+    expected = words.chances(confidence_features(candidates[:1], question(*TERMS)) * [0, 1, 1])[0]
     assert [each.likelihood for each in candidates] == [pytest.approx(expected)] * 2
 
 
@@ -153,7 +149,7 @@ def test_the_shipped_weights_are_valid_and_say_how_they_were_learned() -> None:
     [
         ("{}", "with_meaning"),
         ('{"with_meaning": {"intercept": 1}}', "with_meaning"),
-        ('{"with_meaning": {"intercept": NaN, "similarity": 1, "words": 1, "known": 1, "stranger": 1}}', "intercept"),
+        ('{"with_meaning": {"intercept": NaN, "similarity": 1, "words": 1, "stranger": 1}}', "intercept"),
         ("no JSON", "Expecting value"),
         (None, "cannot be read"),
     ],

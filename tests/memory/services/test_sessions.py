@@ -246,21 +246,6 @@ def test_a_dead_embedder_degrades_the_context(
     assert context.degraded == ["embedder_unavailable"]
 
 
-@pytest.mark.usefixtures("two_topics")
-def test_a_session_is_silent_if_no_episode_is_likely_to_help(owner: Owner, memory: HybridMemory) -> None:
-    remember(owner, "They repaired the boiler.")
-
-    answered, foreign = (memory.get_context(query, now=NOW) for query in ("the boiler?", "Did Priya paint the roof?"))
-
-    assert (answered.abstained, shown(answered)) == (False, ["They repaired the boiler."])
-    assert (foreign.abstained, shown(foreign), foreign.context) == (True, [], "")
-
-
-@pytest.mark.usefixtures("two_topics")
-def test_a_session_without_episodes_has_not_abstained(memory: HybridMemory) -> None:
-    assert not memory.get_context("Did Priya paint the roof?", now=NOW).abstained
-
-
 def test_a_context_costs_four_queries_and_two_round_trips(
     owner: Owner, memory: HybridMemory, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:

@@ -1,0 +1,153 @@
+"""Secrets in what clients write: masked before anything is stored, or marked, as the account asks for."""
+
+import json
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from memory.api.masking import UNMASKED_NAME
+from memory.models import Account, Memory, Turn
+from memory.redaction import MASK, holds_secret
+from tests.api_client import ServiceClient
+from tests.embedding_server import EmbeddingServer
+from tests.memory.api.test_strangers import Ids
+from tests.memory.api.test_strangers import real as real
+from tests.memory.api.test_subject_canary import POOLS, Planter, lines_with, plant, writes
+from tests.openapi import Operation
+
+KEY = "sk-proj-Zq81mPv0aLk39TtYwB27nXcR5dEfGh"
+SAMPLE = Path(settings.BASE_DIR) / "docs" / "sample" / "secrets.json"
+MIN_PRECISION, MIN_RECALL = 0.95, 0.95
+
+pytestmark = pytest.mark.django_db
+
+
+def set_policy(account: Account, policy: str) -> None:
+    Account.objects.filter(id=account.id).update(secrets=policy)
+
+
+def test_precision_and_recall_on_the_sample() -> None:
+    sample = json.loads(SAMPLE.read_text(encoding="utf-8"))
+
+    found = sum(map(holds_secret, sample["secrets"]))
+    wrong = sum(map(holds_secret, sample["ordinary"]))
+
+    assert found / (found + wrong) >= MIN_PRECISION
+    assert found / len(sample["secrets"]) >= MIN_RECALL
+
+
+def test_accounts_keep_what_they_are_sent_by_default(api: ServiceClient) -> None:
+    answer = api.post("/memories", {"agent_id": "planner", "text": f"The key is {KEY}."})
+
+    assert answer.json()["text"] == f"The key is {KEY}."
+    assert not Memory.objects.get(id=answer.json()["id"]).has_secret
+
+
+def test_a_masked_text_tells_that_something_was_there(account: Account, api: ServiceClient) -> None:
+    set_policy(account, "mask")
+
+    answer = api.post("/memories", {"agent_id": "planner", "text": f"The key is {KEY}.", "metadata": {"token": KEY}})
+
+    assert answer.json()["text"] == f"The key is {MASK}."
+    assert answer.json()["metadata"] == {"token": MASK}
+
+
+def test_corrections_are_masked_as_well(account: Account, api: ServiceClient) -> None:
+    stored = api.post("/memories", {"agent_id": "planner", "text": "The key is in the vault."}).json()
+    set_policy(account, "mask")
+
+    answer = api.patch(f"/memories/{stored['id']}", {"text": f"The key is {KEY}."})
+
+    assert answer.json()["text"] == f"The key is {MASK}."
+
+
+def test_ids_and_vectors_stay_as_they_are(account: Account, api: ServiceClient) -> None:
+    set_policy(account, "mask")
+    vector = [1.0, *[0.0] * 383]
+
+    turn = {"role": "user", "content": "hello", "client_id": KEY, "embedding": vector, "embedding_model": KEY}
+    answer = api.post(f"/conversations/{KEY}/turns", {"agent_id": "planner", "turns": [turn]})
+
+    assert answer.status_code == 201, answer.content
+    stored = Turn.objects.get(id=answer.json()["turns"][0]["id"])
+    assert (stored.conversation_id, stored.client_id) == (KEY, KEY)
+
+
+def test_questions_are_not_masked(account: Account, api: ServiceClient) -> None:
+    api.post("/memories", {"agent_id": "planner", "text": f"The key is {KEY}."})
+    set_policy(account, "mask")
+
+    found = api.post("/recall", {"agent_id": "planner", "query": f"{KEY}"}).json()["results"]
+
+    assert [each["text"] for each in found] == [f"The key is {KEY}."]
+
+
+def test_streams_are_masked_line_by_line(account: Account, api: ServiceClient) -> None:
+    set_policy(account, "mask")
+    lines = [{"role": "user", "content": f"use {KEY}"}, {"role": "user", "content": "thanks"}]
+
+    body = "".join(json.dumps(line) + "\n" for line in lines)
+    path = "/conversations/talk-7/turns?agent_id=planner"
+    answer = api.generic("POST", path, body, content_type="application/x-ndjson")
+
+    assert len(json.loads(b"".join(answer.streaming_content))["turns"]) == 2
+    texts = Memory.objects.filter(conversation_id="talk-7").order_by("identity").values_list("text", flat=True)
+    assert sorted(texts) == ["thanks", f"use {MASK}"]
+
+
+def test_marked_memories_are_kept_whole(account: Account, api: ServiceClient) -> None:
+    set_policy(account, "mark")
+
+    held = api.post("/memories", {"agent_id": "planner", "text": f"The key is {KEY}."}).json()
+    other = api.post("/memories", {"agent_id": "planner", "text": "The key is in the vault."}).json()
+
+    assert held["text"] == f"The key is {KEY}."
+    marked = Memory.objects.filter(has_secret=True).values_list("id", flat=True)
+    assert [str(each) for each in marked] == [held["id"]]
+    assert held["id"] != other["id"]
+
+
+class SecretPlanter(Planter):
+    """Makes bodies each of whose texts holds a key."""
+
+    def __init__(self, ids: Ids) -> None:
+        super().__init__(ids)
+        self.numbers = count()
+
+    def body(self, operation: Operation, *, named: bool, least: bool) -> dict[str, Any]:
+        made = super().body(operation, named=named, least=least)
+        return made | {"items": [each | {"key": "note"} for each in made["items"]]} if "items" in made else made
+
+    def value(self, name: str, schema: dict[str, Any], *, named: bool) -> Any:
+        # names of values are not masked
+        is_name = self.resolve(schema).get("type") == "string" and UNMASKED_NAME.search(name) and name not in self.ids
+        return super().value(name, schema, named=named) if not is_name or name.endswith("_id") else "note"
+
+    def word(self, named: bool) -> str:
+        return f"note {next(self.numbers)}: {KEY}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.django_db(transaction=True)
+def test_no_route_stores_a_secret_of_an_account_that_masks_them(
+    real: Ids, api: ServiceClient, account: Account, embedding_server: EmbeddingServer
+) -> None:
+    set_policy(account, "mask")
+    Account.objects.filter(id=account.id).update(audit_level="verbose")
+    api.post("/workflow-runs", {"workflow_run_id": "run-2"})
+    for kind in POOLS.values():
+        api.post("/workflow-runs/run-2/pools", {"pool_id": kind, "pool_type": kind})
+    person = {"agent_id": "assistant", "name": "Somebody", "type": "person"}
+    other = {"other_entity_id": api.post("/entities", person).json()["id"]}
+    planter = SecretPlanter(real | other)
+
+    for operation in writes():
+        plant(api, planter, operation, named=False)
+
+    assert len(lines_with(MASK)) > 30
+    left = lines_with(KEY)
+    assert not left, "\n".join(left)
