@@ -118,7 +118,8 @@ STORING = [
     R("POST /contexts/{context_id}/entries", {"entries": [{"content": "The cellar is wet.", "key": "wet"},
         {"content": "The cellar is wet.", "key": "damp"}]}),
     R("POST /contexts/{context_id}/items", {"items": [
-        {"namespace": ["works", "rome"], "key": "pump", "value": {"state": "broken"}, "texts": ["The pump broke.", "leak"]},
+        {"namespace": ["works", "rome"], "key": "pump", "value": {"state": "broken"},
+            "texts": ["The pump broke.", "leak"]},
         {"namespace": ["works", "rome"], "key": "valve", "value": {"state": "ordered"}, "ttl_seconds": 3_600}],
         "deleted": [{"namespace": ["works", "oslo"], "key": "pump"}]}),
     R("POST /learnings", {"team": "{team_id}", "insight": "Pumps leak in May."}, "own_learning"),
