@@ -142,8 +142,8 @@ def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArra
 
     Words that no memory of the account holds count as well.
     """
-    terms = [(bit, term.weight) for bit, term in enumerate(context.analysis.terms) if tells(term)]
-    total = sum(weight for _, weight in terms) + sum(term.weight for term in context.analysis.unknown if tells(term))
+    terms = [(bit, term.weight) for bit, term in enumerate(context.analysis.terms) if is_asked(term)]
+    total = sum(weight for _, weight in terms) + sum(term.weight for term in context.analysis.unknown if is_asked(term))
     if not terms or not total:
         return np.zeros(len(candidates))
     masks = np.array([each.held for each in candidates], dtype=np.int64)
@@ -152,7 +152,7 @@ def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArra
     return shares
 
 
-def tells(term: Term) -> bool:
+def is_asked(term: Term) -> bool:
     """Return True for words that say what is asked: neither stop words nor the names of subjects."""
     return term.is_content and not term.is_subject
 

@@ -1,6 +1,7 @@
 """Environments of their own for packages that conflict with the locks, or that change how pytest works.
 
-They are made by pip in `.environments/` at the first use and kept. A test that needs one fails where pip finds nothing.
+They are made by pip in `.environments/` at the first use and kept. Where pip cannot get the packages, the tests that need
+them are skipped, and the summary of the run says so.
 """
 
 import fcntl
@@ -8,6 +9,8 @@ import hashlib
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".environments"
@@ -53,4 +56,5 @@ def unpack_source(requirement: str) -> Path:
 
 def run(*command: str) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr[-2_000:]}"
+    if done.returncode:
+        pytest.skip(f"no environment: {' '.join(command)}: {done.stderr[-500:]}")
