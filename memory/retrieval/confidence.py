@@ -143,7 +143,8 @@ def word_shares(candidates: Sequence[Judged], context: ScoringContext) -> NDArra
     Words that no memory of the account holds count as well.
     """
     terms = [(bit, term.weight) for bit, term in enumerate(context.analysis.terms) if is_asked(term)]
-    total = sum(weight for _, weight in terms) + sum(term.weight for term in context.analysis.unknown if is_asked(term))
+    total = sum(weight for _, weight in terms)
+    total += sum(term.weight for term in context.analysis.unknown if is_asked(term))
     if not terms or not total:
         return np.zeros(len(candidates))
     masks = np.array([each.held for each in candidates], dtype=np.int64)
