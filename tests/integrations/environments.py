@@ -1,7 +1,7 @@
 """Environments of their own for packages that conflict with the locks, or that change how pytest works.
 
-They are made by pip in `.environments/` at the first use and kept. Where pip cannot get the packages, the tests that need
-them are skipped, and the summary of the run says so.
+They are made by pip in `.environments/` at the first use and kept. Where pip cannot get the packages, the tests that
+need them are skipped, and the summary of the run says so.
 """
 
 import fcntl
