@@ -82,6 +82,7 @@ KEY_RULES: dict[str, str] = {
     "access_log": "holds ids of contexts, entries and agents",
     "access_lost": "holds ids of contexts",
     "audit_reads": "becomes rows of `memory_audit_log`, which are erased",
+    "health_probe": "holds no texts",
     "refused_audit_reads": "lines that name the user are deleted",
 }
 """What erasing a user does to the keys of Redis, by the names in `memory_project.redis`."""
