@@ -3,8 +3,10 @@
 import logging
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -17,6 +19,7 @@ WORKER = "worker-"
 """Prefix of the names of workers' folders; the rest, as in those of web servers, is the main process's id."""
 FILE_BYTES = {"counter": 1 << 20, "histogram": 1 << 22}
 """Sizes of a process's files: far more than the routes and jobs that there are need."""
+RELEASED_BYTES = 64
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108  a folder of our own in it
 
 
@@ -67,6 +70,15 @@ def reserve_files(environ: MutableMapping[str, str]) -> None:
         environ[VARIABLE] = tempfile.mkdtemp(
             prefix="agent-memory-", dir=MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
         )
+
+
+def release_files(pid: int, environ: Mapping[str, str]) -> None:
+    """Give back the space that a dead process reserved and did not use; its counts stay."""
+    for path in Path(environ[VARIABLE]).glob(f"*_{pid}.db") if VARIABLE in environ else ():
+        with suppress(OSError), path.open("r+b") as file:
+            # prometheus_client begins a file with the number of bytes in use
+            used = int.from_bytes(file.read(4), sys.byteorder)
+            file.truncate(max(used, RELEASED_BYTES))
 
 
 def clear_dead(parent: Path) -> None:

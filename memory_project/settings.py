@@ -98,7 +98,7 @@ TEMPLATES = [
 
 KEY_CHECK = "memory.services.operations.canary.check_keys"
 MASK_SECRETS = "memory.api.masking.mask_secrets"
-STREAM_KEY_CHECK = "memory.api.authentication.is_usable"
+STREAM_KEY_CHECK = "memory.api.authentication.judge_stream_key"
 AT_WEB_START = [
     "memory.services.embedding.embed.load_local_model",
     "memory.providers.language_models.announce_default_model",

@@ -115,6 +115,8 @@ def claim(lock: FileLock, address: Address) -> None:
     check_port(address.host, address.port, variables="MEMORY_HOST or MEMORY_PORT")
     if address.health_port is not None:
         check_port(address.host, address.health_port, variables="MEMORY_HEALTH_PORT")
+    if address.mcp_port is not None:
+        check_port(address.host, address.mcp_port, variables="MEMORY_MCP_PORT")
 
 
 def check_port(host: str, port: int, *, variables: str) -> None:

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from memory.models import ApiKey
 from memory.models.accounts import LAST_USED_RESOLUTION
 from memory_project.http.credentials import Credential
+from memory_project.http.problems import ProblemDetails
 
 BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{1,200})")
 
@@ -32,10 +33,19 @@ class ApiKeyAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-def is_usable(authorization: str) -> bool:
-    """Return whether the value of an Authorization header has a usable key. The web server asks before it reads on."""
+def judge_stream_key(authorization: str) -> ProblemDetails | None:
+    """Return what speaks against reading a stream with this Authorization header; None if its key may write.
+
+    The web server asks before it reads more than the beginning.
+    """
     match = BEARER.fullmatch(authorization.strip())
-    return match is not None and find_credential(match[1], now=timezone.now()) is not None
+    credential = find_credential(match[1], now=timezone.now()) if match else None
+    if credential is None:
+        detail = "The API key is not valid: it is unknown, revoked, expired or malformed."
+        return ProblemDetails(status=401, code="authentication_failed", detail=detail)
+    if "write" not in credential.scopes:
+        return ProblemDetails(status=403, code="missing_scope", detail="This key lacks the scope write.")
+    return None
 
 
 def find_credential(secret: str, *, now: datetime) -> Credential | None:

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from memory.redaction import MASK, redact, redact_named
+from memory.redaction import MASK, SECRET_NAME, redact, redact_named
 from memory_project.measures import MASKED_SECRETS
 
 UNMASKED_NAME = re.compile(r"(?:^|_)(?:ids?|key|keys|cursor|embedding|model|etag|sha256|hash)$")
-"""Members whose values name something: ids, keys of values, names of models, digests."""
+"""Members whose values name something: ids, keys of values, names of models, digests. `api_key` is none of them."""
 
 
 def mask_secrets(value: Any) -> Any:
@@ -28,15 +28,16 @@ def mask_value(value: Any) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {name: each if UNMASKED_NAME.search(name) else mask_member(name, each) for name, each in value.items()}
-    if isinstance(value, list):
-        # vectors are long, and hold no texts
-        return value if value and isinstance(value[0], float) else [mask_value(each) for each in value]
-    return value
+        return {name: mask_member(name, each) for name, each in value.items()}
+    return [mask_value(each) for each in value] if isinstance(value, list) else value
 
 
 def mask_member(name: str, value: Any) -> Any:
-    return redact_named(name, value) if isinstance(value, str) else mask_value(value)
+    """Return the value of a member, masked unless it is the name of something."""
+    names_something = UNMASKED_NAME.search(name) and not SECRET_NAME.search(name)
+    if isinstance(value, str):
+        return value if names_something else redact_named(name, value)
+    return value if names_something and isinstance(value, list) else mask_value(value)
 
 
 def count_masks(value: Any) -> int:
@@ -46,5 +47,5 @@ def count_masks(value: Any) -> int:
     if isinstance(value, Mapping):
         return sum(count_masks(each) for each in value.values())
     if isinstance(value, list):
-        return 0 if value and isinstance(value[0], float) else sum(count_masks(each) for each in value)
+        return sum(count_masks(each) for each in value)
     return 0

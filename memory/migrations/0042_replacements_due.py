@@ -25,12 +25,4 @@ class Migration(migrations.Migration):
             name="replacements_due",
             field=models.BooleanField(db_default=False, **DUE),
         ),
-        migrations.AddIndex(
-            model_name="conversation",
-            index=models.Index(
-                fields=["account", "id"],
-                name="conversation_to_link",
-                condition=models.Q(replacements_due=True),
-            ),
-        ),
     ]

@@ -25,6 +25,7 @@ MAX_BODY_BYTES_WITHOUT_KEY = 65_536
 """Largest body of a request that has neither an API key nor a session's cookie: a log-in form fits."""
 KEEP_ALIVE_SECONDS = 65
 """Seconds that a connection may rest between two requests. Load balancers rest for up to 60."""
+MAX_CHUNK_LINE_BYTES = 65_536
 WRITE_PATIENCE = 10
 """A client has so many times CLIENT_TIMEOUT_SECONDS to read an answer."""
 ROOM_CONNECTIONS = 100
@@ -60,6 +61,10 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
             detail = "The server has no disk space for a body of this length now. Try again later."
             self.refuse(ProblemDetails(status=507, code="no_space", detail=detail))
             return len(data)
+        if self.chunked and not self.error and has_long_line(self.body_rcv):
+            detail = "The request is malformed: a line between its chunks is too long."
+            self.refuse(ProblemDetails(status=400, code="bad_request", detail=detail))
+            return len(data)
         length = self.content_length if self.body_rcv is None or not self.chunked else len(self.body_rcv)
         if not self.error and self.headers_finished and length > self._max_body_bytes:
             limit = self._max_body_bytes
@@ -73,7 +78,10 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
 
     def parse_header(self, header_plus: bytes) -> None:
         """Parse the head. Raises ParsingError for two lengths, which proxies and servers may understand differently."""
-        super().parse_header(header_plus)
+        try:
+            super().parse_header(header_plus)
+        except ValueError as err:
+            raise ParsingError("The request line or a header is not valid.") from err
         if self.headers.get("TRANSFER_ENCODING") or (self.chunked and "CONTENT_LENGTH" in self.headers):
             raise ParsingError("Send either Content-Length, or Transfer-Encoding: chunked with HTTP/1.1.")
         has_key = "AUTHORIZATION" in self.headers
@@ -89,6 +97,11 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
         """End the request with this problem as its answer."""
         self.error = RefusedRequestError(details)
         self.completed = True
+
+
+def has_long_line(receiver: Any) -> bool:
+    """Return True if the size of a chunk, or what follows the last one, goes on and on, which waitress allows."""
+    return receiver is not None and len(receiver.control_line) + len(receiver.trailer) > MAX_CHUNK_LINE_BYTES
 
 
 class ProblemTask(ErrorTask):  # type: ignore[misc]  # waitress has no types
@@ -125,14 +138,16 @@ class KeyCheck:
     def service(self) -> None:
         """Ask whether the key is usable. Where that cannot be found out, the stream is refused as well."""
         try:
-            if not import_string(settings.STREAM_KEY_CHECK)(self._request.headers["AUTHORIZATION"]):
-                detail = "The API key is not valid: it is unknown, revoked, expired or malformed."
-                self._channel.refuse_unfinished(ProblemDetails(status=401, code="authentication_failed", detail=detail))
+            details = import_string(settings.STREAM_KEY_CHECK)(self._request.headers["AUTHORIZATION"])
+            if details is not None:
+                self._channel.refuse_unfinished(details)
         except Exception as err:  # noqa: BLE001  nobody but the client waits for this
-            details = describe_store_error(err)
-            self._channel.refuse_unfinished(details or describe_error(InternalServerError("")))
+            found = describe_store_error(err)
+            self._channel.refuse_unfinished(found or describe_error(InternalServerError("")))
         finally:
             connections.close_all()
+            # the client could not send meanwhile
+            self._channel.last_activity = time.time()
             self._channel.is_checking_key = False
             self._channel.server.pull_trigger()
 
@@ -184,8 +199,11 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
             written_since = self.answered_at or self.creation_time
             if now > min(self.last_activity + patience, written_since + WRITE_PATIENCE * patience):
                 self.handle_close()
-        elif self.request is not None and not self.is_checking_key:
-            if now > patience + (self.last_activity if self.request.is_stream else self.request.started_at):
+        elif self.is_checking_key:
+            return
+        # the thread that checks a key may refuse the request meanwhile
+        elif request := self.request:
+            if now > patience + (self.last_activity if request.is_stream else request.started_at):
                 detail = "The request did not arrive in time. Send it again."
                 self.refuse_unfinished(ProblemDetails(status=408, code="request_timeout", detail=detail))
         elif now > self.last_activity + (KEEP_ALIVE_SECONDS if self.answered_at else patience):
@@ -217,16 +235,20 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
 
     def handle_accept(self) -> None:
         """Accept a connection. Where hardly any are left, end the one that has rested longest to make room."""
+        longest = None
         if len(self._map) > self.adj.connection_limit - ROOM_CONNECTIONS:
             resting = [channel for channel in self.active_channels.values() if channel.is_resting()]
             if resting:
-                min(resting, key=lambda channel: channel.last_activity).handle_close()
+                longest = min(resting, key=lambda channel: channel.last_activity)
         super().handle_accept()
+        if longest is not None:
+            # after: the new connection must not take the descriptor of one that this round has yet to look at
+            longest.handle_close()
 
     def set_socket_options(self, conn: Any) -> None:
         """Refuse a connection of an address that has too many. Raises ConnectionRefusedError."""
         address = conn.getpeername()[0]
-        if address not in self.trusted_addresses:
+        if not self.trusted_addresses & {address, "*"}:
             count = sum(channel.addr[0] == address for channel in self.active_channels.values())
             if count >= settings.CONNECTIONS_PER_ADDRESS:
                 conn.close()

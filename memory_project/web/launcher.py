@@ -16,15 +16,14 @@ from django.conf import settings
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
-from memory_project.counters import reserve_files
+from memory_project.counters import release_files, reserve_files
 from memory_project.embedded.daemons import signal_on_parent_death
 from memory_project.http.paths import WSGIApplication
-from memory_project.supervisor.restarts import Restarts
-from memory_project.web.worker import CONNECTION_LIMIT, WebWorker
+from memory_project.supervisor.restarts import MAX_WAIT_SECONDS, Restarts
+from memory_project.web.worker import BACKLOG, CONNECTION_LIMIT, WebWorker
 
 logger = logging.getLogger(__name__)
 
-BACKLOG = 2_048
 SEND_BUFFER_BYTES = 128 * 1_024
 UNACKNOWLEDGED_MS = 60_000
 DESCRIPTORS = 3 * CONNECTION_LIMIT + 1_000
@@ -122,13 +121,20 @@ class Launcher:
             if slot.pid and os.waitpid(slot.pid, os.WNOHANG)[0]:
                 wait = slot.restarts.wait_seconds(now - slot.started_at)
                 logger.warning("process %d ended; starting another in %.1f s", slot.pid, wait)
+                release_files(slot.pid, os.environ)
                 slot.pid, slot.start_at = 0, now + wait
 
     def _fork(self, slot: WorkerSlot, now: float) -> None:
         struct.pack_into("d", self._beats, 8 * slot.number, now)
         die_with_parent = signal_on_parent_death(signal.SIGTERM)
         slot.started_at = now
-        slot.pid = os.fork()
+        try:
+            slot.pid = os.fork()
+        except OSError as err:
+            # out of memory or processes, for example, which is waited out
+            logger.error("no process can be started: %s", err.strerror)
+            slot.start_at = now + MAX_WAIT_SECONDS
+            return
         if slot.pid:
             return
         try:
@@ -139,6 +145,9 @@ class Launcher:
             for listener in self._sockets:
                 # the worker has its own; the last one that is closed refuses new connections
                 listener.close()
+            # the main process says when to stop, also when a terminal is closed
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            worker.handle_signals()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             worker.run(lambda: struct.pack_into("d", self._beats, 8 * slot.number, time.monotonic()))
         except BaseException:

@@ -17,6 +17,7 @@ from memory_project.web.channels import ConnectionServer
 from memory_project.web.lanes import HEALTH_PATHS, Lanes
 
 CONNECTION_LIMIT = 2_000
+BACKLOG = 2_048
 UNFINISHED_SECONDS = 1.0
 """Seconds that a request whose beginning has arrived may still take to arrive when the server stops."""
 TICK_SECONDS = 0.5
@@ -37,10 +38,13 @@ class WebWorker:
             server = make_server(only_health(application), health, lanes=lanes, map={})
             threading.Thread(target=server.run, name="health", daemon=True).start()
 
-    def run(self, beat: Callable[[], None]) -> None:
-        """Serve until a SIGTERM or SIGINT. `beat` is called at least once a second."""
+    def handle_signals(self) -> None:
+        """Stop at SIGTERM and SIGINT."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask_to_stop)
+
+    def run(self, beat: Callable[[], None]) -> None:
+        """Serve until asked to stop. `beat` is called at least once a second."""
         while not (STOPPING.is_set() and self._has_finished()):
             beat()
             wasyncore.poll2(TICK_SECONDS, self._map)
@@ -81,6 +85,8 @@ def make_server(
         sockets=[own],
         ident="",
         connection_limit=CONNECTION_LIMIT,
+        # it listens again
+        backlog=BACKLOG,
         cleanup_interval=1,
         max_request_header_size=64 * KIBIBYTE,
         # `channels` has limits by sender

@@ -7,11 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from waitress.adjustments import Adjustments
 
 from memory_project.supervisor.restarts import Restarts
+from memory_project.web.channels import RequestParser, describe_error
 from memory_project.web.lanes import lane_of
 from tests.concurrency import PATIENCE_SECONDS
 from tests.web_server import WebServer, database_url, serve, until
@@ -147,3 +150,14 @@ def test_pauses_before_restarts_grow_to_a_cap_and_never_end() -> None:
     assert [restarts.wait_seconds(1) for _ in range(8)] == [0.5, 1, 2, 4, 8, 10, 10, 10]
     assert restarts.wait_seconds(3_600) == 0
     assert restarts.wait_seconds(1) == 0.5
+
+
+@pytest.mark.parametrize("beginning", [b"", b"0\r\nX-Sum: "], ids=["size of a chunk", "trailer"])
+def test_a_line_between_chunks_is_bounded(beginning: bytes) -> None:
+    parser = RequestParser(Adjustments())
+    parser.received(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + beginning)
+
+    parts = list(takewhile(lambda _: not parser.completed, (parser.received(b"1" * 8_192) for _ in range(100))))
+
+    assert len(parts) < 10
+    assert describe_error(parser.error).status == 400

@@ -318,12 +318,13 @@ def end_conversation(
             raise Unprocessable("event_time of an end needs a time zone, and must lie between the last turn and now")
         if outcome not in ("", conversation.outcome):
             conversation.outcome, conversation.patterns_extracted_at = outcome, None
+        # what an end of before has left to the job stays to be cleared
+        cleared_at = conversation.cleared_at if conversation.ended_at else now
         conversation.ended_at = conversation.ended_at or event_time or now
         conversation.updated_at, conversation.cleared_at = now, None
         if is_guest := owner.limited_to_conversations and conversation.agent_id != owner.agent_id:
             WorkingMemory(owner).clear(conversation_id)
-            # nothing is left for the job to clear
-            conversation.cleared_at = now
+            conversation.cleared_at = cleared_at
         else:
             conversation.saved_session = conversation.saved_at = None
         plan_last_summary(conversation, now=now)

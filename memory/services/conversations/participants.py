@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from memory.audit import record_audit
 from memory.errors import Forbidden, NotFound, Unprocessable
-from memory.models import Conversation, Participant
+from memory.models import Account, Conversation, Participant
 from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import (
@@ -46,8 +46,17 @@ def is_taken(owner: Owner, conversation_id: str) -> bool:
 
 
 def claim_conversation(owner: Owner, conversation_id: str) -> None:
-    """Make a limited owner's agent take part before it writes to the live side of an id that nobody has used yet."""
-    if owner.limited_to_conversations and not takes_part(owner, conversation_id):
+    """Make a limited owner's agent take part before it writes to the live side of an id that nobody has used yet.
+
+    Raises NotFound if another agent has taken it in the meantime.
+    """
+    if not owner.limited_to_conversations or takes_part(owner, conversation_id):
+        return
+    with transaction.atomic():
+        # one claim at a time in an account: the first one gets the id
+        Account.objects.select_for_update(no_key=True).only("id").get(id=owner.account_id)
+        if is_taken(owner, conversation_id):
+            raise NotFound(UNKNOWN)
         insert_participants(owner, conversation_ids=[conversation_id])
 
 

@@ -108,6 +108,13 @@ def test_over_http_ambiguous_framing_is_refused(web: WebServer, key: str, framin
     assert not Agent.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "head", [b"GET http://[/x HTTP/1.1\r\nHost: a", b"POST /x HTTP/1.1\r\nContent-Length: " + b"9" * 5_000]
+)
+def test_over_http_a_malformed_head_is_answered(web: WebServer, head: bytes) -> None:
+    assert web.send(head + b"\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+
+
 def test_over_http_a_body_without_a_key_may_be_as_large_as_a_form(web: WebServer) -> None:
     sizes = {size: web.request("POST", "/api/v1/agents", body=b" " * size).status for size in (60_000, 70_000)}
 

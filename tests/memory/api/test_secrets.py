@@ -55,6 +55,16 @@ def test_a_masked_text_tells_that_something_was_there(account: Account, api: Ser
     assert answer.json()["metadata"] == {"token": MASK}
 
 
+def test_names_of_secrets_are_no_names_of_things(account: Account, api: ServiceClient) -> None:
+    set_policy(account, "mask")
+    metadata = {"api_key": "Kd82jfnQ-22PL", "keys": {"vault": KEY}, "scores": [0.5, KEY], "item_key": "lamp"}
+
+    answer = api.post("/memories", {"agent_id": "planner", "text": "Use the vault.", "metadata": metadata})
+
+    kept = {"api_key": MASK, "keys": {"vault": MASK}, "scores": [0.5, MASK], "item_key": "lamp"}
+    assert answer.json()["metadata"] == kept
+
+
 def test_corrections_are_masked_as_well(account: Account, api: ServiceClient) -> None:
     stored = api.post("/memories", {"agent_id": "planner", "text": "The key is in the vault."}).json()
     set_policy(account, "mask")

@@ -198,6 +198,20 @@ def test_a_stream_with_an_unknown_key_is_refused_before_it_is_read(web: WebServe
 
 @FRAMINGS
 @pytest.mark.django_db(transaction=True)
+def test_a_stream_with_a_key_that_only_reads_is_refused_before_it_is_read(
+    web: WebServer, framing: str, data: bytes
+) -> None:
+    secret = issue_key(Account.objects.create(name="readers"), scopes=["read"]).secret
+
+    with begin(web, secret, framing, data) as wire:
+        answer = wire.makefile("rb").read()
+
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert b"missing_scope" in answer
+
+
+@FRAMINGS
+@pytest.mark.django_db(transaction=True)
 def test_a_stream_that_ends_midway_stores_nothing(web: WebServer, key: str, framing: str, data: bytes) -> None:
     begin(web, key, framing, data).close()
 
