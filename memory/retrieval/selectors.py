@@ -17,7 +17,7 @@ from uuid import UUID
 
 from memory.identity import normalize_claim
 from memory.kinds import spec_of
-from memory.models import Fact
+from memory.models import Fact, Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.floods import limit_templates
 from memory.retrieval.plans import LinkBetween, ScoringContext, Selector
@@ -38,7 +38,7 @@ SOURCE_SHARE = 0.8
 NEARLY_AS_GOOD = 0.9
 """A candidate comes before a waiting one if its score is at least this share of the waiting one's."""
 
-SUPERSEDES, PROMOTED_FROM, REPLACES = "SUPERSEDES", "PROMOTED_FROM", "REPLACES"
+SUPERSEDES, PROMOTED_FROM, REPLACES, DERIVED_FROM = "SUPERSEDES", "PROMOTED_FROM", "REPLACES", "DERIVED_FROM"
 """Types of links from the later memory to the earlier one."""
 
 MAX_REORDERED = 20
@@ -205,7 +205,7 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
 
 
 def replaced_pairs(
-    candidates: Sequence[Candidate], by_id: Mapping[UUID, Candidate], links: Iterable[LinkBetween]
+    candidates: Sequence[Candidate], by_id: Mapping[UUID, Candidate], links: Sequence[LinkBetween]
 ) -> list[tuple[Candidate, Candidate, float]]:
     """Return for each replaced candidate its most probable replacement among the candidates, with the probability."""
     best: dict[UUID, tuple[Candidate, float]] = {}
@@ -213,8 +213,28 @@ def replaced_pairs(
         newer = by_id.get(link.source)
         if link.type == REPLACES and newer and link.weight > best.get(link.target, (newer, 0.0))[1]:
             best[link.target] = newer, link.weight
+    best |= replaced_with_their_sources(candidates, best, links)
     found = ((candidate, *best[candidate.id]) for candidate in candidates if candidate.id in best)
     return [(older, newer, weight) for older, newer, weight in found if older is not newer]
+
+
+def replaced_with_their_sources(
+    candidates: Iterable[Candidate], replaced: Mapping[UUID, tuple[Candidate, float]], links: Iterable[LinkBetween]
+) -> dict[UUID, tuple[Candidate, float]]:
+    """Return the replacement of each fact whose every source among the candidates was replaced, by the fact's id.
+
+    It is that of the source that was replaced most probably not, so that a fact stays as long as one source may hold.
+    """
+    facts = {each.id for each in candidates if each.kind == Kind.FACT}
+    sources: dict[UUID, list[UUID]] = defaultdict(list)
+    for link in links:
+        if link.type == DERIVED_FROM and link.source in facts:
+            sources[link.source].append(link.target)
+    return {
+        fact: min((replaced[each] for each in own), key=lambda found: found[1])
+        for fact, own in sources.items()
+        if fact not in replaced and all(each in replaced for each in own)
+    }
 
 
 def put_first(first: Candidate, second: Candidate, *, factor: float) -> None:

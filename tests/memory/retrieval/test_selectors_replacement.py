@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween
 from memory.retrieval.selectors import order_by_replacement
@@ -73,3 +74,39 @@ def test_the_most_probable_replacement_counts() -> None:
     order_by_replacement([older, unlikely, likely], asking(replaces(2, 1, probability=0.6), replaces(3, 1)))
 
     assert older.superseded_by == likely.id
+
+
+def derived(fact: int, turn: int) -> LinkBetween:
+    return LinkBetween(source=UUID(int=fact), target=UUID(int=turn), type="DERIVED_FROM", weight=1.0)
+
+
+def fact_and_turns(*scores: float) -> list[Candidate]:
+    fact, *turns = ranked(*scores)
+    fact.kind = Kind.FACT
+    return [fact, *turns]
+
+
+def test_a_fact_is_replaced_with_the_turn_that_it_was_learned_from() -> None:
+    fact, older, newer = fact_and_turns(1.0, 0.8, 0.6)
+
+    ordered = order_by_replacement([fact, older, newer], asking(derived(1, 2), replaces(3, 2)))
+
+    assert numbers(ordered)[0] == 3
+    assert fact.superseded_by == older.superseded_by == newer.id
+
+
+def test_a_fact_stays_as_long_as_one_of_its_turns_is_not_replaced() -> None:
+    fact, older, newer, other = fact_and_turns(1.0, 0.8, 0.6, 0.4)
+
+    ordered = order_by_replacement([fact, older, newer, other], asking(derived(1, 2), derived(1, 4), replaces(3, 2)))
+
+    assert numbers(ordered)[0] == 1
+    assert fact.superseded_by is None
+
+
+def test_a_fact_of_the_newer_turn_is_not_replaced() -> None:
+    fact, older, newer = fact_and_turns(1.0, 0.8, 0.6)
+
+    order_by_replacement([fact, older, newer], asking(derived(1, 2), derived(1, 3), replaces(3, 2)))
+
+    assert fact.superseded_by is None
