@@ -186,8 +186,8 @@ def post(url: str, **headers: str) -> int:
 
 
 def test_a_context_is_given_once_to_a_conversation_and_always_without_one(mcp_url: str, account: Account) -> None:
-    for bound in ({"agent_id": "assistant"}, {"agent_id": "other", "user_id": "ana"}):
-        talk = {"conversation_id": f"talk-{bound['agent_id']}"}
+    for agent_id, user_id in (("assistant", ""), ("other", "ana")):
+        talk = {"conversation_id": f"talk-{agent_id}"}
         expected: list[tuple[dict[str, str], bool]] = [({}, True), ({}, True), (talk, True), (talk, False)]
 
         async def use(client: McpClient, expected: list[tuple[dict[str, str], bool]] = expected) -> None:
@@ -196,7 +196,7 @@ def test_a_context_is_given_once_to_a_conversation_and_always_without_one(mcp_ur
                 context = (await call(client, "get_context", query="What is the door code?", **given))["context"]
                 assert ("4711" in context) == is_told, given
 
-        over_http(mcp_url, issue_key(account, scopes=READ_WRITE, **bound).secret, use)
+        over_http(mcp_url, issue_key(account, scopes=READ_WRITE, agent_id=agent_id, user_id=user_id).secret, use)
 
 
 def test_a_service_that_is_away_is_503(bound_key: str, mcp_port: int) -> None:
@@ -249,6 +249,46 @@ def test_the_profile_graph_has_the_nine_tools_of_the_reference(mcp_url: str, bou
         await call(client, "delete_entities", entityNames=["Acme"])
         graph = await call(client, "read_graph")
         assert ([each["name"] for each in graph["entities"]], graph["relations"]) == (["Ana"], [])
+
+    over_http(f"{mcp_url}/graph", bound_key, use)
+
+
+def test_relations_of_long_names_and_parallel_observations_are_kept(mcp_url: str, bound_key: str) -> None:
+    names = ["a b", "c", "a", "b c", "x" * 150, "y" * 150]
+    triples = [("a b", "c", "r"), ("a", "b c", "r"), ("x" * 150, "y" * 150, "r")]
+    relations = [{"from": one, "to": other, "relationType": kind} for one, other, kind in triples]
+
+    async def use(client: McpClient) -> None:
+        entities = [{"name": each, "entityType": "thing", "observations": []} for each in names]
+        await call(client, "create_entities", entities=entities)
+        assert (await call(client, "create_relations", relations=relations))["relations"] == relations
+        additions = [[{"entityName": "c", "contents": [f"statement {number}"]}] for number in range(5)]
+        await asyncio.gather(*(call(client, "add_observations", observations=each) for each in additions))
+        opened = await call(client, "open_nodes", names=["c"])
+        assert len(opened["entities"][0]["observations"]) == 5
+        await call(client, "delete_relations", relations=relations[:1])
+        assert (await call(client, "read_graph"))["relations"] == relations[1:]
+
+    over_http(f"{mcp_url}/graph", bound_key, use)
+
+
+def test_a_full_graph_takes_no_more_and_keeps_what_it_has(mcp_url: str, bound_key: str, url: str) -> None:
+    def entity(name: str, kind: str) -> dict[str, Any]:
+        return {"name": name, "entityType": kind, "observations": []}
+
+    with Client(url, bound_key) as service:
+        context = service.create_context(name="knowledge-graph")
+        paths = [{"namespace": ["entities"], "key": f"e{number}"} for number in range(999)]
+        items = [{**each, "value": entity(str(each["key"]), "thing")} for each in paths]
+        service.write_items(context.id, items=items)
+
+    async def use(client: McpClient) -> None:
+        assert (await call(client, "create_entities", entities=[entity("e0", "other")]))["entities"] == []
+        refused = await client.call_tool("create_entities", {"entities": [entity("a", "x"), entity("b", "x")]})
+        assert refused.is_error
+        assert "at most 1000 entities" in refused.content[0].text  # type: ignore[union-attr]
+        await call(client, "create_entities", entities=[entity("a", "x")])
+        assert len((await call(client, "read_graph"))["entities"]) == 1_000
 
     over_http(f"{mcp_url}/graph", bound_key, use)
 

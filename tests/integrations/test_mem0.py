@@ -102,8 +102,8 @@ class Mem0Routes:
         sent = {"Authorization": f"Token {self.key}", **headers}
         return httpx2.request(method, self.url + path, json=body, headers=sent, timeout=30)
 
-    def with_key(self, account: Account, **bound: str) -> "Mem0Routes":
-        return Mem0Routes(self.url, issue_key(account, scopes=READ_WRITE, **bound).secret)
+    def with_key(self, account: Account, *, agent_id: str = "", user_id: str = "") -> "Mem0Routes":
+        return Mem0Routes(self.url, issue_key(account, scopes=READ_WRITE, agent_id=agent_id, user_id=user_id).secret)
 
     def add(self, text: str, **fields: Any) -> str:
         body = {"messages": [{"role": "user", "content": text}], "infer": False, **fields}
