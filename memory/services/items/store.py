@@ -16,7 +16,7 @@ from memory.models.writer import PassageVector
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.contexts.access_log import Action
-from memory.services.contexts.entries import EntryDraft, record_writes, store_entries
+from memory.services.contexts.entries import ITEM_SOURCE, EntryDraft, record_writes, store_entries
 from memory.services.contexts.manage import lock_context, lock_keyed_entries
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts, mean_of_passages
 from memory.services.items.paths import ItemPath
@@ -119,7 +119,10 @@ def store_items(
 
     Raises NotFound, Forbidden, Conflict for an archived context, TooLarge for a value.
     """
-    drafts = [EntryDraft(content=draft.content, key=draft.path.text, value=draft.value) for draft in writes.drafts]
+    drafts = [
+        EntryDraft(content=draft.content, key=draft.path.text, value=draft.value, source=ITEM_SOURCE)
+        for draft in writes.drafts
+    ]
     with transaction.atomic():
         rows = store_entries(owner, context_id, drafts=drafts, embedded=embedded, editor=editor, now=now)
         if writes.embedding_model:

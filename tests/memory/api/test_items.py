@@ -211,12 +211,13 @@ def test_an_expired_item_is_gone_until_it_is_stored_again(bound_api: ServiceClie
 
 def test_context_rot_leaves_items_alone(bound_api: ServiceClient, context: str) -> None:
     write(bound_api, context, item(["a"], "k", {"n": 1}))
-    bound_api.post(f"/contexts/{context}/entries", {"key": "plain", "value": 1})
+    for key in ("plain", "src/main.py"):
+        bound_api.post(f"/contexts/{context}/entries", {"key": key, "value": 1})
     later = timezone.now() + timedelta(days=3_650)
 
     stale = find_stale_entries(after=None, limit=10, account_id=None, now=later).stale
 
-    assert [ContextEntry.objects.get(id=each.entry_id).key for each in stale] == ["plain"]
+    assert [ContextEntry.objects.get(id=each.entry_id).key for each in stale] == ["plain", "src/main.py"]
 
 
 def test_a_stranger_finds_no_context(stranger_api: ServiceClient, bound_api: ServiceClient, context: str) -> None:
