@@ -16,12 +16,13 @@ from memory.api.entry_drafts import MAX_CONTENT_CHARACTERS, choose_editor
 from memory.api.fields import JsonObject, NonBlankText, OwnerFields, SearchDegraded
 from memory.api.vectors import EmbeddingField
 from memory.api.views import OwnerViewSet
+from memory.errors import Unprocessable
 from memory.owner import Owner
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS
 from memory.services.items.paths import LABEL_SEPARATOR, MAX_PATH_CHARACTERS, ItemPath
-from memory.services.items.query import FoundItem, ItemSearch, ItemStore, NamespaceSearch
-from memory.services.items.store import ItemDraft, ItemWrites, embed_items, store_items
-from memory.services.memories.store import validate_vector
+from memory.services.items.query import FoundItem, ItemSearch, ItemStore, NamespaceSearch, embed_queries
+from memory.services.items.store import MAX_TTL_SECONDS, ItemDraft, ItemWrites, embed_items, store_items
+from memory.services.memories.store import ClientVector, validate_vector
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import (
     ActingFields,
@@ -40,7 +41,6 @@ MAX_LABELS = 50
 MAX_SEARCHES = 50
 MAX_FOUND = 1_000
 MAX_OFFSET = 100_000
-MAX_TTL_SECONDS = 10 * 365 * 86_400
 MODEL_HELP = "Name of the model that made the vectors. Default: the service makes them."
 
 
@@ -208,13 +208,26 @@ def writes_from_body(body: dict[str, Any]) -> ItemWrites:
     return ItemWrites(drafts=drafts, deleted=list(deleted), embedding_model=body.get("embedding_model", ""))
 
 
-def search_from_body(owner: Owner, question: dict[str, Any], *, model: str) -> ItemSearch:
+def searches_from_body(owner: Owner, body: dict[str, Any]) -> list[ItemSearch]:
+    """Make the searches of a checked body. All queries are embedded in one call."""
+    made = embed_queries([each.get("query", "") for each in body["searches"] if "query_embedding" not in each])
+    return [
+        search_from_body(question, given_vector(owner, body, question) or made.get(question.get("query", "")))
+        for question in body["searches"]
+    ]
+
+
+def given_vector(owner: Owner, body: dict[str, Any], question: dict[str, Any]) -> ClientVector | None:
     vector = question.get("query_embedding")
+    return None if vector is None else validate_vector(owner, model=body.get("embedding_model", ""), vector=vector)
+
+
+def search_from_body(question: dict[str, Any], own: ClientVector | None) -> ItemSearch:
     return ItemSearch(
         prefix=question["namespace_prefix"],
         filter=question.get("filter", {}),
         query=question.get("query", ""),
-        own=None if vector is None else validate_vector(owner, model=model, vector=vector),
+        own=own,
         limit=question["limit"],
         offset=question["offset"],
         refreshes=question["refresh_ttl"],
@@ -249,26 +262,28 @@ class ContextItems(OwnerViewSet):
     def query_items(self, request: Request, context_id: UUID) -> Response:
         """Read items by path, search them by values and meaning, and list namespaces.
 
-        422 for an operator that filters do not have.
+        422 for an operator that filters do not have, and for `reads` and `limit`s of searches of more than 1,000 items
+        altogether.
         """
         body, owner = self.body_and_owner()
+        if len(body["reads"]) + sum(each["limit"] for each in body["searches"]) > MAX_FOUND:
+            raise Unprocessable(f"the reads and the limits of the searches must add up to at most {MAX_FOUND} items")
+        searches = searches_from_body(owner, body)
         store = ItemStore.open(owner, context_id, now=timezone.now())
         paths = [path_from_body(read) for read in body["reads"]]
         refreshed = [path for path, read in zip(paths, body["reads"], strict=True) if read["refresh_ttl"]]
         found = store.read_items(paths, refreshed=refreshed)
         answers = {
             "reads": [serialize_item(found.get(path)) for path in paths],
-            "searches": [self.answer_search(store, owner, body, each) for each in body["searches"]],
+            "searches": [answer_search(store, each) for each in searches],
             "namespaces": [list_namespaces(store, each) for each in body["namespaces"]],
         }
         return Response(answers)
 
-    def answer_search(
-        self, store: ItemStore, owner: Owner, body: dict[str, Any], question: dict[str, Any]
-    ) -> dict[str, Any]:
-        asked = search_from_body(owner, question, model=body.get("embedding_model", ""))
-        items, degraded = store.search_items(asked)
-        return {"items": [serialize_item(item) for item in items], "degraded": degraded}
+
+def answer_search(store: ItemStore, asked: ItemSearch) -> dict[str, Any]:
+    items, degraded = store.search_items(asked)
+    return {"items": [serialize_item(item) for item in items], "degraded": degraded}
 
 
 def list_namespaces(store: ItemStore, question: dict[str, Any]) -> list[Sequence[str]]:

@@ -95,7 +95,7 @@ class MemorySearches(OwnerViewSet):
         query = Query(
             text=body.get("query", ""),
             top_k=body["top_k"],
-            kinds=sorted(set(body.get("kinds", SEARCHABLE))),
+            kinds=sorted(set(body.get("kinds") or SEARCHABLE)),
             conversation_id=conversation_id,
             scopes=[Scope.SESSION] if conversation_id else [],
             since=body.get("since"),

@@ -126,7 +126,7 @@ def test_a_story_is_answered_as_by_the_sdk_and_every_version_stays(
     ours = MemoryTool(client)
 
     assert [answer(ours, each) for each in STORY] == [answer(sdk_tool, each) for each in STORY]
-    [context] = client.list_contexts(name="claude-memory")
+    [context] = client.list_contexts(name="claude-memory:ana")
     assert context.agent_id == "assistant"
     assert ours.clear_all_memory() == "All memory cleared"
     assert answer(ours, STORY[-1]) == answer(MemoryTool(client), STORY[0])
@@ -136,7 +136,7 @@ def test_the_versions_of_a_file_stay(client: Client) -> None:
     ours = MemoryTool(client)
     for command in STORY[1:2] + STORY[4:6]:
         answer(ours, command)
-    [context] = client.list_contexts(name="claude-memory")
+    [context] = client.list_contexts(name="claude-memory:ana")
 
     [entry] = client.list_context_entries(context.id, key="files/notes/trip.txt")
 
@@ -165,3 +165,27 @@ def test_the_asynchronous_tool_answers_the_same(
     found = [DIRECTORY_SIZE.sub(r"DIR\1", each) if "2 levels deep" in each else each for each in asyncio.run(run())]
 
     assert found == [answer(sdk_tool, each) for each in STORY]
+
+
+def test_a_full_tree_is_read_and_emptied_but_not_extended(client: Client) -> None:
+    context = client.create_context(name="full")
+    paths = [{"namespace": ["files"], "key": f"f{number}"} for number in range(1_000)]
+    client.write_items(context.id, items=[{**each, "value": {"text": "x"}} for each in paths])
+    tool = MemoryTool(client, context="full")
+    create = {"command": "create", "path": "/memories/new", "file_text": "x"}
+
+    assert answer(tool, create).startswith("ToolError: At most 1000 files")
+    assert "f999" in answer(tool, {"command": "view", "path": "/memories"})
+    answer(tool, {"command": "delete", "path": "/memories/f0"})
+    assert answer(tool, create) == "File created successfully at: /memories/new"
+
+
+def test_users_and_agents_have_trees_of_their_own(url: str, api_key: str, client: Client) -> None:
+    path = "/memories/a"
+    MemoryTool(client).call({"command": "create", "path": path, "file_text": "of ana"})
+
+    for agent_id, user_id in (("assistant", "ben"), ("", "")):
+        with Client(url, api_key, agent_id=agent_id, user_id=user_id) as other:
+            tool = MemoryTool(other)
+            assert answer(tool, {"command": "view", "path": path}).startswith("ToolError")
+            assert answer(tool, {"command": "create", "path": path, "file_text": "x"}).startswith("File created")

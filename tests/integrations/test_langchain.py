@@ -1,5 +1,7 @@
 """The LangChain chat history on the service."""
 
+from typing import Any
+
 from agent_memory_client import Client
 from agent_memory_integrations.langchain import AgentMemoryChatHistory
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -33,6 +35,8 @@ def test_what_was_said_is_recalled_and_cleared(client: Client) -> None:
 
 
 def test_turns_of_other_programs_are_messages_too(client: Client) -> None:
-    client.add_turns("trip", [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}])
+    foreign: list[Any] = ["x", {"type": "human"}, {"type": "unknown", "data": {}}, {"type": "human", "data": {"a": 1}}]
+    turns = [{"role": "user", "content": "hello", "metadata": {"langchain": each}} for each in foreign]
+    client.add_turns("trip", [*turns, {"role": "assistant", "content": "hi"}])
 
-    assert AgentMemoryChatHistory(client, "trip").messages == [HumanMessage("hello"), AIMessage("hi")]
+    assert AgentMemoryChatHistory(client, "trip").messages == [*[HumanMessage("hello")] * 4, AIMessage("hi")]

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx2
 import pytest
+from agent_memory_client import Client
 from mcp import Client as McpClient
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -38,8 +39,17 @@ def mcp_port() -> int:
 
 @pytest.fixture
 def mcp_url(url: str, mcp_port: int) -> Iterator[str]:
+    with serve_mcp(url, mcp_port) as address:
+        yield address
+
+
+@contextmanager
+def serve_mcp(url: str, mcp_port: int) -> Iterator[str]:
     command = [sys.executable, "-m", "agent_memory_integrations.mcp.http", "127.0.0.1", str(mcp_port), url]
-    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": PATHS})
+    # what the environment names is not what a key is bound to
+    named = {"AGENT_MEMORY_AGENT_ID": "stranger", "AGENT_MEMORY_USER_ID": "stranger"}
+    hosts = {"MEMORY_MCP_HOSTS": "memory.example, other.example:1"}
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": PATHS} | named | hosts)
     try:
         wait_for(mcp_port)
         yield f"http://127.0.0.1:{mcp_port}/mcp"
@@ -148,8 +158,13 @@ def test_a_read_only_key_sees_and_calls_only_tools_that_read(mcp_url: str, accou
         assert refused.is_error
         return (await client.list_tools()).tools
 
+    async def ask(client: McpClient) -> None:
+        for given in ({}, {"conversation_id": "trip"}):
+            assert "context" in await call(client, "get_context", query="What is the door code?", **given)
+
     key = issue_key(account, scopes=["read"], agent_id="assistant").secret
     tools = over_http(mcp_url, key, use)
+    over_http(mcp_url, key, ask)
 
     assert {tool.name for tool in tools} == READ_TOOLS
 
@@ -170,10 +185,32 @@ def post(url: str, **headers: str) -> int:
     return httpx2.post(url, json=body, headers=sent).status_code
 
 
+def test_a_context_is_given_once_to_a_conversation_and_always_without_one(mcp_url: str, account: Account) -> None:
+    for agent_id, user_id in (("assistant", ""), ("other", "ana")):
+        talk = {"conversation_id": f"talk-{agent_id}"}
+        expected: list[tuple[dict[str, str], bool]] = [({}, True), ({}, True), (talk, True), (talk, False)]
+
+        async def use(client: McpClient, expected: list[tuple[dict[str, str], bool]] = expected) -> None:
+            await call(client, "remember", text="The door code is 4711.")
+            for given, is_told in expected:
+                context = (await call(client, "get_context", query="What is the door code?", **given))["context"]
+                assert ("4711" in context) == is_told, given
+
+        over_http(mcp_url, issue_key(account, scopes=READ_WRITE, agent_id=agent_id, user_id=user_id).secret, use)
+
+
+def test_a_service_that_is_away_is_503(bound_key: str, mcp_port: int) -> None:
+    with serve_mcp("http://127.0.0.1:9", mcp_port) as mcp_url:
+        assert post(mcp_url, Authorization=f"Bearer {bound_key}") == 503
+
+
 def test_a_wrong_key_is_401_and_a_foreign_host_421(mcp_url: str, bound_key: str) -> None:
     assert post(mcp_url) == 401
     assert post(mcp_url, Authorization="Bearer wrong") == 401
     assert post(mcp_url, Authorization=f"Bearer {bound_key}", Host="evil.example") == 421
+    for host in ("memory.example", "memory.example:8443", "other.example:1"):
+        assert post(mcp_url, Authorization=f"Bearer {bound_key}", Host=host) != 421
+    assert post(mcp_url, Authorization=f"Bearer {bound_key}", Host="other.example:2") == 421
 
 
 def test_the_profile_mem0_has_mem0s_names(mcp_url: str, account: Account) -> None:
@@ -216,8 +253,49 @@ def test_the_profile_graph_has_the_nine_tools_of_the_reference(mcp_url: str, bou
     over_http(f"{mcp_url}/graph", bound_key, use)
 
 
-def test_the_same_tools_are_served_over_stdio(url: str, bound_key: str) -> None:
-    environ = {"PYTHONPATH": PATHS, "AGENT_MEMORY_BASE_URL": url, "AGENT_MEMORY_API_KEY": bound_key}
+def test_relations_of_long_names_and_parallel_observations_are_kept(mcp_url: str, bound_key: str) -> None:
+    names = ["a b", "c", "a", "b c", "x" * 150, "y" * 150]
+    triples = [("a b", "c", "r"), ("a", "b c", "r"), ("x" * 150, "y" * 150, "r")]
+    relations = [{"from": one, "to": other, "relationType": kind} for one, other, kind in triples]
+
+    async def use(client: McpClient) -> None:
+        entities = [{"name": each, "entityType": "thing", "observations": []} for each in names]
+        await call(client, "create_entities", entities=entities)
+        assert (await call(client, "create_relations", relations=relations))["relations"] == relations
+        additions = [[{"entityName": "c", "contents": [f"statement {number}"]}] for number in range(5)]
+        await asyncio.gather(*(call(client, "add_observations", observations=each) for each in additions))
+        opened = await call(client, "open_nodes", names=["c"])
+        assert len(opened["entities"][0]["observations"]) == 5
+        await call(client, "delete_relations", relations=relations[:1])
+        assert (await call(client, "read_graph"))["relations"] == relations[1:]
+
+    over_http(f"{mcp_url}/graph", bound_key, use)
+
+
+def test_a_full_graph_takes_no_more_and_keeps_what_it_has(mcp_url: str, bound_key: str, url: str) -> None:
+    def entity(name: str, kind: str) -> dict[str, Any]:
+        return {"name": name, "entityType": kind, "observations": []}
+
+    with Client(url, bound_key) as service:
+        context = service.create_context(name="knowledge-graph")
+        paths = [{"namespace": ["entities"], "key": f"e{number}"} for number in range(999)]
+        items = [{**each, "value": entity(str(each["key"]), "thing")} for each in paths]
+        service.write_items(context.id, items=items)
+
+    async def use(client: McpClient) -> None:
+        assert (await call(client, "create_entities", entities=[entity("e0", "other")]))["entities"] == []
+        refused = await client.call_tool("create_entities", {"entities": [entity("a", "x"), entity("b", "x")]})
+        assert refused.is_error
+        assert "at most 1000 entities" in refused.content[0].text  # type: ignore[union-attr]
+        await call(client, "create_entities", entities=[entity("a", "x")])
+        assert len((await call(client, "read_graph"))["entities"]) == 1_000
+
+    over_http(f"{mcp_url}/graph", bound_key, use)
+
+
+def test_the_same_tools_are_served_over_stdio_for_the_user_that_is_named(url: str, api_key: str) -> None:
+    named = {"AGENT_MEMORY_AGENT_ID": "assistant", "AGENT_MEMORY_USER_ID": "ana"}
+    environ = {"PYTHONPATH": PATHS, "AGENT_MEMORY_BASE_URL": url, "AGENT_MEMORY_API_KEY": api_key, **named}
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "agent_memory_integrations.mcp.stdio"], env=environ
     )
@@ -229,3 +307,6 @@ def test_the_same_tools_are_served_over_stdio(url: str, bound_key: str) -> None:
             assert [each["text"] for each in found] == ["The door code is 4711."]
 
     asyncio.run(run())
+    with Client(url, api_key) as client:
+        [note] = client.memories(user_id="ana")
+    assert (note.agent_id, note.user_id) == ("assistant", "ana")

@@ -3,14 +3,17 @@
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
+from agent_memory_client import Client
 
+from memory.models import Account
+from memory.services.accounts.register import READ_WRITE, issue_key
 from tests.integrations.environments import make_environment
 from tests.integrations.test_mcp import mcp_port as mcp_port
 from tests.integrations.test_mcp import mcp_url as mcp_url
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 # the first part is the quick start of mem0's documentation, as it stands there but for the address
 QUICK_START = """
@@ -46,6 +49,13 @@ try:
 except Exception as err:
     assert "NotFound" in type(err).__name__, repr(err)
 assert {"type": "user", "name": "alex", "id": "alex"} in client.users()["results"]
+for refused in ({"user_id": "alex", "run_id": "r1"}, {"agent_id": "bot"}, {}):
+    try:
+        client.delete_all(**refused)
+        raise SystemExit("more was deleted than was asked for")
+    except Exception as err:
+        assert "delete_all takes" in str(err), repr(err)
+assert client.get_all(filters={"user_id": "alex"})["count"] >= 2
 client.delete_all(user_id="alex")
 assert client.get_all(filters={"user_id": "alex"})["results"] == []
 try:
@@ -56,6 +66,8 @@ except ValueError:
 """
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_quick_start_of_mem0_runs_unmodified(mcp_url: str, api_key: str, tmp_path: Path) -> None:
     python = make_environment("mem0", "mem0ai==2.2.0")
     environ = {"KEY": api_key, "HOST": mcp_url.replace("/mcp", "/compat/mem0")}
@@ -72,3 +84,119 @@ def test_the_quick_start_of_mem0_runs_unmodified(mcp_url: str, api_key: str, tmp
     )
 
     assert done.returncode == 0, done.stderr[-3_000:]
+
+
+@pytest.fixture
+def compat(mcp_url: str, api_key: str) -> "Mem0Routes":
+    return Mem0Routes(mcp_url.replace("/mcp", "/compat/mem0"), api_key)
+
+
+class Mem0Routes:
+    """The routes, without mem0's client."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.url = url
+        self.key = key
+
+    def send(self, method: str, path: str, body: Any = None, **headers: str) -> httpx2.Response:
+        sent = {"Authorization": f"Token {self.key}", **headers}
+        return httpx2.request(method, self.url + path, json=body, headers=sent, timeout=30)
+
+    def with_key(self, account: Account, *, agent_id: str = "", user_id: str = "") -> "Mem0Routes":
+        return Mem0Routes(self.url, issue_key(account, scopes=READ_WRITE, agent_id=agent_id, user_id=user_id).secret)
+
+    def add(self, text: str, **fields: Any) -> str:
+        body = {"messages": [{"role": "user", "content": text}], "infer": False, **fields}
+        answer = self.send("POST", "/v3/memories/add/", body)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["results"][0]["id"])
+
+    def count(self, **filters: Any) -> int:
+        return int(self.send("POST", "/v3/memories/", {"filters": filters}).json()["count"])
+
+
+def test_only_what_is_named_is_deleted(compat: Mem0Routes, client: Client) -> None:
+    client.remember("A note of another agent.")
+    compat.add("Alex eats nuts.", user_id="alex")
+    compat.add("Alex owns a bicycle.", user_id="alex", agent_id="bot")
+
+    for query in ("", "?user_id=alex&run_id=r1", "?agent_id=bot", "?user_id=*", "?user_id="):
+        assert compat.send("DELETE", f"/v1/memories/{query}").status_code == 400, query
+    assert compat.send("DELETE", "/v2/entities/app/assistant/").status_code == 400
+    assert compat.count(user_id="alex") == compat.count(user_id="alex", agent_id="bot") == 2
+    listed = compat.send("GET", "/v1/entities/").json()["results"]
+    assert [(each["type"], each["name"]) for each in listed] == [("user", "alex"), ("agent", "mem0")]
+    for each in listed:
+        assert compat.send("DELETE", f"/v2/entities/{each['type']}/{each['name']}/").status_code == 200
+    assert compat.count(user_id="alex") == compat.count(user_id="alex", agent_id="bot") == 0
+    assert [each.text for each in client.memories()] == ["A note of another agent."]
+
+
+def test_memories_of_other_agents_are_reached_by_id_and_with_their_user(compat: Mem0Routes, client: Client) -> None:
+    first, second = (compat.add(text, agent_id="bot") for text in ("A red bicycle.", "A blue car."))
+    client.add_turns("trip", [{"role": "user", "content": "We fly to Madeira."}])
+
+    assert compat.send("GET", f"/v1/memories/{first}/").json()["memory"] == "A red bicycle."
+    assert compat.send("GET", f"/v1/memories/{first}/history/").json()[0]["new_memory"] == "A red bicycle."
+    assert compat.send("PUT", f"/v1/memories/{first}/", {"text": "A green one."}).json()["text"] == "A green one."
+    gone = {"memories": [{"memory_id": first}, {"memory_id": second}]}
+    assert compat.send("DELETE", "/v1/batch/", gone).status_code == 200
+    assert compat.count(agent_id="bot") == 0
+    assert compat.send("DELETE", "/v1/memories/?user_id=ana").status_code == 200
+    assert [each.conversation_id for each in client.list_conversations()] == []
+
+
+def test_keys_that_are_bound_act_for_whom_they_are_bound_to(compat: Mem0Routes, account: Account) -> None:
+    for bound in ({"agent_id": "assistant"}, {"user_id": "ben"}, {"agent_id": "assistant", "user_id": "ben"}):
+        routes = compat.with_key(account, **bound)
+        memory_id = routes.add("Ben owns a red bicycle.", **{n: v for n, v in bound.items() if n == "user_id"})
+
+        found = routes.send("POST", "/v3/memories/search/", {"query": "bicycle"}).json()["results"]
+
+        assert [each["id"] for each in found] == [memory_id]
+        assert found[0]["agent_id"] == bound.get("agent_id", "mem0")
+        assert routes.send("DELETE", "/v1/memories/").status_code == 400
+        assert routes.send("DELETE", f"/v1/memories/{memory_id}/").status_code == 200
+
+
+def test_a_search_is_not_stopped_by_memories_that_cannot_be_read(compat: Mem0Routes, client: Client) -> None:
+    context = client.create_context(name="bicycles", agent_id="mem0")
+    client.add_context_entries(context.id, content="A bicycle in a context.", agent_id="mem0")
+    wanted = compat.add("A bicycle with metadata.", metadata={"a": 1})
+
+    found = compat.send("POST", "/v3/memories/search/", {"query": "bicycle", "filters": {"metadata": {"a": 1}}})
+
+    assert [(each["id"], each["metadata"]) for each in found.json()["results"]] == [(wanted, {"a": 1})]
+
+
+@pytest.fixture
+def refusals() -> list[tuple[str, str, Any]]:
+    unknown: list[Any] = [
+        {"OR": [{"user_id": "a"}, {"user_id": "b"}]},
+        {"NOT": [{"user_id": "a"}]},
+        {"user_id": {"in": ["a"]}},
+        {"created_at": {"gte": "2026-01-01"}},
+        {"metadata": {"a": {"gt": 1}}},
+        {"AND": [{"user_id": "a"}, {"user_id": "b"}]},
+        {"app_id": "x"},
+        ["user_id"],
+    ]
+    message = {"role": "user", "content": "x"}
+    return [
+        *(("POST", "/v3/memories/", {"filters": each}) for each in unknown),
+        ("POST", "/v3/memories/", []),
+        ("POST", "/v3/memories/?page_size=0", {}),
+        ("POST", "/v3/memories/?page=-1", {}),
+        ("POST", "/v3/memories/add/", {"messages": ["x"]}),
+        ("POST", "/v3/memories/add/", {"messages": [message], "expiration_date": "2027-01-01"}),
+        ("PUT", "/v1/batch/", {"memories": "x"}),
+    ]
+
+
+def test_what_is_not_understood_is_refused(compat: Mem0Routes, refusals: list[tuple[str, str, Any]]) -> None:
+    for method, path, body in refusals:
+        assert compat.send(method, path, body).status_code == 400, (path, body)
+    large = Mem0Routes(compat.url, "wrong").send("POST", "/v3/memories/", ["x" * 5_000_000])
+    assert large.status_code == 401
+    assert compat.send("POST", "/v3/memories/", ["x" * 5_000_000]).status_code == 413
+    assert compat.send("GET", "/v1/ping/", Host="evil.example").status_code == 421

@@ -29,18 +29,18 @@ from agent_memory_integrations.memory_files import (
 CONTEXT = "claude-memory"
 FILES, DIRECTORIES = ["files"], ["directories"]
 MAX_FILES = 1_000
-"""Files and directories that the tool keeps. It refuses to work on more, instead of overlooking some."""
+"""Files and directories that a tree has together. The tool refuses to store more, instead of overlooking some."""
 
-LOAD = [{"namespace_prefix": each, "limit": MAX_FILES} for each in (FILES, DIRECTORIES)]
+LOAD = [{"limit": MAX_FILES}]
 
 
 class MemoryTool(BetaAbstractMemoryTool):
-    """The memory tool of one agent. `context` names the tree, if an agent has several."""
+    """The memory tool of one agent, with a tree for each user of it. `context` names another tree."""
 
-    def __init__(self, client: Client, *, context: str = CONTEXT, **options: Any) -> None:
+    def __init__(self, client: Client, *, context: str = "", **options: Any) -> None:
         super().__init__(**options)
         self.client = client
-        self._context = NamedContext(client, context)
+        self._context = NamedContext(client, context or name_context(client.settings.user_id))
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Show a file with line numbers, or a directory."""
@@ -96,10 +96,10 @@ class MemoryTool(BetaAbstractMemoryTool):
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     """`MemoryTool` for asynchronous code."""
 
-    def __init__(self, client: AsyncClient, *, context: str = CONTEXT, **options: Any) -> None:
+    def __init__(self, client: AsyncClient, *, context: str = "", **options: Any) -> None:
         super().__init__(**options)
         self.client = client
-        self._context = AsyncNamedContext(client, context)
+        self._context = AsyncNamedContext(client, context or name_context(client.settings.user_id))
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Show a file with line numbers, or a directory."""
@@ -153,19 +153,29 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
             await self.client.write_items(await self._context.ensure_id(), **changes)
 
 
+def name_context(user_id: str) -> str:
+    """Return the name of the tree of a user, whose files are erased with the user."""
+    return f"{CONTEXT}:{user_id}" if user_id else CONTEXT
+
+
 def read_tree(found: dict[str, Any] | None) -> FileTree:
     """Return the tree of an answer to LOAD, or an empty one."""
     if found is None:
         return FileTree({}, set())
-    files, directories = (each["items"] for each in found["searches"])
-    if MAX_FILES in (len(files), len(directories)):
-        raise MemoryCommandError(f"There are more than {MAX_FILES} files or directories.")
-    texts = {f"{ROOT}/{each['key']}": each["value"]["text"] for each in files}
-    return FileTree(texts, {f"{ROOT}/{each['key']}" for each in directories})
+    items = found["searches"][0]["items"]
+    files = {path_of(each): each["value"]["text"] for each in items if each["namespace"] == FILES}
+    return FileTree(files, {path_of(each) for each in items if each["namespace"] == DIRECTORIES})
+
+
+def path_of(item: dict[str, Any]) -> str:
+    return f"{ROOT}/{item['key']}"
 
 
 def find_changes(tree: FileTree) -> dict[str, Any]:
-    """Return what to store and what to delete after a command; nothing if nothing changed."""
+    """Return what to store and what to delete after a command; nothing if nothing changed.
+
+    Raises MemoryCommandError for a tree with more than MAX_FILES files and directories.
+    """
     changes: dict[str, Any] = {"items": [], "deleted": []}
     for path, text in tree.changed_files().items():
         if text is None:
@@ -178,6 +188,9 @@ def find_changes(tree: FileTree) -> dict[str, Any]:
             changes["items"].append({**item_path(DIRECTORIES, path), "value": {}})
         else:
             changes["deleted"].append(item_path(DIRECTORIES, path))
+    # the root is there anyway
+    if changes["items"] and len(tree.files) + len(tree.directories) - 1 > MAX_FILES:
+        raise MemoryCommandError(f"At most {MAX_FILES} files and directories are kept. Delete some first.")
     return changes if any(changes.values()) else {}
 
 

@@ -1,11 +1,10 @@
 """The persistent context that an integration keeps its data in, found by its name."""
 
 from agent_memory_client import AsyncClient, Client, ConflictError
-from agent_memory_client.models import PersistentContextAnswer
 
 
 class NamedContext:
-    """A context of the client's agent, by name. Writing creates it, with the scope, if there is none."""
+    """A context of the client's agent, else of the key's, by name. Writing creates it, with the scope, if need be."""
 
     def __init__(self, client: Client, name: str, *, scope: str = "agent") -> None:
         self.client = client
@@ -16,9 +15,9 @@ class NamedContext:
     def find_id(self) -> str:
         """Return the id of the context, or nothing if there is none yet."""
         if not self._id:
-            mine = self.client.settings.agent_id
+            mine = self.client.settings.agent_id or self.client.get_key().agent_id
             found = self.client.list_contexts(name=self.name)
-            self._id = next((str(each.id) for each in found if is_of_agent(each, mine)), "")
+            self._id = next((str(each.id) for each in found if each.agent_id == mine), "")
         return self._id
 
     def ensure_id(self) -> str:
@@ -45,9 +44,11 @@ class AsyncNamedContext:
     async def find_id(self) -> str:
         """Return the id of the context, or nothing if there is none yet."""
         if not self._id:
+            mine = self.client.settings.agent_id or (await self.client.get_key()).agent_id
             async for each in self.client.list_contexts(name=self.name):
-                if is_of_agent(each, self.client.settings.agent_id):
+                if each.agent_id == mine:
                     self._id = str(each.id)
+                    break
         return self._id
 
     async def ensure_id(self) -> str:
@@ -59,8 +60,3 @@ class AsyncNamedContext:
                 if not await self.find_id():
                     raise
         return self._id
-
-
-def is_of_agent(context: PersistentContextAnswer, agent_id: str) -> bool:
-    """Return True for a context of this agent. Without an agent, the key decides what is found."""
-    return not agent_id or context.agent_id == agent_id

@@ -8,8 +8,10 @@ A hook never stops the agent: failures go to stderr, and the command succeeds.
 """
 
 import argparse
+import hashlib
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ DEFAULT_AGENT = "coding-agent"
 MAX_TOKENS = 1_500
 MAX_TURNS = 500
 MAX_CHARACTERS = 20_000
+MAX_STORED_CHARACTERS = 400_000
+"""Characters of the messages that one hook stores, the last ones."""
 ROLES = ("user", "assistant")
 EVENTS = {"session-start": "SessionStart", "prompt": "UserPromptSubmit", "stop": "Stop"}
 
@@ -44,14 +48,21 @@ def store_transcript(client: Client, conversation_id: str, path: str) -> None:
     """Store the last messages of a transcript. Those that are stored already are known by their `client_id`."""
     if not path or not Path(path).is_file():
         return
-    turns = list(read_turns(Path(path)))[-MAX_TURNS:]
+    turns: list[dict[str, Any]] = []
+    room = MAX_STORED_CHARACTERS
+    for turn in reversed(list(read_turns(Path(path)))[-MAX_TURNS:]):
+        room -= len(turn["content"])
+        if room < 0:
+            break
+        turns.insert(0, turn)
     if turns:
         client.infer(turns, conversation_id=conversation_id)
 
 
 def read_turns(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the messages of a transcript: a JSON object per line, with the message at the top or in `message`."""
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines()):
+    seen: Counter[str] = Counter()
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             entry = json.loads(line)
         except ValueError:
@@ -61,8 +72,11 @@ def read_turns(path: Path) -> Iterator[dict[str, Any]]:
             continue
         text = read_text(message.get("content")).strip()
         if text:
-            client_id = str(entry.get("uuid") or f"line-{number}")[:100]
-            yield {"role": message["role"], "content": text[:MAX_CHARACTERS], "client_id": client_id}
+            turn = {"role": message["role"], "content": text[:MAX_CHARACTERS]}
+            # without an id, by its text: the lines of a transcript that is written anew are others
+            digest = hashlib.sha256(json.dumps(turn).encode()).hexdigest()
+            seen[digest] += 1
+            yield {**turn, "client_id": str(entry.get("uuid") or f"{digest}-{seen[digest]}")[:100]}
 
 
 def read_text(content: Any) -> str:
@@ -82,9 +96,12 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         given = json.loads(sys.stdin.read() or "{}")
+        if not isinstance(given, dict):
+            raise ValueError("The hook reads a JSON object on stdin.")
         with Client(max_retries=0, timeout=10) as client:
-            named = client if client.settings.agent_id else Client(agent_id=DEFAULT_AGENT, max_retries=0, timeout=10)
-            text = run_hook(named, arguments.event, given)
+            agent_id = client.settings.agent_id or client.get_key().agent_id or DEFAULT_AGENT
+            with Client(agent_id=agent_id, max_retries=0, timeout=10) as named:
+                text = run_hook(named, arguments.event, given)
     except (AgentMemoryError, OSError, ValueError) as err:
         sys.stderr.write(f"agent-memory: {err}\n")
         return

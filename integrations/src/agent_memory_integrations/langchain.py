@@ -61,6 +61,10 @@ def make_turn(message: BaseMessage) -> dict[str, Any]:
 
 def read_message(turn: dict[str, Any]) -> BaseMessage:
     whole = (turn.get("metadata") or {}).get(WHOLE)
-    if whole:
-        return messages_from_dict([whole])[0]
+    if isinstance(whole, dict):
+        try:
+            return messages_from_dict([whole])[0]
+        except (KeyError, TypeError, ValueError):
+            # another program's metadata
+            pass
     return BY_ROLE.get(turn["role"], HumanMessage)(content=turn["content"] or "")

@@ -5,7 +5,9 @@ what it writes. Reads see what was stored before the batch; of several puts of o
 """
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, cast
 
@@ -31,6 +33,12 @@ from agent_memory_integrations.contexts import NamedContext
 
 DEFAULT_FIELDS = ["$"]
 SECONDS_PER_MINUTE = 60.0
+MAX_ITEMS = 1_000
+"""Items that one request of the service reads or writes."""
+MAX_QUESTIONS = 50
+"""Searches, and lists of namespaces, of one request."""
+MAX_PATH_CHARACTERS = 200
+ENCODED = re.compile(r"[%\x00-\x1f\x7f-\x9f]")
 
 
 class AgentMemoryStore(BaseStore):
@@ -64,18 +72,19 @@ class AgentMemoryStore(BaseStore):
         self._model = embedding_model or f"langgraph:{given.get('dims', '')}" if self._embeddings else ""
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations: all reads in one request, then all writes in another one."""
+        """Execute operations: all reads in one request, then all writes in another one; large batches in several."""
         listed = list(ops)
         for op in listed:
             validate_op_namespace(op)
         results: list[Result] = [None] * len(listed)
         reads = [(at, op) for at, op in enumerate(listed) if not isinstance(op, PutOp)]
         if reads:
-            for (at, _), result in zip(reads, self._read([op for _, op in reads]), strict=True):
-                results[at] = result
-        puts = {(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}
-        if puts:
-            self._write(list(puts.values()))
+            for chunk in divide_reads(reads):
+                for (at, _), result in zip(chunk, self._read([op for _, op in chunk]), strict=True):
+                    results[at] = result
+        puts = list({(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}.values())
+        for start in range(0, len(puts), MAX_ITEMS):
+            self._write(puts[start : start + MAX_ITEMS])
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -83,7 +92,7 @@ class AgentMemoryStore(BaseStore):
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _read(self, ops: Sequence[Op]) -> Iterator[Result]:
-        gets = [op for op in ops if isinstance(op, GetOp)]
+        gets = [op for op in ops if isinstance(op, GetOp) and may_exist(op)]
         searches = [op for op in ops if isinstance(op, SearchOp)]
         lists = [op for op in ops if isinstance(op, ListNamespacesOp)]
         context_id = self._context.find_id()
@@ -103,7 +112,8 @@ class AgentMemoryStore(BaseStore):
             ListNamespacesOp: iter(found["namespaces"]),
         }
         for op in ops:
-            yield make_result(op, next(answers[type(op)]))
+            may_be_there = not isinstance(op, GetOp) or may_exist(op)
+            yield make_result(op, next(answers[type(op)])) if may_be_there else None
 
     def _make_searches(self, ops: Sequence[SearchOp]) -> list[dict[str, Any]]:
         questions = [make_question(op) for op in ops]
@@ -128,7 +138,8 @@ class AgentMemoryStore(BaseStore):
             for item in items:
                 item["embeddings"] = [next(vectors) for _ in item["texts"]]
         model = {"embedding_model": self._model} if self._model else {}
-        self.client.write_items(self._context.ensure_id(), items=items, deleted=gone, **model)
+        # items are of the agent, whatever user the client names: a graph keeps those of several users
+        self.client.write_items(self._context.ensure_id(), items=items, deleted=gone, user_id=None, **model)
 
     def _make_item(self, op: PutOp, value: Mapping[str, Any]) -> dict[str, Any]:
         texts = [] if self.index_config is False else self._list_texts(value, op.index)
@@ -139,6 +150,37 @@ class AgentMemoryStore(BaseStore):
         """Return the texts that searches compare. Each is compared by itself."""
         paths = [] if index is False else index or self._fields
         return [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
+
+
+@dataclass(slots=True)
+class ReadChunk:
+    """Reads of one request, and how much of it they take."""
+
+    reads: list[tuple[int, Op]] = field(default_factory=list)
+    items: int = 0
+    questions: int = 0
+
+
+def divide_reads(reads: Sequence[tuple[int, Op]]) -> list[list[tuple[int, Op]]]:
+    """Return the reads as parts that the service answers in one request each."""
+    chunks = [ReadChunk()]
+    for at, op in reads:
+        items = op.limit if isinstance(op, SearchOp) else int(isinstance(op, GetOp))
+        last = chunks[-1]
+        if last.reads and (last.items + items > MAX_ITEMS or last.questions == MAX_QUESTIONS):
+            chunks.append(ReadChunk())
+        last = chunks[-1]
+        last.reads.append((at, op))
+        last.items += items
+        last.questions += not isinstance(op, GetOp)
+    return [chunk.reads for chunk in chunks]
+
+
+def may_exist(op: GetOp) -> bool:
+    """Return False for a key that the service cannot have: empty, or too long with its namespace."""
+    text = ".".join(label.replace("/", "%") for label in op.namespace) + "/" + str(op.key)
+    encoded = sum(3 * len(char.encode()) - 1 for char in ENCODED.findall(text))
+    return bool(op.key) and len(text) + encoded <= MAX_PATH_CHARACTERS
 
 
 def make_question(op: SearchOp) -> dict[str, Any]:

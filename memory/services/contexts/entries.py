@@ -33,6 +33,9 @@ from memory_project.ids import uuid7
 NOT_GIVEN: Any = object()
 """Marks a missing value; None would be JSON's null."""
 
+ITEM_SOURCE = "item"
+"""`source` of entries that were first stored as items (`services.items`), which context rot leaves alone."""
+
 ATTRIBUTES = ("entry_type", "source_type", "memory_type", "importance", "confidence", "metadata")
 """Optional columns of an entry that clients may set next to its content."""
 

@@ -25,6 +25,7 @@ from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.account_walk import walk_accounts
 from memory.services.contexts.access_log import Action, log_writes
+from memory.services.contexts.entries import ITEM_SOURCE
 
 ACTOR = "job:context_rot"
 FIRST_ID = UUID(int=0)
@@ -33,7 +34,7 @@ FIRST_ID = UUID(int=0)
 # an entry must reach the lower age of superseded ones before the query looks for what supersedes it
 STALE = f"""
 NOT (m.pinned OR m.archived OR m.quarantined) AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
-AND m.key NOT LIKE '%%/%%'
+AND m.source <> '{ITEM_SOURCE}'
 AND aged.days_of_stretch >= %(stale_days)s * {scoring.SUPERSEDED_SCALE} AND (
     aged.days_of_stretch >= %(stale_days)s OR EXISTS (
         SELECT FROM memory_links l JOIN memories newer ON newer.account_id = l.account_id AND newer.id = l.source_id
@@ -53,7 +54,7 @@ CROSS JOIN LATERAL (
 # in the order of an index, so that no entry is read twice, however many are archived
 SCAN_ENTRIES = f"""
 WITH reached AS MATERIALIZED (
-    SELECT id, account_id, context_id, key, pinned, archived, quarantined, expires_at, updated_at, last_accessed,
+    SELECT id, account_id, context_id, source, pinned, archived, quarantined, expires_at, updated_at, last_accessed,
         access_count, importance
     FROM memories WHERE account_id = %(account_id)s AND context_id IS NOT NULL AND kind = 'context_entry'
         AND (context_id, kind, id) > (%(context_id)s, 'context_entry', %(entry_id)s)

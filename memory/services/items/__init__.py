@@ -5,6 +5,6 @@ So it has versions, vectors, access rules and erasure like every entry. Deduplic
 
 - `paths`: keys of entries from namespaces and keys, and back.
 - `store`: `store_items` writes and deletes many items at once.
-- `query`: `read_items`, `search_items` and `list_namespaces` read them.
+- `query`: `read_items`, `search_items` and `list_namespaces` read them; `embed_queries` makes the vectors of searches.
 - `filters`: conditions on members of the values.
 """

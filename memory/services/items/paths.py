@@ -57,5 +57,7 @@ def parse_path(text: str) -> ItemPath:
 
 def namespace_pattern(labels: Sequence[str], *, is_prefix: bool) -> str:
     """Return a regular expression of PostgreSQL for namespaces that begin, or end, with these labels."""
+    if not labels:
+        return ""
     body = r"\.".join("[^.]+" if label == ANY_LABEL else re.escape(format_namespace([label])) for label in labels)
     return rf"^{body}(\.|$)" if is_prefix else rf"(^|\.){body}$"

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import CharField, F, Func, Min, Q, QuerySet, Value
+from django.db import transaction
+from django.db.models import CharField, DateTimeField, DurationField, F, Func, Min, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 from pgvector.django import CosineDistance
@@ -33,10 +34,13 @@ from memory.services.items.paths import (
     parse_namespace,
     parse_path,
 )
-from memory.services.items.store import TTL_SECONDS
+from memory.services.items.store import MAX_TTL_SECONDS, TTL_SECONDS
 from memory.services.memories.store import ClientVector
 
 QUERY_DEADLINE_SECONDS = 5.0
+# of an entry that was stored by other means, it may be anything
+OWN_TTL = """CASE WHEN jsonb_typeof(metadata -> %s) = 'number' THEN
+    CASE WHEN (metadata ->> %s)::numeric BETWEEN 0 AND %s THEN (metadata ->> %s)::float8 END END"""
 NAMESPACE = Func(F("key"), Value(SEPARATOR), Value(1), function="split_part", output_field=CharField())
 
 
@@ -58,6 +62,7 @@ class ItemSearch:
     prefix: Sequence[str] = ()
     filter: Mapping[str, Any] = field(default_factory=dict)
     query: str = ""
+    """What `own` is the vector of. Without the vector, the search is degraded."""
     own: ClientVector | None = None
     limit: int = 10
     offset: int = 0
@@ -111,7 +116,7 @@ class ItemStore:
             begin = keyed_identity(self.context_id, format_namespace(asked.prefix))
             inside = Q(identity__startswith=begin + SEPARATOR) | Q(identity__startswith=begin + LABEL_SEPARATOR)
             rows = rows.filter(inside)
-        own = asked.own or self.embed_query(asked.query)
+        own = asked.own
         if asked.query.strip() and own is None:
             degraded = ["embedder_unavailable"]
         page = slice(asked.offset, asked.offset + asked.limit)
@@ -144,13 +149,6 @@ class ItemStore:
         by_id = {row.id: row for row in self.rows().filter(id__in=scores)}
         return [(by_id[each], score) for each, score in scores.items() if each in by_id]
 
-    def embed_query(self, query: str) -> ClientVector | None:
-        if not query.strip():
-            return None
-        made = embed_questions([query], deadline_seconds=QUERY_DEADLINE_SECONDS)
-        vector = made.vectors.get(query)
-        return None if vector is None else ClientVector(model=made.model, vector=vector)
-
     def list_namespaces(self, asked: NamespaceSearch) -> list[tuple[str, ...]]:
         """Return the namespaces that have items, in alphabetical order."""
         rows = self.rows().annotate(namespace=NAMESPACE)
@@ -168,15 +166,29 @@ class ItemStore:
         return [parse_namespace(each) for each in found[asked.offset : asked.offset + asked.limit]]
 
     def refresh(self, rows: Sequence[ContextEntry]) -> None:
-        """Let items live as long again as they were stored for. One statement, none if nothing expires."""
+        """Let items live as long again as they were stored for. Two statements, none if nothing expires."""
         expiring = [row.id for row in rows if row.expires_at is not None]
-        if expiring:
-            later = RawSQL("%s + make_interval(secs => (metadata ->> %s)::float8)", [self.now, TTL_SECONDS])
-            held = ContextEntry.objects.filter(account_id=self.owner.account_id, id__in=expiring)
-            held.filter(metadata__has_key=TTL_SECONDS, expires_at__gt=self.now).update(expires_at=later)
+        if not expiring:
+            return
+        held = ContextEntry.objects.filter(account_id=self.owner.account_id, id__in=expiring, expires_at__gt=self.now)
+        own = RawSQL(OWN_TTL, [TTL_SECONDS, TTL_SECONDS, MAX_TTL_SECONDS, TTL_SECONDS])  # noqa: S611  a constant
+        with transaction.atomic():
+            # in the order of their ids, as all writers lock them
+            list(held.order_by("id").select_for_update(no_key=True).values_list("id"))
+            ttl = Func(own, template="make_interval(secs => %(expressions)s)", output_field=DurationField())
+            later = Coalesce(Value(self.now) + ttl, F("expires_at"), output_field=DateTimeField())
+            held.update(expires_at=later)
 
     def log(self, rows: Sequence[ContextEntry], action: Action) -> None:
         log_reads(self.owner, [entry_reference(row) for row in rows], action=action, now=self.now)
+
+
+def embed_queries(queries: Sequence[str]) -> dict[str, ClientVector]:
+    """Return the vectors of the queries as far as they can be made, in one call. Never inside a transaction."""
+    if not any(query.strip() for query in queries):
+        return {}
+    made = embed_questions(queries, deadline_seconds=QUERY_DEADLINE_SECONDS)
+    return {query: ClientVector(model=made.model, vector=vector) for query, vector in made.vectors.items()}
 
 
 def make_item(row: ContextEntry, score: float | None = None) -> FoundItem:

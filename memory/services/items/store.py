@@ -16,14 +16,16 @@ from memory.models.writer import PassageVector
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
 from memory.services.contexts.access_log import Action
-from memory.services.contexts.entries import EntryDraft, record_writes, store_entries
+from memory.services.contexts.entries import ITEM_SOURCE, EntryDraft, record_writes, store_entries
 from memory.services.contexts.manage import lock_context, lock_keyed_entries
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts, mean_of_passages
 from memory.services.items.paths import ItemPath
-from memory.services.memories.store import VectorInput
+from memory.services.memories.store import NewVectors, VectorInput, VectorsByModel, collect_vectors
 
 TTL_SECONDS = "ttl_seconds"
 """Member of the metadata of an item that expires. Reads that ask for it extend the item by so much."""
+
+MAX_TTL_SECONDS = 10 * 365 * 86_400
 
 SET_TIMES = """
 UPDATE memories m SET updated_at = %(now)s, embed_after = CASE WHEN new.is_indexed THEN m.embed_after END,
@@ -117,11 +119,27 @@ def store_items(
 
     Raises NotFound, Forbidden, Conflict for an archived context, TooLarge for a value.
     """
-    drafts = [EntryDraft(content=draft.content, key=draft.path.text, value=draft.value) for draft in writes.drafts]
+    drafts = [
+        EntryDraft(content=draft.content, key=draft.path.text, value=draft.value, source=ITEM_SOURCE)
+        for draft in writes.drafts
+    ]
     with transaction.atomic():
         rows = store_entries(owner, context_id, drafts=drafts, embedded=embedded, editor=editor, now=now)
+        if writes.embedding_model:
+            replace_given_vectors(owner, [row for row in rows if row.updated_at < now], embedded=embedded)
         set_times(owner, rows, writes.drafts, now=now)
         return delete_items(owner, context_id, writes.deleted, now=now)
+
+
+def replace_given_vectors(owner: Owner, unchanged: Sequence[ContextEntry], *, embedded: EmbeddedTexts) -> None:
+    """Store the vectors that a client gave for items that have their texts already, in place of those of the model."""
+    vectors = VectorsByModel(NewVectors)
+    for row in unchanged:
+        collect_vectors(row, own=None, embedded=embedded, into=vectors)
+    for model, found in vectors.items():
+        held = Vector.objects.filter(account_id=owner.account_id, memory_id__in=list(found.vectors))
+        held.filter(model=model).delete()
+        found.store(owner.account_id, model=model, stored=found.vectors)
 
 
 def set_times(owner: Owner, rows: Sequence[ContextEntry], drafts: Sequence[ItemDraft], *, now: datetime) -> None:

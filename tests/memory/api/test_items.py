@@ -211,14 +211,64 @@ def test_an_expired_item_is_gone_until_it_is_stored_again(bound_api: ServiceClie
 
 def test_context_rot_leaves_items_alone(bound_api: ServiceClient, context: str) -> None:
     write(bound_api, context, item(["a"], "k", {"n": 1}))
-    bound_api.post(f"/contexts/{context}/entries", {"key": "plain", "value": 1})
+    for key in ("plain", "src/main.py"):
+        bound_api.post(f"/contexts/{context}/entries", {"key": key, "value": 1})
     later = timezone.now() + timedelta(days=3_650)
 
     stale = find_stale_entries(after=None, limit=10, account_id=None, now=later).stale
 
-    assert [ContextEntry.objects.get(id=each.entry_id).key for each in stale] == ["plain"]
+    assert [ContextEntry.objects.get(id=each.entry_id).key for each in stale] == ["plain", "src/main.py"]
 
 
 def test_a_stranger_finds_no_context(stranger_api: ServiceClient, bound_api: ServiceClient, context: str) -> None:
     for path, body in (("items", {"items": [item(["a"], "k", {})]}), ("items/query", {})):
         assert stranger_api.post(f"/contexts/{context}/{path}", body).status_code == 404
+
+
+def test_vectors_that_are_given_later_replace_those_of_their_model(bound_api: ServiceClient, context: str) -> None:
+    def scores(model: str) -> list[float]:
+        body = {"embedding_model": model, "searches": [{"query_embedding": [1.0, 0.0]}]}
+        found = bound_api.post(f"/contexts/{context}/items/query", body).json()["searches"][0]["items"]
+        return [round(each["score"], 2) for each in found]
+
+    def given(*vectors: Sequence[float]) -> dict[str, Any]:
+        return item(["a"], "k", {"n": 1}, texts=["one", "two"], embeddings=[list(each) for each in vectors])
+
+    write(bound_api, context, item(["a"], "k", {"n": 1}, texts=["one", "two"]))
+    write(bound_api, context, given((0.0, 1.0), (0.0, 1.0)), embedding_model="own")
+    write(bound_api, context, given((0.6, 0.8), (0.8, 0.6)), embedding_model="other")
+    before = scores("own"), scores("other")
+    write(bound_api, context, given((1.0, 0.0), (0.0, 1.0)), embedding_model="own")
+
+    assert before == ([0.0], [0.8])
+    assert (scores("own"), scores("other")) == ([1.0], [0.8])
+    assert search(bound_api, context, query="one") == ["k"]
+
+
+def test_a_request_reads_a_thousand_items_at_most(bound_api: ServiceClient, context: str) -> None:
+    path = {"namespace": ["a"], "key": "k"}
+    too_much: list[dict[str, Any]] = [
+        {"searches": [{"limit": 600}, {"limit": 401}]},
+        {"searches": [{"limit": 1_000}], "reads": [path]},
+    ]
+    for body in too_much:
+        answer = bound_api.post(f"/contexts/{context}/items/query", body)
+        assert (answer.status_code, "1000" in answer.json()["detail"]) == (422, True)
+    enough = {"searches": [{"limit": 999}], "reads": [path]}
+    assert bound_api.post(f"/contexts/{context}/items/query", enough).status_code == 200
+
+
+@pytest.mark.parametrize("ttl", ["soon", 1e300, -1, None])
+def test_a_life_span_that_is_none_extends_nothing(bound_api: ServiceClient, context: str, ttl: Any) -> None:
+    write(bound_api, context, item(["a"], "k", {"n": 1}, ttl_seconds=600))
+    until = ContextEntry.objects.get().expires_at
+    ContextEntry.objects.update(metadata={"ttl_seconds": ttl})
+
+    assert read(bound_api, context, ["a"], "k", refresh_ttl=True)["value"] == {"n": 1}
+    assert ContextEntry.objects.get().expires_at == until
+
+
+def test_an_empty_prefix_or_suffix_limits_nothing(bound_api: ServiceClient, context: str) -> None:
+    write(bound_api, context, item(["a"], "k", {}))
+
+    assert list_namespaces(bound_api, context, prefixes=[[]], suffixes=[[]]) == ["a"]

@@ -4,10 +4,15 @@ Entities and relations are items of a persistent context, since the reference ta
 is; `recall` of the other profiles finds them too.
 """
 
+import asyncio
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated
+from weakref import WeakValueDictionary
 
 from agent_memory_client import AsyncClient
+from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
@@ -17,6 +22,8 @@ from agent_memory_integrations.mcp.tools import Answer, Query, Toolset
 CONTEXT = "knowledge-graph"
 ENTITIES, RELATIONS = ["entities"], ["relations"]
 MAX_ITEMS = 1_000
+"""Entities, and relations. More are refused, instead of overlooking some."""
+LOCKS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 class GraphShape(BaseModel):
@@ -60,13 +67,7 @@ Names = Annotated[list[str], Field(description="Names of entities.")]
 
 async def read_graph(memory: AsyncClient) -> Answer:
     """Read the whole graph."""
-    context_id = await AsyncNamedContext(memory, CONTEXT).find_id()
-    if not context_id:
-        return {"entities": [], "relations": []}
-    searches = [{"namespace_prefix": each, "limit": MAX_ITEMS} for each in (ENTITIES, RELATIONS)]
-    found = (await memory.query_items(context_id, searches=searches)).to_dict()["searches"]
-    entities, relations = ([item["value"] for item in reversed(each["items"])] for each in found)
-    return {"entities": entities, "relations": relations}
+    return {"entities": await list_all(memory, ENTITIES), "relations": await list_all(memory, RELATIONS)}
 
 
 async def search_nodes(memory: AsyncClient, query: Query) -> Answer:
@@ -75,65 +76,73 @@ async def search_nodes(memory: AsyncClient, query: Query) -> Answer:
     words = query.lower()
     names = [each["name"] for each in graph["entities"] if any(words in text.lower() for text in texts_of(each))]
     if not names and graph["entities"]:
-        search = {"namespace_prefix": ENTITIES, "query": query, "limit": 5}
-        found = await memory.query_items(await AsyncNamedContext(memory, CONTEXT).find_id(), searches=[search])
-        names = [item["value"]["name"] for item in found.to_dict()["searches"][0]["items"]]
+        found = await search_items(memory, {"namespace_prefix": ENTITIES, "query": query, "limit": 5})
+        names = [each["name"] for each in found]
     return select_nodes(graph, names)
 
 
 async def open_nodes(memory: AsyncClient, names: Names) -> Answer:
     """Open nodes by their names, with the relations between them."""
-    return select_nodes(await read_graph(memory), names)
+    found = {"entities": await find_entities(memory, names), "relations": await list_all(memory, RELATIONS)}
+    return select_nodes(found, names)
 
 
 async def create_entities(memory: AsyncClient, entities: list[GraphEntity]) -> Answer:
     """Create entities. Those that exist stay as they are."""
-    known = {each["name"] for each in (await read_graph(memory))["entities"]}
-    new = {each.name: each.model_dump() for each in entities if each.name not in known}
-    await write(memory, [entity_item(each) for each in new.values()])
-    return {"entities": list(new.values())}
+    async with lock_of(memory):
+        new = {each.name: each.model_dump() for each in entities}
+        known = {each["name"] for each in await find_entities(memory, list(new))}
+        added = [each for name, each in new.items() if name not in known]
+        await check_room(memory, ENTITIES, len(added))
+        await write(memory, [entity_item(each) for each in added])
+    return {"entities": added}
 
 
 async def create_relations(memory: AsyncClient, relations: list[GraphRelation]) -> Answer:
     """Create relations between entities. Those that exist are left out."""
-    known = (await read_graph(memory))["relations"]
-    new = [each for each in unique(relation.model_dump() for relation in relations) if each not in known]
-    await write(memory, [relation_item(each) for each in new])
+    async with lock_of(memory):
+        wanted = unique(relation.model_dump() for relation in relations)
+        known = await read_values(memory, [relation_path(each) for each in wanted])
+        new = [each for each in wanted if each not in known]
+        await check_room(memory, RELATIONS, len(new))
+        await write(memory, [relation_item(each) for each in new])
     return {"relations": new}
 
 
 async def add_observations(memory: AsyncClient, observations: list[NewObservations]) -> Answer:
     """Add statements to entities that exist."""
-    entities = by_name(await read_graph(memory))
-    results = []
-    for each in observations:
-        if each.entity_name not in entities:
-            raise ValueError(f"Entity with name {each.entity_name} not found")
-        held = entities[each.entity_name]["observations"]
-        added = [text for text in dict.fromkeys(each.contents) if text not in held]
-        held.extend(added)
-        results.append({"entityName": each.entity_name, "addedObservations": added})
-    await write(memory, [entity_item(entities[name]) for name in {each.entity_name for each in observations}])
+    async with lock_of(memory):
+        found = await find_entities(memory, [each.entity_name for each in observations])
+        entities = {each["name"]: each for each in found}
+        results = []
+        for each in observations:
+            if each.entity_name not in entities:
+                raise ToolError(f"Entity with name {each.entity_name} not found")
+            held = entities[each.entity_name]["observations"]
+            added = [text for text in dict.fromkeys(each.contents) if text not in held]
+            held.extend(added)
+            results.append({"entityName": each.entity_name, "addedObservations": added})
+        await write(memory, [entity_item(each) for each in found])
     return {"results": results}
 
 
 async def delete_entities(memory: AsyncClient, entityNames: Names) -> Answer:  # noqa: N803 - the reference's name
     """Delete entities and their relations."""
-    graph = await read_graph(memory)
-    gone = [each for each in graph["entities"] if each["name"] in entityNames]
-    cut = [each for each in graph["relations"] if {each["from"], each["to"]} & set(entityNames)]
-    await write(memory, [], deleted=[*map(entity_path, gone), *map(relation_path, cut)])
+    async with lock_of(memory):
+        relations = await list_all(memory, RELATIONS)
+        cut = [each for each in relations if {each["from"], each["to"]} & set(entityNames)]
+        await write(memory, [], deleted=[*map(entity_path, dict.fromkeys(entityNames)), *map(relation_path, cut)])
     return {"success": True, "message": "Entities deleted successfully"}
 
 
 async def delete_observations(memory: AsyncClient, deletions: list[OldObservations]) -> Answer:
     """Delete statements of entities."""
-    entities = by_name(await read_graph(memory))
-    changed = [each for each in deletions if each.entity_name in entities]
-    for each in changed:
-        held = entities[each.entity_name]["observations"]
-        entities[each.entity_name]["observations"] = [text for text in held if text not in each.observations]
-    await write(memory, [entity_item(entities[name]) for name in {each.entity_name for each in changed}])
+    async with lock_of(memory):
+        found = await find_entities(memory, [each.entity_name for each in deletions])
+        for entity in found:
+            gone = {text for each in deletions if each.entity_name == entity["name"] for text in each.observations}
+            entity["observations"] = [text for text in entity["observations"] if text not in gone]
+        await write(memory, [entity_item(each) for each in found])
     return {"success": True, "message": "Observations deleted successfully"}
 
 
@@ -143,29 +152,35 @@ async def delete_relations(memory: AsyncClient, relations: list[GraphRelation]) 
     return {"success": True, "message": "Relations deleted successfully"}
 
 
-def entity_path(entity: Answer) -> Answer:
-    return {"namespace": ENTITIES, "key": entity["name"]}
+def lock_of(memory: AsyncClient) -> asyncio.Lock:
+    """Return the lock that writes of a key hold in this process, so that none is lost between its read and write."""
+    return LOCKS.setdefault(memory.settings.api_key, asyncio.Lock())
+
+
+def entity_path(name: str) -> Answer:
+    return {"namespace": ENTITIES, "key": name}
 
 
 def entity_item(entity: Answer) -> Answer:
-    return {**entity_path(entity), "value": entity, "texts": [". ".join(texts_of(entity))]}
+    return {**entity_path(entity["name"]), "value": entity, "texts": [". ".join(texts_of(entity))]}
+
+
+def triple_of(relation: Answer) -> list[str]:
+    return [relation["from"], relation["relationType"], relation["to"]]
 
 
 def relation_path(relation: Answer) -> Answer:
-    return {"namespace": RELATIONS, "key": " ".join((relation["from"], relation["relationType"], relation["to"]))}
+    """Return the path of a relation. The key is a digest, since two names may be longer than a path."""
+    return {"namespace": RELATIONS, "key": hashlib.sha256(json.dumps(triple_of(relation)).encode()).hexdigest()}
 
 
 def relation_item(relation: Answer) -> Answer:
-    path = relation_path(relation)
-    return {**path, "value": relation, "texts": [path["key"]]}
+    text = " ".join(triple_of(relation))
+    return {**relation_path(relation), "value": relation, "texts": [text] if text.strip() else []}
 
 
 def texts_of(entity: Answer) -> Sequence[str]:
     return [text for text in (entity["name"], entity["entityType"], *entity["observations"]) if text.strip()]
-
-
-def by_name(graph: Answer) -> dict[str, Any]:
-    return {each["name"]: each for each in graph["entities"]}
 
 
 def unique(relations: Iterable[Answer]) -> list[Answer]:
@@ -179,6 +194,42 @@ def select_nodes(graph: Answer, names: Sequence[str]) -> Answer:
         "entities": [each for each in graph["entities"] if each["name"] in wanted],
         "relations": [each for each in graph["relations"] if {each["from"], each["to"]} & wanted],
     }
+
+
+async def find_entities(memory: AsyncClient, names: Sequence[str]) -> list[Answer]:
+    """Return the entities of these names that exist, each once."""
+    return await read_values(memory, [entity_path(each) for each in dict.fromkeys(names)])
+
+
+async def read_values(memory: AsyncClient, paths: Sequence[Answer]) -> list[Answer]:
+    context_id = await AsyncNamedContext(memory, CONTEXT).find_id()
+    if not context_id or not paths:
+        return []
+    found = (await memory.query_items(context_id, reads=paths)).to_dict()["reads"]
+    return [each["value"] for each in found if each is not None]
+
+
+async def search_items(memory: AsyncClient, search: Answer) -> list[Answer]:
+    context_id = await AsyncNamedContext(memory, CONTEXT).find_id()
+    if not context_id:
+        return []
+    found = (await memory.query_items(context_id, searches=[search])).to_dict()["searches"][0]
+    return [each["value"] for each in found["items"]]
+
+
+async def list_all(memory: AsyncClient, namespace: list[str]) -> list[Answer]:
+    """Return all entities or all relations, the oldest first."""
+    found = await search_items(memory, {"namespace_prefix": namespace, "limit": MAX_ITEMS})
+    return found[::-1]
+
+
+async def check_room(memory: AsyncClient, namespace: list[str], count: int) -> None:
+    """Raise ToolError if so many more would be more than `list_all` returns."""
+    full = count > MAX_ITEMS or (
+        count and await search_items(memory, {"namespace_prefix": namespace, "limit": 1, "offset": MAX_ITEMS - count})
+    )
+    if full:
+        raise ToolError(f"The graph has at most {MAX_ITEMS} {namespace[0]}. Delete some that are not needed any more.")
 
 
 async def write(memory: AsyncClient, items: list[Answer], *, deleted: Sequence[Answer] = ()) -> None:

@@ -1,7 +1,8 @@
 """`/mcp`, `/mcp/mem0` and `/mcp/graph` over streamable HTTP, without sessions, and `/compat/mem0`.
 
 `python -m agent_memory_integrations.mcp.http HOST PORT URL` serves them for the service at that URL.
-Host headers other than those of this machine are answered 421 unless MEMORY_MCP_HOSTS names them.
+Host headers other than those of this machine are answered 421 unless MEMORY_MCP_HOSTS names them, and a service that
+is away 503.
 """
 
 import os
@@ -10,8 +11,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import uvicorn
-from mcp.server.transport_security import TransportSecuritySettings
+from agent_memory_client import AgentMemoryError
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory_integrations.mcp.callers import Callers
@@ -24,7 +28,12 @@ LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 def make_application(*, base_url: str, hosts: Sequence[str] = ()) -> Starlette:
     """Return the application of all profiles. `hosts` are Host headers, `*` as port for any."""
     callers = Callers(base_url=base_url)
-    allowed = [*hosts, *(f"{host}:*" for host in LOCAL_HOSTS), *LOCAL_HOSTS]
+    allowed = [
+        *hosts,
+        *(f"{host}:*" for host in hosts if not has_port(host)),
+        *(f"{host}:*" for host in LOCAL_HOSTS),
+        *LOCAL_HOSTS,
+    ]
     origins = [f"{scheme}://{host}" for host in allowed for scheme in ("http", "https")]
     security = TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
     applications: dict[str, Starlette] = {}
@@ -34,6 +43,7 @@ def make_application(*, base_url: str, hosts: Sequence[str] = ()) -> Starlette:
         applications[path] = server.streamable_http_app(
             streamable_http_path=path, stateless_http=True, json_response=True, transport_security=security
         )
+        applications[path].add_middleware(OutageAnswers)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -43,9 +53,38 @@ def make_application(*, base_url: str, hosts: Sequence[str] = ()) -> Starlette:
             yield
 
     outer = Starlette(lifespan=lifespan)
-    outer.mount("/compat/mem0", make_mem0_application(base_url))
+    outer.mount("/compat/mem0", HostGuard(make_mem0_application(callers), security))
     outer.mount("/", PathDispatcher(applications))
     return outer
+
+
+def has_port(host: str) -> bool:
+    return host.rpartition(":")[2].isdigit() or host.endswith(":*")
+
+
+class HostGuard:
+    """Answers 421 to foreign Host headers, as MCP's own application does."""
+
+    def __init__(self, application: ASGIApp, security: TransportSecuritySettings) -> None:
+        self._application = application
+        self._security = TransportSecurityMiddleware(security)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = await self._security.validate_request(Request(scope)) if scope["type"] == "http" else None
+        await (refused or self._application)(scope, receive, send)
+
+
+class OutageAnswers:
+    """Answers 503 where the service cannot be asked about a key."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except AgentMemoryError as err:
+            await JSONResponse({"detail": str(err)}, status_code=503)(scope, receive, send)
 
 
 class PathDispatcher:
@@ -63,7 +102,7 @@ class PathDispatcher:
 def main() -> None:
     """Serve until stopped."""
     host, port, base_url = sys.argv[1:]
-    hosts = [each for each in os.environ.get("MEMORY_MCP_HOSTS", "").split(",") if each]
+    hosts = [each.strip() for each in os.environ.get("MEMORY_MCP_HOSTS", "").split(",") if each.strip()]
     application = make_application(base_url=base_url, hosts=hosts)
     uvicorn.run(application, host=host, port=int(port), log_level="warning", access_log=False)
 

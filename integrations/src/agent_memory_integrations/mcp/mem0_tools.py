@@ -58,8 +58,9 @@ async def delete_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:
 
 async def delete_all_memories(memory: AsyncClient) -> Answer:
     """Delete all memories of the user that the API key is bound to."""
-    done = await memory.forget_all(dry_run=False)
-    return {"message": "Memories deleted successfully!", **done.to_dict()}
+    while (await memory.forget_all(dry_run=False)).remaining:
+        pass
+    return {"message": "Memories deleted successfully!"}
 
 
 def describe(memory: Answer) -> Answer:

@@ -46,7 +46,11 @@ class MemoryServer(MCPServer[Any]):
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None) -> Any:
         """Call a tool. Raises ToolError where the key may not use it."""
-        if name in self.written and "write" not in await self.callers.scopes():
+        try:
+            scopes = await self.callers.scopes() if name in self.written else frozenset({"write"})
+        except AgentMemoryError as err:
+            raise ToolError(str(err)) from err
+        if "write" not in scopes:
             raise ToolError(f"The API key may only read, so {name} is not available.")
         result: CallToolResult = await super().call_tool(name, arguments, context)  # type: ignore[assignment]
         return result

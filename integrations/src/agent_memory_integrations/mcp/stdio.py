@@ -14,7 +14,8 @@ def main() -> None:
     parser.add_argument("--profile", choices=sorted(PROFILES), default="", help="Which tools to offer.")
     arguments = parser.parse_args()
     settings = read_settings(base_url=None, api_key=None, agent_id=None, user_id=None, max_retries=2)
-    build_server(arguments.profile, Callers(settings.base_url, settings.api_key)).run("stdio")
+    callers = Callers(settings.base_url, settings.api_key, settings.agent_id, settings.user_id)
+    build_server(arguments.profile, callers).run("stdio")
 
 
 if __name__ == "__main__":

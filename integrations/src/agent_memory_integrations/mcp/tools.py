@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
+from uuid import uuid4
 
 from agent_memory_client import AsyncClient, NotFoundError
 from mcp.server import MCPServer
@@ -51,16 +52,20 @@ async def recall(
 async def get_context(
     memory: AsyncClient,
     query: Query,
-    conversation_id: Annotated[str, Field(description="The conversation that the text is for.")] = "mcp",
+    conversation_id: Annotated[
+        str | None, Field(description="The conversation that the text is for, to leave out what it was given before.")
+    ] = None,
     max_tokens: Annotated[int, Field(description="Upper bound of the text.", ge=100, le=16_000)] = 1_500,
 ) -> Answer:
     """Return the evidence for a question as one text that fits a token budget, ready to be read before answering.
 
-    What was already given to the same conversation is left out.
+    With a conversation, what was already given to it is left out.
     """
-    made = await memory.context(
-        conversation_id, query, max_tokens=max_tokens, mark_injected=True, suppress_injected=True
-    )
+    options: Answer = {"max_tokens": max_tokens}
+    if conversation_id:
+        # noting what was given is a write
+        options |= {"suppress_injected": True, "mark_injected": "write" in (await memory.get_key()).scopes}
+    made = await memory.context(conversation_id or f"mcp-{uuid4()}", query, **options)
     return {"context": made.context, "tokens": made.tokens, "abstained": made.abstained}
 
 
