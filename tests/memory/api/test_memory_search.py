@@ -79,6 +79,19 @@ def test_filters_limit_a_search(api: ServiceClient) -> None:
     ]
 
 
+def test_no_kinds_are_the_kinds_of_a_search_without_any(api: ServiceClient) -> None:
+    remember(api, "The boiler hums.")
+    record = {
+        "conversation_id": "c1",
+        "observation": "The boiler hums.",
+        "action": {"text": "Mended the boiler."},
+    }
+    made = api.post("/turn-records", {**AGENT, **record})
+    assert made.status_code == 201, made.json()
+
+    assert {each["kind"] for each in search(api, kinds=[])} == {each["kind"] for each in search(api)} == {"note"}
+
+
 def test_other_users_agents_and_accounts_find_nothing(
     api: ServiceClient, planner_api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
