@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,8 +45,7 @@ def main() -> int:
             folder = data_folder(os.environ)
             make_data_folder(folder)
             with FileLock(folder / "up.lock") as lock:
-                claim(lock, address)
-                run(stop, address, mark=str(lock.path))
+                run(stop, claim(lock, address), mark=str(lock.path))
     except (EmbeddedServerError, SettingError, UpError) as err:
         sys.stderr.write(f"{err}\n")
         return 1
@@ -106,17 +106,27 @@ def read_port(name: str, default: str) -> int:
     return int(port)
 
 
-def claim(lock: FileLock, address: Address) -> None:
-    """Claim the data folder and the port for this `make up`, and end what a killed one left running."""
+def claim(lock: FileLock, address: Address) -> Address:
+    """Claim the data folder and the ports for this `make up`, and end what a killed one left running.
+
+    Returns the address without a port for health checks if nobody chose that port and it is taken.
+    """
     if not lock.try_exclusive():
         raise UpError(f"The service already runs on {lock.path.parent}; stop that one first.")
     for part in parts_at(address):
         end_marked(f"{lock.path}:{part.name}", grace_seconds=LEFTOVER_GRACE_SECONDS)
     check_port(address.host, address.port, variables="MEMORY_HOST or MEMORY_PORT")
-    if address.health_port is not None:
-        check_port(address.host, address.health_port, variables="MEMORY_HEALTH_PORT")
     if address.mcp_port is not None:
         check_port(address.host, address.mcp_port, variables="MEMORY_MCP_PORT")
+    if address.health_port is not None:
+        try:
+            check_port(address.host, address.health_port, variables="MEMORY_HEALTH_PORT")
+        except UpError as err:
+            if "MEMORY_HEALTH_PORT" in os.environ:
+                raise
+            sys.stderr.write(f"{err} Health checks have no port of their own now.\n")
+            return replace(address, health_port=None)
+    return address
 
 
 def check_port(host: str, port: int, *, variables: str) -> None:

@@ -19,8 +19,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from memory_project.embedded.locks import FileLock
 from memory_project.embedded.paths import PROJECT
-from memory_project.supervisor.parts import marked_processes
+from memory_project.supervisor.parts import Address, marked_processes
+from memory_project.up import UpError, claim
 
 SECONDS = 100
 # each starts half a dozen processes while other tests run
@@ -298,3 +300,22 @@ def test_no_embedded_server_starts_if_external_servers_are_configured(service: S
     assert not (service.data / "postgres").exists()
     assert not (service.data / "valkey").exists()
     assert service.send(signal.SIGTERM) == 0
+
+
+def test_health_checks_have_no_port_of_their_own_where_the_next_one_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("MEMORY_HEALTH_PORT", raising=False)
+    with socket.socket() as taken, socket.socket() as free, FileLock(tmp_path / "up.lock") as lock:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        free.bind(("127.0.0.1", 0))
+        address = Address(host="127.0.0.1", port=free.getsockname()[1], health_port=taken.getsockname()[1])
+        free.close()
+
+        assert claim(lock, address).health_port is None
+        assert "Health checks have no port of their own now." in capsys.readouterr().err
+
+        monkeypatch.setenv("MEMORY_HEALTH_PORT", str(address.health_port))
+        with pytest.raises(UpError, match="MEMORY_HEALTH_PORT"):
+            claim(lock, address)
