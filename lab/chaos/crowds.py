@@ -88,11 +88,11 @@ def main() -> None:
         Crowd(source="127.0.0.3", count=options.writers, first=HEAD, drips=True),
         Crowd(source="127.0.0.4", count=options.readers, first=QUESTION, max_seconds=READ_SECONDS),
     ]
-    hold(crowds, options.port, say=lambda text: sys.stdout.write(f"{text}\n") and sys.stdout.flush())
+    keep_open(crowds, options.port, say=lambda text: sys.stdout.write(f"{text}\n") and sys.stdout.flush())
 
 
-def hold(crowds: list[Crowd], port: int, *, say: Callable[[str], object]) -> None:
-    """Hold the crowds until killed; say "held" once all are there."""
+def keep_open(crowds: list[Crowd], port: int, *, say: Callable[[str], object]) -> None:
+    """Keep the connections of the crowds open until killed; say "held" once all are there."""
     is_held = False
     while True:
         for crowd in crowds:

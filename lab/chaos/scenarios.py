@@ -55,8 +55,8 @@ class Finding:
     missed: Sequence[str]
 
 
-def hold_a_crowd(stage: Stage) -> Finding:
-    """Hold idle connections, slow writers and slow readers."""
+def serve_beside_crowd(stage: Stage) -> Finding:
+    """Measure a client beside idle connections, slow writers and slow readers."""
     with stage.web_server() as address:
         client = stage.asker(address, "GET", "/agents")
         before, _live = observe(stage, address, [client])
@@ -147,7 +147,7 @@ def hang_the_embedder(stage: Stage) -> Finding:
 
 
 SCENARIOS: Mapping[str, Callable[[Stage], Finding]] = {
-    "crowd": hold_a_crowd,
+    "crowd": serve_beside_crowd,
     "documents": load_documents,
     "postgresql": stop_postgresql,
     "row": lock_a_row,

@@ -221,9 +221,9 @@ def replaced_pairs(
 def replaced_with_their_sources(
     candidates: Iterable[Candidate], replaced: Mapping[UUID, tuple[Candidate, float]], links: Iterable[LinkBetween]
 ) -> dict[UUID, tuple[Candidate, float]]:
-    """Return the replacement of each fact whose every source among the candidates was replaced, by the fact's id.
+    """Return, by id, the replacement of each fact if all of its sources among the candidates were replaced.
 
-    It is that of the source that was replaced most probably not, so that a fact stays as long as one source may hold.
+    Of several sources, that with the lowest probability counts: a fact holds as long as one of its sources may hold.
     """
     facts = {each.id for each in candidates if each.kind == Kind.FACT}
     sources: dict[UUID, list[UUID]] = defaultdict(list)

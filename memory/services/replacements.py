@@ -6,14 +6,13 @@ later statement replaces the earlier one (`extraction.replacement`). Where a fac
 its evidence replace those that are theirs, too. Recalls order and mark turns by these links.
 """
 
-import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
@@ -31,8 +30,6 @@ from memory.providers.embeddings import embedding_provider
 from memory.scoring import PROBABLE_REPLACEMENT
 from memory.services.claims import take_shares
 from memory.services.memories.store import REPLACES, NewLink, insert_links
-
-logger = logging.getLogger(__name__)
 
 MAX_TURNS = 2_000
 """Latest turns of an agent with which a new one is compared."""
@@ -191,14 +188,7 @@ def link_former_conversations(
         with transaction.atomic():
             rows = former_conversations().filter(account_id=each.account_id, id=each.id)
             if rows.select_for_update(skip_locked=True, no_key=True).exists():
-                try:
-                    with transaction.atomic():
-                        links += link_turns_of(each)
-                except OperationalError:
-                    raise
-                except Exception:
-                    # it would fail again, and keep the others of its account waiting
-                    logger.exception("the turns of conversation %s were not linked", each.id)
+                links += link_turns_of(each)
                 rows.update(replacements_due=False)
                 done += 1
         renew()

@@ -1,6 +1,6 @@
 """Environments of their own for packages that conflict with the locks, or that change how pytest works.
 
-They are made by pip in `.environments/` at the first use and kept. Where pip cannot get the packages, the tests that
+They are made by pip in `.environments/` at the first use and kept. Where pip cannot get the packages, tests that
 need them are skipped, and the summary of the run says so.
 """
 
@@ -17,6 +17,8 @@ FOLDER = ROOT / ".environments"
 OURS = (ROOT / "clients" / "python" / "src", ROOT / "integrations" / "src")
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 INSTALL_SECONDS = 600
+UNREACHABLE = ("No matching distribution", "Connection", "connection", "timed out", "Temporary failure")
+"""Parts of what pip says where it cannot get a package. Whatever else goes wrong fails the test."""
 
 
 def make_environment(name: str, *requirements: str) -> Path:
@@ -56,5 +58,6 @@ def unpack_source(requirement: str) -> Path:
 
 def run(*command: str) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-    if done.returncode:
+    if any(sign in done.stderr for sign in UNREACHABLE) and done.returncode:
         pytest.skip(f"no environment: {' '.join(command)}: {done.stderr[-500:]}")
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr[-2_000:]}"

@@ -14,7 +14,7 @@ BUSY_TIMES = 6
 
 def test_a_crowd_of_slow_clients_delays_neither_health_nor_a_client() -> None:
     with scratch_account("chaos") as scratch:
-        finding = scenarios.hold_a_crowd(
+        finding = scenarios.serve_beside_crowd(
             Stage(secret=scratch.secret, seconds=5, variables={"DATABASE_URL": database_url()})
         )
 

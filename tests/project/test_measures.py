@@ -6,15 +6,19 @@ import subprocess
 import sys
 from math import inf
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from prometheus_client.mmap_dict import MmapedDict
 
 from memory_project.counters import (
+    FILE_BYTES,
     VARIABLE,
     WORKER,
     all_counted_files,
+    release_files,
     reserve_files,
     share_counters,
     share_worker_counters,
@@ -158,3 +162,18 @@ def test_no_quantile_is_off_by_more_than_its_bucket(seconds: list[float], share:
 def test_counts_below_the_earlier_ones_are_all_counted_as_new() -> None:
     assert since({1.0: 5.0, inf: 9.0}, {1.0: 2.0, inf: 3.0}) == {1.0: 3.0, inf: 6.0}
     assert since({1.0: 1.0, inf: 2.0}, {1.0: 2.0, inf: 3.0}) == {1.0: 1.0, inf: 2.0}
+
+
+def test_a_dead_process_keeps_its_counts_and_gives_back_its_space(tmp_path: Path) -> None:
+    environ, counts_in = {VARIABLE: str(tmp_path)}, cast(Any, MmapedDict)  # prometheus_client has no types here
+    reserve_files(environ)
+    file = tmp_path / f"counter_{os.getpid()}.db"
+    counted = counts_in(str(file))
+    counted.write_value("requests", 7.0, 0.0)
+    counted.close()
+    reserved = file.stat().st_size
+
+    release_files(os.getpid(), environ)
+
+    assert (reserved, file.stat().st_size) == (FILE_BYTES["counter"], 64)
+    assert [value for _, value, *_ in counts_in.read_all_values_from_file(str(file))] == [7.0]

@@ -27,9 +27,9 @@ from memory.services.conversations.lifecycle import (
 
 
 def check_participation(owner: Owner, conversation_id: str, *, must_exist: bool) -> None:
-    """Raise NotFound for a conversation that the owner is not limited to, as for one that does not exist.
+    """Raise NotFound if the owner's agent takes no part in a conversation, as for one that does not exist.
 
-    Without `must_exist`, an id that nobody has used yet passes. Other owners are not checked.
+    Only owners that are limited to their conversations are checked. Without `must_exist`, an unused id passes.
     """
     if not owner.limited_to_conversations or takes_part(owner, conversation_id):
         return

@@ -23,7 +23,7 @@ ME = {"agent_id": "assistant", "user_id": "ana"}
 
 
 @pytest.fixture(autouse=True)
-def _told(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
+def _stored_talk(api: ServiceClient, embedding_server: EmbeddingServer) -> None:
     """Store a dated conversation by HTTP, and extract what it says."""
     turns = [{"role": "user", "content": content, "timestamp": at} for at, content in SAID]
     assert api.post("/conversations/c1/turns", {**ME, "turns": turns}).status_code == 201
