@@ -19,6 +19,7 @@ from memory.retrieval.plans import RecallContext
 from memory.retrieval.queries import Query
 from memory.retrieval.query_analysis import analyze_query
 from memory.retrieval.retrievers import RETRIEVERS
+from memory.retrieval.retrievers.vector import INDEX_PREFIX
 from memory_project.ids import uuid7
 from tests.memory.crowds import of_kinds
 from tests.memory.episodes import NOW
@@ -163,3 +164,10 @@ def tables_read_through(owner: Owner, question: Embedding) -> set[str]:
         find_nearest(owner, question)
         cursor.execute(statement)
         return {table_of(name) for name, scans in cursor.fetchall() if scans > before[name]}
+
+
+def indexes_of_accounts() -> list[str]:
+    """Return the names of all indexes over the vectors of accounts, valid or not."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT relname FROM pg_class WHERE relkind = 'i' AND starts_with(relname, %s)", [INDEX_PREFIX])
+        return [row[0] for row in cursor.fetchall()]

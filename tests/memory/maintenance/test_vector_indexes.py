@@ -11,14 +11,12 @@ import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from memory import conf
 from memory.maintenance import JOBS, Batch, BatchReport, embedding_jobs
 from memory.maintenance.embedding_jobs import vector_indexes
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, JobRun, Memory, Vector
 from memory.owner import Owner
 from memory.retrieval.queries import Mode
-from memory.retrieval.retrievers.vector import INDEX_PREFIX
 from memory.services.embedding import account_indexes
 from memory.services.embedding.account_indexes import AccountVectors, find_index_changes
 from memory.services.embedding.vector_index import BUILD_LOCK_ID, Hnsw, create_statement, drop_indexes
@@ -35,6 +33,7 @@ from tests.memory.nested_vectors import (
     fill_shelf,
     find_nearest,
     gather_nearest,
+    indexes_of_accounts,
     share_found,
     tables_read_through,
 )
@@ -54,24 +53,9 @@ SELECT EXISTS (
 
 
 @pytest.fixture
-def large_from_100(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Accounts of more than a hundred vectors are large; no index outlives the test."""
-    monkeypatch.setattr(conf, "EXACT_SEARCH_ROWS", 100)
-    yield
-    drop_indexes(existing())
-
-
-@pytest.fixture
 def shelf(large_from_100: None, owner: Owner) -> Shelf:
     """An agent with 120 memories."""
     return fill_shelf(owner, Nested(WIDTH).draw(120))
-
-
-def existing() -> list[str]:
-    """The indexes of accounts, valid or not."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT relname FROM pg_class WHERE relkind = 'i' AND starts_with(relname, %s)", [INDEX_PREFIX])
-        return [row[0] for row in cursor.fetchall()]
 
 
 def vectors_of(owner: Owner, *, model: str = MODEL) -> AccountVectors:
@@ -83,7 +67,7 @@ def test_a_large_account_gets_its_index_once(shelf: Shelf, stranger: Account) ->
 
     first, second = vector_indexes(now=NOW, batch=BATCH), vector_indexes(now=NOW, batch=BATCH)
 
-    assert existing() == [vectors_of(shelf.owner).name_prefix]
+    assert indexes_of_accounts() == [vectors_of(shelf.owner).name_prefix]
     assert (first.changed, first.cursor, second.changed) == (1, "", 0)
 
 
@@ -94,7 +78,7 @@ def test_each_model_and_account_gets_its_own_index_in_one_batch(shelf: Shelf, st
     report = vector_indexes(now=NOW, batch=BATCH)
 
     assert (report.examined, report.changed, report.cursor) == (2, 2, "")
-    assert set(existing()) == {
+    assert set(indexes_of_accounts()) == {
         vectors_of(shelf.owner).name_prefix,
         vectors_of(other, model=PLAIN_MODEL).name_prefix,
     }
@@ -123,7 +107,7 @@ def test_the_last_index_slot_moves_to_an_account_that_is_a_quarter_larger(
 
     vector_indexes(now=NOW, batch=BATCH)
 
-    assert existing() == [vectors_of(other if moves else shelf.owner).name_prefix]
+    assert indexes_of_accounts() == [vectors_of(other if moves else shelf.owner).name_prefix]
 
 
 @pytest.mark.usefixtures("one_index")
@@ -133,7 +117,7 @@ def test_the_limit_is_that_of_each_partition(shelf: Shelf, account: Account) -> 
 
     vector_indexes(now=NOW, batch=BATCH)
 
-    assert set(existing()) == {vectors_of(shelf.owner).name_prefix, vectors_of(other).name_prefix}
+    assert set(indexes_of_accounts()) == {vectors_of(shelf.owner).name_prefix, vectors_of(other).name_prefix}
 
 
 @pytest.mark.usefixtures("one_index")
@@ -143,7 +127,7 @@ def test_a_run_for_one_account_builds_no_index_beyond_the_limit(shelf: Shelf, ac
 
     report = vector_indexes(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
 
-    assert (report.examined, existing()) == (0, [])
+    assert (report.examined, indexes_of_accounts()) == (0, [])
 
 
 def test_a_run_for_one_account_leaves_others_alone(shelf: Shelf, stranger: Account) -> None:
@@ -151,10 +135,10 @@ def test_a_run_for_one_account_leaves_others_alone(shelf: Shelf, stranger: Accou
     Vector.objects.all().delete()
 
     vector_indexes(now=NOW, batch=replace(BATCH, account_id=stranger.id))
-    kept = existing()
+    kept = indexes_of_accounts()
     vector_indexes(now=NOW, batch=replace(BATCH, account_id=shelf.owner.account_id))
 
-    assert (len(kept), existing()) == (1, [])
+    assert (len(kept), indexes_of_accounts()) == (1, [])
 
 
 @pytest.mark.parametrize(("left", "indexes"), [(60, 1), (40, 0)])
@@ -164,13 +148,13 @@ def test_an_index_is_dropped_after_its_account_shrinks_by_half(shelf: Shelf, lef
 
     vector_indexes(now=NOW, batch=BATCH)
 
-    assert len(existing()) == indexes
+    assert len(indexes_of_accounts()) == indexes
 
 
 def test_a_dry_run_counts_the_indexes_to_build_and_builds_none(shelf: Shelf) -> None:
     report = vector_indexes(now=NOW, batch=replace(BATCH, dry_run=True))
 
-    assert (report.examined, report.changed, existing()) == (1, 1, [])
+    assert (report.examined, report.changed, indexes_of_accounts()) == (1, 1, [])
 
 
 def test_an_invalid_index_of_a_killed_build_is_rebuilt_or_dropped(shelf: Shelf, stranger: Account) -> None:
@@ -181,7 +165,7 @@ def test_an_invalid_index_of_a_killed_build_is_rebuilt_or_dropped(shelf: Shelf, 
     vector_indexes(now=NOW, batch=BATCH)
 
     assert invalid
-    assert existing() == [vectors_of(shelf.owner).name_prefix]
+    assert indexes_of_accounts() == [vectors_of(shelf.owner).name_prefix]
     assert find_index_changes() == []
 
 
@@ -200,7 +184,7 @@ def test_a_run_builds_no_index_while_another_build_is_running(shelf: Shelf) -> N
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [BUILD_LOCK_ID])
 
-    assert (waited.changed, waited.failed, existing()) == (0, 0, [])
+    assert (waited.changed, waited.failed, indexes_of_accounts()) == (0, 0, [])
 
 
 def test_a_build_that_lost_its_lease_is_cancelled_and_left_to_the_next_run(
@@ -226,9 +210,9 @@ def test_a_build_that_lost_its_lease_is_cancelled_and_left_to_the_next_run(
         with pytest.raises(InterruptedError):
             running.result(PATIENCE_SECONDS)
 
-    given_up = existing()
+    given_up = indexes_of_accounts()
     vector_indexes(now=NOW, batch=BATCH)
-    assert (given_up, len(existing()), find_index_changes()) == ([], 1, [])
+    assert (given_up, len(indexes_of_accounts()), find_index_changes()) == ([], 1, [])
 
 
 def is_building() -> bool:
@@ -266,12 +250,12 @@ def large(owner: Owner) -> Iterator[Shelf]:
     analyze()
     vector_indexes(now=NOW, batch=BATCH)
     yield shelf
-    drop_indexes(existing())
+    drop_indexes(indexes_of_accounts())
 
 
 @pytest.mark.slow
 def test_a_search_of_an_indexed_owner_returns_the_nearest_memories(large: Shelf) -> None:
-    [name], questions = existing(), Nested(WIDTH, seed=9).draw(QUESTIONS)
+    [name], questions = indexes_of_accounts(), Nested(WIDTH, seed=9).draw(QUESTIONS)
 
     for mode in Mode:
         shares = [share_found(find_nearest(large.owner, each, mode=mode), large.nearest(each)) for each in questions]

@@ -6,7 +6,6 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from memory import conf
 from memory.maintenance import Batch
 from memory.maintenance.embedding_jobs import vector_indexes
 from memory.models.writer import PassageVector, insert_passages, insert_vectors
@@ -94,10 +93,8 @@ def test_a_search_of_one_kind_returns_a_long_memory_once(owner: Owner) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_passages_of_one_memory_do_not_crowd_out_others_in_an_index(
-    owner: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conf, "EXACT_SEARCH_ROWS", 100)
+@pytest.mark.usefixtures("large_from_100")
+def test_passages_of_one_memory_do_not_crowd_out_others_in_an_index(owner: Owner) -> None:
     shelf = fill_shelf(owner, Nested(512).draw(1_200))
     [question] = Nested(512, seed=9).draw(1)
     crowding = shelf.memories[0].id
