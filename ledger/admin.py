@@ -5,10 +5,11 @@ from django.http import HttpRequest
 
 from ledger.models import Injection
 from memory_project.admin_lists import AccountFilter, BoundedPaginator
+from memory_project.staff import AccountLimitedAdmin
 
 
 @admin.register(Injection)
-class InjectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # has no parameter at run time
+class InjectionAdmin(AccountLimitedAdmin):
     list_display = ("at", "account", "conversation_id", "event", "item_key", "value", "agent_id")
     list_filter = (AccountFilter, "event", "at")
     list_select_related = ("account",)

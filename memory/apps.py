@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class MemoryConfig(AppConfig):
@@ -8,3 +9,7 @@ class MemoryConfig(AppConfig):
 
     def ready(self) -> None:
         from memory import checks  # noqa: F401, PLC0415 - registers the system checks once apps are loaded
+        from memory.admin.groups import update_groups  # noqa: PLC0415 - models are loaded now
+
+        # after the permissions of the same app, which `auth` makes
+        post_migrate.connect(update_groups, dispatch_uid="staff groups")

@@ -11,6 +11,8 @@ from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from memory_project.staff import limit_rows, visible_accounts
+
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
 
@@ -46,7 +48,7 @@ class AccountFilter(admin.SimpleListFilter):
     parameter_name = "account"
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[tuple[str, str]]:
-        every = apps.get_model("memory", "Account")._default_manager
+        every = limit_rows(apps.get_model("memory", "Account")._default_manager.all(), request)
         accounts = list(every.order_by("name").values_list("id", "name")[: MAX_ACCOUNTS + 1])
         offered = [(str(id_), name) for id_, name in accounts[:MAX_ACCOUNTS]]
         if len(accounts) > MAX_ACCOUNTS:
@@ -64,8 +66,15 @@ class AccountFilter(admin.SimpleListFilter):
 
 
 def chosen_account(request: HttpRequest) -> UUID | None:
-    """Return the account that the list is narrowed to; None for all accounts and for malformed ids."""
-    return read_uuid(request.GET.get(AccountFilter.parameter_name, ""))
+    """Return the account that the list is narrowed to, or the only one that the request may see.
+
+    Return None for several accounts, for malformed ids and for accounts that it may not see.
+    """
+    visible, given = visible_accounts(request), request.GET.get(AccountFilter.parameter_name, "")
+    if not given and visible is not None and len(visible) == 1:
+        return next(iter(visible))
+    account_id = read_uuid(given)
+    return account_id if visible is None or account_id in visible else None
 
 
 def read_uuid(text: str) -> UUID | None:

@@ -24,6 +24,7 @@ INSTALLATION_TABLES = {
     "job_runs": "the queue of jobs, most of which work for all accounts",
     "memory_audit_late": "audit entries of a transaction whose partition does not exist yet; empty after each commit",
     "metric_samples": "metrics of the installation",
+    "staff_limits": "which accounts a member of staff sees",
 }
 """Tables that are the same on every machine (reference tables) and why. Django's own tables are such tables as well."""
 

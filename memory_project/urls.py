@@ -21,6 +21,7 @@ urlpatterns = [
     path("", include("memory.api.operations")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/dashboard/", include("memory.admin.dashboard")),
+    path("admin/account/", include("memory.admin.switcher")),
     path("admin/", admin.site.urls),
 ]
 

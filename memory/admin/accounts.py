@@ -21,6 +21,7 @@ from memory.services.accounts.register import add_member, remove_member
 from memory.services.audit import set_audit_level, update_audited_row
 from memory.services.records.reasoning import MAX_TRACE_TOKENS, set_policy
 from memory_project.admin_lists import AccountFilter
+from memory_project.staff import StaffGroup, is_limited
 
 if TYPE_CHECKING:
     FormSet = forms.BaseInlineFormSet[Any, Any, Any]
@@ -58,6 +59,7 @@ class AccountAdmin(AuditedAdmin):
     readonly_fields = ("id", "created_at", "lists")
     fixed_fields = ("language",)
     allow_delete = False
+    changed_by = StaffGroup.OPERATOR
     fieldsets = (
         (
             None,
@@ -110,6 +112,14 @@ class AccountAdmin(AuditedAdmin):
         ),
     )
 
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return not is_limited(request) and super().has_add_permission(request)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
+        # a name that is taken would be refused, which says that there is such an account
+        hidden = ("name",) if is_limited(request) else ()
+        return (*super().get_readonly_fields(request, obj), *hidden)
+
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if not change:
             super().save_model(request, obj, form, change)
@@ -146,6 +156,7 @@ class AgentAdmin(AgentWorkingMemoryAdmin, AuditedAdmin):
     """The pages of agents. An agent's id cannot be changed, since memories name their agent by it."""
 
     memory_type = "agent"
+    changed_by = StaffGroup.OPERATOR
     form = AgentForm
     list_display = ("agent_id", "account", "description", "created_at")
     list_filter = (AccountFilter,)
@@ -215,6 +226,7 @@ class TeamForm(forms.ModelForm):  # type: ignore[type-arg]
 @admin.register(Team)
 class TeamAdmin(AuditedAdmin):
     memory_type = "team"
+    changed_by = StaffGroup.OPERATOR
     form = TeamForm
     list_display = ("name", "account", "size", "created_at")
     list_filter = (AccountFilter,)
@@ -254,6 +266,7 @@ class TeamMemberAdmin(AuditedAdmin):
     """Members of all teams, including large ones. They are added on the page of the team."""
 
     memory_type = "team_member"
+    changed_by = StaffGroup.OPERATOR
     list_display = fields = readonly_fields = ("agent_id", "team", "account", "created_at")
     list_filter = (AccountFilter,)
     list_select_related = ("account", "team")

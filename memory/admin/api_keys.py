@@ -17,6 +17,7 @@ from memory.models import ApiKey
 from memory.services.accounts.register import check_key_scopes, issue_key, revoke_keys
 from memory.services.audit import update_audited_row
 from memory_project.admin_lists import AccountFilter
+from memory_project.staff import StaffGroup
 
 SECRET = "_issued_secret"  # noqa: S105 - the name of an attribute
 
@@ -50,6 +51,7 @@ class ApiKeyAdmin(BoundedAdmin):
     """The pages of API keys. The hash of a key's secret is on none of them."""
 
     form = ApiKeyForm
+    changed_by = StaffGroup.OPERATOR
     list_display = (
         "prefix",
         "name",

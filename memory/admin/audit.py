@@ -12,6 +12,7 @@ from memory.admin.text import mark_invisible
 from memory.models import Account, AuditEntry
 from memory.services.audit import erase_payloads
 from memory_project.admin_lists import AccountFilter
+from memory_project.staff import StaffGroup
 
 
 class OperationFilter(KnownValueFilter):
@@ -42,6 +43,7 @@ def render_query(entry: AuditEntry) -> str:
 class AuditEntryAdmin(ReadOnlyAdmin):
     """The entries of the log. They outlive their account, whose name is missing once it is gone."""
 
+    changed_by = StaffGroup.OPERATOR
     list_display = (
         "timestamp", "account_name", "actor", "operation", "memory_type", "agent_id", "conversation_id",
         "result_count", "success",

@@ -23,6 +23,7 @@ from memory.owner import Owner
 from memory.services.audit import create_audited_row, delete_audited_row, update_audited_row
 from memory_project.admin_lists import BoundedPaginator, read_uuid
 from memory_project.http.problems import REDIS_ERRORS
+from memory_project.staff import AccountLimitedAdmin
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[Any]
@@ -121,7 +122,7 @@ class LeanChangeList(ChangeList):
         return lean
 
 
-class BoundedAdmin(Admin):
+class BoundedAdmin(AccountLimitedAdmin):
     """A list that costs the same few queries whatever the size of the table: newest first, counted up to a limit."""
 
     paginator = BoundedPaginator

@@ -49,6 +49,7 @@ from memory.services.conversations.staff_edits import (
 from memory.tasks import notify_job_worker, run_soon
 from memory_project.admin_lists import AccountFilter
 from memory_project.http.problems import REDIS_ERRORS
+from memory_project.staff import StaffGroup
 
 MAX_TITLE_CHARACTERS = 200
 
@@ -133,6 +134,7 @@ class ParticipantAdmin(AuditedAdmin):
     """The pages of participants: added to let an agent read a conversation, deleted to stop it."""
 
     memory_type = "participant"
+    changed_by = StaffGroup.OPERATOR
     form = ParticipantForm
     list_display = ("conversation_id", "agent_id", "account", "created_at")
     list_filter = (AccountFilter,)

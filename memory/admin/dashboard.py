@@ -1,7 +1,7 @@
 """The dashboard: the state of the installation, its recent history and its jobs, on one page.
 
-The charts are SVG (`charts`) and need no script. All figures are of the whole installation; no account's contents are
-shown.
+The charts are SVG (`charts`) and need no script. All figures are of the whole installation, so nobody sees them who is
+limited to some accounts; no account's contents are shown.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,6 +59,7 @@ from memory.services.operations.samples import (
     read_samples,
 )
 from memory_project.measures import ANSWERED, FAILED, HIT, MISS, QUANTILES
+from memory_project.staff import is_limited
 
 PERMISSIONS = ("memory.view_memory", "memory.view_jobrun")
 """Permissions of which any one opens the dashboard."""
@@ -104,7 +105,7 @@ class Tile:
 
 def show_dashboard(request: HttpRequest) -> HttpResponse:
     """Show the dashboard, with a fixed number of statements and one command to Redis."""
-    if not any(map(request.user.has_perm, PERMISSIONS)):
+    if is_limited(request) or not any(map(request.user.has_perm, PERMISSIONS)):
         raise PermissionDenied
     now = timezone.now()
     recent = read_samples([*RECENT, *BY_KIND, *BY_TIER, *SIZES], step=SLOT, slots=SLOTS, now=now)

@@ -5,10 +5,12 @@ from django.contrib import admin
 from memory.admin.base import ReadOnlyAdmin
 from memory.models import Erasure
 from memory_project.admin_lists import AccountFilter
+from memory_project.staff import StaffGroup
 
 
 @admin.register(Erasure)
 class ErasureAdmin(ReadOnlyAdmin):
+    changed_by = StaffGroup.OPERATOR
     list_display = (
         "__str__", "account", "scope", "status", "step", "passes", "reason", "requested_by", "requested_at",
         "completed_at", "lifted_at",

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from memory.admin.text import excerpt_of
 from memory_project.admin_lists import read_uuid
+from memory_project.staff import limit_rows
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -63,7 +64,7 @@ class LinkedRowFilter(LinkedFilter):
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[tuple[str, str]]:
         row_id = read_uuid(request.GET.get(str(self.parameter_name), ""))
-        rows: QuerySet[Any] = self.model._default_manager.filter(pk=row_id)
+        rows = limit_rows(self.model._default_manager.filter(pk=row_id), request)
         self.chosen = rows.only("account_id", "name").first() if row_id else None
         return [(str(self.chosen.pk), excerpt_of(self.chosen.name))] if self.chosen else []
 

@@ -24,6 +24,7 @@ from memory.models import Account, Goal, Kind
 from memory.owner import Owner
 from memory.services.goals.plan import MAX_PRIORITY, block_goal, complete_goal, erase_goal, unblock_goal
 from memory_project.admin_lists import AccountFilter, chosen_account
+from memory_project.staff import limit_rows
 
 MAX_ACCOUNTS = 50
 CORRECTABLE_COLUMNS = tuple(
@@ -130,7 +131,8 @@ class GoalAdmin(ChangeFormActionAdmin, MemoryKindAdmin):
         """Show the trees of an account, by default of open goals only."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        accounts = list(Account.objects.order_by("name").values_list("id", "name")[:MAX_ACCOUNTS])
+        every = limit_rows(Account.objects.all(), request)
+        accounts = list(every.order_by("name").values_list("id", "name")[:MAX_ACCOUNTS])
         account_id = chosen_account(request) or (accounts[0][0] if accounts else None)
         show = request.GET.get("show", "open")
         show = show if show in SHOWN_CONDITIONS else "open"

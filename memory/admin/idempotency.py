@@ -7,10 +7,12 @@ from django.http import HttpRequest
 from memory.admin.base import ReadOnlyAdmin
 from memory.models import IdempotentRequest
 from memory_project.admin_lists import AccountFilter
+from memory_project.staff import StaffGroup
 
 
 @admin.register(IdempotentRequest)
 class IdempotentRequestAdmin(ReadOnlyAdmin):
+    changed_by = StaffGroup.OPERATOR
     list_display = ("__str__", "account", "api_key", "status", "created_at", "expires_at")
     list_filter = (AccountFilter,)
     list_select_related = ("account", "api_key")

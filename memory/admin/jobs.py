@@ -16,6 +16,7 @@ from memory.models import JobRun
 from memory.services.operations.jobs import request_installation_run, request_run
 from memory.tasks import notify_job_worker
 from memory_project.admin_lists import AccountFilter
+from memory_project.staff import StaffGroup
 
 
 class JobRunForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -27,6 +28,7 @@ class JobRunForm(forms.ModelForm):  # type: ignore[type-arg]
 @admin.register(JobRun)
 class JobRunAdmin(BoundedAdmin):
     form = JobRunForm
+    changed_by = StaffGroup.OPERATOR
     list_display = (
         "job", "status", "account", "requested_by", "dry_run", "examined", "changed", "failed", "figures", "created_at",
         "duration", "error",

@@ -1,7 +1,7 @@
 """Links between memories, which are the edges of the graph. Staff may add links of any type that no service owns."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -15,11 +15,13 @@ from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.models.links import STRUCTURAL_TYPES
 from memory.services.goals.plan import delete_goal_link
 from memory_project.admin_lists import AccountFilter
+from memory_project.staff import limit_rows
 
 
 class LinkForm(forms.ModelForm):  # type: ignore[type-arg]
     """The ids of both memories. They belong to one account, which is then the link's."""
 
+    request: ClassVar[HttpRequest]
     source_memory = forms.UUIDField(label="From memory", help_text="Its id.", required=False)
     target_memory = forms.UUIDField(label="To memory", help_text="Its id.", required=False)
 
@@ -45,7 +47,8 @@ class LinkForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def set_ends(self, cleaned: dict[str, Any]) -> None:
         ends: list[Any] = [cleaned.get("source_memory"), cleaned.get("target_memory")]
-        accounts = dict(Memory.objects.filter(id__in=[end for end in ends if end]).values_list("id", "account_id"))
+        rows = limit_rows(Memory.objects.filter(id__in=[end for end in ends if end]), self.request)
+        accounts = dict(rows.values_list("id", "account_id"))
         if ends[0] == ends[1] or any(end not in accounts for end in ends):
             raise ValidationError("Give the ids of two different memories that exist.")
         if len(set(accounts.values())) > 1:
@@ -71,6 +74,10 @@ class LinkAdmin(AuditedAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> Any:
         return () if obj is None else ("account", "from_memory", "to_memory", "created_at")
+
+    def get_form(self, request: HttpRequest, obj: Any | None = None, change: bool = False, **options: Any) -> Any:
+        form = super().get_form(request, obj, change, **options)
+        return type(form.__name__, (form,), {"request": request})
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         if obj.type in (SUBGOAL_OF, BLOCKED_BY):

@@ -31,6 +31,7 @@ from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.correct import MARKS, correct_memory, delete_memories, mark_memories, queue_for_embedding
 from memory.services.memories.store import DUPLICATE_OF, NOT_DUPLICATE_OF
 from memory_project.admin_lists import AccountFilter, chosen_account
+from memory_project.staff import limit_rows
 
 MERGED_MODELS: frozenset[type[MemoryRow]] = frozenset({Memory, *map(model_of, kinds_where(lambda spec: spec.merging))})
 """Models whose pages show merges and offer to undo them."""
@@ -226,7 +227,7 @@ def mark_action(mark: str) -> Callable[..., Any]:
 
 def undo_merges(pages: MemoryKindAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> None:
     """Make the selected memories live again, with their counts. They are not merged into the same ones again."""
-    rows = queryset.only("id", "account_id").order_by("-pk")
+    rows = queryset.select_related(None).only("id", "account_id").order_by("-pk")
     now = datetime.now(UTC)
 
     def undo(owner: Owner, memory: MemoryRow) -> None:
@@ -315,7 +316,9 @@ class MeaningChangeList(LeanChangeList):
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
         is_asked = request.GET.get("meaning", "").strip()
         self.meaning_form = MeaningForm(request.GET if is_asked else None)
-        self.accounts = Account.objects.order_by("name").values_list("id", "name")[:MAX_FOUND]
+        self.accounts = (
+            limit_rows(Account.objects.all(), request).order_by("name").values_list("id", "name")[:MAX_FOUND]
+        )
         if not is_asked or not self.meaning_form.is_valid():
             return rows
         account_id = chosen_account(request)

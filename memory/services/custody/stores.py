@@ -34,6 +34,7 @@ class StoreRule(Enum):
 
 RULES: dict[str, StoreRule] = {
     "accounts": StoreRule.KEEP,
+    "staff_limits": StoreRule.KEEP,
     "agents": StoreRule.MASK,
     "teams": StoreRule.MASK,
     "api_keys": StoreRule.MASK,

@@ -169,7 +169,7 @@ def make_votes(account: Account, numbers: range) -> None:
     make_learnings(account, numbers)
     LearningVote.objects.bulk_create(
         LearningVote(account=account, learning_id=learning_id, agent_id=f"voter {numbers}", helpful=True)
-        for learning_id in Learning.objects.values_list("pk", flat=True)
+        for learning_id in Learning.objects.filter(account=account).values_list("pk", flat=True)
     )
 
 
