@@ -16,6 +16,7 @@ from memory_project.postgresql.options import SESSION_OPTIONS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
+MIN_SECRET_CHARACTERS, MIN_SECRET_VARIETY = 32, 8
 DATA_DIR = Path(env.text("MEMORY_DATA_DIR", str(BASE_DIR / ".data"), shown_default=".data"))
 """Folder of the embedded servers' data, the stored secrets and the built model."""
 
@@ -28,10 +29,21 @@ def read_secret(variable: str, file_name: str) -> str:
     )
 
 
+def refuse_weak_secret(variable: str, secret: str) -> None:
+    """Refuse a secret that somebody may guess, such as one from an example. Raises SettingError."""
+    is_example = secret.startswith("django-insecure-") or len(set(secret)) < MIN_SECRET_VARIETY
+    if secret and (is_example or len(secret) < MIN_SECRET_CHARACTERS):
+        raise env.SettingError(
+            f"{variable} must be a random text of at least {MIN_SECRET_CHARACTERS} characters, and not one from an"
+            " example. Make one: python3 -c 'import secrets; print(secrets.token_urlsafe(50))'."
+        )
+
+
 DEBUG = env.flag("MEMORY_DEBUG")
 """Django's debug pages. Never switch them on in production."""
 SECRET_KEY = read_secret("MEMORY_SECRET_KEY", "secret_key")
 """Django's secret key, which signs sessions. Give every node the same one."""
+refuse_weak_secret("MEMORY_SECRET_KEY", SECRET_KEY)
 # Without any, the keys in the file hold, which is read again whenever it changes.
 ENCRYPTION_KEYS = split_keys(env.text("MEMORY_ENCRYPTION_KEYS", ""))
 """Fernet keys, separated by commas, for what is encrypted at rest: the first one encrypts, all of them decrypt."""
@@ -368,6 +380,14 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_COOKIES = env.flag("MEMORY_SECURE_COOKIES")
 """Send cookies over HTTPS only. Switch it on behind HTTPS."""
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+SESSION_COOKIE_AGE = 12 * 3_600
+SECURE_SSL_REDIRECT = env.flag("MEMORY_HTTPS_REDIRECT")
+"""Redirect requests over HTTP to HTTPS, except probes. A proxy in front must be in MEMORY_TRUSTED_PROXIES."""
+SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$"]
+SECURE_HSTS_SECONDS = env.whole_number("MEMORY_HSTS_SECONDS", 0, low=0, high=100_000_000)
+"""Seconds for which browsers use only HTTPS for this host (`Strict-Transport-Security`). 0: not sent."""
+# subdomains and the preload list concern more than this service, whose owner decides
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},

@@ -29,9 +29,12 @@ from pkgutil import iter_modules
 
 from django.contrib import admin
 
+from memory_project.http.login import ThrottledLoginForm
+
 for each in iter_modules(__path__, f"{__name__}."):
     import_module(each.name)
 
+admin.site.login_form = ThrottledLoginForm
 admin.site.site_header = "Agent memory"
 admin.site.site_title = "Agent memory"
 admin.site.index_title = "All data"
