@@ -18,11 +18,13 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 DATA_DIR = Path(env.text("MEMORY_DATA_DIR", str(BASE_DIR / ".data"), shown_default=".data"))
 """Folder of the embedded servers' data, the stored secrets and the built model."""
+SECRETS_DIR = Path(env.text("MEMORY_SECRETS_DIR", str(DATA_DIR), shown_default="MEMORY_DATA_DIR"))
+"""Folder with the files `secret_key`, `encryption_keys` and `tombstone_key`, which all nodes may share."""
 
 
 def read_secret(variable: str, file_name: str) -> str:
-    """Return a secret from the environment, or else the one that `make up` stored next to the data."""
-    kept = DATA_DIR / file_name
+    """Return a secret from the environment, or else from its file; "" if there is neither."""
+    kept = SECRETS_DIR / file_name
     return env.text(variable, "", shown_default="made at the first start") or (
         kept.read_text().strip() if kept.exists() else ""
     )
@@ -35,7 +37,7 @@ SECRET_KEY = read_secret("MEMORY_SECRET_KEY", "secret_key")
 # Without any, the keys in the file hold, which is read again whenever it changes.
 ENCRYPTION_KEYS = split_keys(env.text("MEMORY_ENCRYPTION_KEYS", ""))
 """Fernet keys, separated by commas, for what is encrypted at rest: the first one encrypts, all of them decrypt."""
-ENCRYPTION_KEYS_FILE = DATA_DIR / "encryption_keys"
+ENCRYPTION_KEYS_FILE = SECRETS_DIR / "encryption_keys"
 TOMBSTONE_KEY = read_secret("MEMORY_TOMBSTONE_KEY", "tombstone_key")
 """Key of the hashes by which rejected facts are recognized. With another key, they are not."""
 ALLOWED_HOSTS = list(env.names("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"]))

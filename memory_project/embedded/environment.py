@@ -16,8 +16,8 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 
 from memory_project.embedded.daemons import Daemon
-from memory_project.embedded.errors import os_errors_as_sentences
-from memory_project.embedded.paths import data_folder, make_data_folder, make_server_paths
+from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
+from memory_project.embedded.paths import data_folder, make_data_folder, make_server_paths, secrets_folder
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
 from memory_project.embedded.servers import SharedServers
@@ -72,8 +72,7 @@ def acquire_servers(environ: Environ) -> SharedServers | None:
         folder = data_folder(environ)
         make_data_folder(folder)
         environ["MEMORY_DATA_DIR"] = str(folder)
-        for secret in SECRETS:
-            ensure_secret(secret, folder, environ)
+        provide_secrets(environ)
         needs_postgres, needs_valkey = "DATABASE_URL" not in environ, "REDIS_URL" not in environ
         _let_broker_follow(environ)
         if not (needs_postgres or needs_valkey):
@@ -94,11 +93,26 @@ def acquire_servers(environ: Environ) -> SharedServers | None:
         return shared
 
 
-def ensure_secret(secret: Secret, folder: Path, environ: Environ) -> None:
-    """Generate a secret, whole or not at all, unless it is configured or stored already."""
+def provide_secrets(environ: Environ) -> None:
+    """Generate the secrets that are missing. With a database elsewhere, other machines may have them: raises then."""
+    folder = secrets_folder(environ)
+    missing = [
+        secret for secret in SECRETS if not (environ.get(secret.variable) or (folder / secret.file_name).exists())
+    ]
+    if missing and "DATABASE_URL" in environ:
+        raise EmbeddedServerError(
+            "DATABASE_URL names a database that other machines may use, with the same secrets: set "
+            f"{', '.join(secret.variable for secret in missing)}, or MEMORY_SECRETS_DIR to a folder that has "
+            f"{', '.join(secret.file_name for secret in missing)}. If this is the first machine, make them once by "
+            "`python -m memory_project.make_secrets FOLDER`."
+        )
+    for secret in missing:
+        make_secret(secret, folder)
+
+
+def make_secret(secret: Secret, folder: Path) -> None:
+    """Generate a secret, whole or not at all, unless the folder has it."""
     kept = folder / secret.file_name
-    if environ.get(secret.variable) or kept.exists():
-        return
     # complete or not there at all, and the first one stays where two start at once
     with scratch_file(kept, secret.make().encode()) as scratch, suppress(FileExistsError):
         os.link(scratch, kept)
