@@ -375,6 +375,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
+BACKUP_PASSPHRASE = env.text("MEMORY_BACKUP_PASSPHRASE", "", shown_default="none")
+"""Passphrase that seals the keys of backups, where no file gives one."""
+
 LOG_FORMAT = env.choice("MEMORY_LOG_FORMAT", "text", options=["text", "json"])
 """Format of log lines; `json` is for machines."""
 LOG_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
