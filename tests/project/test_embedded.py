@@ -365,7 +365,7 @@ def test_nodes_share_the_secrets_of_a_folder(data: Path, tmp_path: Path) -> None
 
 def test_the_secret_key_is_made_once_and_kept_private(data: Path) -> None:
     for _ in range(2):
-        provide_secrets({"MEMORY_DATA_DIR": str(data)})
+        provide_secrets({"MEMORY_DATA_DIR": str(data)}, may_make=True)
         kept = (data / "secret_key").read_text()
 
     assert (data / "secret_key").read_text() == kept

@@ -85,9 +85,9 @@ def check_environment(keys: Mapping[str, str]) -> None:
 
 
 def store_keys(keys: Mapping[str, str]) -> None:
-    """Put the keys next to the data, where the environment gives none. Former ones stay beside them as `….before`."""
+    """Put keys that the environment does not give into the folder of secrets. Former ones stay as `….before`."""
     for secret in SECRETS:
-        value, path = keys.get(secret.variable, ""), settings.DATA_DIR / secret.file_name
+        value, path = keys.get(secret.variable, ""), settings.SECRETS_DIR / secret.file_name
         if not value or os.environ.get(secret.variable):
             continue
         if path.exists() and path.read_text().strip() != value:

@@ -185,7 +185,10 @@ def check_moment(caller: Caller, writer: Writer, *, began_at: float, ended_at: f
     assert after.isdisjoint(ledger)
     assert set(ledger) == {f"item:{number}" for number in range(len(ledger))}
 
-    path = f"/conversations/busy-{writer.number}/turns?agent_id=assistant&page_size=100"
-    turns = caller.ask("GET", path)["results"]
+    path, turns = f"/conversations/busy-{writer.number}/turns?agent_id=assistant&page_size=200", []
+    while path:
+        page = caller.ask("GET", path)
+        turns += page["results"]
+        path = (page["next"] or "").partition("/api/v1")[2]
     # each mark follows its turn
     assert len(ledger) <= len(turns) <= len(ledger) + 1
