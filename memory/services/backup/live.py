@@ -46,7 +46,8 @@ def read_streams() -> dict[str, Entries]:
 
     Read right before and right after a snapshot of PostgreSQL, every entry is in one of the readings or a row.
     """
-    return {name: dict(client().xrange(name)) for name in STREAMS}
+    redis: Any = client()
+    return {name: dict(redis.xrange(name)) for name in STREAMS}
 
 
 def merge_streams(before: Mapping[str, Entries], after: Mapping[str, Entries]) -> dict[str, Entries]:

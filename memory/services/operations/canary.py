@@ -67,7 +67,7 @@ def compare_keys() -> bool:
         return False
     stored = EncryptionCanary.objects.values_list("value", flat=True).get()
     # those of earlier versions hold a text
-    known = stored if isinstance(stored, dict) else {}
+    known: dict[str, str] = stored if isinstance(stored, dict) else {}
     found = fingerprints()
     for name, consequence in FINGERPRINTED.items():
         if known.get(name, found[name]) != found[name]:
