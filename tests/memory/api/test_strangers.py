@@ -2,12 +2,12 @@
 
 import re
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from memory.extraction.turn_slots import Action, Outcome, Slots
-from memory.models import Account, EpisodicMemory, JobRun
+from memory.models import Account, EpisodicMemory, JobRun, Transfer
 from memory.owner import Owner
 from memory.services.contexts.manage import ContextDraft, create_context
 from memory.services.contexts.snapshots import create_snapshot
@@ -119,7 +119,13 @@ def real(
     talk |= {"memory_id": api.post("/memories", {"agent_id": "planner", "text": "secret"}).json()["id"]}
     talk |= {"relationship_id": str(link(entity(owner, "secret"), entity(owner, "of secret")).id)}
     talk |= {"turn_id": str(said.turns[0].id), "erasure_id": str(request_subject(owner, "carl", now=NOW).id)}
+    talk |= {f"{each}_id": str(asked(account, each)) for each in Transfer.Direction}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "short_term_id": kept.json()["id"]} | talk
+
+
+def asked(account: Account, direction: str) -> UUID:
+    """Return the id of an export or import of the account."""
+    return Transfer.objects.create(account=account, direction=direction, requested_at=NOW).id
 
 
 @pytest.fixture
@@ -134,6 +140,7 @@ def unknown() -> Ids:
     talk |= {"relationship_id": str(uuid4()), "entity_id": str(uuid4()), "memory_id": str(uuid4())}
     talk |= {"artifact_id": str(uuid4()), "episode_id": str(uuid4())}
     talk |= {"turn_id": str(uuid4()), "erasure_id": str(uuid4())}
+    talk |= {"export_id": str(uuid4()), "import_id": str(uuid4())}
     return {
         "agent_id": "nobody!",
         "team_id": str(uuid4()),
