@@ -39,7 +39,9 @@ class ScopeFields(StrictSerializer):
     include_vectors = Flag(default=False, help_text="True to export embeddings as well. Otherwise they are made anew.")
 
 
-class NewestQuery(ScopeFields):
+class NewestQuery(StrictSerializer):
+    agent_id = ExternalId(required=False, help_text="An archive of this agent.")
+    user_id = ExternalId(required=False, help_text="An archive of this user.")
     include_vectors = QueryFlag(default=False, help_text="True for an archive with embeddings.")
 
 

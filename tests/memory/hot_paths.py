@@ -359,7 +359,7 @@ class HotPaths:
 
     def archive(self) -> bytes:
         """Return the archive that was exported, or what is none until then."""
-        answer = self.clients[1].get(f"/exports/{self.ids['export_id']}/download")
+        answer: Any = self.clients[1].get(f"/exports/{self.ids['export_id']}/download")
         return b"".join(answer.streaming_content) if answer.streaming else b"no archive"
 
 

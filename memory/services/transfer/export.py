@@ -80,7 +80,7 @@ def export_archive(
     ):
         if not scope.is_whole:
             select_rows(session, scope)
-        counts = {}
+        counts: dict[str, int] = {}
         models: list[str] = []
         for table in sorted(exported_tables().values(), key=lambda each: each.name):
             if table.name == "memory_vectors":

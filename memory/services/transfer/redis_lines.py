@@ -5,7 +5,7 @@ left out: they are read from the log again.
 """
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, cast
 from uuid import UUID
 
@@ -66,14 +66,14 @@ def read_key(key: str, name: str) -> dict[str, Any] | None:
     """Return a line's members; None for a key that is gone."""
     redis = cast(Any, client())
     kind = str(redis.type(key))
-    read = {
+    readers: dict[str, Callable[[], Any]] = {
         "hash": lambda: sorted(redis.hgetall(key).items()),
         "string": lambda: redis.get(key),
         "list": lambda: redis.lrange(key, 0, -1),
         "set": lambda: sorted(redis.smembers(key)),
         "zset": lambda: [list(each) for each in redis.zrange(key, 0, -1, withscores=True)],
-    }.get(kind)
-    value = read() if read else None
+    }
+    value = readers[kind]() if kind in readers else None
     if value is None:
         return None
     return {"expires_at": max(NO_EXPIRY, int(redis.pexpiretime(key))), "key": name, "type": kind, "value": value}

@@ -1442,7 +1442,6 @@ class RunAnswer(Result):
     job_id: str
     status: str
     job: str
-    scope: str
     requested_by: str
     dry_run: bool
     attempts: int
