@@ -82,6 +82,8 @@ AUDIT_LEVEL = choice("MEMORY_AUDIT_LEVEL", "writes", options=AUDIT_LEVELS)
 
 ERASURE_WAIT_SECONDS = whole_number("MEMORY_ERASURE_WAIT_SECONDS", 60, low=0, high=3_600)
 """Seconds after its request from which the erasure of a user may be completed. Keep it above the longest request."""
+ARCHIVE_HOURS = whole_number("MEMORY_ARCHIVE_HOURS", 24, low=1, high=8_760)
+"""Hours that the archive of an export can be downloaded, and that a finished import is remembered."""
 SUMMARY_KEEP_MESSAGES = 10  # the last ones stay in the buffer
 # of 150, 300, 500, 1,000 and 2,000 tokens the one that put the session with the answer first most often (MiniLM)
 SUMMARY_TOKENS = whole_number("MEMORY_SUMMARY_TOKENS", 500, low=50, high=8_000)

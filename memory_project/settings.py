@@ -249,6 +249,7 @@ SPECTACULAR_SETTINGS = {
         "KindEnum": "memory.models.Kind",
         "QueueStateEnum": "memory.api.conversations.STATES",
         "SlotEnum": "memory.models.TurnSlot.Slot",
+        "TransferStatusEnum": "memory.models.Transfer.Status",
         "TurnStatusEnum": "memory.models.TurnRecord.Status",
         "CompressionLevelEnum": "memory.models.CompressionLevel",
         "AccessLevelEnum": "memory.models.Level",
@@ -273,7 +274,7 @@ SPECTACULAR_SETTINGS = {
 BODY_LIMIT_BYTES = env.whole_number("MEMORY_BODY_LIMIT_BYTES", 8 * 1024**2, low=1_024, high=1024**3)
 """Largest body of a request, in bytes; streams of turns are not limited by it."""
 STREAM_LIMIT_BYTES = env.whole_number("MEMORY_STREAM_LIMIT_BYTES", 4 * 1024**3, low=1_024, high=1024**5)
-"""Largest stream of turns, in bytes. Streams are kept in temporary files until they are complete."""
+"""Largest stream of turns or archive, in bytes. Both are kept in temporary files until they are complete."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES
 IDEMPOTENCY_HOURS = env.whole_number("MEMORY_IDEMPOTENCY_HOURS", 24, low=1, high=8_760)
 """Hours that answers are kept for requests repeated with the same `Idempotency-Key`."""
