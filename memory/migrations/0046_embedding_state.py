@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="EmbeddingState",
+            name="ServingModelState",
             fields=[
                 ("id", models.PositiveSmallIntegerField(default=1, editable=False, primary_key=True, serialize=False)),
                 ("serving", models.JSONField()),

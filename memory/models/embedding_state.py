@@ -13,7 +13,7 @@ from memory_project.tenancy import AccountForeignKey, AccountQuerySet, Reference
 STATE_ID = 1
 
 
-class EmbeddingState(models.Model):
+class ServingModelState(models.Model):
     """The one row that says which embedding model serves searches. Changing it is the switch from model to model.
 
     Models are JSON objects, each a `memory.providers.embeddings.ModelSpec` without any key. `former` served before and

@@ -7,7 +7,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from memory import conf
-from memory.models import EmbeddingState, EpisodicMemory, Vector
+from memory.models import EpisodicMemory, ServingModelState, Vector
 from memory.owner import Owner
 from memory.providers.embeddings import ModelSpec, embedding_provider, open_model
 from memory.services.embedding.change import plan_change, start_change
@@ -57,7 +57,7 @@ def begin(spec: ModelSpec) -> None:
 def go_on(*, until: str = "idle", size: int = 20) -> int:
     """Continue the change up to a phase, and return how many batches that took."""
     for number in range(MAX_BATCHES):
-        if EmbeddingState.objects.filter(phase=until).exists():
+        if ServingModelState.objects.filter(phase=until).exists():
             return number
         continue_change(now=timezone.now(), size=size)
     raise AssertionError(f"the change never came to the phase {until}")

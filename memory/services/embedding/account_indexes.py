@@ -21,7 +21,7 @@ from uuid import UUID
 from psycopg import sql
 
 from memory import conf
-from memory.models import EmbeddingState
+from memory.models import ServingModelState
 from memory.models.embedding_state import STATE_ID
 from memory.providers.embeddings import is_nested
 from memory.retrieval.retrievers.vector import INDEX_PREFIX, index_name
@@ -150,14 +150,14 @@ class ModelChange:
 
 
 def find_model_change() -> ModelChange:
-    row = EmbeddingState.objects.filter(id=STATE_ID).first()
+    row = ServingModelState.objects.filter(id=STATE_ID).first()
     if row is None:
         return ModelChange()
     phase, name = row.phase, row.next["name"] if row.next else ""
-    if phase == EmbeddingState.Phase.ABORT:
+    if phase == ServingModelState.Phase.ABORT:
         return ModelChange(dropped=name)
-    is_dropped = phase == EmbeddingState.Phase.DROP and row.former is not None
-    incomplete = name if phase == EmbeddingState.Phase.WALK else ""
+    is_dropped = phase == ServingModelState.Phase.DROP and row.former is not None
+    incomplete = name if phase == ServingModelState.Phase.WALK else ""
     return ModelChange(next=name, incomplete=incomplete, dropped=row.former["name"] if is_dropped else "")
 
 

@@ -15,7 +15,7 @@ from django.db import OperationalError, transaction
 from django.db.models import QuerySet
 
 from memory.errors import Conflict, ProviderError, Unprocessable
-from memory.models import EmbeddingState, Memory, ReembedEntry
+from memory.models import Memory, ReembedEntry, ServingModelState
 from memory.models.embedding_state import STATE_ID
 from memory.models.statements import execute_statement, fetch_rows
 from memory.models.vectors import MAX_WIDTH
@@ -25,7 +25,7 @@ from memory.services.claims import take_shares
 from memory.services.embedding.embed import resolve_vector_width
 from memory.services.embedding.serving import CACHE, find_configured_model, parse_spec, serialize_spec, use_model
 
-Phase = EmbeddingState.Phase
+Phase = ServingModelState.Phase
 
 WRITERS_LOCK = (1919249762, 0)
 LOCK_WRITERS = "SELECT pg_advisory_xact_lock(%s, %s)"
@@ -77,12 +77,12 @@ class ChangeStatus:
     switched_at: datetime | None
 
 
-def read_state() -> EmbeddingState | None:
+def read_state() -> ServingModelState | None:
     """Return the row, or None before the job `reembed` first ran."""
-    return EmbeddingState.objects.filter(id=STATE_ID).first()
+    return ServingModelState.objects.filter(id=STATE_ID).first()
 
 
-def record_serving_model() -> EmbeddingState | None:
+def record_serving_model() -> ServingModelState | None:
     """Return the row; if there is none, store the configured model as the one that serves.
 
     Returns None if the settings configure none that works, or its endpoint does not say how wide its vectors are.
@@ -94,7 +94,7 @@ def record_serving_model() -> EmbeddingState | None:
         serving = complete_spec(configured)
     except ProviderError:
         return None
-    EmbeddingState.objects.bulk_create([EmbeddingState(serving=serialize_spec(serving))], ignore_conflicts=True)
+    ServingModelState.objects.bulk_create([ServingModelState(serving=serialize_spec(serving))], ignore_conflicts=True)
     CACHE.forget()
     return read_state()
 
@@ -127,7 +127,7 @@ def plan_change(wanted: ModelSpec) -> ModelSpec:
     return spec
 
 
-def check_change(state: EmbeddingState, spec: ModelSpec) -> None:
+def check_change(state: ServingModelState, spec: ModelSpec) -> None:
     """Raise Unprocessable for the model that serves, and Conflict while another change is on or not finished."""
     serving = parse_spec(state.serving)
     if spec.is_same(serving):
@@ -143,14 +143,14 @@ def check_change(state: EmbeddingState, spec: ModelSpec) -> None:
         raise Conflict(f"Vectors of {former}, which served before, are still there: drop them by --finish first")
 
 
-def start_change(spec: ModelSpec, *, now: datetime) -> EmbeddingState:
+def start_change(spec: ModelSpec, *, now: datetime) -> ServingModelState:
     """Begin to prepare the model, or go on with that. From now on the database queues what is written meanwhile.
 
     `spec` is what `plan_change` returned. Raises Conflict and Unprocessable as that does.
     """
     with transaction.atomic():
         lock_writers()
-        state = EmbeddingState.objects.select_for_update().get(id=STATE_ID)
+        state = ServingModelState.objects.select_for_update().get(id=STATE_ID)
         check_change(state, spec)
         if state.next is None:
             state.next, state.phase, state.cursor = serialize_spec(spec), Phase.WALK, ""
@@ -173,11 +173,11 @@ def lock_writers() -> None:
         raise Conflict("A transaction that stores memories takes too long: try again when it has ended") from err
 
 
-def request_abort() -> EmbeddingState:
+def request_abort() -> ServingModelState:
     """Give up the change: the vectors that were made for it will be dropped. Raises Conflict if there is none."""
     with transaction.atomic():
         lock_writers()
-        state = EmbeddingState.objects.select_for_update().filter(id=STATE_ID).first()
+        state = ServingModelState.objects.select_for_update().filter(id=STATE_ID).first()
         if state is None or state.next is None:
             raise Conflict("No change of the embedding model is going on")
         if state.phase != Phase.ABORT:
@@ -187,10 +187,10 @@ def request_abort() -> EmbeddingState:
     return state
 
 
-def request_finish() -> EmbeddingState:
+def request_finish() -> ServingModelState:
     """Have the vectors of the former model dropped. There is no way back then. Raises Conflict if there are none."""
     with transaction.atomic():
-        state = EmbeddingState.objects.select_for_update().filter(id=STATE_ID).first()
+        state = ServingModelState.objects.select_for_update().filter(id=STATE_ID).first()
         if state is not None and state.next is not None:
             raise Conflict("A change of the embedding model is going on: wait for its end, or --abort it first")
         if state is None or state.former is None:
@@ -210,7 +210,7 @@ def switch_models(*, now: datetime) -> int | None:
     try:
         with transaction.atomic():
             lock_writers()
-            state = EmbeddingState.objects.select_for_update().get(id=STATE_ID)
+            state = ServingModelState.objects.select_for_update().get(id=STATE_ID)
             late = read_queue(limit=MAX_LATE_ROWS + 1)
             if state.phase != Phase.SWITCH or len(late) > MAX_LATE_ROWS:
                 return None
@@ -249,7 +249,7 @@ def queue_late_rows(late: Iterable[ReembedEntry], *, now: datetime) -> None:
 
 def estimate_change(spec: ModelSpec) -> ChangeEstimate:
     """Return what a change would cost. Reads all vectors' rows."""
-    state = EmbeddingState.objects.get(id=STATE_ID)
+    state = ServingModelState.objects.get(id=STATE_ID)
     names = {"serving": state.serving["name"], "next": spec.name}
     [(memories, vectors, embedded)] = fetch_rows(VECTORS_BY_MODEL, names)
     row_bytes = 2 * spec.width + ROW_BYTES

@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 
 from memory import conf
 from memory.errors import Conflict
-from memory.models import EmbeddingState, Memory, ReembedEntry, Vector
+from memory.models import Memory, ReembedEntry, ServingModelState, Vector
 from memory.models.embedding_state import STATE_ID
 from memory.models.writer import insert_passages, insert_vectors
 from memory.services.account_walk import read_account_page
@@ -45,7 +45,7 @@ RENEW_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepReport:
+class ChangeReport:
     """Numbers of memories that a step looked at, embedded or dropped, and failed on.
 
     `is_over`: nothing is left to do now, for this change or until the cause of failures is gone.
@@ -57,14 +57,14 @@ class StepReport:
     is_over: bool = False
 
 
-OVER = StepReport(is_over=True)
+OVER = ChangeReport(is_over=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ChangeStep:
     """One batch: at most `size` memories at the time `now`. `renew` is called at least every few seconds."""
 
-    state: EmbeddingState
+    state: ServingModelState
     now: datetime
     size: int
     renew: Callable[[], None]
@@ -73,35 +73,35 @@ class Step:
     def next_model(self) -> EmbeddingModel:
         return use_model(parse_spec(self.state.next))
 
-    def save(self, report: StepReport, **columns: Any) -> StepReport:
+    def save(self, report: ChangeReport, **columns: Any) -> ChangeReport:
         """Store where the change goes on, unless an operator has changed its course, and return the report."""
-        rows = EmbeddingState.objects.filter(id=STATE_ID, phase=self.state.phase, cursor=self.state.cursor)
+        rows = ServingModelState.objects.filter(id=STATE_ID, phase=self.state.phase, cursor=self.state.cursor)
         rows.update(done=F("done") + report.changed, failed=F("failed") + report.failed, **columns)
         return report
 
 
-def continue_change(*, now: datetime, size: int, renew: Callable[[], None] = lambda: None) -> StepReport:
+def continue_change(*, now: datetime, size: int, renew: Callable[[], None] = lambda: None) -> ChangeReport:
     """Do the next batch of what is going on; store the configured model as the serving one if none is known yet."""
     state = record_serving_model()
     if state is None:
         return OVER
-    step = Step(state=state, now=now, size=size, renew=renew)
+    step = ChangeStep(state=state, now=now, size=size, renew=renew)
     return STEPS[Phase(state.phase)](step)
 
 
-def count_change() -> StepReport:
+def count_change() -> ChangeReport:
     """Return how many memories a change that is going on has to look at, without changing anything."""
-    state = EmbeddingState.objects.filter(id=STATE_ID).first()
+    state = ServingModelState.objects.filter(id=STATE_ID).first()
     if state is None or state.phase == Phase.IDLE:
         return OVER
-    return StepReport(examined=Memory.objects.count(), is_over=True)
+    return ChangeReport(examined=Memory.objects.count(), is_over=True)
 
 
-def rest(_step: Step) -> StepReport:
+def rest(_step: ChangeStep) -> ChangeReport:
     return OVER
 
 
-def walk_memories(step: Step) -> StepReport:
+def walk_memories(step: ChangeStep) -> ChangeReport:
     """Embed those of the next memories that have a vector of the serving model, and none of the next one."""
     page = read_account_page(Memory.objects.only("account"), after=step.state.cursor, limit=step.size, account_id=None)
     serving, coming = step.state.serving["name"], step.state.next["name"]
@@ -109,7 +109,7 @@ def walk_memories(step: Step) -> StepReport:
     for account_id, of_account in groupby(page.rows, key=lambda row: row.account_id):
         lacking += find_lacking(account_id, [row.id for row in of_account], has=serving, lacks=coming)
     embedded = embed_memories(step, lacking)
-    report = StepReport(
+    report = ChangeReport(
         examined=len(page.rows), changed=embedded.stored, failed=len(embedded.failed), is_over=embedded.stopped
     )
     if embedded.stopped or embedded.left:
@@ -144,7 +144,7 @@ class EmbeddedMemories:
     stopped: bool
 
 
-def embed_memories(step: Step, rows: Sequence[Memory]) -> EmbeddedMemories:
+def embed_memories(step: ChangeStep, rows: Sequence[Memory]) -> EmbeddedMemories:
     """Embed memories by the next model and store its vectors next to those of the serving one."""
     if not rows:
         return EmbeddedMemories(stored=0, failed=[], left=0, stopped=False)
@@ -191,13 +191,13 @@ def backoff(attempts: int) -> timedelta:
     return timedelta(seconds=min(conf.EMBED_BACKOFF_SECONDS * 2.0 ** (attempts - 1), conf.EMBED_BACKOFF_LIMIT_SECONDS))
 
 
-def build_indexes(step: Step) -> StepReport:
+def build_indexes(step: ChangeStep) -> ChangeReport:
     """Build the indexes of large accounts over the next model's vectors, one in each batch."""
     coming = step.state.next["name"]
     wanted = (change for change in find_index_changes() if change.vectors and change.vectors.model == coming)
     change = next(wanted, None)
     if change is None:
-        return step.save(StepReport(), phase=Phase.SWITCH)
+        return step.save(ChangeReport(), phase=Phase.SWITCH)
     try:
         renewed = monotonic()
         with closing(apply_index_change(change)) as steps:
@@ -210,17 +210,17 @@ def build_indexes(step: Step) -> StepReport:
         return OVER
     except DatabaseError as err:
         logger.warning("vector index %s was not made: %s", change.name, type(err).__name__)
-        return StepReport(examined=1, failed=1, is_over=True)
-    return StepReport(examined=1)
+        return ChangeReport(examined=1, failed=1, is_over=True)
+    return ChangeReport(examined=1)
 
 
-def catch_up_and_switch(step: Step) -> StepReport:
+def catch_up_and_switch(step: ChangeStep) -> ChangeReport:
     """Embed what was written since the walk passed it; once hardly anything is due, let the next model serve."""
     due = ReembedEntry.objects.filter(due_at__lte=Now())
     entries = take_shares(due, first_entries, limit=step.size, account_id=None)
     embedded = embed_queued(step, entries)
     failed = len(embedded.failed)
-    report = StepReport(examined=len(entries), changed=embedded.stored, failed=failed, is_over=embedded.stopped)
+    report = ChangeReport(examined=len(entries), changed=embedded.stored, failed=failed, is_over=embedded.stopped)
     if embedded.stopped or embedded.left or len(entries) > step.size // FULL_BATCH_SHARE:
         return step.save(report)
     if has_due_rows(ReembedEntry.objects.filter(attempts__range=(1, MAX_ATTEMPTS - 1)), account_id=None):
@@ -240,7 +240,7 @@ def catch_up_and_switch(step: Step) -> StepReport:
     return replace(report, is_over=True)
 
 
-def embed_queued(step: Step, entries: Sequence[ReembedEntry]) -> EmbeddedMemories:
+def embed_queued(step: ChangeStep, entries: Sequence[ReembedEntry]) -> EmbeddedMemories:
     """Embed the memories of these entries. Entries of memories without a text to embed are dropped."""
     rows: list[Memory] = []
     attempts: dict[UUID, int] = {entry.memory_id: entry.attempts for entry in entries}
@@ -263,7 +263,7 @@ def by_account(entry: ReembedEntry) -> tuple[UUID, UUID]:
     return entry.account_id, entry.memory_id
 
 
-def drop_former_vectors(step: Step) -> StepReport:
+def drop_former_vectors(step: ChangeStep) -> ChangeReport:
     """Drop the vectors of the model that served before, its indexes first."""
     report, cursor = drop_vectors(step, parse_spec(step.state.former).name, {})
     if cursor is None:
@@ -271,10 +271,10 @@ def drop_former_vectors(step: Step) -> StepReport:
     return step.save(report, **({"cursor": cursor} if cursor else {"cursor": "", "phase": Phase.IDLE, "former": None}))
 
 
-def drop_next_vectors(step: Step) -> StepReport:
+def drop_next_vectors(step: ChangeStep) -> ChangeReport:
     """Drop the vectors that were made for a change that was given up; those of clients, and of a way back, stay."""
     coming, former = step.state.next, step.state.former
-    report, cursor = StepReport(is_over=True), ""
+    report, cursor = ChangeReport(is_over=True), ""
     if former is None or former["name"] != coming["name"]:
         report, dropped = drop_vectors(step, coming["name"], {"is_given": False})
         if dropped is None:
@@ -287,7 +287,7 @@ def drop_next_vectors(step: Step) -> StepReport:
     return saved
 
 
-def drop_vectors(step: Step, model: str, of: Mapping[str, Any]) -> tuple[StepReport, str | None]:
+def drop_vectors(step: ChangeStep, model: str, of: Mapping[str, Any]) -> tuple[ChangeReport, str | None]:
     """Drop a model's vectors of the next memories; in the first batch also its indexes, and the queue of the change.
 
     Returns the cursor of the next batch, "" at the end; None if somebody else is building an index now.
@@ -307,7 +307,7 @@ def drop_vectors(step: Step, model: str, of: Mapping[str, Any]) -> tuple[StepRep
             vectors = Vector.objects.filter(account_id=account_id, memory_id__in=ids, model=model, **of)
             dropped += vectors._raw_delete(vectors.db)
             ReembedEntry.objects.filter(account_id=account_id, memory_id__in=ids).delete()
-    return StepReport(examined=len(page.rows), changed=dropped, is_over=not page.cursor), page.cursor
+    return ChangeReport(examined=len(page.rows), changed=dropped, is_over=not page.cursor), page.cursor
 
 
 def drop_model_indexes(model: str) -> None:
@@ -320,11 +320,11 @@ def drop_model_indexes(model: str) -> None:
 
 
 def known_specs() -> list[dict[str, Any]]:
-    state = EmbeddingState.objects.get(id=STATE_ID)
+    state = ServingModelState.objects.get(id=STATE_ID)
     return [each for each in (state.next, state.former) if each]
 
 
-STEPS: Mapping[EmbeddingState.Phase, Callable[[Step], StepReport]] = {
+STEPS: Mapping[ServingModelState.Phase, Callable[[ChangeStep], ChangeReport]] = {
     Phase.IDLE: rest,
     Phase.WALK: walk_memories,
     Phase.INDEX: build_indexes,

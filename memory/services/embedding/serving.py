@@ -19,7 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from memory import conf
 from memory.errors import ProviderError, ProviderRefused
-from memory.models import EmbeddingState
+from memory.models import ServingModelState
 from memory.models.embedding_state import STATE_ID
 from memory.providers.embeddings import (
     EmbeddingProvider,
@@ -120,7 +120,7 @@ def warm_model(model: EmbeddingModel) -> None:
 
 def read_known_models() -> KnownModels | None:
     """Read the row, or None if there is none. One statement."""
-    row = EmbeddingState.objects.filter(id=STATE_ID).values("serving", "next", "former").first()
+    row = ServingModelState.objects.filter(id=STATE_ID).values("serving", "next", "former").first()
     if row is None:
         return None
     return KnownModels(

@@ -17,7 +17,7 @@ from pytest_django import Settings
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from memory.models import EmbeddingState
+from memory.models import ServingModelState
 from memory.owner import Owner
 from memory.services.embedding.change import record_serving_model
 from memory.services.embedding.serving import serving_model
@@ -84,7 +84,7 @@ def test_a_dry_run_changes_nothing(owner: Owner) -> None:
         "embedded": 0,
         "megabytes": 0,
     }
-    assert (count_vectors(), EmbeddingState.objects.get().next) == ({"tiny-64": 1}, None)
+    assert (count_vectors(), ServingModelState.objects.get().next) == ({"tiny-64": 1}, None)
 
 
 def test_without_a_model_the_configured_one_is_changed_to(owner: Owner, endpoint: str, settings: Settings) -> None:
@@ -145,4 +145,4 @@ def test_a_change_that_was_stopped_goes_on_with_the_same_command(owner: Owner) -
     go_on(until="index", size=2)
 
     assert "served by tiny-384" in reembed("--provider", "tiny", "--width", "384")
-    assert EmbeddingState.objects.get().started_at < timezone.now()
+    assert ServingModelState.objects.get().started_at < timezone.now()

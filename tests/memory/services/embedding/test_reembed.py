@@ -10,7 +10,7 @@ from werkzeug import Response
 
 from memory import conf
 from memory.errors import Conflict, ProviderReplyInvalid, Unprocessable, WrongVectorWidth
-from memory.models import EmbeddingState, Memory, ReembedEntry, Vector
+from memory.models import Memory, ReembedEntry, ServingModelState, Vector
 from memory.owner import Owner
 from memory.providers.embeddings import ModelSpec
 from memory.services.embedding.change import (
@@ -49,7 +49,7 @@ def served(embedding_server: EmbeddingServer, settings: Settings) -> EmbeddingSe
 def test_the_configured_model_serves_at_the_first_start() -> None:
     continue_change(now=NOW, size=10)
 
-    state = EmbeddingState.objects.get()
+    state = ServingModelState.objects.get()
     assert (state.serving["name"], state.serving["width"], state.phase) == ("tiny-64", 64, "idle")
 
 
@@ -172,7 +172,7 @@ def test_finish_drops_the_former_models_vectors(owner: Owner) -> None:
     go_on()
 
     assert set(Vector.objects.values_list("model", flat=True)) == {"tiny-384"}
-    assert EmbeddingState.objects.get().former is None
+    assert ServingModelState.objects.get().former is None
 
 
 def test_requests_that_make_no_sense_are_refused_with_a_sentence() -> None:

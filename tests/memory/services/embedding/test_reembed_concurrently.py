@@ -21,7 +21,7 @@ from werkzeug import Request, Response
 from memory import conf
 from memory.errors import Conflict
 from memory.maintenance import JOBS
-from memory.models import EmbeddingState, Memory, ReembedEntry, Vector
+from memory.models import Memory, ReembedEntry, ServingModelState, Vector
 from memory.owner import Owner
 from memory.providers.embeddings import ModelSpec
 from memory.retrieval.queries import Query
@@ -67,7 +67,7 @@ def answer_slowly(request: Request) -> Response:
 
 
 class Others:
-    """Those who write and search until the test has ended; each keeps what went wrong."""
+    """Threads that write and search until the test has ended."""
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
@@ -154,7 +154,7 @@ def test_searches_and_writes_go_on_through_a_change_that_is_killed_twice(owner: 
 
 
 def change_to_small_again() -> None:
-    assert EmbeddingState.objects.get().serving["name"] == BIG.name
+    assert ServingModelState.objects.get().serving["name"] == BIG.name
     begin(SMALL)
     go_on(size=200)
 
