@@ -56,6 +56,8 @@ EMBED_BACKOFF_LIMIT_SECONDS = whole_number("MEMORY_EMBED_BACKOFF_LIMIT_SECONDS",
 """Longest pause, in seconds, between two attempts to embed a memory."""
 EMBEDDING_CACHE_SECONDS = whole_number("MEMORY_EMBEDDING_CACHE_SECONDS", 86_400, low=0, high=2_592_000)
 """Seconds that vectors of texts are cached; 0 switches the cache off."""
+EMBEDDING_STATE_SECONDS = whole_number("MEMORY_EMBEDDING_STATE_SECONDS", 2, low=0, high=60)
+"""Seconds after which a process has learned at the latest that another embedding model serves searches."""
 JOB_LEASE_SECONDS = whole_number("MEMORY_JOB_LEASE_SECONDS", 120, low=1, high=3_600)
 """Seconds of a job run's lease, renewed with each batch. Keep it above MEMORY_SUMMARY_TIMEOUT_SECONDS."""
 JOB_ATTEMPTS = whole_number("MEMORY_JOB_ATTEMPTS", 5, low=1, high=100)

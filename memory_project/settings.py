@@ -302,6 +302,8 @@ EMBEDDING_QUERY_PREFIX = env.text("EMBEDDING_QUERY_PREFIX", "")
 """Text that the embedding model reads before a question, such as `query: `. Default: what the folder's prompts say."""
 EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "")
 """Text that it reads before a stored text, such as `passage: `. Default: what the folder's prompts say."""
+EMBEDDING_SECOND_API_KEY = env.text("EMBEDDING_SECOND_API_KEY", "")
+"""Key of an embedding endpoint other than OPENAI_BASE_URL, while `manage.py reembed` changes from one to the other."""
 EMBEDDING_TIMEOUT_SECONDS = env.seconds("EMBEDDING_TIMEOUT_SECONDS", 5.0, low=0.05, high=600)
 """Seconds that a request to the embedding endpoint may take."""
 EMBEDDING_THREADS = env.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)

@@ -202,6 +202,7 @@ ENUMS: dict[str, dict[Any, str]] = {
     "DegradedEnum": {
         "embedder_unavailable": "The query has no vector.",
         "embedding_pending": "Some memories have no vector yet.",
+        "embedding_model_differs": "The settings name another embedding model than the one that serves.",
     },
     "DirectionEnum": {"out": "The link leads away from the memory.", "in": "The link leads to the memory."},
     "EmbeddingEnum": {

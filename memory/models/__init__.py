@@ -20,6 +20,7 @@ from memory.models.accounts import (
 )
 from memory.models.contexts import ContextAccessLog, PersistentContext
 from memory.models.conversations import Conversation, Participant
+from memory.models.embedding_state import ReembedEntry, ServingModelState
 from memory.models.entities import Entity, EntityName
 from memory.models.entries import ContextEntry, ContextEntryVersion, ContextSnapshot, SnapshotEntry
 from memory.models.erasures import Erasure
