@@ -273,6 +273,8 @@ SPECTACULAR_SETTINGS = {
 
 BODY_LIMIT_BYTES = env.whole_number("MEMORY_BODY_LIMIT_BYTES", 8 * 1024**2, low=1_024, high=1024**3)
 """Largest body of a request, in bytes; streams of turns are not limited by it."""
+ANSWER_LIMIT_BYTES = env.whole_number("MEMORY_ANSWER_LIMIT_BYTES", 8 * 1024**2, low=65_536, high=1024**3)
+"""Largest answer, in bytes: pages end early, and lists in other answers are cut. One row is always answered."""
 STREAM_LIMIT_BYTES = env.whole_number("MEMORY_STREAM_LIMIT_BYTES", 4 * 1024**3, low=1_024, high=1024**5)
 """Largest stream of turns or archive, in bytes. Both are kept in temporary files until they are complete."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES

@@ -20,6 +20,7 @@ from rest_framework.serializers import BaseSerializer, Serializer, ValidationErr
 from rest_framework.viewsets import GenericViewSet
 
 from memory_project.http import pagination
+from memory_project.http.answer_limits import limit_answer
 from memory_project.http.answers import NOTHING, AnswerSerializer
 from memory_project.http.conditional import (
     Versions,
@@ -153,7 +154,8 @@ class ServiceViewSet(GenericViewSet[Any]):
     def respond_page(self, rows: QuerySet[Any, Any], serialize: Callable[[Any], Any] | None = None) -> Response:
         """Answer a page of these rows, filtered as the request asks, each in the action's shape."""
         page = self.paginate_queryset(self.filter_queryset(rows)) or []
-        return self.get_paginated_response([*map(serialize or self.answer_shape.serialize, page)])
+        paginator: Any = self.paginator
+        return self.get_paginated_response(paginator.serialize_rows(page, serialize or self.answer_shape.serialize))
 
     def respond_with_etag(
         self,
@@ -274,6 +276,7 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
+        limit_answer(final, getattr(self, "paginator", None) if self.action in self.pages else None)
         if self._attempt is not None:
             record_afterwards(self._attempt, final)
         if self.allowance is not None:
