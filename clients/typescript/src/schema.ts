@@ -6910,8 +6910,6 @@ export interface components {
             status: components["schemas"]["JobStatusEnum"];
             /** @description Name of the job. */
             job: string;
-            /** @description Owner of the rows that it processes. */
-            scope: components["schemas"]["RunAnswerScopeEnum"];
             requested_by: string;
             dry_run: boolean;
             /** @description Number of workers that started the present batch. */
@@ -6947,12 +6945,6 @@ export interface components {
              */
             at: string | null;
         };
-        /**
-         * @description * `account`: Rows of this account.
-         *     * `installation`: Rows of all accounts.
-         * @enum {string}
-         */
-        RunAnswerScopeEnum: "account" | "installation";
         RunChangeRequest: {
             /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
             agent_id?: string;
