@@ -6,7 +6,7 @@ from django.db.models import Q
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0044_conversation_to_link"),
+        ("memory", "0046_embedding_state"),
     ]
 
     operations = [

@@ -5,7 +5,6 @@ Leases use the clock of the database alone, so that workers whose clocks differ 
 
 from datetime import timedelta
 from typing import Any, Self
-from uuid import UUID
 
 from django.db import IntegrityError, models, transaction
 from django.db.models import Exists, F, OuterRef, Q
