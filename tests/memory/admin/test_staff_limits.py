@@ -36,7 +36,7 @@ def stranger(db: None) -> Account:
 def member(account: Account) -> User:
     """A member of staff of all groups who is limited to one account."""
     for config in {model._meta.app_config for model, _ in REGISTERED.values()}:
-        update_groups(config)  # type: ignore[arg-type]
+        update_groups(config)
     user = User.objects.create_user("member", is_staff=True)
     user.groups.set(Group.objects.filter(name__in=list(StaffGroup)))
     StaffLimit.objects.create(user=user, account_ids=[account.id])
