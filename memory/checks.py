@@ -27,8 +27,9 @@ from memory.providers.rerankers import reranking_provider
 from memory.retrieval.confidence import learned_calibrations
 from memory.retrieval.ranking import learned_weights
 from memory.retrieval.techniques import choose_plan
+from memory.services.embedding.serving import serving_model
 from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_of_rows
-from memory.services.operations.canary import compare_encryption_keys
+from memory.services.operations.canary import compare_keys
 from memory_project import encryption, tracing
 
 DATABASE = "default"
@@ -53,6 +54,7 @@ ALERT_IDS = {
     "job_failed": "memory.W013",
     "job_incomplete": "memory.W014",
     "redis_nearly_full": "memory.W015",
+    "embedding_model_differs": "memory.W017",
 }
 """The warning that an alert is; W003 is of `check_vectors`."""
 
@@ -147,7 +149,7 @@ def complain_of_encryption_keys() -> list[CheckMessage]:
         return complaints
     text, hint = "Encrypted values cannot be read: {}.", "docs/operations.md says more, under Keys and secrets."
     with suppress(DatabaseError):  # reported by check_database, or not migrated yet
-        return complain_of_refusal(compare_encryption_keys, text, hint=hint, code="memory.E014")
+        return complain_of_refusal(compare_keys, text, hint=hint, code="memory.E014")
     return []
 
 
@@ -225,11 +227,11 @@ def check_alerts(*, databases: Sequence[str] | None = None, **_options: Any) -> 
 
 @register(Tags.database)
 def check_vectors(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
-    """Check that the embedder is the one that made the stored vectors: it never finds those of others."""
+    """Check that the serving model made some of the stored vectors: it never finds those of others."""
     if DATABASE not in (databases or ()):
         return []
     try:
-        model = embedding_provider().model
+        model = serving_model().name
         with connections[DATABASE].cursor() as cursor:
             cursor.execute(MODELS, [model, model])
             foreign, has_current = cursor.fetchone()
@@ -237,5 +239,5 @@ def check_vectors(*, databases: Sequence[str] | None = None, **_options: Any) ->
         return []
     if foreign is None or has_current:
         return []
-    hint = "After a change of model, `manage.py run_job queue_unembedded` has all memories embedded by the new one."
+    hint = "`manage.py run_job queue_unembedded` has all memories embedded by the model that serves searches."
     return [CheckWarning(f"All vectors are of {foreign}, none of {model}.", hint=hint, id="memory.W003")]

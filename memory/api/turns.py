@@ -22,10 +22,10 @@ from memory.api.turn_drafts import MAX_TURNS, NewTurn, NewTurnList, TurnReader
 from memory.api.views import OwnerViewSet
 from memory.extraction.messages import message_of
 from memory.models import Turn
-from memory.providers.embeddings import embedding_provider
 from memory.services.conversations.lifecycle import ConversationDefaults
 from memory.services.custody.conversations import erase_turn
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.embedding.serving import serving_model
 from memory.services.memories.store import VectorInput
 from memory.services.turns import StoredTurns, TurnDraft, store_turn_stream, store_turns, turns_of_conversation
 from memory.tasks import run_soon
@@ -190,7 +190,7 @@ def defaults_from_body(data: Mapping[str, Any]) -> ConversationDefaults:
 
 def embed_drafts(drafts: Sequence[TurnDraft]) -> EmbeddedTexts:
     """Embed the texts of drafts that have no vector of the current model."""
-    current = embedding_provider().model
+    current = serving_model().name
     return embed_texts([draft.message.text for draft in drafts if draft.own is None or draft.own.model != current])
 
 

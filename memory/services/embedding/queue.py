@@ -25,6 +25,7 @@ from memory.models.writer import insert_passages, insert_vectors
 from memory.providers.connections import Deadline
 from memory.services.claims import lock_due_rows
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.embedding.serving import EmbeddingModel
 from memory.services.replacements import relink_replaced_turns
 from memory.tokens import estimate_tokens
 
@@ -134,13 +135,8 @@ def embed_pending(
     rows = claim_due_rows(now=now, limit=limit, account_id=account_id)
     if not rows:
         return EmbeddedBatch(claimed=0, stored=0, failed=0, stopped=False)
-    progress, stored = ClaimProgress.start(rows, portion_tokens=portion_tokens), 0
-    while progress.is_unfinished():
-        portion = progress.next_portion()
-        embedded = embed_texts([row.text for row in portion], deadline_seconds=progress.timeout_seconds(portion))
-        stored += store_vectors([row for row in portion if row.text in embedded.vectors], embedded)
-        progress.record_result(portion, embedded)
-        renew()
+    progress = ClaimProgress.start(rows, portion_tokens=portion_tokens)
+    stored = embed_portions(progress, store=store_vectors, renew=renew)
     left = progress.untried_rows()
     failed = [*progress.failed, *(() if left else progress.waiting)]
     postpone_failed_rows(failed, error=progress.error, now=now)
@@ -153,6 +149,28 @@ def embed_pending(
         left=len(left),
         portion_tokens=progress.portion_tokens,
     )
+
+
+def embed_portions(
+    progress: ClaimProgress,
+    *,
+    store: Callable[[Sequence[Memory], EmbeddedTexts], int],
+    renew: Callable[[], None],
+    model: EmbeddingModel | None = None,
+) -> int:
+    """Embed the rows of a claim portion by portion, by the serving model or this one, and return what `store` stored.
+
+    `renew` is called after each portion.
+    """
+    stored = 0
+    while progress.is_unfinished():
+        portion = progress.next_portion()
+        texts, seconds = [row.text for row in portion], progress.timeout_seconds(portion)
+        embedded = embed_texts(texts, deadline_seconds=seconds, model=model)
+        stored += store([row for row in portion if row.text in embedded.vectors], embedded)
+        progress.record_result(portion, embedded)
+        renew()
+    return stored
 
 
 def claim_due_rows(*, now: datetime, limit: int, account_id: UUID | None) -> list[Memory]:
@@ -183,14 +201,15 @@ def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
             kept = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in claimed]).order_by("id")
             current = dict(kept.select_for_update().values_list("id", "content_hash"))
             same = [row for row in claimed if current.get(row.id) == row.content_hash]
+            # first, since the database queues rows again whose vector is of a model that serves no longer
+            done = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in same])
+            done.update(embed_after=None, embed_attempts=0, embed_error="")
             vectors = [(row.id, embedded.vectors[row.text]) for row in same]
             stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
             passages = {row.id: embedded.passages[row.text] for row in same if row.text in embedded.passages}
             insert_passages(account_id, model=embedded.model, passages=passages)
             turns = [row.id for row in same if row.kind == Kind.TURN]
             relink_replaced_turns(account_id, turns, model=embedded.model)
-            done = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in same])
-            done.update(embed_after=None, embed_attempts=0, embed_error="")
     return stored
 
 

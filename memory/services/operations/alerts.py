@@ -34,6 +34,7 @@ from memory import conf
 from memory.models import Conversation, JobRun, Memory
 from memory.models.statements import fetch_rows
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, ConversationQueue
+from memory.services.embedding.serving import describe_differing_model
 from memory_project import redis
 
 GRACE_PERIOD = timedelta(minutes=10)
@@ -49,6 +50,7 @@ NO_EVICTION = "noeviction"
 
 ALERTS_OF_ROWS = (
     "embedding_backlog",
+    "embedding_model_differs",
     "extraction_lag",
     "extraction_parked",
     "summary_lag",
@@ -176,7 +178,7 @@ class QueueBacklog:
 def find_alerts(now: datetime, *, jobs: Iterable[ScheduledJob]) -> list[Alert]:
     """Return what is behind or broken now, in the order of ALERTS; `jobs` are those that should run (JOBS.values()).
 
-    Six statements and one round trip to Redis, however much is stored. Raises DatabaseError.
+    Seven statements and one round trip to Redis, however much is stored. Raises DatabaseError.
     """
     return [*find_alerts_of_rows(now, jobs=jobs), *find_alerts_of_redis()]
 
@@ -186,12 +188,19 @@ def find_alerts_of_rows(now: datetime, *, jobs: Iterable[ScheduledJob]) -> list[
     installation, jobs = read_installation(), [job for job in jobs if job.every is not None]
     return [
         *embedding_alerts(count_embedding_backlog(now), now),
+        *(Alert(name="embedding_model_differs", what=what, advice=advice) for what, advice in differing_models()),
         *queue_alerts("extraction", count_queue_backlog(EXTRACTION, now), installation.parked_extractions, now),
         *queue_alerts("summary", count_queue_backlog(SUMMARIES, now), installation.parked_summaries, now),
         *partition_alerts(installation.audit_days, now),
         *worker_alerts(installation, read_worker_signs(now), now, jobs=jobs),
         *job_alerts(installation, jobs, now),
     ]
+
+
+def differing_models() -> list[tuple[str, str]]:
+    """Return what is to be said about an embedding model that the settings configure and that does not serve."""
+    found = describe_differing_model()
+    return [] if found is None else [found]
 
 
 def read_installation() -> Installation:
@@ -243,7 +252,7 @@ def embedding_alerts(waiting: QueueBacklog, now: datetime) -> list[Alert]:
         return []
     first = format_age(waiting.since, now)
     what = (
-        f"Memories without an embedding: {waiting.count_text}; the first has waited for {first}. "
+        f"Memories without a vector of the serving model: {waiting.count_text}; the first has waited for {first}. "
         "Searches find them by their words only."
     )
     advice = (
