@@ -29,7 +29,7 @@ from memory.retrieval.ranking import learned_weights
 from memory.retrieval.techniques import choose_plan
 from memory.services.embedding.serving import serving_model
 from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_of_rows
-from memory.services.operations.canary import compare_encryption_keys
+from memory.services.operations.canary import compare_keys
 from memory_project import encryption, tracing
 
 DATABASE = "default"
@@ -149,7 +149,7 @@ def complain_of_encryption_keys() -> list[CheckMessage]:
         return complaints
     text, hint = "Encrypted values cannot be read: {}.", "docs/operations.md says more, under Keys and secrets."
     with suppress(DatabaseError):  # reported by check_database, or not migrated yet
-        return complain_of_refusal(compare_encryption_keys, text, hint=hint, code="memory.E014")
+        return complain_of_refusal(compare_keys, text, hint=hint, code="memory.E014")
     return []
 
 

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memory import conf
 from memory.api.fields import EventTime, Metadata, OwnerFields, TextList, changed_fields, draft_fields
 from memory.api.filters import RowFilter, TextFilter, boolean_filter
 from memory.api.jobs import RunAccepted
@@ -249,7 +250,7 @@ class ConversationLives(OwnerViewSet):
 
         def write() -> Response:
             request_work(owner, conversation_id, now=timezone.now())
-            run = request_run(owner, job=job)
+            run = request_run(owner, job=job, max_per_hour=conf.JOB_RUNS_PER_HOUR)
             transaction.on_commit(lambda: notify_job_worker(job))
             return self.respond(run)
 

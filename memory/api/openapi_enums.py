@@ -289,6 +289,12 @@ ENUMS: dict[str, dict[Any, str]] = {
     },
     "SlotEnum": SLOTS,
     "TemporalEnum": {"current": "True now.", "past": "True before.", "future": "Planned."},
+    "TransferStatusEnum": {
+        "queued": "It waits for a worker.",
+        "running": "A worker processes it.",
+        "completed": "It ended.",
+        "failed": "It stopped, for the reason in `error`.",
+    },
     "TurnStatusEnum": {
         "open": "The outcome is not known yet.",
         "succeeded": "The action had its effect.",

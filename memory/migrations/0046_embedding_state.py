@@ -49,7 +49,7 @@ DROP FUNCTION memory_note_vector();
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memory", "0044_conversation_to_link")]
+    dependencies = [("memory", "0045_transfers")]
 
     operations = [
         migrations.CreateModel(

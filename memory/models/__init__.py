@@ -33,6 +33,7 @@ from memory.models.operations import AuditEntry, EncryptionCanary, IdempotentReq
 from memory.models.pools import BlackboardPosting, MemoryPool, SharedContextPool, ToolCacheEntry, WorkflowRun
 from memory.models.procedures import Learning, LearningVote, Strategy, StrategyTool, StrategyUse, Tool, ToolInvocation
 from memory.models.short_term import AgentShortTermMemory, SavedWorkingMemory
+from memory.models.transfers import Transfer, TransferPart, UnstoredRow
 from memory.models.turn_records import Artifact, CompressionLevel, ReasoningTrace, TurnRecord, TurnSlot, WorkEpisode
 from memory.models.turns import EpisodicMemory, Turn
 from memory.models.vectors import Vector

@@ -158,6 +158,11 @@ ERROR_CODES = {
         "A value is over its limit (`size_bytes`, `limit_bytes`). `stored` says whether it was stored all the same.",
         "Store less, or in several values.",
     ),
+    "too_many_runs": ErrorCode(
+        429,
+        "The account has requested MEMORY_JOB_RUNS_PER_HOUR runs of jobs within an hour.",
+        "Wait for the seconds in `Retry-After`. Jobs also run by themselves.",
+    ),
     "too_many_streams": ErrorCode(503, "Half of the service's threads store streams already.", "Try again soon."),
     "too_many_turns": ErrorCode(
         413, "A body may have at most `limit` turns.", "Split the request, or stream the turns."

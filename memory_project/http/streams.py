@@ -20,6 +20,7 @@ from memory_project.http.parsers import parse_json
 from memory_project.http.problems import Problem, errors_by_field, summarize_errors
 
 NDJSON = "application/x-ndjson"
+ZIP = "application/zip"
 READ_BYTES = 65_536
 BATCH_BYTES = 8 * 1024**2
 """Size of the lines held in memory together, unless a single line is longer."""
@@ -27,14 +28,27 @@ STREAM_SLOTS = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
 """Streams that this process stores at the same time."""
 
 
+def media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
 def is_stream_type(content_type: str) -> bool:
-    """Return whether a Content-Type is that of newline-delimited JSON."""
-    return content_type.partition(";")[0].strip().lower() == NDJSON
+    """Return whether a Content-Type is that of a body of any length: newline-delimited JSON, or an archive."""
+    return media_type(content_type) in (NDJSON, ZIP)
 
 
 def is_ndjson_stream(environ: Mapping[str, Any]) -> bool:
     """Return whether the request has a body of newline-delimited JSON."""
-    return is_stream_type(str(environ.get("CONTENT_TYPE", ""))) and environ.get("CONTENT_LENGTH") not in ("", "0", None)
+    return has_body_of(environ, NDJSON)
+
+
+def has_body_of(environ: Mapping[str, Any], wanted: str) -> bool:
+    """Return whether the request has a body of this media type."""
+    return media_type(str(environ.get("CONTENT_TYPE", ""))) == wanted and environ.get("CONTENT_LENGTH") not in (
+        "",
+        "0",
+        None,
+    )
 
 
 @contextmanager

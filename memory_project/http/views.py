@@ -20,6 +20,7 @@ from rest_framework.serializers import BaseSerializer, Serializer, ValidationErr
 from rest_framework.viewsets import GenericViewSet
 
 from memory_project.http import pagination
+from memory_project.http.answer_limits import limit_answer
 from memory_project.http.answers import NOTHING, AnswerSerializer
 from memory_project.http.conditional import (
     Versions,
@@ -38,7 +39,7 @@ from memory_project.http.idempotency import (
 )
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import refuse_unknown_names
-from memory_project.http.streams import NDJSON, is_ndjson_stream
+from memory_project.http.streams import NDJSON, ZIP, has_body_of, is_ndjson_stream
 from memory_project.http.throttling import Allowance
 
 SerializersByAction = Mapping[str, type[Serializer[Any]]]
@@ -51,6 +52,7 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     - `bodies`, `queries`: the serializers of request bodies and query parameters.
     - `streams`: an action here also takes newline-delimited JSON of that shape, one object per line.
+    - `uploads`: actions whose body is a zip of any length, and which read it themselves.
     - `answers`: the shape of an answer other than `answer`; a mapping is an OpenAPI schema, for objects whose members
       the client chooses.
     - `operation_ids`: the operation id, where the one that follows from path and action (`schema.name_operation`) does
@@ -77,6 +79,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     bodies: ClassVar[SerializersByAction] = {}
     queries: ClassVar[SerializersByAction] = {}
     streams: ClassVar[SerializersByAction] = {}
+    uploads: ClassVar[frozenset[str]] = frozenset()
     answer: ClassVar[AnswerShape] = None
     answers: ClassVar[Mapping[str, AnswerShape]] = {}
     operation_ids: ClassVar[Mapping[str, str]] = {}
@@ -151,7 +154,8 @@ class ServiceViewSet(GenericViewSet[Any]):
     def respond_page(self, rows: QuerySet[Any, Any], serialize: Callable[[Any], Any] | None = None) -> Response:
         """Answer a page of these rows, filtered as the request asks, each in the action's shape."""
         page = self.paginate_queryset(self.filter_queryset(rows)) or []
-        return self.get_paginated_response([*map(serialize or self.answer_shape.serialize, page)])
+        paginator: Any = self.paginator
+        return self.get_paginated_response(paginator.serialize_rows(page, serialize or self.answer_shape.serialize))
 
     def respond_with_etag(
         self,
@@ -205,7 +209,9 @@ class ServiceViewSet(GenericViewSet[Any]):
         if f"{request.method}".lower() not in self.action_map:
             self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)
-        if is_ndjson_stream(request.META):
+        if self.action in self.uploads:
+            self._refuse_upload(request)
+        elif is_ndjson_stream(request.META):
             self._refuse_stream(request)
         else:
             self._refuse_large_body(request)
@@ -225,6 +231,13 @@ class ServiceViewSet(GenericViewSet[Any]):
             raise UnsupportedMediaType(NDJSON)
         if "Idempotency-Key" in request.headers:
             detail = "A stream takes no Idempotency-Key. Lines with a client_id are stored once, however often sent."
+            raise Problem(400, "idempotency_key_refused", detail)
+
+    def _refuse_upload(self, request: Request) -> None:
+        if not has_body_of(request.META, ZIP):
+            raise UnsupportedMediaType(request.content_type or "none", f"Send the archive as {ZIP}.")
+        if "Idempotency-Key" in request.headers:
+            detail = "An archive takes no Idempotency-Key. What is imported twice is there once."
             raise Problem(400, "idempotency_key_refused", detail)
 
     def _refuse_unread_condition(self, request: Request) -> None:
@@ -263,6 +276,7 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
+        limit_answer(final, getattr(self, "paginator", None) if self.action in self.pages else None)
         if self._attempt is not None:
             record_afterwards(self._attempt, final)
         if self.allowance is not None:

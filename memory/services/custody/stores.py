@@ -63,6 +63,7 @@ RULES: dict[str, StoreRule] = {
     "metric_samples": StoreRule.KEEP,
     "model_usage": StoreRule.KEEP,
     "erasures": StoreRule.KEEP,
+    "transfers": StoreRule.OWN_STEP,
     "embedding_state": StoreRule.KEEP,
 }
 """Rules of tables by name. Rows that go with a memory need none: theirs is StoreRule.MEMORY."""
