@@ -8,7 +8,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 
@@ -46,7 +46,7 @@ def read_streams() -> dict[str, Entries]:
 
     Read right before and right after a snapshot of PostgreSQL, every entry is in one of the readings or a row.
     """
-    return {name: dict(client().xrange(name)) for name in STREAMS}
+    return {name: dict(cast("list[tuple[str, dict[str, str]]]", client().xrange(name))) for name in STREAMS}
 
 
 def merge_streams(before: Mapping[str, Entries], after: Mapping[str, Entries]) -> dict[str, Entries]:
