@@ -68,6 +68,14 @@ SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
         ))
 """
 
+# those of this database are of this service, and counted by its settings
+CONNECTIONS = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int,
+    (SELECT count(*) FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND datname IS DISTINCT FROM current_database())
+"""
+
 MODELS = """
 SELECT (SELECT model FROM memory_vectors WHERE model <> %s LIMIT 1),
     EXISTS (SELECT FROM memory_vectors WHERE model = %s)
@@ -181,6 +189,33 @@ def check_database(*, databases: Sequence[str] | None = None, **_options: Any) -
         *complain_of_audit_table(audit_table),
         *complain_of_languages(unread or []),
     ]
+
+
+@register(Tags.database)
+def check_connections(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
+    """Compare the pools of this machine's processes with what the server has room for."""
+    if DATABASE not in (databases or ()):
+        return []
+    with suppress(DatabaseError), connections[DATABASE].cursor() as cursor:
+        cursor.execute(CONNECTIONS)
+        return complain_of_connections(*cursor.fetchone())
+    return []
+
+
+def complain_of_connections(allowed: int, of_others: int) -> list[CheckMessage]:
+    """Report pools that can open more connections than the server allows, besides those of other databases."""
+    database: Any = settings.DATABASES[DATABASE]
+    in_web = settings.WEB_WORKERS * database["OPTIONS"]["pool"]["max_size"]
+    # a process of the worker needs one, and one more for its lease; beat and a command one each
+    wanted = in_web + 2 * settings.CELERY_WORKER_CONCURRENCY + 2
+    if wanted <= allowed - of_others:
+        return []
+    text = (
+        f"Web server and worker may open {wanted} connections ({in_web} by the web server), but PostgreSQL has room "
+        f"for {max(0, allowed - of_others)}: `max_connections` without reserved ones and without {of_others} of others."
+    )
+    hint = "Raise max_connections, or lower MEMORY_WEB_WORKERS, MEMORY_WEB_THREADS or MEMORY_WORKER_PROCESSES."
+    return [CheckWarning(text, hint=hint, id="memory.W017")]
 
 
 def complain_of_pgvector(installed: str | None, available: str | None) -> list[CheckMessage]:
