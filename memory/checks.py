@@ -53,6 +53,7 @@ ALERT_IDS = {
     "job_failed": "memory.W013",
     "job_incomplete": "memory.W014",
     "redis_nearly_full": "memory.W015",
+    "tokens_spent": "memory.W016",
 }
 """The warning that an alert is; W003 is of `check_vectors`."""
 
