@@ -35,6 +35,11 @@ class Owner:
     """True if new memories whose texts hold secrets are to be marked."""
 
     @property
+    def is_limited(self) -> bool:
+        """True for an API key that is bound to an agent, to a user, or to both."""
+        return self.limited_to_user or self.limited_to_conversations
+
+    @property
     def channels(self) -> tuple[str, ...]:
         """Channels that reads look in: the active one, then `_global`."""
         return tuple(dict.fromkeys((self.channel, GLOBAL_CHANNEL)))

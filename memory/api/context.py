@@ -111,7 +111,7 @@ class Contexts(OwnerViewSet):
         if body["mark_injected"]:
             self.credential.require("write")
         owner = self.agent_owner(body)
-        if body["mark_injected"] and (owner.limited_to_user or owner.limited_to_conversations):
+        if body["mark_injected"] and owner.is_limited:
             # the marks belong to the conversation's user and agents
             join_conversation(owner, body["conversation_id"], now=now)
         asked = PromptContextRequest(

@@ -43,7 +43,6 @@ class RunAccepted(AnswerSerializer):
 
 class RunAnswer(RunAccepted):
     job = serializers.CharField(help_text="Name of the job.")
-    scope = serializers.ChoiceField(["account", "installation"], help_text="Owner of the rows that it processes.")
     requested_by = serializers.CharField()
     dry_run = serializers.BooleanField()
     attempts = serializers.IntegerField(help_text="Number of workers that started the present batch.")
@@ -58,10 +57,6 @@ class RunAnswer(RunAccepted):
     finished_at = serializers.DateTimeField(allow_null=True)
     duration_seconds = serializers.FloatField(allow_null=True, help_text="Seconds from its first batch to its end.")
     at = serializers.DateTimeField(allow_null=True, help_text="Time that the job takes for the present. Null: now.")
-
-    @staticmethod
-    def compute_scope(run: JobRun) -> str:
-        return "installation" if run.account_id is None else "account"
 
 
 @extend_schema_field({"anyOf": [*JOB_NAMES, {"type": "string", "maxLength": MAX_JOB_NAME_CHARACTERS}]})
@@ -79,7 +74,7 @@ class RunFilter(RowFilter):
 
 
 class Jobs(OwnerViewSet):
-    """Runs of jobs: the account's own, and those of the installation, which process all accounts."""
+    """Runs of jobs that were requested for the account. A key that is bound to an agent sees those it requested."""
 
     bodies = {"run": RunRequest}
     answer = RunAnswer
@@ -117,4 +112,5 @@ class Jobs(OwnerViewSet):
         return self.write_once(write)
 
     def runs(self) -> QuerySet[JobRun]:
-        return JobRun.objects.seen_by_operators(self.credential.account_id)
+        runs = JobRun.objects.filter(account_id=self.credential.account_id)
+        return runs.filter(requested_by=self.credential.actor) if self.credential.agent_id else runs

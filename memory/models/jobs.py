@@ -5,7 +5,6 @@ Leases use the clock of the database alone, so that workers whose clocks differ 
 
 from datetime import timedelta
 from typing import Any, Self
-from uuid import UUID
 
 from django.db import IntegrityError, models, transaction
 from django.db.models import Exists, F, OuterRef, Q
@@ -22,10 +21,6 @@ MAX_CLAIM_TRIES = 10
 
 
 class JobRunQuerySet(AccountQuerySet["JobRun"]):
-    def seen_by_operators(self, account_id: UUID) -> Self:
-        """Filter to runs of the account and of the installation, which belong to no account."""
-        return self.filter(Q(account_id=account_id) | Q(account=None))
-
     def scheduled(self, job: str) -> Self:
         return self.filter(account=None, job=job, requested_by=SCHEDULE)
 

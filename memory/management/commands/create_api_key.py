@@ -32,8 +32,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--account", type=name, required=True, help="name of the account, created if it is new")
         parser.add_argument("--agent", type=name, help="bind the key to this agent")
-        parser.add_argument("--user", type=name, help="bind the key to this user; it then lacks the scope operate")
-        parser.add_argument("--read-only", action="store_true", help="allow reading only")
+        parser.add_argument("--user", type=name, help="bind the key to this user; it cannot have the scope operate")
+        scopes = parser.add_mutually_exclusive_group()
+        scopes.add_argument("--read-only", action="store_true", help="allow reading only")
+        scopes.add_argument(
+            "--operate", action="store_true", help="also allow jobs, the audit log, and erasing by filter or user"
+        )
         parser.add_argument("--deep-replay", action="store_true", help="also allow the replay of raw reasoning traces")
         parser.add_argument("--expires", type=days, metavar="DAYS", help="days until it expires (default: never)")
 
@@ -44,7 +48,9 @@ class Command(BaseCommand):
             raise CommandError(
                 "The database lacks its tables: wait until `make up` has made them, or run `manage.py migrate`."
             ) from err
-        most = READ_WRITE if options["user"] else READ_WRITE_OPERATE
+        if options["user"] and options["operate"]:
+            raise CommandError("A key that is bound to a user cannot have the scope operate: omit --user or --operate.")
+        most = READ_WRITE_OPERATE if options["operate"] else READ_WRITE
         scopes = READ_ONLY if options["read_only"] else most
         issued = issue_key(
             account,

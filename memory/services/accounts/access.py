@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from memory.audit import record_audit
-from memory.errors import Forbidden, NotFound, StaleVersion, Unprocessable
+from memory.errors import Conflict, Forbidden, NotFound, StaleVersion, Unprocessable
 from memory.models import AccessControl, MemoryPool, MemoryRow, PersistentContext, Team
 from memory.models.access import SharedQuerySet, SharedRow
 from memory.owner import Owner
@@ -39,6 +41,16 @@ def raise_manage_refused(visible: SharedQuerySet[R], *, what: str) -> NoReturn:
     """Raise Forbidden if the owner can see the row but not grant, change, delete or archive it; otherwise NotFound."""
     reason = f"only the owner of this {what}, or an API key that acts for the account, may do this"
     raise Forbidden(reason) if visible.exists() else NotFound(f"no such {what}")
+
+
+def raise_taken(owner: Owner, visible: QuerySet[Any], *, what: str) -> NoReturn:
+    """Raise Conflict for an id that is taken; NotFound if the owner is limited and does not see what has the id.
+
+    A key that is bound learns nothing about rows of others from a refusal, but that it cannot have this id.
+    """
+    if owner.is_limited and not visible.exists():
+        raise NotFound(f"no such {what}")
+    raise Conflict(f"the account already has a {what} with this id")
 
 
 def check_version(version: int, expected: ExpectedVersions, *, row_id: UUID | None = None) -> None:

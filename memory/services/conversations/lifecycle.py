@@ -17,7 +17,7 @@ from ledger import store as ledger
 from memory import conf
 from memory.audit import record_audit
 from memory.dates import has_come
-from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
+from memory.errors import Conflict, NotFound, Unprocessable, require_found
 from memory.models import Conversation, Participant
 from memory.models.statements import execute_statement, fetch_rows
 from memory.models.writer import insert_participants
@@ -43,7 +43,6 @@ SELECT conversation_id, continues FROM lineage
 
 MAX_ID_CHARACTERS = 100
 UNKNOWN = "no such conversation"
-OF_ANOTHER_USER = "this conversation is not one of the user that the key is bound to: use another conversation_id"
 CHANGEABLE_COLUMNS = frozenset({"title", "metadata", "continues"})
 """Columns that a client may change later. The first write sets user and channel, the turns set counts and times."""
 
@@ -85,15 +84,14 @@ def takes_part(owner: Owner, conversation_id: str) -> bool:
 def refuse_live_data(owner: Owner, conversation_id: str) -> None:
     """Refuse a limited owner a new conversation that would take over data of its live side.
 
-    Working memory and ledger take data under an id without a conversation, from whoever may name it. Raises NotFound
-    for an owner that is limited to its conversations, else Forbidden.
+    Working memory and ledger take data under an id without a conversation, from whoever may name it. Raises NotFound.
     """
     is_own = not owner.limited_to_conversations or takes_part(owner, conversation_id)
     if is_own and not owner.limited_to_user:
         return
     ref = ConversationRef(account_id=owner.account_id, conversation_id=conversation_id)
     if ledger.get_all(ref) or WorkingMemory(Owner(account_id=owner.account_id)).get(conversation_id):
-        raise NotFound(UNKNOWN) if owner.limited_to_conversations else Forbidden(OF_ANOTHER_USER)
+        raise NotFound(UNKNOWN)
 
 
 def create_conversation(
@@ -217,7 +215,7 @@ def lock_conversation_to_erase(owner: Owner, conversation_id: str) -> Conversati
     if owner.limited_to_conversations and not (found.agent_id == owner.agent_id or takes_part(owner, conversation_id)):
         raise NotFound(UNKNOWN)
     if owner.limited_to_user and found.user_id != owner.user_id:
-        raise Forbidden(OF_ANOTHER_USER)
+        raise NotFound(UNKNOWN)
     return found
 
 

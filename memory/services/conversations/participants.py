@@ -16,7 +16,6 @@ from memory.models import Account, Conversation, Participant
 from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import (
-    OF_ANOTHER_USER,
     UNKNOWN,
     find_conversation,
     is_valid_id,
@@ -61,20 +60,18 @@ def claim_conversation(owner: Owner, conversation_id: str) -> None:
 
 
 def check_conversation_user(owner: Owner, conversation_id: str, *, must_exist: bool) -> None:
-    """Raise Forbidden if the conversation is not one of the user that the owner is limited to, or has others' data.
+    """Raise NotFound if the conversation is not one of the user that the owner is limited to, or has others' data.
 
-    With `must_exist`, raises NotFound for another user's conversation as for none. Other owners are not checked.
+    Without `must_exist`, an unused id passes. Other owners are not checked.
     """
     if not owner.limited_to_user:
         return
     rows = Conversation.objects.filter(account_id=owner.account_id, conversation_id=conversation_id)
     user_id = rows.values_list("user_id", flat=True).first() if is_valid_id(conversation_id) else None
-    if must_exist and user_id != owner.user_id:
-        raise NotFound(UNKNOWN)
-    if user_id is None:
+    if user_id is None and not must_exist:
         refuse_live_data(owner, conversation_id)
     elif user_id != owner.user_id:
-        raise Forbidden(OF_ANOTHER_USER)
+        raise NotFound(UNKNOWN)
 
 
 def list_participants(owner: Owner, conversation_id: str) -> QuerySet[Participant]:

@@ -20,6 +20,7 @@ from memory.services.accounts.access import (
     check_version,
     find_team_to_share_with,
     raise_manage_refused,
+    raise_taken,
     raise_write_refused,
     save_shared_row,
     set_columns,
@@ -78,8 +79,9 @@ class PoolStatistics:
 def create_pool(owner: Owner, draft: PoolDraft, *, now: datetime) -> MemoryPool:
     """Create a pool owned by the acting agent.
 
-    Raises Conflict if the account has a live pool with this id, even another agent's; TooLarge; Unprocessable for a
-    type of workflow runs, a scope without its team or task, a team that the agent is not in, and an expiry in the past.
+    Raises as `raise_taken` if the account has a live pool with this id, even another agent's; TooLarge; Unprocessable
+    for a type of workflow runs, a scope without its team or task, a team that the agent is not in, and an expiry in
+    the past.
     """
     scope = draft.scope or DEFAULT_SCOPES.get(draft.pool_type, "")
     check_pool_draft(draft, scope=scope, now=now)
@@ -131,7 +133,7 @@ def check_expiry(expires_at: datetime | None, *, now: datetime) -> None:
 def insert_pool(owner: Owner, pool: MemoryPool, *, now: datetime) -> MemoryPool:
     """Store a new pool with its audit entry, replacing an expired pool with its id. Runs in the caller's transaction.
 
-    Raises Conflict if there is a live pool with this id, TooLarge, Unprocessable for data that cannot be stored.
+    Raises as `raise_taken` if there is a live pool with this id; TooLarge; Unprocessable for data that cannot be stored.
     """
     check_storable(require_object(pool.data))
     measured = measure_document(pool.data, limit_bytes=conf.POOL_LIMIT_BYTES)
@@ -141,7 +143,7 @@ def insert_pool(owner: Owner, pool: MemoryPool, *, now: datetime) -> MemoryPool:
     # None if another pool with this id was first; with the times that the database set
     stored = MemoryPool.objects.filter(account_id=pool.account_id, id=pool.id).defer("data").first()
     if stored is None:
-        raise Conflict("the account already has a pool with this id")
+        raise_taken(owner, visible_pools(owner, pool.pool_id, now=now), what="pool")
     record_audit(owner, operation="create", memory_type="pool", affected_ids=[pool.id])
     register_agent(owner.account_id, owner.agent_id)
     return stored

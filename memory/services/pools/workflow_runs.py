@@ -9,11 +9,11 @@ from django.db import transaction
 from django.db.models import Q
 
 from memory.audit import record_audit
-from memory.errors import Conflict, Forbidden, Unprocessable, require_found
+from memory.errors import Forbidden, Unprocessable, require_found
 from memory.models import Level, MemoryPool, SharedContextPool, WorkflowRun
 from memory.models.pools import WORKFLOW_POOL_TYPES, PoolQuerySet
 from memory.owner import Owner
-from memory.services.accounts.access import check_changeable
+from memory.services.accounts.access import check_changeable, raise_taken
 from memory.services.accounts.register import register_agent
 from memory.services.pools.manage import PoolDraft, check_expiry, check_pool_id, draft_columns, insert_pool
 from memory_project.ids import uuid7
@@ -37,7 +37,7 @@ class RunDraft:
 
 
 def start_run(owner: Owner, draft: RunDraft, *, now: datetime) -> WorkflowRun:
-    """Start a run. Raises Conflict if the account has a run with this id, Unprocessable for too many agents."""
+    """Start a run. Raises as `raise_taken` if its id is taken, Unprocessable for too many agents."""
     run = WorkflowRun(
         account_id=owner.account_id,
         workflow_run_id=draft.workflow_run_id or str(uuid7()),
@@ -51,7 +51,8 @@ def start_run(owner: Owner, draft: RunDraft, *, now: datetime) -> WorkflowRun:
         WorkflowRun.objects.bulk_create([run], ignore_conflicts=True)
         stored = WorkflowRun.objects.filter(account_id=owner.account_id, id=run.id).first()
         if stored is None:
-            raise Conflict("the account already has a workflow run with this id")
+            taken = WorkflowRun.objects.visible_to(owner).filter(workflow_run_id=run.workflow_run_id)
+            raise_taken(owner, taken, what="workflow run")
         record_audit(owner, operation="create", memory_type="workflow_run", affected_ids=[run.id])
         register_agent(owner.account_id, owner.agent_id)
     return stored

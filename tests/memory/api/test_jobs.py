@@ -25,7 +25,7 @@ def test_a_job_run_is_requested_and_read(api: ServiceClient, account: Account) -
     seen = api.get(f"/jobs/{accepted.json()['job_id']}").json()
 
     assert (accepted.status_code, accepted.json()["status"]) == (202, "queued")
-    assert (seen["job"], seen["dry_run"], seen["scope"]) == ("expire", True, "account")
+    assert (seen["job"], seen["dry_run"]) == ("expire", True)
     assert JobRun.objects.get().account == account
 
 
@@ -132,18 +132,18 @@ def test_runs_are_listed_newest_first(api: ServiceClient) -> None:
     assert [run["job_id"] for run in listed["results"]] == asked[::-1]
 
 
-def test_a_list_is_filtered_by_job_and_status(api: ServiceClient) -> None:
+def test_a_list_is_filtered_by_job_and_status(api: ServiceClient, account: Account) -> None:
     for name in ("embed", "expire"):
-        JobRun.objects.create(job=name)
-        JobRun.objects.create(job=name, status="completed")
+        JobRun.objects.create(account=account, job=name)
+        JobRun.objects.create(account=account, job=name, status="completed")
 
     listed = api.get("/jobs", {"job": "embed", "status": "completed"}).json()
 
     assert [(run["job"], run["status"]) for run in listed["results"]] == [("embed", "completed")]
 
 
-def test_the_list_of_runs_is_paginated(api: ServiceClient) -> None:
-    made = [str(JobRun.objects.create(job="embed").id) for _ in range(3)]
+def test_the_list_of_runs_is_paginated(api: ServiceClient, account: Account) -> None:
+    made = [str(JobRun.objects.create(account=account, job="embed").id) for _ in range(3)]
 
     first = api.get("/jobs", {"page_size": 2}).json()
     rest = api.get(first["next"].removeprefix("http://testserver")).json()
@@ -157,12 +157,22 @@ def test_a_list_with_an_invalid_parameter_is_refused(api: ServiceClient, query: 
     assert api.get("/jobs", query).status_code == 400
 
 
-def test_runs_of_the_installation_are_visible_to_every_operator(api: ServiceClient) -> None:
+def test_runs_over_all_accounts_whose_figures_are_of_others_too_are_not_found(api: ServiceClient) -> None:
     run = JobRun.objects.create(job="embed", requested_by="schedule")
 
-    seen = api.get(f"/jobs/{run.id}").json()
+    assert api.get(f"/jobs/{run.id}").status_code == 404
+    assert api.get("/jobs").json()["results"] == []
 
-    assert (seen["scope"], seen["requested_by"]) == ("installation", "schedule")
+
+def test_a_key_that_is_bound_to_an_agent_sees_the_runs_that_it_requested(
+    api: ServiceClient, account: Account, client_for: ClientFor
+) -> None:
+    bound = client_for(issue_key(account, scopes=ApiKey.Scope.values, agent_id="planner").secret)
+    others, own = (each.post("/jobs/embed/run").json()["job_id"] for each in (api, bound))
+
+    assert [run["job_id"] for run in bound.get("/jobs").json()["results"]] == [own]
+    assert bound.get(f"/jobs/{others}").status_code == 404
+    assert {run["job_id"] for run in api.get("/jobs").json()["results"]} == {own, others}
 
 
 def test_a_run_of_another_account_is_not_found_like_an_unknown_one(

@@ -1,14 +1,18 @@
 """Ids of another account, on every route. The test reads the OpenAPI document, and so grows with it."""
 
 import re
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from memory.extraction.turn_slots import Action, Outcome, Slots
-from memory.models import Account, EpisodicMemory, JobRun
+from memory.models import Account, ApiKey, EpisodicMemory, JobRun
 from memory.owner import Owner
+from memory.services.accounts.register import READ_ONLY, READ_WRITE, READ_WRITE_OPERATE, issue_key
 from memory.services.contexts.manage import ContextDraft, create_context
 from memory.services.contexts.snapshots import create_snapshot
 from memory.services.custody.subjects import request_subject
@@ -70,6 +74,21 @@ SECRET_TURN = Slots(action=Action(text="secret"), outcome=Outcome(status="open",
 
 FIRST_VERSION = "00000001"
 """The first version of any entry, in a spelling that nothing else in an answer has."""
+
+SHARED = tuple(f"/api/v1/{noun}" for noun in ("agents", "teams", "profiles", "jobs"))
+"""Routes of what all agents of an account see, and of what belongs to a key."""
+PRIVATE = {"/pools": {"scope": "agent"}}
+"""Fields of a body that make a row private to its agent."""
+
+KINDS: dict[str, dict[str, Any]] = {
+    "of the account": {"scopes": READ_WRITE_OPERATE},
+    "of the account, reading": {"scopes": READ_ONLY},
+    "of an agent": {"scopes": READ_WRITE_OPERATE, "agent_id": "rival"},
+    "of an agent, reading": {"scopes": READ_ONLY, "agent_id": "rival"},
+    "of a user": {"scopes": READ_WRITE, "user_id": "zoe"},
+    "of an agent and a user": {"scopes": READ_WRITE, "agent_id": "rival", "user_id": "zoe"},
+}
+"""Fields of API keys, by kind."""
 
 Ids = dict[str, str]
 
@@ -142,6 +161,12 @@ def unknown() -> Ids:
     } | talk
 
 
+@pytest.fixture
+def fresh_ids() -> Iterator[str]:
+    """Return ids of conversations that nobody uses, as long as the real one."""
+    return (f"new{number:03}" for number in range(1_000))
+
+
 def with_ids() -> list[Operation]:
     return [operation for operation in operations() if set(operation.parameters) - OF_NO_ACCOUNT]
 
@@ -187,16 +212,67 @@ def test_every_path_parameter_has_an_example_in_these_tests(real: Ids, unknown: 
     assert taken == set(real) == set(unknown)
 
 
+@pytest.mark.parametrize("kind", ["of the account", "of the account, reading", "of an agent and a user"])
 def test_real_ids_are_answered_like_unknown_ones_to_another_account(
-    real: Ids, unknown: Ids, stranger_api: ServiceClient
+    real: Ids, unknown: Ids, stranger: Account, kind: str
 ) -> None:
+    stranger_api = ServiceClient(issue_key(stranger, **KINDS[kind]).secret)
     for operation in with_ids():
         theirs = send(stranger_api, operation, real)
         nobodys = send(stranger_api, operation, unknown)
 
         assert same_but_for_ids(theirs, real) == same_but_for_ids(nobodys, unknown), operation
-        assert theirs.status_code in allowed(operation), (operation, theirs.content)
+        if kind == "of the account":
+            assert theirs.status_code in allowed(operation), (operation, theirs.content)
         assert b"secret" not in theirs.content, operation
+
+
+def test_ids_of_another_agent_and_user_are_answered_like_unknown_ones(
+    real: Ids, unknown: Ids, api: ServiceClient, account: Account, fresh_ids: Iterator[str]
+) -> None:
+    api.post("/pools", {"agent_id": "planner", "pool_id": "desk", "scope": "agent", "data": {"plan": "secret"}})
+    private = real | {"pool_id": "desk"}
+    for kind in ("of an agent", "of an agent and a user", "of an agent, reading"):
+        rival = ServiceClient(issue_key(account, **KINDS[kind]).secret)
+        not_found = rival.get(f"/goals/{uuid4()}", HTTP_X_REQUEST_ID="same").content.decode()
+        for operation in with_ids():
+            if operation.path.startswith(SHARED):
+                continue
+            # a write under an id that nobody uses opens the conversation
+            free = unknown | {"conversation_id": next(fresh_ids)}
+            theirs = same_but_for_ids(send(rival, operation, private), private)
+
+            assert theirs in (same_but_for_ids(send(rival, operation, free), free), (404, not_found)), operation
+            assert "secret" not in theirs[1], operation
+
+
+@pytest.mark.parametrize("taken", ["/pools", "/workflow-runs", "/conversations"])
+def test_an_id_that_another_agent_took_is_not_found(
+    real: Ids, account: Account, api: ServiceClient, taken: str
+) -> None:
+    name = {"/pools": "pool_id", "/workflow-runs": "workflow_run_id"}.get(taken, "conversation_id")
+    assert api.post(taken, {"agent_id": "planner", name: "desk"} | PRIVATE.get(taken, {})).status_code == 201
+    rival = ServiceClient(issue_key(account, **KINDS["of an agent"]).secret)
+
+    refused = rival.post(taken, {name: "desk"}, HTTP_X_REQUEST_ID="same")
+
+    assert refused.status_code == 404
+    assert refused.content == rival.get(f"/goals/{uuid4()}", HTTP_X_REQUEST_ID="same").content
+
+
+def test_unusable_keys_get_one_answer_on_every_route(real: Ids, unknown: Ids, account: Account) -> None:
+    past = timezone.now() - timedelta(days=1)
+    expired = issue_key(account, scopes=READ_WRITE_OPERATE, expires_at=past).secret
+    revoked = issue_key(account, scopes=READ_WRITE_OPERATE)
+    ApiKey.objects.filter(id=revoked.key.id).update(revoked_at=past)
+    keys = [ServiceClient(secret) for secret in (expired, revoked.secret, "am_unknown", "not one")]
+    for operation in with_ids():
+        answers = [send(each, operation, ids) for each in keys for ids in (real, unknown)]
+        without = [send(ServiceClient(), operation, ids) for ids in (real, unknown)]
+
+        assert {answer.status_code for answer in answers + without} == {401}, operation
+        assert len({answer.content for answer in answers}) == 1, operation
+        assert without[0].content == without[1].content, operation
 
 
 def searches() -> list[tuple[str, dict[str, Any]]]:

@@ -52,10 +52,21 @@ def test_a_key_of_a_user_cannot_operate() -> None:
     assert (key.agent_id, key.user_id, key.scopes) == ("planner", "ana", ["read", "write"])
 
 
+def test_a_key_of_a_user_that_operates_is_refused() -> None:
+    with pytest.raises(CommandError, match="omit --user or --operate"):
+        run("create_api_key", "--account", "workshop", "--user", "ana", "--operate")
+
+    assert not ApiKey.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "scopes"),
-    [([], ["read", "write", "operate", "deep_replay"]), (["--read-only"], ["read", "deep_replay"])],
-    ids=["all scopes", "read only"],
+    [
+        ([], ["read", "write", "deep_replay"]),
+        (["--operate"], ["read", "write", "operate", "deep_replay"]),
+        (["--read-only"], ["read", "deep_replay"]),
+    ],
+    ids=["default", "all scopes", "read only"],
 )
 def test_a_key_may_replay_raw_traces_only_with_the_deep_replay_option(arguments: list[str], scopes: list[str]) -> None:
     run("create_api_key", "--account", "workshop", "--deep-replay", *arguments)
@@ -71,7 +82,16 @@ def test_without_migrations_the_command_asks_to_run_migrate() -> None:
         run("create_api_key", "--account", "workshop")
 
 
-@pytest.mark.parametrize("arguments", [["--expires", "0"], ["--expires", "x"], ["--agent", "x" * 101], ["--agent", ""]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--expires", "0"],
+        ["--expires", "x"],
+        ["--agent", "x" * 101],
+        ["--agent", ""],
+        ["--operate", "--read-only"],
+    ],
+)
 def test_nonsense_is_refused(arguments: list[str]) -> None:
     with pytest.raises(CommandError):
         run("create_api_key", "--account", "workshop", *arguments)

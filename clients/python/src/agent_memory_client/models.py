@@ -1404,7 +1404,6 @@ class RunAnswer(Result):
     job_id: str
     status: str
     job: str
-    scope: str
     requested_by: str
     dry_run: bool
     attempts: int
