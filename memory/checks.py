@@ -55,6 +55,7 @@ ALERT_IDS = {
     "job_incomplete": "memory.W014",
     "redis_nearly_full": "memory.W015",
     "embedding_model_differs": "memory.W017",
+    "tokens_spent": "memory.W018",
 }
 """The warning that an alert is; W003 is of `check_vectors`."""
 
@@ -215,7 +216,7 @@ def complain_of_connections(allowed: int, of_others: int) -> list[CheckMessage]:
         f"for {max(0, allowed - of_others)}: `max_connections` without reserved ones and without {of_others} of others."
     )
     hint = "Raise max_connections, or lower MEMORY_WEB_WORKERS, MEMORY_WEB_THREADS or MEMORY_WORKER_PROCESSES."
-    return [CheckWarning(text, hint=hint, id="memory.W017")]
+    return [CheckWarning(text, hint=hint, id="memory.W019")]
 
 
 def complain_of_pgvector(installed: str | None, available: str | None) -> list[CheckMessage]:

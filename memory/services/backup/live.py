@@ -8,7 +8,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from django.conf import settings
 
