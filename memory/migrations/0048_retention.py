@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0044_conversation_to_link"),
+        ("memory", "0046_embedding_state"),
     ]
 
     operations = [

@@ -271,4 +271,4 @@ def test_pools_that_may_exceed_the_connections_of_the_server_are_reported(
 
     found = [message.id for message in checks.complain_of_connections(wanted + spare, of_others)]
 
-    assert found == ([] if is_enough else ["memory.W017"])
+    assert found == ([] if is_enough else ["memory.W019"])

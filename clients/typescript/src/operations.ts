@@ -197,6 +197,7 @@ export const OPERATIONS = {
   summarize_conversation: { method: "POST", path: "/conversations/{conversation_id}/summarize", hasBody: true, owner: ["agent_id"], hasKey: true },
   supersede_fact: { method: "POST", path: "/facts/{fact_id}/supersede", hasBody: true, owner: ["agent_id", "user_id"], hasKey: true },
   unarchive_context: { method: "POST", path: "/contexts/{context_id}/unarchive", hasBody: true, owner: ["agent_id"], hasKey: true },
+  unarchive_conversation: { method: "POST", path: "/conversations/{conversation_id}/unarchive", hasBody: true, owner: ["agent_id"], hasKey: true },
   unblock_goal: { method: "POST", path: "/goals/{goal_id}/unblock", hasBody: true, owner: ["agent_id", "user_id"], hasKey: true },
   unshare_agent_value: { method: "DELETE", path: "/agents/{agent_id}/working-memory/{key}/share", hasKey: true },
   update_agent: { method: "PATCH", path: "/agents/{agent_id}", hasBody: true, hasKey: true },
