@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from memory_project.embedded.environment import acquire_servers
 from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
@@ -123,7 +124,8 @@ def claim(lock: FileLock, address: Address) -> Address:
             if name in os.environ:
                 raise
             sys.stderr.write(f"{err} {consequence}\n")
-            address = replace(address, **{field: None})
+            given_up: dict[str, Any] = {field: None}
+            address = replace(address, **given_up)
     return address
 
 

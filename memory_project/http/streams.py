@@ -54,7 +54,7 @@ def has_body_of(environ: Mapping[str, Any], wanted: str) -> bool:
 
 @contextmanager
 def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[tuple[IO[bytes], str]]:
-    """Yield the lines of the request's body in a temporary file, after all have passed `check`, and the body's SHA-256.
+    """Yield the lines of the request's body in a temporary file, after all have passed `check`, and their SHA-256.
 
     `check` takes the value of a line. Raises a 400 problem with the line's number (from 1) for invalid JSON and for a
     ValidationError of `check`, 413 for a line over BODY_LIMIT_BYTES, 503 while too many other streams are stored, and
@@ -62,10 +62,11 @@ def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[tu
     """
     with stream_slot(), report_full_disk(), tempfile.TemporaryFile() as spool:
         digest = hashlib.sha256()
-        chunks = read_body(request, digest.update)
-        for number, line in enumerate(split_body_lines(chunks, limit_bytes=settings.BODY_LIMIT_BYTES), 1):
+        lines = split_body_lines(read_body(request), limit_bytes=settings.BODY_LIMIT_BYTES)
+        for number, line in enumerate(lines, 1):
             check_line(number, line, check)
             spool.write(line + b"\n")
+            digest.update(line + b"\n")
         spool.seek(0)
         yield spool, digest.hexdigest()
 
@@ -81,9 +82,8 @@ def stream_slot() -> Iterator[None]:
         STREAM_SLOTS.release()
 
 
-def read_body(request: Request, note: Callable[[bytes], object]) -> Iterator[bytes]:
+def read_body(request: Request) -> Iterator[bytes]:
     while chunk := request.read(READ_BYTES):
-        note(chunk)
         yield chunk
 
 
