@@ -55,6 +55,7 @@ ALERT_IDS = {
     "job_incomplete": "memory.W014",
     "redis_nearly_full": "memory.W015",
     "embedding_model_differs": "memory.W017",
+    "tokens_spent": "memory.W018",
 }
 """The warning that an alert is; W003 is of `check_vectors`."""
 
@@ -66,6 +67,14 @@ SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
         WHERE to_regclass('memory_terms') IS NOT NULL AND NOT EXISTS (
             SELECT FROM pg_ts_config WHERE cfgname = %s || language AND cfgnamespace = 'public'::regnamespace
         ))
+"""
+
+# those of this database are of this service, and counted by its settings
+CONNECTIONS = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int,
+    (SELECT count(*) FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND datname IS DISTINCT FROM current_database())
 """
 
 MODELS = """
@@ -181,6 +190,33 @@ def check_database(*, databases: Sequence[str] | None = None, **_options: Any) -
         *complain_of_audit_table(audit_table),
         *complain_of_languages(unread or []),
     ]
+
+
+@register(Tags.database)
+def check_connections(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
+    """Compare the pools of this machine's processes with what the server has room for."""
+    if DATABASE not in (databases or ()):
+        return []
+    with suppress(DatabaseError), connections[DATABASE].cursor() as cursor:
+        cursor.execute(CONNECTIONS)
+        return complain_of_connections(*cursor.fetchone())
+    return []
+
+
+def complain_of_connections(allowed: int, of_others: int) -> list[CheckMessage]:
+    """Report pools that can open more connections than the server allows, besides those of other databases."""
+    database: Any = settings.DATABASES[DATABASE]
+    in_web = settings.WEB_WORKERS * database["OPTIONS"]["pool"]["max_size"]
+    # a process of the worker needs one, and one more for its lease; beat and a command one each
+    wanted = in_web + 2 * settings.CELERY_WORKER_CONCURRENCY + 2
+    if wanted <= allowed - of_others:
+        return []
+    text = (
+        f"Web server and worker may open {wanted} connections ({in_web} by the web server), but PostgreSQL has room "
+        f"for {max(0, allowed - of_others)}: `max_connections` without reserved ones and without {of_others} of others."
+    )
+    hint = "Raise max_connections, or lower MEMORY_WEB_WORKERS, MEMORY_WEB_THREADS or MEMORY_WORKER_PROCESSES."
+    return [CheckWarning(text, hint=hint, id="memory.W019")]
 
 
 def complain_of_pgvector(installed: str | None, available: str | None) -> list[CheckMessage]:

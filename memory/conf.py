@@ -50,6 +50,10 @@ EMBED_BATCH_ROWS = whole_number("MEMORY_EMBED_BATCH_ROWS", 64, low=1, high=200)
 """Pending memories that one claim of the job `embed` takes."""
 EMBED_LEASE_SECONDS = whole_number("MEMORY_EMBED_LEASE_SECONDS", 120, low=10, high=3_600)
 """Seconds until another worker may take over claimed rows that were not embedded."""
+EMBEDDED_TOKENS_PER_DAY = whole_number("MEMORY_EMBEDDED_TOKENS_PER_DAY", 0, low=0, high=10**15)
+"""Tokens that the job `embed` embeds for an account in a day (UTC); more wait for the next day. 0: any number."""
+MODEL_TOKENS_PER_DAY = whole_number("MEMORY_MODEL_TOKENS_PER_DAY", 0, low=0, high=10**15)
+"""Language-model tokens of an account in a day (UTC), after which its summaries and extraction wait. 0: any number."""
 EMBED_BACKOFF_SECONDS = whole_number("MEMORY_EMBED_BACKOFF_SECONDS", 15, low=1, high=3_600)
 """Seconds until a failed embedding is tried again; doubled with each failure."""
 EMBED_BACKOFF_LIMIT_SECONDS = whole_number("MEMORY_EMBED_BACKOFF_LIMIT_SECONDS", 3_600, low=1, high=86_400)

@@ -7,13 +7,16 @@ then the answer may have ended (`http.answer_limits`).
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import Case, F, Func, IntegerField, Q, QuerySet, TextField, Value, When
-from django.db.models.lookups import LessThanOrEqual
+from django.db.models import BooleanField, F, Func, QuerySet, TextField
 from django.db.models.query import ModelIterable
 
 SMALL_BYTES = 65_536
 SMALL_STORED_BYTES = 16_384
 """As PostgreSQL stores JSON: compressed."""
+# neither function reads what is stored out of line
+SMALL_TEXT = f"CASE WHEN octet_length(%(expressions)s) <= {SMALL_BYTES} THEN %(expressions)s END"
+SMALL_JSON = f"CASE WHEN pg_column_size(%(expressions)s) <= {SMALL_STORED_BYTES} THEN %(expressions)s END"
+IS_NULL = "%(expressions)s IS NULL"
 HAS_LARGE = "_has_large_values"
 
 
@@ -22,26 +25,23 @@ def read_with_small_values(rows: QuerySet[Any]) -> list[Any]:
     names = [name for name in getattr(rows.model, "LARGE_COLUMNS", ()) if is_loaded(rows, name)]
     if not names or rows._iterable_class is not ModelIterable:
         return list(rows)
-    annotated = rows.defer(*names)
+    loaded, is_deferred = rows.query.deferred_loading
+    # the statement that loads a large value names its account
+    annotated = (rows if is_deferred else rows.only(*loaded, "account")).defer(*names)
+    annotations: dict[str, Any] = {}
     for name in names:
-        annotated = annotated.annotate(**{f"small_{name}": Case(When(is_small(rows, name), then=F(name)))})
-        if rows.model._meta.get_field(name).null:
-            annotated = annotated.annotate(
-                **{f"{name}_is_null": Case(When(Q(**{f"{name}__isnull": True}), then=Value(True)))}
-            )
-    return [load_small_values(row, names) for row in annotated]
+        column = rows.model._meta.get_field(name)
+        annotations[f"small_{name}"] = Func(
+            F(name), template=SMALL_TEXT if isinstance(column, TextField) else SMALL_JSON
+        )
+        if column.null:
+            annotations[f"{name}_is_null"] = Func(F(name), template=IS_NULL, output_field=BooleanField())
+    return [load_small_values(row, names) for row in annotated.annotate(**annotations)]
 
 
 def is_loaded(rows: QuerySet[Any], name: str) -> bool:
     names, is_deferred = rows.query.deferred_loading
     return (name not in names) if is_deferred else name in names
-
-
-def is_small(rows: QuerySet[Any], name: str) -> Any:
-    """Return the condition that a value is small. Neither function reads what is stored out of line."""
-    is_text = isinstance(rows.model._meta.get_field(name), TextField)
-    size: Any = Func(F(name), function="octet_length" if is_text else "pg_column_size", output_field=IntegerField())
-    return LessThanOrEqual(size, SMALL_BYTES if is_text else SMALL_STORED_BYTES)
 
 
 def load_small_values(row: Any, names: Iterable[str]) -> Any:

@@ -299,6 +299,10 @@ RETRIEVAL_RATE_LIMIT_PER_MINUTE = env.whole_number(
     "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE", 6_000, low=1, high=MAX_REQUESTS_PER_MINUTE
 )
 """Searches and recalls per minute and API key."""
+ACCOUNT_RATE_LIMIT_PER_MINUTE = env.whole_number(
+    "MEMORY_ACCOUNT_RATE_LIMIT_PER_MINUTE", 60_000, low=1, high=MAX_REQUESTS_PER_MINUTE
+)
+"""Requests per minute of all API keys of an account together."""
 
 OPENAI_API_KEY = env.text("OPENAI_API_KEY", "")
 """Key of the OpenAI-compatible endpoint."""

@@ -174,12 +174,19 @@ class Imports(TransferViewSet):
     answer = ImportAnswer
     statuses = {"create": 202}
 
+    def refuse_agents(self) -> None:
+        """Raise Forbidden for a key that is bound to an agent: imports are of the account."""
+        if self.bound_to():
+            raise Forbidden("a key that is bound to an agent neither imports nor sees imports")
+
     def list(self, request: Request) -> Response:
         """List imports, latest first."""
+        self.refuse_agents()
         return self.respond_transfers()
 
     def retrieve(self, request: Request, import_id: UUID) -> Response:
         """Return an import, with its progress."""
+        self.refuse_agents()
         return self.respond(self.find(import_id))
 
     def create(self, request: Request) -> Response:
@@ -190,8 +197,7 @@ class Imports(TransferViewSet):
         that are bound to an agent cannot import.
         """
         owner, dry_run = self.owner(), self.query()["dry_run"]
-        if self.bound_to():
-            raise Forbidden("a key that is bound to an agent cannot import")
+        self.refuse_agents()
         with stream_slot(), report_full_disk():
             transfer = request_import(owner, read_body(request), dry_run=dry_run, now=timezone.now())
         notify_job_worker(TRANSFER_JOB)

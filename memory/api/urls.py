@@ -110,6 +110,7 @@ urlpatterns = [
     path("conversations/<id:conversation_id>/summarize", ConversationLives.as_view({"post": "summarize"})),
     path("conversations/<id:conversation_id>/consolidate", ConversationLives.as_view({"post": "consolidate"})),
     path("conversations/<id:conversation_id>/save", ConversationLives.as_view({"post": "save"})),
+    path("conversations/<id:conversation_id>/unarchive", ConversationLives.as_view({"post": "unarchive"})),
     path("conversations/<id:conversation_id>/end", ConversationLives.as_view({"post": "end"})),
     path("conversations/<id:conversation_id>/lineage", ConversationLineages.as_view(READ)),
     path("conversations/<id:conversation_id>/participants", Participants.as_view(COLLECTION)),

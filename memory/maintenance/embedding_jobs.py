@@ -17,7 +17,7 @@ from memory.models import Memory, Vector
 from memory.services.claims import count_due_rows
 from memory.services.embedding.account_indexes import IndexChange, apply_index_change, find_index_changes
 from memory.services.embedding.passages import add_passages, long_memories, without_passages
-from memory.services.embedding.queue import embed_pending
+from memory.services.embedding.queue import embed_pending, release_lost_claims
 from memory.services.embedding.reembed import continue_change, count_change
 from memory.services.embedding.serving import serving_model
 from memory.services.work_episodes.propagate import WORK_KINDS
@@ -35,14 +35,16 @@ def embed(*, now: datetime, batch: Batch) -> BatchReport:
     """Compute and store the vectors of pending memories.
 
     They were written while the embedder was down, slow, or received too many at once. Does one batch of due rows,
-    continues while batches come back full, and stops when the embedder is down. The rows are their own queue, so the
-    cursor only counts batches (it moves even when all rows of a batch disappeared); after a colon it holds how many
-    texts were embedded in one request at last.
+    continues while more are due than fit into one, and stops when the embedder is down. The rows are their own queue,
+    so the cursor only counts batches (it moves even when all rows of a batch disappeared); after a colon it holds how
+    many texts were embedded in one request at last.
     """
     if batch.dry_run:
         waiting = count_due_rows(Memory.objects.filter(embed_after__lte=now), account_id=batch.account_id)
         return BatchReport(examined=waiting, changed=waiting)
     count, _, room = batch.cursor.partition(":")
+    if batch.is_resumed:
+        release_lost_claims(now=now, limit=batch.size, account_id=batch.account_id)
     done = embed_pending(
         now=now,
         limit=batch.size,
@@ -50,7 +52,7 @@ def embed(*, now: datetime, batch: Batch) -> BatchReport:
         portion_tokens=int(room) if room else None,
         renew=batch.renew,
     )
-    more = not done.stopped and (done.claimed == batch.size or done.left > 0)
+    more = not done.stopped and (done.has_more or done.left > 0)
     return BatchReport(
         examined=done.claimed - done.left,
         changed=done.stored,

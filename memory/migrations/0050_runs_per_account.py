@@ -6,7 +6,7 @@ from django.db.models import Q
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0046_embedding_state"),
+        ("memory", "0048_retention"),
     ]
 
     operations = [

@@ -51,8 +51,8 @@ ERROR_CODES = {
     ),
     "idempotency_key_refused": ErrorCode(
         400,
-        "The operation takes no Idempotency-Key: a stream of turns, or a replay of raw traces.",
-        "Send the request without it. Turns with a `client_id` are stored once however often they are sent.",
+        "The operation takes no Idempotency-Key: a replay of raw traces.",
+        "Send the request without it.",
     ),
     "idempotency_key_reused": ErrorCode(
         422,

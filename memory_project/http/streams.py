@@ -4,6 +4,7 @@ The web server has the whole body, in a file, before a view sees it, so a slow c
 line ends with a line feed; the last one may lack it. Blank lines at the end are ignored, other blank lines are errors.
 """
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,19 +53,22 @@ def has_body_of(environ: Mapping[str, Any], wanted: str) -> bool:
 
 
 @contextmanager
-def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[IO[bytes]]:
-    """Yield the lines of the request's body in a temporary file, after all have passed `check`.
+def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[tuple[IO[bytes], str]]:
+    """Yield the lines of the request's body in a temporary file, after all have passed `check`, and their SHA-256.
 
     `check` takes the value of a line. Raises a 400 problem with the line's number (from 1) for invalid JSON and for a
     ValidationError of `check`, 413 for a line over BODY_LIMIT_BYTES, 503 while too many other streams are stored, and
     507 for a full disk.
     """
     with stream_slot(), report_full_disk(), tempfile.TemporaryFile() as spool:
-        for number, line in enumerate(split_body_lines(read_body(request), limit_bytes=settings.BODY_LIMIT_BYTES), 1):
+        digest = hashlib.sha256()
+        lines = split_body_lines(read_body(request), limit_bytes=settings.BODY_LIMIT_BYTES)
+        for number, line in enumerate(lines, 1):
             check_line(number, line, check)
             spool.write(line + b"\n")
+            digest.update(line + b"\n")
         spool.seek(0)
-        yield spool
+        yield spool, digest.hexdigest()
 
 
 @contextmanager
@@ -155,10 +159,12 @@ def report_full_disk() -> Iterator[None]:
         raise Problem(507, "no_space", detail) from err
 
 
-def write_json_array(target: IO[bytes], name: str, elements: Iterable[Mapping[str, Any]]) -> None:
-    """Write `{"<name>": [<elements>]}` one element at a time, then move `target` to its start."""
+def write_json_array(target: IO[bytes], name: str, elements: Iterable[Mapping[str, Any]]) -> int:
+    """Write `{"<name>": [<elements>]}` one element at a time, then move `target` to its start. Return their number."""
     target.write(json.dumps({name: []}).encode()[:-2])
-    for position, element in enumerate(elements):
-        target.write(b"," * bool(position) + json.dumps(element, separators=(",", ":")).encode())
+    count = 0
+    for count, element in enumerate(elements, 1):
+        target.write(b"," * (count > 1) + json.dumps(element, separators=(",", ":")).encode())
     target.write(b"]}")
     target.seek(0)
+    return count

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import Any, ClassVar, cast
+from typing import IO, Any, ClassVar, cast
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.permissions import SAFE_METHODS
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer, ValidationError
@@ -41,6 +42,7 @@ from memory_project.http.problems import Problem
 from memory_project.http.serializers import refuse_unknown_names
 from memory_project.http.streams import NDJSON, ZIP, has_body_of, is_ndjson_stream
 from memory_project.http.throttling import Allowance
+from memory_project.redis import REQUESTED_WRITES, RequestedWrites
 
 SerializersByAction = Mapping[str, type[Serializer[Any]]]
 AnswerShape = type[BaseSerializer[Any]] | Mapping[str, Any] | None
@@ -197,11 +199,28 @@ class ServiceViewSet(GenericViewSet[Any]):
         self._attempt.is_recorded = response.status_code < 400
         return response
 
+    def refuse_repeated_stream(self, body_hash: str) -> None:
+        """Raise AlreadyAnswered for a stream that was stored under its `Idempotency-Key`; a 422 problem for another."""
+        if self._attempt is not None:
+            self._attempt.body_hash = body_hash
+            self._attempt.replay()
+
+    def record_stream(self, answer: IO[bytes], short: Mapping[str, Any]) -> None:
+        """Record the answer of a stream in the transaction of its write; `short` instead if it is too long."""
+        if self._attempt is None:
+            return
+        body = answer.read(settings.ANSWER_LIMIT_BYTES + 1)
+        answer.seek(0)
+        if len(body) > settings.ANSWER_LIMIT_BYTES:
+            body = JSONRenderer().render(short)
+        self._attempt.record(201, "application/json", body)
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             return super().dispatch(request, *args, **kwargs)
         finally:
             if self._attempt is not None:
+                REQUESTED_WRITES.set(None)
                 self._attempt.release()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -218,6 +237,9 @@ class ServiceViewSet(GenericViewSet[Any]):
         self._refuse_unknown_parameters(request)
         self._refuse_unread_condition(request)
         self._attempt = begin_attempt(request)
+        if self._attempt is not None:
+            seconds = settings.IDEMPOTENCY_HOURS * 3_600
+            REQUESTED_WRITES.set(RequestedWrites(request_id=self._attempt.write_id, seconds=seconds))
 
     def _refuse_large_body(self, request: Request) -> None:
         limit = settings.BODY_LIMIT_BYTES
@@ -229,9 +251,6 @@ class ServiceViewSet(GenericViewSet[Any]):
         if self.action not in self.streams:
             # nothing has read the body, and without a length Django takes it for an empty one
             raise UnsupportedMediaType(NDJSON)
-        if "Idempotency-Key" in request.headers:
-            detail = "A stream takes no Idempotency-Key. Lines with a client_id are stored once, however often sent."
-            raise Problem(400, "idempotency_key_refused", detail)
 
     def _refuse_upload(self, request: Request) -> None:
         if not has_body_of(request.META, ZIP):

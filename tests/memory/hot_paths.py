@@ -263,6 +263,7 @@ CHANGING = [
     R(f"POST {TALK}/participants", {"participant_id": "guest"}),
     R(f"GET {TALK}/participants"),
     R(f"DELETE {TALK}/participants/{{participant_id}}", ids={"participant_id": "guest"}),
+    R(f"POST {TALK}/unarchive", {}),
     R(f"POST {TALK}/end", {"outcome": "success"}, ids={"conversation_id": "talk-2"}),
     R("POST /exports", {"include_vectors": True}, "export_id"),
     R("GET /exports/{export_id}"),

@@ -777,6 +777,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/conversations/{conversation_id}/unarchive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring an archived conversation and all of its turns back, as if it had been written to now */
+        post: operations["unarchive_conversation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/conversations/{conversation_id}/values": {
         parameters: {
             query?: never;
@@ -1075,6 +1092,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/exports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List exports, latest first */
+        get: operations["list_exports"];
+        put?: never;
+        /** Export the account, or what belongs to an agent or a user of it */
+        post: operations["create_export"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/exports/{export_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return an export, with its progress */
+        get: operations["get_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/facts": {
         parameters: {
             query?: never;
@@ -1260,6 +1312,40 @@ export interface paths {
         };
         /** Return the memories that links connect with the given ones, in either direction */
         get: operations["walk_graph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List imports, latest first */
+        get: operations["list_imports"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/imports/{import_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return an import, with its progress */
+        get: operations["get_import"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3031,9 +3117,10 @@ export interface components {
         /**
          * @description * `embedder_unavailable`: The query has no vector.
          *     * `embedding_pending`: Some memories have no vector yet.
+         *     * `embedding_model_differs`: The settings name another embedding model than the one that serves.
          * @enum {string}
          */
-        DegradedEnum: "embedder_unavailable" | "embedding_pending";
+        DegradedEnum: "embedder_unavailable" | "embedding_pending" | "embedding_model_differs";
         /**
          * @description * `out`: The link leads away from the memory.
          *     * `in`: The link leads to the memory.
@@ -3328,7 +3415,7 @@ export interface components {
         EpisodesAnswer: {
             /** @description Best first. */
             results: components["schemas"]["FoundEpisode"][];
-            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). */
+            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. */
             degraded: components["schemas"]["DegradedEnum"][];
         };
         ErasureAnswer: {
@@ -3395,6 +3482,38 @@ export interface components {
             tier: string;
             /** @description Empty unless it is reasoning. */
             provenance: string;
+        };
+        ExportAnswer: {
+            /** Format: uuid */
+            id: string;
+            status: components["schemas"]["TransferStatusEnum"];
+            requested_by: string;
+            /** Format: date-time */
+            requested_at: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            completed_at: string | null;
+            /**
+             * Format: date-time
+             * @description Time from which it is deleted. Null: not yet known.
+             */
+            expires_at: string | null;
+            /** @description Size of the archive. 0 until an export is completed. */
+            size_bytes: number;
+            /** @description SHA-256 of the archive. Empty until an export is completed. */
+            digest: string;
+            /** @description Numbers of rows written or stored so far, by table. */
+            counts: {
+                [key: string]: number;
+            };
+            /** @description Reason of a failure. Empty: none. */
+            error: string;
+            /** @description Agent whose rows are exported. Empty: no limit. */
+            agent_id: string;
+            /** @description User whose rows are exported. Empty: no limit. */
+            user_id: string;
+            include_vectors: boolean;
         };
         FactAnswer: {
             /** Format: uuid */
@@ -3659,7 +3778,7 @@ export interface components {
         FoundEntries: {
             /** @description Best first. */
             results: components["schemas"]["FoundEntry"][];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
             usage: components["schemas"]["UsageAnswer"];
         };
@@ -4054,6 +4173,40 @@ export interface components {
             /** Format: date-time */
             event_time: string;
         };
+        ImportAnswer: {
+            /** Format: uuid */
+            id: string;
+            status: components["schemas"]["TransferStatusEnum"];
+            requested_by: string;
+            /** Format: date-time */
+            requested_at: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            completed_at: string | null;
+            /**
+             * Format: date-time
+             * @description Time from which it is deleted. Null: not yet known.
+             */
+            expires_at: string | null;
+            /** @description Size of the archive. 0 until an export is completed. */
+            size_bytes: number;
+            /** @description SHA-256 of the archive. Empty until an export is completed. */
+            digest: string;
+            /** @description Numbers of rows written or stored so far, by table. */
+            counts: {
+                [key: string]: number;
+            };
+            /** @description Reason of a failure. Empty: none. */
+            error: string;
+            dry_run: boolean;
+            /** @description True if rows get new ids, because another account uses theirs. Null: not yet known. */
+            remaps: boolean | null;
+            /** @description Numbers of rows that were left alone, by table. */
+            existing: {
+                [key: string]: number;
+            };
+        };
         ImportanceChangeRequest: {
             /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
             agent_id?: string;
@@ -4199,7 +4352,7 @@ export interface components {
         ItemsAnswer: {
             /** @description Best or latest first. */
             items: components["schemas"]["ItemAnswer"][];
-            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). */
+            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. */
             degraded: components["schemas"]["DegradedEnum"][];
         };
         ItemsFound: {
@@ -4366,7 +4519,7 @@ export interface components {
         LearningsAnswer: {
             /** @description Best first. */
             results: components["schemas"]["FoundLearning"][];
-            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). */
+            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. */
             degraded: components["schemas"]["DegradedEnum"][];
         };
         /** @description Numbers of pieces by section that did not fit, or that another piece covers. */
@@ -5708,12 +5861,26 @@ export interface components {
             previous: string | null;
             results: components["schemas"]["ErasureAnswer"][];
         };
+        PaginatedExportAnswerList: {
+            /** Format: uri */
+            next: string | null;
+            /** Format: uri */
+            previous: string | null;
+            results: components["schemas"]["ExportAnswer"][];
+        };
         PaginatedFactAnswerList: {
             /** Format: uri */
             next: string | null;
             /** Format: uri */
             previous: string | null;
             results: components["schemas"]["FactAnswer"][];
+        };
+        PaginatedImportAnswerList: {
+            /** Format: uri */
+            next: string | null;
+            /** Format: uri */
+            previous: string | null;
+            results: components["schemas"]["ImportAnswer"][];
         };
         PaginatedInvocationAnswerList: {
             /** Format: uri */
@@ -6250,7 +6417,7 @@ export interface components {
             /** @description Profile of the user. Null without a user. */
             profile: components["schemas"]["RecalledProfile"] | null;
             metrics: components["schemas"]["TechniqueMetric"][];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
             /** @description True if memories were found, but none that is likely enough to help. */
             abstained: boolean;
@@ -6695,7 +6862,7 @@ export interface components {
             tokens: number;
             /** @description Number of pieces that did not fit. */
             left_out: number;
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
         };
         /** @description The target of a replay: exactly one of a goal, a structured turn, a work episode, and a decision. */
@@ -6838,7 +7005,7 @@ export interface components {
             /** @description Tokens of the text, counted as for `max_tokens`. */
             tokens: number;
             left_out: components["schemas"]["LeftOut"];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
             /** @description True if nothing that was found for `query` is likely enough to help: none of it is in the packet. */
             abstained: boolean;
@@ -6980,6 +7147,17 @@ export interface components {
             /** Format: date-time */
             saved_at: string;
         };
+        ScopeFieldsRequest: {
+            /** @description Export what belongs to this agent. */
+            agent_id?: string;
+            /** @description Export what belongs to this user. */
+            user_id?: string;
+            /**
+             * @description True to export embeddings as well. Otherwise they are made anew.
+             * @default false
+             */
+            include_vectors?: boolean;
+        };
         /**
          * @description * `turn`: The present turn.
          *     * `session`: The conversation.
@@ -6992,7 +7170,7 @@ export interface components {
         SearchedMemories: {
             /** @description Best first. */
             results: components["schemas"]["SearchedMemory"][];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
             usage: components["schemas"]["UsageAnswer"];
         };
@@ -7106,7 +7284,7 @@ export interface components {
             tokens: number;
             /** @description True if there are episodes, but none that is likely enough to help: `items` is empty. */
             abstained: boolean;
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
         };
         SessionItem: {
@@ -7527,7 +7705,7 @@ export interface components {
         StrategiesAnswer: {
             /** @description Best first. */
             results: components["schemas"]["FoundStrategy"][];
-            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). */
+            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. */
             degraded: components["schemas"]["DegradedEnum"][];
         };
         StrategySearchRequest: {
@@ -7718,6 +7896,14 @@ export interface components {
             /** Format: date-time */
             last_used: string;
         };
+        /**
+         * @description * `queued`: It waits for a worker.
+         *     * `running`: A worker processes it.
+         *     * `completed`: It ended.
+         *     * `failed`: It stopped, for the reason in `error`.
+         * @enum {string}
+         */
+        TransferStatusEnum: "queued" | "running" | "completed" | "failed";
         /** @description A chat message as it was sent, with what is known about it. */
         TurnAnswer: {
             /** Format: uuid */
@@ -9937,6 +10123,31 @@ export interface operations {
             };
         };
     };
+    unarchive_conversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ActingFieldsRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationAnswer"];
+                };
+            };
+        };
+    };
     list_conversation_values: {
         parameters: {
             query?: {
@@ -10620,6 +10831,79 @@ export interface operations {
             };
         };
     };
+    list_exports: {
+        parameters: {
+            query?: {
+                cursor?: string;
+                page_size?: number;
+                /**
+                 * @description * `completed`: It ended.
+                 *     * `failed`: It stopped, for the reason in `error`.
+                 *     * `queued`: It waits for a worker.
+                 *     * `running`: A worker processes it.
+                 */
+                status?: "completed" | "failed" | "queued" | "running";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedExportAnswerList"];
+                };
+            };
+        };
+    };
+    create_export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ScopeFieldsRequest"];
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportAnswer"];
+                };
+            };
+        };
+    };
+    get_export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                export_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportAnswer"];
+                };
+            };
+        };
+    };
     list_facts: {
         parameters: {
             query?: {
@@ -11120,11 +11404,61 @@ export interface operations {
             };
         };
     };
+    list_imports: {
+        parameters: {
+            query?: {
+                cursor?: string;
+                page_size?: number;
+                /**
+                 * @description * `completed`: It ended.
+                 *     * `failed`: It stopped, for the reason in `error`.
+                 *     * `queued`: It waits for a worker.
+                 *     * `running`: A worker processes it.
+                 */
+                status?: "completed" | "failed" | "queued" | "running";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedImportAnswerList"];
+                };
+            };
+        };
+    };
+    get_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                import_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportAnswer"];
+                };
+            };
+        };
+    };
     list_jobs: {
         parameters: {
             query?: {
                 cursor?: string;
-                job?: "audit_partitions" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "restore_ledgers" | "summarize" | "vector_indexes" | "write_access_log" | "write_audit_reads" | string;
+                job?: "audit_partitions" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "reembed" | "restore_ledgers" | "summarize" | "transfer" | "vector_indexes" | "write_access_log" | "write_audit_reads" | string;
                 page_size?: number;
                 /**
                  * @description * `completed`: It ended.
@@ -11177,7 +11511,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string & ("audit_partitions" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "restore_ledgers" | "summarize" | "vector_indexes" | "write_access_log" | "write_audit_reads");
+                name: string & ("audit_partitions" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "reembed" | "restore_ledgers" | "summarize" | "transfer" | "vector_indexes" | "write_access_log" | "write_audit_reads");
             };
             cookie?: never;
         };

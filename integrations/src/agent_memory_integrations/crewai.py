@@ -30,30 +30,25 @@ class AgentMemoryStorage:
         self._context = NamedContext(client, context or (f"{CONTEXT}:{user_id}" if user_id else CONTEXT))
 
     def save(self, records: list[MemoryRecord]) -> None:
-        """Store records. A record of the same id is replaced, also where it was in another scope."""
-        moved = [
-            item_path(old)
-            for record in records
-            if (old := self.get_record(record.id)) and item_path(old) != item_path(record)
-        ]
+        """Store records. One of the same id in the same scope is replaced."""
         by_width: dict[int, list[dict[str, Any]]] = {}
         for record in records:
             vector = list(record.embedding or ())
-            found = (
-                {"texts": [record.content], "embeddings": [vector]} if any(vector) and record.content.strip() else {}
-            )
+            is_found = any(vector) and bool(record.content.strip())
+            found: dict[str, Any] = {"texts": [record.content], "embeddings": [vector]} if is_found else {}
             item = {**item_path(record), "value": record.model_dump(mode="json"), **found}
-            by_width.setdefault(len(vector) if found else 0, []).append(item)
+            by_width.setdefault(len(vector) if is_found else 0, []).append(item)
         for width, items in by_width.items():
-            model = {"embedding_model": self._name_model(width)} if width else {}
+            model: dict[str, Any] = {"embedding_model": self._name_model(width)} if width else {}
             for start in range(0, len(items), MAX_ITEMS):
-                part, gone = items[start : start + MAX_ITEMS], moved[:MAX_ITEMS]
-                self.client.write_items(self._context.ensure_id(), items=part, deleted=gone, **model)
-                moved = moved[MAX_ITEMS:]
+                self.client.write_items(self._context.ensure_id(), items=items[start : start + MAX_ITEMS], **model)
 
     def update(self, record: MemoryRecord) -> None:
-        """Replace the record of the same id."""
+        """Replace the record of the same id, also where it was in another scope."""
+        old = self.get_record(record.id)
         self.save([record])
+        if old and item_path(old) != item_path(record):
+            self.client.write_items(self._context.ensure_id(), deleted=[item_path(old)])
 
     def search(
         self,
@@ -65,15 +60,19 @@ class AgentMemoryStorage:
         min_score: float = 0.0,
     ) -> list[tuple[MemoryRecord, float]]:
         """Return records by cosine similarity, best first. `categories`: at least one of them."""
-        model = self._name_model(len(query_embedding))
-        found = self._find(scope_prefix, {"query_embedding": query_embedding}, {"embedding_model": model})
+        model = {"embedding_model": self._name_model(len(query_embedding))}
+        page = MAX_ITEMS if categories or metadata_filter else max(1, min(limit, MAX_ITEMS))
+        found = self._find(scope_prefix, {"query_embedding": query_embedding, "limit": page}, model)
         results: list[tuple[MemoryRecord, float]] = []
         for record, score in found:
-            if len(results) == limit or score is None or score < min_score:
+            if score is None or score < min_score:
                 break
             if matches(record, categories, metadata_filter):
                 results.append((record, score))
-        return results
+            # the next one may be in another request
+            if len(results) >= limit:
+                break
+        return results[:limit]
 
     def delete(
         self,
@@ -97,7 +96,7 @@ class AgentMemoryStorage:
 
     def get_record(self, record_id: str) -> MemoryRecord | None:
         """Return a record, or None."""
-        return next((record for record, _ in self._find(None, {"filter": {"id": record_id}})), None)
+        return next((record for record, _ in self._find(None, {"filter": {"id": record_id}, "limit": 1})), None)
 
     def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
         """Return records, newest first."""
@@ -153,16 +152,13 @@ class AgentMemoryStorage:
     def _find(
         self, scope: str | None, question: dict[str, Any] | None = None, model: dict[str, Any] | None = None
     ) -> Iterator[tuple[MemoryRecord, float | None]]:
-        context_id, asked = (
-            self._context.find_id(),
-            {"namespace_prefix": scope_labels(scope or "/"), **(question or {})},
-        )
-        offset = 0
-        items: list[dict[str, Any]] = [{}] * MAX_ITEMS
-        while context_id and len(items) == MAX_ITEMS:
-            searches = [{**asked, "limit": MAX_ITEMS, "offset": offset}]
-            found = self.client.query_items(context_id, searches=searches, **(model or {}))
-            items, offset = found.to_dict()["searches"][0]["items"], offset + MAX_ITEMS
+        context_id, offset = self._context.find_id(), 0
+        asked = {"namespace_prefix": scope_labels(scope or "/"), "limit": MAX_ITEMS, **(question or {})}
+        items: list[dict[str, Any]] = [{}] * asked["limit"]
+        while context_id and len(items) == asked["limit"]:
+            found = self.client.query_items(context_id, searches=[{**asked, "offset": offset}], **(model or {}))
+            items = found.to_dict()["searches"][0]["items"]
+            offset += len(items)
             yield from ((MemoryRecord.model_validate(item["value"]), item["score"]) for item in items)
 
     def _name_model(self, width: int) -> str:

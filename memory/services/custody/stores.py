@@ -77,6 +77,7 @@ KEY_RULES: dict[str, str] = {
     "ledger": "items that name the user are evicted; the key goes with its conversation",
     "session": "keys of the user are deleted; in sessions of others, what names the user",
     "agent": "values that name the user are deleted, and so are their names",
+    "once": "holds digits and times, and expires with the answers that are kept",
     "value": "values that name the user are deleted",
     "ledger_journal": "becomes rows of `injections`, which are erased",
     "ledger_epoch": "holds no texts",

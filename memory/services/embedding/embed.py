@@ -12,9 +12,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 import numpy as np
 from django.core.cache import cache
+from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
 from memory import conf
@@ -26,7 +28,14 @@ from memory.providers.connections import Deadline
 from memory.providers.embeddings import EmbeddingProvider
 from memory.providers.embeddings.base import mean_of_chunks
 from memory.providers.passages import Span, has_passages, split_passages
-from memory.services.embedding.serving import EmbeddingModel, serving_model, warm_model
+from memory.services.embedding.serving import (
+    EmbeddingModel,
+    read_known_models,
+    serving_model,
+    use_configured_model,
+    use_model,
+    warm_model,
+)
 from memory_project.measures import ANSWERED, EMBEDDED_TEXTS, EMBEDDING_CACHE, EMBEDDING_REQUESTS, FAILED, HIT, MISS
 from memory_project.tracing import span
 
@@ -56,8 +65,21 @@ class EmbeddedTexts:
 
 
 def load_local_model() -> None:
-    """Load the serving model if it is a local one."""
-    warm_model(serving_model())
+    """Load the local models that serve, or will soon, for processes that are forked from this one.
+
+    Reads the database and leaves no connection behind, which forked processes would share.
+    """
+    connection: Any = connections["default"]
+    try:
+        known = read_known_models()
+    except DatabaseError:
+        known = None
+    finally:
+        connection.close()
+        connection.close_pool()
+    specs = [] if known is None else [spec for spec in (known.serving, known.next) if spec is not None]
+    for model in map(use_model, specs) if specs else [use_configured_model()]:
+        warm_model(model)
 
 
 def content_hash(text: str) -> str:

@@ -141,8 +141,11 @@ def serialize_spec(spec: ModelSpec) -> dict[str, Any]:
 def serving_model() -> EmbeddingModel:
     """Return the model that serves searches and embeds what is stored. Take it once for each search or write."""
     known = CACHE.read()
-    if known is not None:
-        return use_model(known.serving)
+    return use_configured_model() if known is None else use_model(known.serving)
+
+
+def use_configured_model() -> EmbeddingModel:
+    """Return the model that the settings configure. Raises ImproperlyConfigured."""
     provider = embedding_provider()
     return EmbeddingModel(provider=provider, prefixes=prefixes_of(provider, configured_prefixes()))
 

@@ -22,15 +22,16 @@ def request_run(
 ) -> JobRun:
     """Queue a run for the owner's account; `at` sets the time that the job works with.
 
-    The same run that waits already is returned instead: it will find whatever a second one could. Raises TooManyRuns
-    for a new run of an account that has requested `max_per_hour` of them lately, unless that is 0.
+    The same run that the same actor requested, and that waits already, is returned instead: it will find whatever a
+    second one could, and keys of agents see their own runs only. Raises TooManyRuns for a new run of an account that
+    has requested `max_per_hour` of them lately, unless that is 0.
     """
-    same = {"account_id": owner.account_id, "job": job, "dry_run": dry_run, "at": at}
+    same = {"account_id": owner.account_id, "job": job, "requested_by": owner.actor, "dry_run": dry_run, "at": at}
     with transaction.atomic():
         run = JobRun.objects.filter(**same).queued().order_by("created_at").first()
         if run is None:
             refuse_many_runs(owner.account_id, max_per_hour)
-            run = JobRun.objects.create(**same, requested_by=owner.actor)
+            run = JobRun.objects.create(**same)
         asked = {"job": job, "dry_run": dry_run}
         record_audit(owner, operation="run_job", memory_type="job", affected_ids=[run.id], config_snapshot=asked)
     run.refresh_from_db(fields=["created_at"])

@@ -28,6 +28,7 @@ EXPORTED = frozenset(
 LEFT_OUT = {
     "accounts": "rows are imported into an account that exists, with settings of its own",
     "api_keys": "secrets of the installation",
+    "embedding_state": "the embedding models of the installation",
     "encryption_canary": "belongs to the keys of the installation",
     "erasures": "marks and receipts under the key of the installation",
     "idempotent_requests": "answers to keys of the installation",
@@ -36,6 +37,7 @@ LEFT_OUT = {
     "memory_terms": "counted when memories are stored",
     "metric_samples": "measurements of the installation",
     "model_usage": "costs of the installation",
+    "reembed_queue": "work of the installation",
     "staff_limits": "staff of the installation",
     "transfer_parts": "archives themselves",
     "transfer_unstored_rows": "imports in progress",

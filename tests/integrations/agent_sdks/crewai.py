@@ -56,6 +56,8 @@ def keep_records(storage: AgentMemoryStorage) -> None:
     assert [each.id for each, _ in storage.search([1.0, 0.1, 0.0], categories=["diet"])] == ["r2"]
     assert [each.id for each, _ in storage.search([1.0, 0.1, 0.0], metadata_filter={"by": "form"})] == ["r1"]
     assert [each.id for each, _ in storage.search([1.0, 0.1, 0.0], min_score=0.5)] == ["r1"]
+    assert len(storage.search([1.0, 0.1, 0.0])) == 3
+    assert storage.search([1.0, 0.1, 0.0], limit=0) == []
     assert (storage.list_scopes(), storage.list_scopes("/travel")) == (["/home", "/travel"], ["/travel/a.b"])
     assert storage.list_categories() == {"likes": 2, "diet": 1}
     info = storage.get_scope_info("/travel")

@@ -106,7 +106,7 @@ def test_large_texts_are_read_only_when_they_are_needed(client: ServiceClient) -
     write_log(client, LONG, SHORT)
 
     with CaptureQueriesContext(connection) as queries:
-        large, small = read_with_small_values(Turn.objects.order_by("index"))
+        large, small = read_with_small_values(Turn.objects.only("id", "text", "payload").order_by("index"))
 
         assert (has_large_values(large), has_large_values(small)) == (True, False)
         assert (small.text, small.payload) == (f"1 {SHORT}", None)
@@ -114,3 +114,4 @@ def test_large_texts_are_read_only_when_they_are_needed(client: ServiceClient) -
         assert len(large.text) > SMALL_BYTES
         assert large.payload is None
         assert len(queries) == 2
+        assert '"account_id" =' in queries[1]["sql"]

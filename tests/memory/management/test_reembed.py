@@ -145,4 +145,6 @@ def test_a_change_that_was_stopped_goes_on_with_the_same_command(owner: Owner) -
     go_on(until="index", size=2)
 
     assert "served by tiny-384" in reembed("--provider", "tiny", "--width", "384")
-    assert ServingModelState.objects.get().started_at < timezone.now()
+    started_at = ServingModelState.objects.get().started_at
+    assert started_at is not None
+    assert started_at < timezone.now()

@@ -1829,6 +1829,12 @@ class UnarchiveContext(TypedDict, total=False):
     agent_id: str | None
 
 
+class UnarchiveConversation(TypedDict, total=False):
+    """Arguments of `unarchive_conversation`."""
+
+    agent_id: str | None
+
+
 class UnblockGoal(TypedDict, total=False):
     """Arguments of `unblock_goal`."""
 

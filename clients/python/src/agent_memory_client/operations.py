@@ -2098,6 +2098,18 @@ def unarchive_context(
     return Call(operation=operation, ids=ids, fields={**fields}, answer=models.PersistentContextAnswer)
 
 
+def unarchive_conversation(
+    conversation_id: Id, /, **fields: Unpack[arguments.UnarchiveConversation]
+) -> Call[models.ConversationAnswer]:
+    """Bring an archived conversation and all of its turns back, as if it had been written to now.
+
+    Fields: agent_id.
+    """
+    operation = OPERATIONS["unarchive_conversation"]
+    ids = (conversation_id,)
+    return Call(operation=operation, ids=ids, fields={**fields}, answer=models.ConversationAnswer)
+
+
 def unblock_goal(goal_id: Id, /, **fields: Unpack[arguments.UnblockGoal]) -> Call[models.StoredGoal]:
     """Stop the goal from waiting for another one.
 

@@ -643,6 +643,10 @@ OPERATIONS: dict[str, Operation] = {
         "unarchive_context", "POST", "/contexts/{context_id}/unarchive", has_body=True, owner=("agent_id",),
         has_key=True, saved_by="update_context"
     ),
+    "unarchive_conversation": Operation(
+        "unarchive_conversation", "POST", "/conversations/{conversation_id}/unarchive", has_body=True,
+        owner=("agent_id",), has_key=True
+    ),
     "unblock_goal": Operation(
         "unblock_goal", "POST", "/goals/{goal_id}/unblock", has_body=True, owner=("agent_id", "user_id"), has_key=True,
         saved_by="update_goal"
