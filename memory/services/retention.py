@@ -1,4 +1,4 @@
-"""What retention archives and deletes, by the settings of each account (docs/lifecycle.md).
+"""Rules of retention: what is archived and deleted, by the settings of each account (docs/lifecycle.md).
 
 Each rule is a queryset of the rows that are due at a time. The job `cleanup` works them off, and `preview_rules` counts
 them with examples. A legal hold, of the account or of a conversation, keeps all of them but archiving.
