@@ -63,6 +63,8 @@ RULES: dict[str, StoreRule] = {
     "metric_samples": StoreRule.KEEP,
     "model_usage": StoreRule.KEEP,
     "erasures": StoreRule.KEEP,
+    "bulk_changes": StoreRule.MASK,
+    "bulk_change_pages": StoreRule.KEEP,
 }
 """Rules of tables by name. Rows that go with a memory need none: theirs is StoreRule.MEMORY."""
 
