@@ -170,6 +170,7 @@ def render_confirmation(
         counted=pages.count_rows(selection.count),
         examples=examples,
         more_count=selection.count - len(examples),
+        can_undo=action.undo is not None,
         is_job=selection.count > PAGE_ROWS,
         posted=posted_selection(request),
         form=form,

@@ -58,9 +58,9 @@ class BulkChangeAdmin(ObjectActionAdmin):
     """Bulk changes are started on the lists of what they change. Here they are followed, stopped and undone."""
 
     list_display = ("named", "account", "progress", "reason_text", "requested", "created")
-    list_filter = (AccountFilter, "status", "model")
-    search_fields = ("id__exact", "requested_by__exact")
-    search_help_text = "Search for a complete id, or for who requested it, such as staff:ana."
+    list_filter = (AccountFilter, "status")
+    search_fields = ("id__exact", "model__exact", "requested_by__exact")
+    search_help_text = "Search for a complete id, a model such as fact, or who requested it, such as staff:ana."
     object_actions = {"stop": ObjectAction(run=stop), "undo": ObjectAction(run=undo, form=ReasonForm)}
     allow_add = allow_delete = False
 

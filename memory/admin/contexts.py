@@ -181,7 +181,7 @@ class PersistentContextAdmin(ChangeFormActionAdmin):
     def explain_bulk_action(self, action: BulkAction, rows: QuerySet[Any]) -> str:
         if action.permission != "delete":
             return ""
-        return "What they hold is deleted for good: entries, learnings, snapshots, the access log. Archiving keeps all of it."
+        return "What they hold is deleted for good: entries, learnings and snapshots. Archiving keeps all of it."
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """List the contexts and how much goes with them. It takes the permission to delete entries as well."""

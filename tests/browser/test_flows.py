@@ -1,5 +1,6 @@
 """What staff do on the lists, in a browser: choose rows, read the question, give a reason, follow the progress."""
 
+import json
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def test_all_rows_of_a_list_are_changed_after_a_question(visitor: Visitor) -> No
     assert "60 episodic memories" in asked
     assert "Changed 60 episodic memories." in visitor.page.inner_text(".messagelist")
     assert Memory.objects.filter(archived=True).count() == 60
-    assert not visitor.faults
+    assert visitor.faults == {}, json.dumps(visitor.faults, indent=1)
 
 
 def test_a_long_change_shows_its_progress(visitor: Visitor) -> None:
@@ -58,11 +59,11 @@ def test_a_long_change_shows_its_progress(visitor: Visitor) -> None:
     visitor.look(widths=(390, 1280), axe=AXE)
     state = visitor.page.inner_text("#bulk-state")
     BulkChange.objects.update(status="running", examined=100)
-    visitor.page.wait_for_function("document.getElementById('bulk-state').textContent.includes('100 of 120')")
+    visitor.page.wait_for_selector("#bulk-state:has-text('100 of 120')")
 
     assert state == "Waits for a worker: 120 rows."
     assert JobRun.objects.filter(job="change_in_bulk").exists()
-    assert not visitor.faults
+    assert visitor.faults == {}, json.dumps(visitor.faults, indent=1)
 
 
 def test_conversations_are_extracted_from_their_list(visitor: Visitor, staff: Client) -> None:
@@ -78,7 +79,7 @@ def test_conversations_are_extracted_from_their_list(visitor: Visitor, staff: Cl
 
     assert "Queued for extraction: 1 conversation." in visitor.page.inner_text(".messagelist")
     assert Conversation.objects.get().extract_after is not None
-    assert not visitor.faults
+    assert visitor.faults == {}, json.dumps(visitor.faults, indent=1)
 
 
 def test_two_tabs_lead_to_the_search_box(visitor: Visitor) -> None:

@@ -75,9 +75,9 @@ def test_every_page_is_free_of_faults(staff: Client, visitor: Visitor) -> None:
         visitor.open(address)
         visitor.look(widths=(PHONE, SCREEN), axe={"light": (), "dark": ("color-contrast",)})
         take_picture(visitor, address)
+        write_report(visitor)
 
     assert len(addresses) > 100
-    write_report(visitor)
     assert not visitor.faults, json.dumps(visitor.faults, indent=1, ensure_ascii=False)
 
 

@@ -52,8 +52,9 @@ class Visitor:
         visitor = cls(page=context.new_page())
         visitor.page.add_init_script(RECORD_VIOLATIONS)
         visitor.page.on("pageerror", lambda error: visitor.add_fault(f"error: {error}"))
-        visitor.page.on("console", visitor.read_console)
-        visitor.page.on("dialog", lambda dialog: (visitor.add_fault(f"dialog: {dialog.message}"), dialog.dismiss()))
+        # Playwright marks the functions that it is given, and a frozen object takes no marks
+        visitor.page.on("console", lambda message: visitor.read_console(message))
+        visitor.page.on("dialog", lambda dialog: visitor.refuse_dialog(dialog))
         return visitor
 
     @property
@@ -66,6 +67,10 @@ class Visitor:
     def read_console(self, message: Any) -> None:
         if message.type == "error":
             self.add_fault(f"console: {message.text}")
+
+    def refuse_dialog(self, dialog: Any) -> None:
+        self.add_fault(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def open(self, address: str) -> None:
         self.page.goto(address)

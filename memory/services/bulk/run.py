@@ -156,5 +156,10 @@ def audit_change(owner: Owner, change: BulkChange, operation: str, rows: int) ->
     """Log the bulk change itself. Its rows are logged by what changes them."""
     what = {"model": change.model, "action": change.action, "reason": change.reason, "undoes": str(change.undoes or "")}
     record_audit(
-        owner, operation=operation, memory_type="bulk", affected_ids=[change.id], result_count=rows, metadata=what
+        owner,
+        operation=operation,
+        memory_type="bulk",
+        affected_ids=[change.id],
+        result_count=rows,
+        config_snapshot=what,
     )

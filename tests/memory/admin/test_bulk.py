@@ -70,7 +70,7 @@ def test_the_reason_is_in_the_audit_log_and_in_the_history(staff: Client, accoun
     choose(staff, list_url(LIST), "archive", row.id, reason="They are from a test.")
 
     entry = AuditEntry.objects.get(operation="bulk_change")
-    assert (entry.actor, entry.metadata["reason"]) == ("staff:chief", "They are from a test.")
+    assert (entry.actor, entry.config_snapshot["reason"]) == ("staff:chief", "They are from a test.")
     assert LogEntry.objects.get().change_message == "Changed. Reason: They are from a test."
 
 
