@@ -11,10 +11,10 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 PARALLEL := -n 3 --dist worksteal
 
-.PHONY: help up lint check test test-all test-browser docs bench chaos client lock clean install install-dev python
+.PHONY: help up lint check test test-all test-browser docs bench chaos client client-typescript lock clean install install-dev python
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 19
 
 up: install  ## start everything: PostgreSQL, Valkey, web, worker and beat, on http://127.0.0.1:8002
 	@exec $(BIN)/python -m memory_project.up
@@ -49,10 +49,17 @@ bench: install-dev  ## print what the service costs over raw Redis and SQL, on s
 chaos: install-dev  ## hold crowds of slow clients, stop servers, and measure what others notice, on servers of its own
 	$(BIN)/python -m tests.servers manage.py chaos --migrate $(ARGS)
 
-client: install-dev  ## write the tables of the Python client anew from the OpenAPI document
+client: install-dev  ## write the tables of the clients anew from the OpenAPI document
 	$(BIN)/python -m tests.servers manage.py spectacular --format openapi-json --file .openapi.json
 	$(BIN)/python clients/python/src/agent_memory_client/generate.py .openapi.json
+	$(BIN)/python clients/typescript/generate.py operations
 	rm .openapi.json
+
+client-typescript: client  ## write the types of the TypeScript client anew as well; needs Node with npm
+	$(BIN)/python -m tests.servers manage.py spectacular --format openapi-json --file .openapi.json
+	$(BIN)/python clients/typescript/generate.py document .openapi.json
+	cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund && npm run types
+	rm .openapi.json clients/typescript/.document.json
 
 lock: install-dev  ## resolve pyproject.toml into the two locks again
 	$(COMPILE) --output-file requirements.lock pyproject.toml

@@ -15,6 +15,9 @@ A Redis that came back from an old copy has that key but lacks the changes since
 became a row, reveals it: it changes together with the stream, so it is as old as the copy. A row above it that is not
 in the stream either is one that this Redis never saw (`has_lost_tail`). This is checked by `restore_all_ledgers` and
 before every flush, because a flush moves `ledger_flushed`.
+
+A PostgreSQL that came back from an old copy lacks rows up to `ledger_flushed`. The ledgers in Redis stay valid, because
+what was injected stays injected, and what the rows lack of them is journalled again (`journal_differences`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,12 +32,23 @@ from django.db import transaction
 from django.db.models import Max, Q
 
 from ledger.models import Injection
-from memory_project.redis import SHARED_KEYS, ConversationRef, client, conversation_key, read_stream, script
+from memory_project.redis import (
+    KEY_PATTERNS,
+    SCAN_PAGE,
+    SHARED_KEYS,
+    ConversationRef,
+    client,
+    conversation_key,
+    parse_conversation_key,
+    read_stream,
+    script,
+)
 
 JOURNAL = SHARED_KEYS["ledger_journal"]
 EPOCH = SHARED_KEYS["ledger_epoch"]
 RESTORED = SHARED_KEYS["ledger_restored"]
 FLUSHED = SHARED_KEYS["ledger_flushed"]
+LEDGER_KEYS = KEY_PATTERNS["ledger"].format(account_id="*", conversation_id="*")
 FLUSH_BATCH_SIZE = 1_000
 
 StreamEntry = tuple[str, dict[str, str]]
@@ -126,6 +140,37 @@ redis.call('SET', KEYS[2], flushed)
 )
 
 
+# flushed; the newest row's id
+LOOK_FOR_LOST_ROWS = f"{TAIL} return padded(redis.call('GET', KEYS[1]) or '0-0') > padded(ARGV[1])"
+
+# flushed; its value that was compared with the rows, the newest row's id
+FOLLOW_ROWS = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end"
+
+# ledger, journal; account, conversation, then items and values by the rows. A change journalled twice is one change
+JOURNAL_DIFFERENCES = """
+local function journal(event, item, value)
+    redis.call('XADD', KEYS[2], '*', 'account', ARGV[1], 'conversation', ARGV[2], 'agent', '',
+        'event', event, 'item', item, 'value', value)
+end
+local rows, changed = {}, 0
+for i = 3, #ARGV, 2 do
+    rows[ARGV[i]] = ARGV[i + 1]
+    if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then
+        journal('evicted', ARGV[i], '')
+        changed = 1
+    end
+end
+local live = redis.call('HGETALL', KEYS[1])
+for i = 1, #live, 2 do
+    if rows[live[i]] ~= live[i + 1] then
+        journal('marked', live[i], live[i + 1])
+        changed = 1
+    end
+end
+return changed
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerChange:
     """A change that one row made to its ledger."""
@@ -178,6 +223,7 @@ def flush_journal(size: int, *, after: str = "", account_id: UUID | None = None)
     stay.
     """
     drop_epoch_if_tail_lost()
+    journal_differences()
     entries, cursor = read_stream(JOURNAL, size, after=after, account_id=account_id)
     with transaction.atomic():
         changed = store_new_rows(entries)
@@ -260,6 +306,7 @@ def restore_all_ledgers(account_id: UUID | None = None) -> JournalStep:
     With an account, restore only its ledgers and leave the epoch unset.
     """
     drop_epoch_if_tail_lost()
+    journal_differences()
     if has_every_ledger():
         return JournalStep(examined=0, changed=0)
     token, last_id = str(uuid4()), last_journalled_id()
@@ -298,6 +345,32 @@ def drop_epoch_if_tail_lost() -> None:
     """Delete the epoch if the tail is lost, so that every ledger is restored before it answers again."""
     if last_id := last_journalled_id():
         script(DROP_EPOCH_IF_TAIL_LOST)(keys=[JOURNAL, FLUSHED, EPOCH, RESTORED], args=[last_id])
+
+
+def journal_differences() -> int:
+    """Journal again what rows lack of the ledgers, where PostgreSQL is older than this Redis; return their number."""
+    # rows are missing, too, where retention or an erasure deleted the newest: then nothing differs
+    flushed, last_id = str(client().get(FLUSHED) or ""), last_journalled_id() or "0-0"
+    if not (flushed and has_every_ledger() and script(LOOK_FOR_LOST_ROWS)(keys=[FLUSHED], args=[last_id])):
+        return 0
+    changed, seen = 0, set()
+    for conversation, changes in read_histories(None):
+        changed += journal_difference(conversation, replay_changes(changes))
+        seen.add(conversation_key("ledger", conversation))
+    for key in client().scan_iter(match=LEDGER_KEYS, count=SCAN_PAGE):
+        if str(key) not in seen:
+            account_id, conversation_id = UUID(str(key).split(":")[1]), parse_conversation_key(str(key))
+            changed += journal_difference(ConversationRef(account_id=account_id, conversation_id=conversation_id), {})
+    script(FOLLOW_ROWS)(keys=[FLUSHED], args=[flushed, last_id])
+    return changed
+
+
+def journal_difference(conversation: ConversationRef, rows: dict[str, str]) -> int:
+    pairs = [text for pair in rows.items() for text in pair]
+    shared = [str(conversation.account_id), conversation.conversation_id]
+    return int(
+        script(JOURNAL_DIFFERENCES)(keys=[conversation_key("ledger", conversation), JOURNAL], args=[*shared, *pairs])
+    )
 
 
 def read_last_changes(

@@ -1,8 +1,8 @@
 """The live ledger in Redis: one hash per conversation, item key to value, without expiry.
 
 Every call is one round trip. Calls raise `redis.ConnectionError` or `redis.TimeoutError` when Redis is down, and the
-database's OperationalError only if a lost ledger must be restored first. A mark that is sent again because its answer
-was lost may return `first=False`: it was stored the first time, and the ledger does not keep the caller.
+database's OperationalError only if a lost ledger must be restored first. A mark or eviction that is sent again because
+its answer was lost returns the first answer (`memory_project.redis.ONCE`).
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ import redis
 
 from ledger.journal import ledger_keys, restore_ledger
 from ledger.models import AGENT_ID_LENGTH, CONVERSATION_ID_LENGTH, ITEM_KEY_LENGTH, VALUE_LENGTH
-from memory_project.redis import ConversationRef, script
+from memory_project.redis import ONCE, ConversationRef, once_arguments, script
 from memory_project.redis import scan_conversations as scan_conversations_with
 
 KEY_NAME = "ledger"
@@ -42,29 +42,46 @@ GET_ALL = f"{UNLESS_LOST} return redis.call('HGETALL', KEYS[1])"
 
 CHECK = f"{UNLESS_LOST} return {{redis.call('HGET', KEYS[1], ARGV[4])}}"
 
+# notes a digit for each item: 1 if this write was the first
 MARK = (
-    JOURNALLING
+    ONCE
+    + JOURNALLING
     + """
-local outcomes = {}
+local outcomes, noted = {}, {}
 for i = 4, #ARGV, 2 do
-    local first = redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1])
-    if first == 1 then
-        journal('marked', ARGV[i], ARGV[i + 1])
+    local first
+    if was_done then
+        first = tonumber(string.sub(was_done, #noted + 1, #noted + 1))
+    else
+        first = redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1])
+        if first == 1 then
+            journal('marked', ARGV[i], ARGV[i + 1])
+        end
     end
+    noted[#noted + 1] = first
     outcomes[#outcomes + 1] = first
-    outcomes[#outcomes + 1] = redis.call('HGET', KEYS[1], ARGV[i])
+    -- it may have been evicted since
+    outcomes[#outcomes + 1] = redis.call('HGET', KEYS[1], ARGV[i]) or ARGV[i + 1]
+end
+if not was_done then
+    note_done(table.concat(noted))
 end
 return outcomes
 """
 )
 
 EVICT = (
-    JOURNALLING
+    ONCE
+    + JOURNALLING
     + """
+if was_done then
+    return tonumber(was_done)
+end
 local evicted = redis.call('HDEL', KEYS[1], ARGV[4])
 if evicted == 1 then
     journal('evicted', ARGV[4], '')
 end
+note_done(evicted)
 return evicted
 """
 )
@@ -146,8 +163,10 @@ def _run(source: str, conversation: ConversationRef, *args: str, agent_id: str =
     conversation_id = _text(conversation.conversation_id, CONVERSATION_ID_LENGTH, "a conversation id")
     agent = agent_id and _text(agent_id, AGENT_ID_LENGTH, "an agent id")
     shared = (str(conversation.account_id), conversation_id, agent)
+    keys = ledger_keys(conversation)
+    once = once_arguments(keys[0]) if source.startswith(ONCE) else []
     for _ in range(RESTORE_TRIES):
-        answer = script(source)(keys=ledger_keys(conversation), args=[*shared, *args])
+        answer = script(source)(keys=keys, args=[*shared, *args, *once])
         if answer is not None:
             return answer
         restore_ledger(conversation)

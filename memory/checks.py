@@ -27,8 +27,9 @@ from memory.providers.rerankers import reranking_provider
 from memory.retrieval.confidence import learned_calibrations
 from memory.retrieval.ranking import learned_weights
 from memory.retrieval.techniques import choose_plan
+from memory.services.embedding.serving import serving_model
 from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_of_rows
-from memory.services.operations.canary import compare_encryption_keys
+from memory.services.operations.canary import compare_keys
 from memory_project import encryption, tracing
 
 DATABASE = "default"
@@ -53,6 +54,8 @@ ALERT_IDS = {
     "job_failed": "memory.W013",
     "job_incomplete": "memory.W014",
     "redis_nearly_full": "memory.W015",
+    "embedding_model_differs": "memory.W017",
+    "tokens_spent": "memory.W018",
 }
 """The warning that an alert is; W003 is of `check_vectors`."""
 
@@ -64,6 +67,14 @@ SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
         WHERE to_regclass('memory_terms') IS NOT NULL AND NOT EXISTS (
             SELECT FROM pg_ts_config WHERE cfgname = %s || language AND cfgnamespace = 'public'::regnamespace
         ))
+"""
+
+# those of this database are of this service, and counted by its settings
+CONNECTIONS = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int,
+    (SELECT count(*) FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND datname IS DISTINCT FROM current_database())
 """
 
 MODELS = """
@@ -147,7 +158,7 @@ def complain_of_encryption_keys() -> list[CheckMessage]:
         return complaints
     text, hint = "Encrypted values cannot be read: {}.", "docs/operations.md says more, under Keys and secrets."
     with suppress(DatabaseError):  # reported by check_database, or not migrated yet
-        return complain_of_refusal(compare_encryption_keys, text, hint=hint, code="memory.E014")
+        return complain_of_refusal(compare_keys, text, hint=hint, code="memory.E014")
     return []
 
 
@@ -179,6 +190,33 @@ def check_database(*, databases: Sequence[str] | None = None, **_options: Any) -
         *complain_of_audit_table(audit_table),
         *complain_of_languages(unread or []),
     ]
+
+
+@register(Tags.database)
+def check_connections(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
+    """Compare the pools of this machine's processes with what the server has room for."""
+    if DATABASE not in (databases or ()):
+        return []
+    with suppress(DatabaseError), connections[DATABASE].cursor() as cursor:
+        cursor.execute(CONNECTIONS)
+        return complain_of_connections(*cursor.fetchone())
+    return []
+
+
+def complain_of_connections(allowed: int, of_others: int) -> list[CheckMessage]:
+    """Report pools that can open more connections than the server allows, besides those of other databases."""
+    database: Any = settings.DATABASES[DATABASE]
+    in_web = settings.WEB_WORKERS * database["OPTIONS"]["pool"]["max_size"]
+    # a process of the worker needs one, and one more for its lease; beat and a command one each
+    wanted = in_web + 2 * settings.CELERY_WORKER_CONCURRENCY + 2
+    if wanted <= allowed - of_others:
+        return []
+    text = (
+        f"Web server and worker may open {wanted} connections ({in_web} by the web server), but PostgreSQL has room "
+        f"for {max(0, allowed - of_others)}: `max_connections` without reserved ones and without {of_others} of others."
+    )
+    hint = "Raise max_connections, or lower MEMORY_WEB_WORKERS, MEMORY_WEB_THREADS or MEMORY_WORKER_PROCESSES."
+    return [CheckWarning(text, hint=hint, id="memory.W019")]
 
 
 def complain_of_pgvector(installed: str | None, available: str | None) -> list[CheckMessage]:
@@ -225,11 +263,11 @@ def check_alerts(*, databases: Sequence[str] | None = None, **_options: Any) -> 
 
 @register(Tags.database)
 def check_vectors(*, databases: Sequence[str] | None = None, **_options: Any) -> list[CheckMessage]:
-    """Check that the embedder is the one that made the stored vectors: it never finds those of others."""
+    """Check that the serving model made some of the stored vectors: it never finds those of others."""
     if DATABASE not in (databases or ()):
         return []
     try:
-        model = embedding_provider().model
+        model = serving_model().name
         with connections[DATABASE].cursor() as cursor:
             cursor.execute(MODELS, [model, model])
             foreign, has_current = cursor.fetchone()
@@ -237,5 +275,5 @@ def check_vectors(*, databases: Sequence[str] | None = None, **_options: Any) ->
         return []
     if foreign is None or has_current:
         return []
-    hint = "After a change of model, `manage.py run_job queue_unembedded` has all memories embedded by the new one."
+    hint = "`manage.py run_job queue_unembedded` has all memories embedded by the model that serves searches."
     return [CheckWarning(f"All vectors are of {foreign}, none of {model}.", hint=hint, id="memory.W003")]

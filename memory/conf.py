@@ -50,14 +50,22 @@ EMBED_BATCH_ROWS = whole_number("MEMORY_EMBED_BATCH_ROWS", 64, low=1, high=200)
 """Pending memories that one claim of the job `embed` takes."""
 EMBED_LEASE_SECONDS = whole_number("MEMORY_EMBED_LEASE_SECONDS", 120, low=10, high=3_600)
 """Seconds until another worker may take over claimed rows that were not embedded."""
+EMBEDDED_TOKENS_PER_DAY = whole_number("MEMORY_EMBEDDED_TOKENS_PER_DAY", 0, low=0, high=10**15)
+"""Tokens that the job `embed` embeds for an account in a day (UTC); more wait for the next day. 0: any number."""
+MODEL_TOKENS_PER_DAY = whole_number("MEMORY_MODEL_TOKENS_PER_DAY", 0, low=0, high=10**15)
+"""Language-model tokens of an account in a day (UTC), after which its summaries and extraction wait. 0: any number."""
 EMBED_BACKOFF_SECONDS = whole_number("MEMORY_EMBED_BACKOFF_SECONDS", 15, low=1, high=3_600)
 """Seconds until a failed embedding is tried again; doubled with each failure."""
 EMBED_BACKOFF_LIMIT_SECONDS = whole_number("MEMORY_EMBED_BACKOFF_LIMIT_SECONDS", 3_600, low=1, high=86_400)
 """Longest pause, in seconds, between two attempts to embed a memory."""
 EMBEDDING_CACHE_SECONDS = whole_number("MEMORY_EMBEDDING_CACHE_SECONDS", 86_400, low=0, high=2_592_000)
 """Seconds that vectors of texts are cached; 0 switches the cache off."""
-JOB_LEASE_SECONDS = whole_number("MEMORY_JOB_LEASE_SECONDS", 120, low=1, high=3_600)
-"""Seconds of a job run's lease, renewed with each batch. Keep it above MEMORY_SUMMARY_TIMEOUT_SECONDS."""
+EMBEDDING_STATE_SECONDS = whole_number("MEMORY_EMBEDDING_STATE_SECONDS", 2, low=0, high=60)
+"""Seconds after which a process has learned at the latest that another embedding model serves searches."""
+JOB_LEASE_SECONDS = whole_number("MEMORY_JOB_LEASE_SECONDS", 15, low=1, high=3_600)
+"""Seconds until another worker takes over the job run of a dead one. A living worker renews its lease meanwhile."""
+JOB_RUNS_PER_HOUR = whole_number("MEMORY_JOB_RUNS_PER_HOUR", 600, low=0, high=1_000_000)
+"""Job runs that an account may request within an hour; 0 for any number. Requests that join a waiting run are free."""
 JOB_ATTEMPTS = whole_number("MEMORY_JOB_ATTEMPTS", 5, low=1, high=100)
 """Workers that may be killed on the same batch before the run is given up."""
 JOB_TIMES = names("MEMORY_JOB_TIMES")
@@ -82,6 +90,8 @@ AUDIT_LEVEL = choice("MEMORY_AUDIT_LEVEL", "writes", options=AUDIT_LEVELS)
 
 ERASURE_WAIT_SECONDS = whole_number("MEMORY_ERASURE_WAIT_SECONDS", 60, low=0, high=3_600)
 """Seconds after its request from which the erasure of a user may be completed. Keep it above the longest request."""
+ARCHIVE_HOURS = whole_number("MEMORY_ARCHIVE_HOURS", 24, low=1, high=8_760)
+"""Hours that the archive of an export can be downloaded, and that a finished import is remembered."""
 SUMMARY_KEEP_MESSAGES = 10  # the last ones stay in the buffer
 # of 150, 300, 500, 1,000 and 2,000 tokens the one that put the session with the answer first most often (MiniLM)
 SUMMARY_TOKENS = whole_number("MEMORY_SUMMARY_TOKENS", 500, low=50, high=8_000)
@@ -90,7 +100,7 @@ SUMMARY_INPUT_TOKENS = whole_number("MEMORY_SUMMARY_INPUT_TOKENS", 12_000, low=5
 """Tokens that a language model reads in one request when it summarizes; longer texts go part by part."""
 SUMMARY_BATCH = whole_number("MEMORY_SUMMARY_BATCH", 4, low=1, high=32)
 """Conversations that are summarized side by side."""
-SUMMARY_LEASE_SECONDS = whole_number("MEMORY_SUMMARY_LEASE_SECONDS", 60, low=15, high=3_600)
+SUMMARY_LEASE_SECONDS = whole_number("MEMORY_SUMMARY_LEASE_SECONDS", 20, low=15, high=3_600)
 """Seconds of a claim on a conversation to summarize, renewed while the model answers."""
 SUMMARY_TIMEOUT_SECONDS = whole_number("MEMORY_SUMMARY_TIMEOUT_SECONDS", 100, low=1, high=3_600)
 """Seconds that a language model has for a summary."""
@@ -149,7 +159,7 @@ EXTRACTION_INPUT_TOKENS = whole_number("MEMORY_EXTRACTION_INPUT_TOKENS", 6_000, 
 """Tokens of turns that are read in one request when knowledge is extracted."""
 EXTRACTION_BATCH = whole_number("MEMORY_EXTRACTION_BATCH", 4, low=1, high=32)
 """Conversations from which knowledge is extracted side by side."""
-EXTRACTION_LEASE_SECONDS = whole_number("MEMORY_EXTRACTION_LEASE_SECONDS", 60, low=15, high=3_600)
+EXTRACTION_LEASE_SECONDS = whole_number("MEMORY_EXTRACTION_LEASE_SECONDS", 20, low=15, high=3_600)
 """Seconds of a claim on a conversation to extract from, renewed while the model answers."""
 EXTRACTION_TIMEOUT_SECONDS = whole_number("MEMORY_EXTRACTION_TIMEOUT_SECONDS", 100, low=1, high=3_600)
 """Seconds that a language model has for an extraction."""

@@ -8,6 +8,7 @@
     ├── Unprocessable                 a well-formed request that contradicts itself or what is stored
     │   └── WrongVectorWidth          a vector whose width is not that of its model
     ├── TooLarge (and ValueError)     over a limit; says which one, and if the value was stored all the same
+    ├── TooManyRuns                   the account has requested too many runs of jobs within an hour
     └── ProviderError                 an external model gave no usable answer; the request continues without it
         ├── ProviderUnavailable       a retry may help: 5xx, 429, timeout, connection, deadline
         │   └── ProviderTooSlow       the time ran out; a smaller request may help
@@ -76,6 +77,14 @@ class TooLarge(MemoryServiceError, ValueError):
     def __init__(self, message: str, **facts: Any) -> None:
         super().__init__(message)
         self.facts = facts
+
+
+class TooManyRuns(MemoryServiceError):
+    code = "too_many_runs"
+
+    def __init__(self, message: str, *, retry_after_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class ProviderError(MemoryServiceError):

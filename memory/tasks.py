@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 SWEEP_EVERY = timedelta(seconds=30)
 
+RESUME_EVERY = timedelta(seconds=5)
+
 # beat's own message should have queued a run by then
 OVERDUE_AFTER = timedelta(minutes=1)
 
@@ -55,6 +57,13 @@ def sweep_jobs() -> None:
         notify_job_worker(name)
 
 
+@app.task  # type: ignore[untyped-decorator]
+def resume_jobs() -> None:
+    """Have the runs of dead workers taken over as soon as their leases end."""
+    for name in JobRun.objects.abandoned().values_list("job", flat=True).distinct():
+        notify_job_worker(name)
+
+
 def notify_job_worker(name: str) -> None:
     """Have a worker look at this job's rows now; call it after the commit. Return immediately, broker or not."""
     worker_notifier.notify("memory.tasks.run_job", name)
@@ -67,10 +76,18 @@ def run_soon(name: str) -> None:
 
 
 def beat_schedule(jobs: Iterable[Job]) -> dict[str, dict[str, Any]]:
-    """Return beat's entries: one per job, and the sweep. A message not taken in time expires: another one follows."""
+    """Return beat's entries: one per job, the sweep, and the take-over of runs.
+
+    A message that is not taken in time expires: another one follows.
+    """
     entries = {f"run {job.name}": beat_entry(job, job.every) for job in jobs if job.every is not None}
     sweep = {"task": "memory.tasks.sweep_jobs", "schedule": SWEEP_EVERY, "options": {"expires": SWEEP_EVERY.seconds}}
-    return entries | {"sweep jobs": sweep}
+    resume = {
+        "task": "memory.tasks.resume_jobs",
+        "schedule": RESUME_EVERY,
+        "options": {"expires": RESUME_EVERY.seconds},
+    }
+    return entries | {"sweep jobs": sweep, "resume jobs": resume}
 
 
 def beat_entry(job: Job, every: timedelta | time) -> dict[str, Any]:

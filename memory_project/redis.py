@@ -38,6 +38,23 @@ AGENT_MEMORY = "memory"
 VALUE_PATTERN = "account:{account_id}:value:{name}"
 """The keys of an account's single values."""
 
+ONCE_PATTERN = "account:{account_id}:once:{tag}:{write_id}"
+"""The keys by which a script knows that this write was done already (see ONCE). The tag is that of what it writes."""
+
+ONCE = """
+-- the last two arguments: the key that remembers this write (empty: none does), and for how many seconds
+local once_seconds, once = table.remove(ARGV), table.remove(ARGV)
+-- what was noted when it was done, or false
+local was_done = once ~= '' and redis.call('GET', once)
+
+local function note_done(answer)
+    if once ~= '' then
+        redis.call('SET', once, answer, 'EX', once_seconds)
+    end
+end
+"""
+"""Beginning of a script that must not do the same write twice; its arguments end with `once_arguments`."""
+
 SHARED_KEYS = {
     "ledger_journal": "ledger:journal",
     "ledger_epoch": "ledger:epoch",
@@ -170,6 +187,30 @@ class ReplySource(Protocol):
 
 RECORDED_REPLIES: ContextVar[ReplySource | None] = ContextVar("recorded_replies", default=None)
 """What answers the commands of the running code instead of the server; None: the server."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestedWrites:
+    """The writes of a request that may be sent again: the same request writes the same things in the same order."""
+
+    request_id: str
+    seconds: int
+    count: int = 0
+
+
+REQUESTED_WRITES: ContextVar[RequestedWrites | None] = ContextVar("requested_writes", default=None)
+"""The writes of the running request, if it has an `Idempotency-Key`."""
+
+
+def once_arguments(key: str) -> list[str | int]:
+    """Return the last arguments of a script that begins with ONCE and writes this key."""
+    requested = REQUESTED_WRITES.get()
+    if requested is None:
+        return ["", 0]
+    requested.count += 1
+    account_id, tag = key.split(":", 2)[1], key[key.index("{") : key.index("}") + 1]
+    write_id = f"{requested.request_id}:{requested.count}"
+    return [ONCE_PATTERN.format(account_id=account_id, tag=tag, write_id=write_id), requested.seconds]
 
 
 class ImpatientRedis(redis.Redis):

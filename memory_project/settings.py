@@ -18,11 +18,13 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 DATA_DIR = Path(env.text("MEMORY_DATA_DIR", str(BASE_DIR / ".data"), shown_default=".data"))
 """Folder of the embedded servers' data, the stored secrets and the built model."""
+SECRETS_DIR = Path(env.text("MEMORY_SECRETS_DIR", str(DATA_DIR), shown_default="MEMORY_DATA_DIR"))
+"""Folder with the files `secret_key`, `encryption_keys` and `tombstone_key`, which all nodes may share."""
 
 
 def read_secret(variable: str, file_name: str) -> str:
-    """Return a secret from the environment, or else the one that `make up` stored next to the data."""
-    kept = DATA_DIR / file_name
+    """Return a secret from the environment, or else from its file; "" if there is neither."""
+    kept = SECRETS_DIR / file_name
     return env.text(variable, "", shown_default="made at the first start") or (
         kept.read_text().strip() if kept.exists() else ""
     )
@@ -35,7 +37,7 @@ SECRET_KEY = read_secret("MEMORY_SECRET_KEY", "secret_key")
 # Without any, the keys in the file hold, which is read again whenever it changes.
 ENCRYPTION_KEYS = split_keys(env.text("MEMORY_ENCRYPTION_KEYS", ""))
 """Fernet keys, separated by commas, for what is encrypted at rest: the first one encrypts, all of them decrypt."""
-ENCRYPTION_KEYS_FILE = DATA_DIR / "encryption_keys"
+ENCRYPTION_KEYS_FILE = SECRETS_DIR / "encryption_keys"
 TOMBSTONE_KEY = read_secret("MEMORY_TOMBSTONE_KEY", "tombstone_key")
 """Key of the hashes by which rejected facts are recognized. With another key, they are not."""
 ALLOWED_HOSTS = list(env.names("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"]))
@@ -247,6 +249,7 @@ SPECTACULAR_SETTINGS = {
         "KindEnum": "memory.models.Kind",
         "QueueStateEnum": "memory.api.conversations.STATES",
         "SlotEnum": "memory.models.TurnSlot.Slot",
+        "TransferStatusEnum": "memory.models.Transfer.Status",
         "TurnStatusEnum": "memory.models.TurnRecord.Status",
         "CompressionLevelEnum": "memory.models.CompressionLevel",
         "AccessLevelEnum": "memory.models.Level",
@@ -270,8 +273,10 @@ SPECTACULAR_SETTINGS = {
 
 BODY_LIMIT_BYTES = env.whole_number("MEMORY_BODY_LIMIT_BYTES", 8 * 1024**2, low=1_024, high=1024**3)
 """Largest body of a request, in bytes; streams of turns are not limited by it."""
+ANSWER_LIMIT_BYTES = env.whole_number("MEMORY_ANSWER_LIMIT_BYTES", 8 * 1024**2, low=65_536, high=1024**3)
+"""Largest answer, in bytes: pages end early, and lists in other answers are cut. One row is always answered."""
 STREAM_LIMIT_BYTES = env.whole_number("MEMORY_STREAM_LIMIT_BYTES", 4 * 1024**3, low=1_024, high=1024**5)
-"""Largest stream of turns, in bytes. Streams are kept in temporary files until they are complete."""
+"""Largest stream of turns or archive, in bytes. Both are kept in temporary files until they are complete."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_LIMIT_BYTES
 IDEMPOTENCY_HOURS = env.whole_number("MEMORY_IDEMPOTENCY_HOURS", 24, low=1, high=8_760)
 """Hours that answers are kept for requests repeated with the same `Idempotency-Key`."""
@@ -282,6 +287,10 @@ RETRIEVAL_RATE_LIMIT_PER_MINUTE = env.whole_number(
     "MEMORY_RETRIEVAL_RATE_LIMIT_PER_MINUTE", 6_000, low=1, high=MAX_REQUESTS_PER_MINUTE
 )
 """Searches and recalls per minute and API key."""
+ACCOUNT_RATE_LIMIT_PER_MINUTE = env.whole_number(
+    "MEMORY_ACCOUNT_RATE_LIMIT_PER_MINUTE", 60_000, low=1, high=MAX_REQUESTS_PER_MINUTE
+)
+"""Requests per minute of all API keys of an account together."""
 
 OPENAI_API_KEY = env.text("OPENAI_API_KEY", "")
 """Key of the OpenAI-compatible endpoint."""
@@ -299,6 +308,8 @@ EMBEDDING_QUERY_PREFIX = env.text("EMBEDDING_QUERY_PREFIX", "")
 """Text that the embedding model reads before a question, such as `query: `. Default: what the folder's prompts say."""
 EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "")
 """Text that it reads before a stored text, such as `passage: `. Default: what the folder's prompts say."""
+EMBEDDING_SECOND_API_KEY = env.text("EMBEDDING_SECOND_API_KEY", "")
+"""Key of an embedding endpoint other than OPENAI_BASE_URL, while `manage.py reembed` changes from one to the other."""
 EMBEDDING_TIMEOUT_SECONDS = env.seconds("EMBEDDING_TIMEOUT_SECONDS", 5.0, low=0.05, high=600)
 """Seconds that a request to the embedding endpoint may take."""
 EMBEDDING_THREADS = env.whole_number("EMBEDDING_THREADS", 1, low=1, high=256)
@@ -372,6 +383,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+BACKUP_PASSPHRASE = env.text("MEMORY_BACKUP_PASSPHRASE", "", shown_default="none")
+"""Passphrase that seals the keys of backups, where no file gives one."""
 
 LOG_FORMAT = env.choice("MEMORY_LOG_FORMAT", "text", options=["text", "json"])
 """Format of log lines; `json` is for machines."""

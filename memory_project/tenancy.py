@@ -20,6 +20,7 @@ M = TypeVar("M", bound=models.Model)
 INSTALLATION_TABLES = {
     "accounts": "the accounts themselves",
     "api_keys": "a request names its key before its account is known, and the hash of a secret is unique everywhere",
+    "embedding_state": "one row for the whole installation: searches of all accounts use one model",
     "encryption_canary": "one row for the whole installation",
     "job_runs": "the queue of jobs, most of which work for all accounts",
     "memory_audit_late": "audit entries of a transaction whose partition does not exist yet; empty after each commit",

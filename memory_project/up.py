@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from memory_project.embedded.environment import acquire_servers
 from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
@@ -26,7 +26,11 @@ from memory_project.supervisor.parts import Address, RunningPart, end_marked, pa
 
 SETTINGS = ("memory_project.settings", "memory.conf")
 LEFTOVER_GRACE_SECONDS = 10.0
-MCP_PACKAGES = ("mcp", "uvicorn", "agent_memory_integrations")
+PORTS_BESIDE = {
+    "health_port": ("MEMORY_HEALTH_PORT", "Health checks have no port of their own now."),
+    "mcp_port": ("MEMORY_MCP_PORT", "MCP is not served now."),
+}
+"""The ports that follow the main one by default: the setting of each, and what it means if it is taken."""
 
 
 class UpError(Exception):
@@ -62,9 +66,9 @@ declare(
 )
 declare(
     "MEMORY_MCP_PORT",
-    default="none",
-    allowed="1 to 65535",
-    description="Port on which `make up` serves MCP, which needs the integrations with their extra `mcp`.",
+    default="the second port after MEMORY_PORT",
+    allowed="1 to 65535, none",
+    description="Port on which `make up` serves MCP.",
 )
 declare(
     "MEMORY_MCP_HOSTS",
@@ -86,16 +90,11 @@ declare(
 def address_from_environment() -> Address:
     """Return the address of MEMORY_HOST and the ports beside it. Raises UpError."""
     port = read_port("MEMORY_PORT", "8002")
-    has_health = os.environ.get("MEMORY_HEALTH_PORT") != "none"
-    has_mcp = os.environ.get("MEMORY_MCP_PORT", "none") not in ("", "none")
-    if has_mcp and not all(map(find_spec, MCP_PACKAGES)):
-        raise UpError("MEMORY_MCP_PORT needs packages: .venv/bin/pip install ./clients/python './integrations[mcp]'.")
-    return Address(
-        host=os.environ.get("MEMORY_HOST", "127.0.0.1"),
-        port=port,
-        health_port=read_port("MEMORY_HEALTH_PORT", str(port % 65535 + 1)) if has_health else None,
-        mcp_port=read_port("MEMORY_MCP_PORT", "") if has_mcp else None,
-    )
+    beside = {
+        field: None if os.environ.get(name) == "none" else read_port(name, str((port + distance - 1) % 65535 + 1))
+        for distance, (field, (name, _)) in enumerate(PORTS_BESIDE.items(), start=1)
+    }
+    return Address(host=os.environ.get("MEMORY_HOST", "127.0.0.1"), port=port, **beside)
 
 
 def read_port(name: str, default: str) -> int:
@@ -109,23 +108,24 @@ def read_port(name: str, default: str) -> int:
 def claim(lock: FileLock, address: Address) -> Address:
     """Claim the data folder and the ports for this `make up`, and end what a killed one left running.
 
-    Returns the address without a port for health checks if nobody chose that port and it is taken.
+    Returns the address without those ports beside the main one that nobody chose and that are taken.
     """
     if not lock.try_exclusive():
         raise UpError(f"The service already runs on {lock.path.parent}; stop that one first.")
     for part in parts_at(address):
         end_marked(f"{lock.path}:{part.name}", grace_seconds=LEFTOVER_GRACE_SECONDS)
     check_port(address.host, address.port, variables="MEMORY_HOST or MEMORY_PORT")
-    if address.mcp_port is not None:
-        check_port(address.host, address.mcp_port, variables="MEMORY_MCP_PORT")
-    if address.health_port is not None:
+    for field, (name, consequence) in PORTS_BESIDE.items():
+        port = getattr(address, field)
         try:
-            check_port(address.host, address.health_port, variables="MEMORY_HEALTH_PORT")
+            if port is not None:
+                check_port(address.host, port, variables=name)
         except UpError as err:
-            if "MEMORY_HEALTH_PORT" in os.environ:
+            if name in os.environ:
                 raise
-            sys.stderr.write(f"{err} Health checks have no port of their own now.\n")
-            return replace(address, health_port=None)
+            sys.stderr.write(f"{err} {consequence}\n")
+            given_up: dict[str, Any] = {field: None}
+            address = replace(address, **given_up)
     return address
 
 
@@ -192,6 +192,7 @@ def print_addresses(log: Log, address: Address, made: Mapping[str, str | None]) 
     log.print(
         f"\n  API docs        {address.url()}/api/docs\n"
         f"  Admin           {address.url()}/admin/\n"
+        f"  MCP             {address.mcp_url() or 'not served'}\n"
         f"  Admin user      {user}\n"
         f"  Admin password  {password}\n"
         f"  API key         {key}\n{once}"

@@ -14,6 +14,7 @@ from memory import conf
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from memory.services.embedding.serving import CACHE
 from memory.tiers.access_log import UNREPORTED
 from memory_project import redis
 from tests import template
@@ -51,6 +52,15 @@ def wait_for_a_busy_machine() -> None:
     cache: Any = settings.CACHES["default"]
     cache["OPTIONS"] |= {"SOCKET_TIMEOUT": 30.0, "SOCKET_CONNECT_TIMEOUT": 30.0}
     conf.RECALL_DEADLINE_MS = 60_000
+
+
+@pytest.fixture(autouse=True)
+def embedding_state() -> Iterator[None]:
+    """The configured embedding model serves, and no statement asks whether, unless a test stores that it does not."""
+    conf.EMBEDDING_STATE_SECONDS = 3_600
+    CACHE.remember(None)
+    yield
+    CACHE.remember(None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

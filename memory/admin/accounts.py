@@ -92,6 +92,18 @@ class AccountAdmin(AuditedAdmin):
             },
         ),
         (
+            "Retention",
+            {
+                "fields": (
+                    "legal_hold",
+                    *("archive_after_days", "archive_by", "erase_after_days", "entity_days"),
+                    *("tool_days", "strategy_days", "journal_days", "usage_days"),
+                ),
+                "description": "What the job `cleanup` archives and deletes every night (docs/lifecycle.md). "
+                "`manage.py preview_retention` says what it would, and why.",
+            },
+        ),
+        (
             "Reasoning",
             {
                 "fields": ("reasoning_tier", "raw_trace_tokens"),

@@ -29,6 +29,7 @@ class OperationFilter(KnownValueFilter):
         "bury", "unbury", "embed", "create", "revoke", "run_job", "mark", "evict", "clear", "promote", "confirm",
         "correct", "supersede", "retract", "reject", "review", "lift", "merge", "split", "complete", "abandon",
         "block", "unblock", "reinforce", "deep_replay", "erase", "erase_audit", "set_audit_level",
+        "export", "import",
     )  # fmt: skip
 
 

@@ -73,7 +73,8 @@ class SidebarLineage:
 def format_state(conversation: Conversation) -> str:
     ended = f"ended ({conversation.outcome})" if conversation.outcome else "ended"
     state = ended if conversation.ended_at else "open"
-    return f"{state}, archived" if conversation.archived else state
+    marks = [("archived", conversation.archived), ("legal hold", conversation.legal_hold)]
+    return ", ".join([state, *(name for name, is_set in marks if is_set)])
 
 
 def format_progress(conversation: Conversation, queue: ConversationQueue, now: datetime) -> str:

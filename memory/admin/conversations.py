@@ -47,6 +47,7 @@ from memory.services.conversations.staff_edits import (
     request_summary_as_staff,
     retry_failed,
     retry_summary,
+    set_legal_hold,
     unarchive_conversation,
 )
 from memory.tasks import notify_job_worker, run_soon
@@ -115,6 +116,16 @@ def unarchive(owner: Owner, conversation: Conversation, data: dict[str, Any]) ->
     return "The conversation and its turns are no longer archived."
 
 
+def keep(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    set_legal_hold(owner, conversation.conversation_id, value=True)
+    return "Retention deletes nothing of this conversation from now on."
+
+
+def release(owner: Owner, conversation: Conversation, data: dict[str, Any]) -> str:
+    set_legal_hold(owner, conversation.conversation_id, value=False)
+    return "The legal hold is lifted."
+
+
 CONVERSATION_ACTIONS = {
     "correct": ObjectAction(run=correct, form=CorrectForm),
     "end": ObjectAction(run=end, form=EndForm),
@@ -123,6 +134,8 @@ CONVERSATION_ACTIONS = {
     "extract": ObjectAction(run=extract),
     "archive": ObjectAction(run=archive),
     "unarchive": ObjectAction(run=unarchive),
+    "legal_hold": ObjectAction(run=keep),
+    "lift_legal_hold": ObjectAction(run=release),
 }
 
 

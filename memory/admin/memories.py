@@ -268,6 +268,8 @@ PARAMETERS = ("meaning", "meaning_agent", "meaning_user", "meaning_channel")
 DEGRADED = {
     "embedder_unavailable": "The embedder does not answer. The results were found by words, not by meaning.",
     "embedding_pending": "Some memories still wait for their vector. They were found by words.",
+    "embedding_model_differs": "The settings name another embedding model than the one that serves searches. "
+    "Run `manage.py reembed`, or set them back.",
 }
 
 NOT_YET_EMBEDDED = EmbeddedTexts(model="", width=0, vectors={})

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memory import conf
 from memory.api.fields import EventTime, Metadata, OwnerFields, TextList, changed_fields, draft_fields
 from memory.api.filters import RowFilter, TextFilter, boolean_filter
 from memory.api.jobs import RunAccepted
@@ -25,6 +26,7 @@ from memory.services.conversations.lifecycle import (
     find_conversation,
 )
 from memory.services.conversations.lineage import LineageStep, read_conversation_lineage
+from memory.services.conversations.staff_edits import unarchive_conversation
 from memory.services.custody.conversations import erase_conversation
 from memory.services.extraction.extract import request_extraction
 from memory.services.operations.jobs import request_run
@@ -221,9 +223,12 @@ class ConversationLives(OwnerViewSet):
 
     operation_ids = {"consolidate": "extract_knowledge"}
     for_users = True
-    bodies = {"summarize": ActingFields, "consolidate": ActingFields, "save": ActingFields, "end": ConversationEnd}
+    bodies = {
+        **dict.fromkeys(("summarize", "consolidate", "save", "unarchive"), ActingFields),
+        "end": ConversationEnd,
+    }
     answer = RunAccepted
-    answers = {"save": SavedAnswer, "end": EndedAnswer}
+    answers = {"save": SavedAnswer, "end": EndedAnswer, "unarchive": ConversationAnswer}
     statuses = {"summarize": 202, "consolidate": 202}
 
     def summarize(self, request: Request, conversation_id: str) -> Response:
@@ -249,7 +254,7 @@ class ConversationLives(OwnerViewSet):
 
         def write() -> Response:
             request_work(owner, conversation_id, now=timezone.now())
-            run = request_run(owner, job=job)
+            run = request_run(owner, job=job, max_per_hour=conf.JOB_RUNS_PER_HOUR)
             transaction.on_commit(lambda: notify_job_worker(job))
             return self.respond(run)
 
@@ -262,6 +267,20 @@ class ConversationLives(OwnerViewSet):
         """
         manager = MemoryManager(self.owner(self.body()))
         return self.write_once(lambda: self.respond(manager.save_memory(conversation_id, now=timezone.now())))
+
+    def unarchive(self, request: Request, conversation_id: str) -> Response:
+        """Bring an archived conversation and all of its turns back, as if it had been written to now.
+
+        Does nothing to a conversation that is not archived.
+        """
+        owner = self.owner(self.body())
+
+        def write() -> Response:
+            if find_conversation(owner, conversation_id).archived:
+                unarchive_conversation(owner, conversation_id, now=timezone.now())
+            return self.respond(find_conversation(owner, conversation_id))
+
+        return self.write_once(write)
 
     def end(self, request: Request, conversation_id: str) -> Response:
         """End the session. Queues a summary of a long enough conversation; clears session, working memory and ledger.

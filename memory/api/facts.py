@@ -303,6 +303,7 @@ class FactChanges(VersionedViewSet):
     bodies = {"supersede": NewFact, "promote": Promotion, "reject": OwnerFields}
     answer = FactAnswer
     statuses = {"supersede": 201}
+    conditional = frozenset({"supersede", "reject"})
 
     def supersede(self, request: Request, fact_id: UUID) -> Response:
         """Replace a fact because the world changed: it ends where the new one begins, and is kept.
@@ -313,7 +314,10 @@ class FactChanges(VersionedViewSet):
         body, owner = self.body_and_owner()
         draft = fact_draft_from_body(owner, body)
         embedded = embed_texts([] if draft.own else [draft.claim])
-        return self.write_row(supersede_fact, owner, fact_id, draft, embedded=embedded, now=timezone.now())
+        expected = self.expected_versions()
+        return self.write_row(
+            supersede_fact, owner, fact_id, draft, expected=expected, embedded=embedded, now=timezone.now()
+        )
 
     def promote(self, request: Request, fact_id: UUID) -> Response:
         """Copy a fact to `_global`, for the same user and agent. If it is known there already, that one is linked.
@@ -331,4 +335,4 @@ class FactChanges(VersionedViewSet):
         An old fact that is still believed can be rejected too.
         """
         owner = self.owner(self.body())
-        return self.write_row(reject_fact, owner, fact_id, now=timezone.now())
+        return self.write_row(reject_fact, owner, fact_id, expected=self.expected_versions(), now=timezone.now())

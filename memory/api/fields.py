@@ -205,7 +205,8 @@ class Degraded(serializers.ListField):
     def __init__(self, **options: Any) -> None:
         help_text = (
             "Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), "
-            "`embedding_pending` (some memories have no vector yet), and for a technique that dropped out "
+            "`embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name "
+            "another embedding model than the one that serves), and for a technique that dropped out "
             "`<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong."
         )
         super().__init__(child=serializers.CharField(), help_text=help_text, **options)
@@ -216,9 +217,10 @@ class SearchDegraded(serializers.ListField):
 
     def __init__(self) -> None:
         super().__init__(
-            child=serializers.ChoiceField(["embedder_unavailable", "embedding_pending"]),
+            child=serializers.ChoiceField(["embedder_unavailable", "embedding_pending", "embedding_model_differs"]),
             help_text="Why some results were found by their words and not by meaning: `embedder_unavailable` (the "
-            "query has no vector), `embedding_pending` (some memories have no vector yet).",
+            "query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: "
+            "the settings name another embedding model than the one that serves.",
         )
 
 

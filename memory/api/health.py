@@ -4,6 +4,7 @@ from concurrent.futures import Future
 from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
@@ -14,6 +15,7 @@ from redis import RedisError
 from memory.maintenance import JOBS
 from memory.models import Conversation, Memory
 from memory.services.operations.alerts import MAX_COUNTED, find_alerts_of_redis, find_alerts_of_rows, read_worker_signs
+from memory.services.operations.canary import compare_keys
 from memory_project.deadlines import POSTGRESQL, REDIS, AnswerDeadline
 from memory_project.redis import SHARED_KEYS, client
 from memory_project.stopping import STOPPING
@@ -37,7 +39,7 @@ def live(request: HttpRequest) -> JsonResponse:
 @csrf_exempt
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Answer 503 if PostgreSQL, its vector extension or Redis fails, and say which; also when this process stops.
+    """Answer 503 if PostgreSQL, its vector extension, Redis or a key fails, and say which; also when it stops.
 
     Late work is only a warning.
     """
@@ -56,9 +58,10 @@ def run_checks(deadline: AnswerDeadline) -> dict[str, str]:
     """Return the result of each check by name. The extension is only checked if PostgreSQL answers."""
     asked = {"postgresql": POSTGRESQL.ask(lambda: fetch_one("SELECT 1")), "redis": REDIS.ask(write_to_redis)}
     checks = {name: await_check(question, deadline) for name, question in asked.items()}
+    of_database = {"vector_extension": check_vector_extension, "keys": check_keys_of_database}
     if checks["postgresql"] != "ok":
-        return checks | {"vector_extension": "not known"}
-    return checks | {"vector_extension": await_check(POSTGRESQL.ask(check_vector_extension), deadline)}
+        return checks | dict.fromkeys(of_database, "not known")
+    return checks | {name: await_check(POSTGRESQL.ask(check), deadline) for name, check in of_database.items()}
 
 
 def await_check(check: "Future[Any]", deadline: AnswerDeadline) -> str:
@@ -82,6 +85,14 @@ def write_to_redis() -> None:
 def check_vector_extension() -> None:
     if fetch_one("SELECT extversion FROM pg_extension WHERE extname = 'vector'") is None:
         raise NotReady("the extension is not installed")
+
+
+def check_keys_of_database() -> None:
+    """Raise NotReady if this process has other keys than the database: another node may have other secrets."""
+    try:
+        compare_keys()
+    except ImproperlyConfigured as err:
+        raise NotReady(f"{err}") from err
 
 
 def fetch_one(statement: str) -> Any:

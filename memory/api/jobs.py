@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memory import conf
 from memory.api.filters import RowFilter, TextFilter
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
@@ -97,11 +98,14 @@ class Jobs(OwnerViewSet):
 
     @extend_schema(parameters=[OpenApiParameter("name", {"type": "string", "oneOf": JOB_NAMES}, OpenApiParameter.PATH)])
     def run(self, request: Request, name: str) -> Response:
-        """Request a run of the job over this account's rows."""
+        """Request a run of the job over this account's rows.
+
+        While the same run waits already, that one is answered.
+        """
         body, owner, job = self.body(), self.owner(), find_job(name)
 
         def write() -> Response:
-            run = request_run(owner, job=job.name, dry_run=body["dry_run"])
+            run = request_run(owner, job=job.name, dry_run=body["dry_run"], max_per_hour=conf.JOB_RUNS_PER_HOUR)
             transaction.on_commit(lambda: notify_job_worker(job.name))
             return self.respond(run)
 

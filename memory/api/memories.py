@@ -242,7 +242,8 @@ class Memories(VersionedViewSet):
         pages: Any = read
         page: Any = self.paginate_queryset(pages) or []
         found = find_memories(owner, [item.id for item in page])
-        return self.get_paginated_response(MemoryAnswer.serialize_each(found))
+        paginator: Any = self.paginator
+        return self.get_paginated_response(paginator.serialize_rows(found, MemoryAnswer.serialize))
 
     def create(self, request: Request) -> Response:
         """Remember a text: one call, after which `/recall` finds it.

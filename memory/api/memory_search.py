@@ -67,7 +67,7 @@ class SearchedMemories(AnswerSerializer):
 def serialize_found(found: FoundMemory, *, is_whole: bool) -> dict[str, Any]:
     recalled = found.candidate
     text = recalled.text if is_whole else recalled.snippet
-    given = {"text": text, "content": text, "truncated": len(text) < len(recalled.text)}
+    given = {"text": text, "content": text, "truncated": recalled.is_cut or len(text) < len(recalled.text)}
     context_id = found.details["context_id"]
     return SearchedMemory.serialize(recalled, found.details | given | {"context_id": context_id and str(context_id)})
 

@@ -69,6 +69,12 @@ GROUPS = [
         "What is known of a user, erased for good, with receipts.",
         frozenset({"subjects", "erasures"}),
     ),
+    OperationGroup(
+        "Export and import",
+        "Everything of an account, an agent or a user as one archive, and back: `GET /exports/{export_id}/download` "
+        "returns the zip, `POST /imports` takes it as `application/zip`.",
+        frozenset({"export", "exports", "import", "imports"}),
+    ),
     OperationGroup("Operations", "Maintenance jobs and the audit log.", frozenset({"jobs", "audit-log"})),
 ]
 FIRST = ("Remember and recall", "Conversations", "Knowledge")

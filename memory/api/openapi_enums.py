@@ -202,6 +202,7 @@ ENUMS: dict[str, dict[Any, str]] = {
     "DegradedEnum": {
         "embedder_unavailable": "The query has no vector.",
         "embedding_pending": "Some memories have no vector yet.",
+        "embedding_model_differs": "The settings name another embedding model than the one that serves.",
     },
     "DirectionEnum": {"out": "The link leads away from the memory.", "in": "The link leads to the memory."},
     "EmbeddingEnum": {
@@ -288,6 +289,12 @@ ENUMS: dict[str, dict[Any, str]] = {
     },
     "SlotEnum": SLOTS,
     "TemporalEnum": {"current": "True now.", "past": "True before.", "future": "Planned."},
+    "TransferStatusEnum": {
+        "queued": "It waits for a worker.",
+        "running": "A worker processes it.",
+        "completed": "It ended.",
+        "failed": "It stopped, for the reason in `error`.",
+    },
     "TurnStatusEnum": {
         "open": "The outcome is not known yet.",
         "succeeded": "The action had its effect.",

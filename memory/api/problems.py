@@ -16,6 +16,7 @@ STATUS_OF: Mapping[type[errors.MemoryServiceError], int] = {
     errors.StaleVersion: 412,
     errors.Unprocessable: 422,
     errors.TooLarge: 413,
+    errors.TooManyRuns: 429,
     errors.ProviderError: 503,
 }
 

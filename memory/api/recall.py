@@ -241,7 +241,7 @@ class RecalledMemory(CandidateAnswer):
 def serialize_result(result: Candidate, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result with as much of its text, and of its explanation, as the request asks for."""
     text = result.text if body["whole"] else result.snippet
-    given: dict[str, Any] = {"text": text, "truncated": len(text) < len(result.text)}
+    given: dict[str, Any] = {"text": text, "truncated": result.is_cut or len(text) < len(result.text)}
     if body["explain"]:
         given |= {"found_by": sorted(result.ways), "signals": result.signals}
     return RecalledMemory.serialize(result, given)

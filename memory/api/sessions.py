@@ -182,8 +182,8 @@ class Thoughts(SessionViewSet):
         """Add a thought. 413 for one that is too large."""
         body, now = self.body(), timezone.now()
         owner = self.owner(body)
-        join_session(owner, conversation_id, now=now).push_thought(body["thought"], owner.agent_id, now)
-        return Response({"thought": body["thought"], "agent_id": owner.agent_id, "at": now}, status=201)
+        at = join_session(owner, conversation_id, now=now).push_thought(body["thought"], owner.agent_id, now)
+        return Response({"thought": body["thought"], "agent_id": owner.agent_id, "at": at}, status=201)
 
 
 class ActiveGoals(SessionViewSet):

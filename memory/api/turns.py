@@ -22,14 +22,15 @@ from memory.api.turn_drafts import MAX_TURNS, NewTurn, NewTurnList, TurnReader
 from memory.api.views import OwnerViewSet
 from memory.extraction.messages import message_of
 from memory.models import Turn
-from memory.providers.embeddings import embedding_provider
 from memory.services.conversations.lifecycle import ConversationDefaults
 from memory.services.custody.conversations import erase_turn
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.embedding.serving import serving_model
 from memory.services.memories.store import VectorInput
 from memory.services.turns import StoredTurns, TurnDraft, store_turn_stream, store_turns, turns_of_conversation
 from memory.tasks import run_soon
 from memory.tiers.session_stores import SessionTurn
+from memory_project.http.answer_limits import CUT
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import ActingFields, ExternalId, refuse_unknown_names
@@ -134,7 +135,8 @@ class Turns(OwnerViewSet):
 
         As `application/x-ndjson` the body may have any number of turns, one per line, and any length. agent_id,
         user_id, channel and continues are query parameters then; for JSON they are members of the body. Vectors are
-        made for the first 200 texts before the answer, the others soon after.
+        made for the first 200 texts before the answer, the others soon after. Sent again with its `Idempotency-Key`, a
+        stream gets the first answer; one of more than 8 MiB without the turns, and with their number in `cut`.
         """
         if is_ndjson_stream(request.META):
             return self.store_stream(conversation_id)
@@ -156,13 +158,15 @@ class Turns(OwnerViewSet):
         query, now = self.query(), timezone.now()
         owner = self.agent_owner(query)
         reader = TurnReader(now=now, vectors=VectorInput(owner=owner), prepare=self.mask_written)
-        with spool_lines(self.request, reader.read) as spool, ExitStack() as stack:
+        with spool_lines(self.request, reader.read) as (spool, body_hash), ExitStack() as stack:
+            self.refuse_repeated_stream(body_hash)
             answer: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
             batches = embed_first_batch(map(reader.read_all, batch_lines(spool, max_lines=MAX_TURNS)))
             with transaction.atomic():
                 defaults = defaults_from_body(query)
                 stored = store_turn_stream(owner, conversation_id, batches=batches, now=now, defaults=defaults)
-                write_json_array(answer, "turns", serialize_stream(stored))
+                count = write_json_array(answer, "turns", serialize_stream(stored))
+                self.record_stream(answer, {"turns": [], CUT: {"turns": count}})
             # the response closes the file from here on
             stack.pop_all()
         return FileResponse(answer, status=201, content_type="application/json")
@@ -190,7 +194,7 @@ def defaults_from_body(data: Mapping[str, Any]) -> ConversationDefaults:
 
 def embed_drafts(drafts: Sequence[TurnDraft]) -> EmbeddedTexts:
     """Embed the texts of drafts that have no vector of the current model."""
-    current = embedding_provider().model
+    current = serving_model().name
     return embed_texts([draft.message.text for draft in drafts if draft.own is None or draft.own.model != current])
 
 

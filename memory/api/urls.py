@@ -38,6 +38,7 @@ from memory.api.short_term import ShortTermMemories
 from memory.api.strategies import Strategies, StrategySearches
 from memory.api.timeline import Timeline
 from memory.api.tool_invocations import ToolInvocations, Tools
+from memory.api.transfers import Exports, Imports
 from memory.api.turn_records import ConversationRecords, TurnRecords
 from memory.api.turns import TurnErasures, Turns
 from memory.api.work_episodes import WorkEpisodes
@@ -109,6 +110,7 @@ urlpatterns = [
     path("conversations/<id:conversation_id>/summarize", ConversationLives.as_view({"post": "summarize"})),
     path("conversations/<id:conversation_id>/consolidate", ConversationLives.as_view({"post": "consolidate"})),
     path("conversations/<id:conversation_id>/save", ConversationLives.as_view({"post": "save"})),
+    path("conversations/<id:conversation_id>/unarchive", ConversationLives.as_view({"post": "unarchive"})),
     path("conversations/<id:conversation_id>/end", ConversationLives.as_view({"post": "end"})),
     path("conversations/<id:conversation_id>/lineage", ConversationLineages.as_view(READ)),
     path("conversations/<id:conversation_id>/participants", Participants.as_view(COLLECTION)),
@@ -214,6 +216,13 @@ urlpatterns = [
     path("erasures", Erasures.as_view(COLLECTION)),
     path("erasures/verify", Erasures.as_view({"post": "verify"})),
     path("erasures/<uuid:erasure_id>", Erasures.as_view(READ)),
+    path("export", Exports.as_view({"get": "newest"})),
+    path("exports", Exports.as_view(COLLECTION)),
+    path("exports/<uuid:export_id>", Exports.as_view(READ)),
+    path("exports/<uuid:export_id>/download", Exports.as_view({"get": "download"})),
+    path("import", Imports.as_view({"post": "create"})),
+    path("imports", Imports.as_view(COLLECTION)),
+    path("imports/<uuid:import_id>", Imports.as_view(READ)),
     path("timeline", Timeline.as_view(LIST)),
     path("audit-log", AuditLog.as_view(LIST)),
     path("jobs", Jobs.as_view(LIST)),

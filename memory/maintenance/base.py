@@ -25,6 +25,8 @@ class Batch:
     account_id: UUID | None = None
     dry_run: bool = False
     """Count without changing anything; `changed` is then how many rows would have changed."""
+    is_resumed: bool = field(default=False, compare=False)
+    """True if a worker died on this batch before."""
     renew: Callable[[], None] = field(default=lambda: None, compare=False)
     """Renew the lease, from within a batch that may outlast it. Raises if another worker has taken over."""
 

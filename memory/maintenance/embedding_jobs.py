@@ -1,4 +1,4 @@
-"""Jobs of embeddings: vectors of pending memories, memories without a vector, and the vector indexes of accounts."""
+"""Jobs of embeddings: pending memories, memories without a vector, changes of the model, and indexes of accounts."""
 
 import logging
 from contextlib import closing
@@ -14,11 +14,12 @@ from memory import conf
 from memory.errors import Conflict
 from memory.maintenance.base import Batch, BatchReport, job
 from memory.models import Memory, Vector
-from memory.providers.embeddings import embedding_provider
 from memory.services.claims import count_due_rows
 from memory.services.embedding.account_indexes import IndexChange, apply_index_change, find_index_changes
 from memory.services.embedding.passages import add_passages, long_memories, without_passages
-from memory.services.embedding.queue import embed_pending
+from memory.services.embedding.queue import embed_pending, release_lost_claims
+from memory.services.embedding.reembed import continue_change, count_change
+from memory.services.embedding.serving import serving_model
 from memory.services.work_episodes.propagate import WORK_KINDS
 
 logger = logging.getLogger(__name__)
@@ -34,14 +35,16 @@ def embed(*, now: datetime, batch: Batch) -> BatchReport:
     """Compute and store the vectors of pending memories.
 
     They were written while the embedder was down, slow, or received too many at once. Does one batch of due rows,
-    continues while batches come back full, and stops when the embedder is down. The rows are their own queue, so the
-    cursor only counts batches (it moves even when all rows of a batch disappeared); after a colon it holds how many
-    texts were embedded in one request at last.
+    continues while more are due than fit into one, and stops when the embedder is down. The rows are their own queue,
+    so the cursor only counts batches (it moves even when all rows of a batch disappeared); after a colon it holds how
+    many texts were embedded in one request at last.
     """
     if batch.dry_run:
         waiting = count_due_rows(Memory.objects.filter(embed_after__lte=now), account_id=batch.account_id)
         return BatchReport(examined=waiting, changed=waiting)
     count, _, room = batch.cursor.partition(":")
+    if batch.is_resumed:
+        release_lost_claims(now=now, limit=batch.size, account_id=batch.account_id)
     done = embed_pending(
         now=now,
         limit=batch.size,
@@ -49,7 +52,7 @@ def embed(*, now: datetime, batch: Batch) -> BatchReport:
         portion_tokens=int(room) if room else None,
         renew=batch.renew,
     )
-    more = not done.stopped and (done.claimed == batch.size or done.left > 0)
+    more = not done.stopped and (done.has_more or done.left > 0)
     return BatchReport(
         examined=done.claimed - done.left,
         changed=done.stored,
@@ -61,7 +64,7 @@ def embed(*, now: datetime, batch: Batch) -> BatchReport:
 
 @job(every=time(hour=3, minute=30), batch_size=5_000)
 def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
-    """Queue memories without a vector of the current embedding model; run it after changing the model.
+    """Queue memories without a vector of the serving embedding model.
 
     Look at the next memories by account and id; those that lack the vector, and are not queued yet, become due. Until
     the `embed` job has reached them their words find them, and searches say so.
@@ -69,7 +72,7 @@ def queue_unembedded(*, now: datetime, batch: Batch) -> BatchReport:
     page = batch.page_of(Memory.objects.only("account"))
     vectors = Vector.objects.filter(account_id=OuterRef("account_id"), memory_id=OuterRef("id"))
     # not as Exists, which becomes a join of all partitions: this looks into that of the memory's account
-    vector = Subquery(vectors.whole().filter(model=embedding_provider().model).values("id")[:1])
+    vector = Subquery(vectors.whole().filter(model=serving_model().name).values("id")[:1])
     lacking = Memory.objects.alias(vector=vector).filter(vector=None, embed_after=None).exclude(IS_STOOD_FOR)
     due: dict[str, Any] = {"embed_after": now, "embed_attempts": 0, "embed_error": ""}
     changed = 0
@@ -98,6 +101,20 @@ def embed_passages(*, now: datetime, batch: Batch) -> BatchReport:
         if added.stopped:
             return BatchReport(examined=len(page.rows), changed=changed, failed=failed)
     return BatchReport(examined=len(page.rows), changed=changed, failed=failed, cursor=page.cursor)
+
+
+@job(every=timedelta(minutes=1), batch_size=200)
+def reembed(*, now: datetime, batch: Batch) -> BatchReport:
+    """Continue a change of the embedding model, or the removal of the former one's vectors.
+
+    `manage.py reembed` asks for it. The change concerns all accounts, so a run for one account does nothing. How far it
+    is stands in the row of the change; the cursor only counts batches.
+    """
+    if batch.dry_run or batch.account_id is not None:
+        return BatchReport(examined=0 if batch.account_id is not None else count_change().examined, changed=0)
+    done = continue_change(now=now, size=batch.size, renew=batch.renew)
+    cursor = "" if done.is_over else str(int(batch.cursor or 0) + 1)
+    return BatchReport(examined=done.examined, changed=done.changed, failed=done.failed, cursor=cursor)
 
 
 @job(every=timedelta(hours=1), batch_size=1)

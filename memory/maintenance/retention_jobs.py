@@ -1,69 +1,95 @@
 """Jobs of retention: what is over is archived or deleted.
 
-Conversations without a write for MEMORY_RETENTION_DAYS are archived: still readable, no longer found by searches. The
-time of the last write counts, not that of the last message, so an import of old conversations is fresh. A new turn
-brings a conversation back; what was archived of it stays archived.
+The rules of accounts are in `services.retention`. Archived conversations are still readable, and no longer found by
+searches. A new turn brings a conversation back; what was archived of it stays archived.
 
 Short-term entries that expired, but were read often enough to be promoted, stay, unreadable, until they are. Expired
 answers are those kept for repeated requests (`Idempotency-Key`): such a request is answered afresh then.
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, time, timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import QuerySet
+from redis.exceptions import RedisError
 
 from ledger.journal import read_last_changes
 from ledger.models import Injection
 from ledger.store import end_ledger
 from memory import conf
-from memory.audit import record_audit
+from memory.errors import MemoryServiceError
 from memory.maintenance.base import Batch, BatchReport, RunBatch, job
-from memory.maintenance.stages import forget_installation_rows, forget_rows, forgetting, run_stages
+from memory.maintenance.stages import delete_rows, forget_installation_rows, forget_rows, forgetting, run_stages
 from memory.models import (
     AgentShortTermMemory,
     ContextAccessLog,
-    Conversation,
     IdempotentRequest,
     JobRun,
     MemoryPool,
     ToolCacheEntry,
 )
 from memory.owner import Owner
-from memory.services.conversations.staff_edits import archive_locked_conversation
+from memory.services import retention
+from memory.services.memories.correct import delete_memories
 from memory.services.pools.data import delete_expired_results
 
-ACTOR = "job:cleanup"
+logger = logging.getLogger(__name__)
 
 
 def archive_conversations(*, now: datetime, batch: Batch) -> BatchReport:
-    rows = Conversation.objects.filter(archived=False, updated_at__lt=now - timedelta(days=conf.RETENTION_DAYS))
-    page = batch.page_of(rows.only("account"))
+    page = batch.page_of(retention.idle_conversations(now).only("account"))
     changed = len(page.rows)
     if not batch.dry_run:
-        changed = sum(archive_idle_conversation(row.account_id, row.id, now=now) for row in page.rows)
+        changed = sum(retention.archive_idle_conversation(row.account_id, row.id, now=now) for row in page.rows)
     return BatchReport(examined=len(page.rows), changed=changed, cursor=page.cursor)
 
 
-def archive_idle_conversation(account_id: UUID, conversation_id: UUID, *, now: datetime) -> bool:
-    """Archive a conversation and its turns in one transaction; return False if it was written to meanwhile."""
-    oldest = now - timedelta(days=conf.RETENTION_DAYS)
-    with transaction.atomic():
-        rows = Conversation.objects.filter(account_id=account_id, id=conversation_id, archived=False)
-        # locked as writers lock it, so that no turn comes between; what was saved of its session may be large
-        idle = rows.filter(updated_at__lt=oldest).defer("saved_session")
-        conversation = idle.select_for_update(no_key=True).first()
-        if conversation is None:
-            return False
-        owner = Owner(account_id=conversation.account_id, channel=conversation.channel, actor=ACTOR)
-        archive_locked_conversation(owner, conversation, now=now)
-        record_audit(
-            owner, operation="archive", memory_type="conversation", conversation_id=conversation.conversation_id
-        )
-    return True
+def erase_conversations(*, now: datetime, batch: Batch) -> BatchReport:
+    """Erase archived conversations, each in batches of its own. One that cannot be erased is tried again next time."""
+    page = batch.page_of(retention.expired_conversations(now).only("account"))
+    if batch.dry_run:
+        return BatchReport(examined=len(page.rows), changed=len(page.rows), cursor=page.cursor)
+    changed = failed = 0
+    for row in page.rows:
+        batch.renew()
+        try:
+            changed += retention.erase_expired_conversation(row.account_id, row.id, now=now)
+        except (MemoryServiceError, RedisError) as err:
+            logger.warning("conversation %s was not erased: %s", row.id, type(err).__name__)
+            failed += 1
+    return BatchReport(examined=len(page.rows), changed=changed, failed=failed, cursor=page.cursor)
+
+
+def forget_memories(find_rows: Callable[[datetime], QuerySet[Any]]) -> RunBatch:
+    """Return the stage that deletes the memories that `find_rows` finds, with their links and vectors."""
+
+    def forget(*, now: datetime, batch: Batch) -> BatchReport:
+        def delete(account_id: UUID, ids: Sequence[UUID]) -> int:
+            # one that was read meanwhile stays
+            due = list(find_rows(now).filter(account_id=account_id, id__in=ids).values_list("id", flat=True))
+            return delete_memories(Owner(account_id=account_id, actor=retention.ACTOR), due, now=now)
+
+        return forget_rows(find_rows(now), batch, delete=delete)
+
+    return forget
+
+
+def forget_old(find_rows: Callable[[datetime], QuerySet[Any]]) -> RunBatch:
+    """Return the stage that deletes the rows that `find_rows` finds, which grow older whatever happens."""
+
+    def forget(*, now: datetime, batch: Batch) -> BatchReport:
+        rows = find_rows(now)
+
+        def delete(account_id: UUID, ids: Sequence[UUID]) -> int:
+            return delete_rows(rows.model._default_manager.filter(account_id=account_id, id__in=ids))
+
+        return forget_rows(rows, batch, delete=delete)
+
+    return forget
 
 
 def old_access_lines(now: datetime) -> QuerySet[ContextAccessLog]:
@@ -97,6 +123,12 @@ def end_idle_ledgers(*, now: datetime, batch: Batch) -> BatchReport:
 
 CLEANUP_STAGES: Mapping[str, RunBatch] = {
     "conversations": archive_conversations,
+    "expired_conversations": erase_conversations,
+    "entities": forget_memories(retention.forgotten_entities),
+    "strategies": forget_memories(retention.unused_strategies),
+    "tool_invocations": forget_old(retention.old_invocations),
+    "injections": forget_old(retention.ended_marks),
+    "model_usage": forget_old(retention.old_usage),
     "ledgers": end_idle_ledgers,
     "access_log": forgetting(old_access_lines),
     "job_runs": forget_runs,
@@ -105,7 +137,7 @@ CLEANUP_STAGES: Mapping[str, RunBatch] = {
 
 @job(every=time(hour=2, minute=30), batch_size=1_000)
 def cleanup(*, now: datetime, batch: Batch) -> BatchReport:
-    """Archive conversations that nobody writes to; clear idle ledgers; delete old access-log lines and job runs."""
+    """Archive idle conversations; delete what the retention of accounts says; clear idle ledgers; delete old logs."""
     return run_stages(CLEANUP_STAGES, now=now, batch=batch)
 
 

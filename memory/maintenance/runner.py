@@ -1,11 +1,14 @@
-"""Runs jobs batch by batch, under a lease, keeping their progress in their rows."""
+"""Runs jobs batch by batch, under a lease, keeping their progress in their rows.
+
+A job runs once at a time over all accounts, and once at a time for each account that asked for a run: a run of one
+account does not keep the others waiting.
+"""
 
 import logging
 import os
 import socket
 import traceback
 from collections import Counter
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from django.db.models.functions import Now
 from memory import conf
 from memory.errors import Conflict, MemoryServiceError
 from memory.maintenance.base import Batch, BatchReport, Clock, Job, Progress
+from memory.maintenance.heartbeat import Heartbeat, beating, lease
 from memory.models import JobRun
 from memory.models.jobs import SCHEDULE
 from memory_project.ids import uuid7
@@ -51,13 +55,17 @@ def run_waiting(job: Job, *, clock: Clock) -> None:
 def run_at_once(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None = None) -> JobRun:
     """Run this new run now, after the one that a killed worker may have left. Raises Conflict if another is on."""
     give_up_hopeless_runs(job)
-    if left := JobRun.objects.filter(job=job.name).abandoned().claim(leased_by=new_lease_holder(), lease=lease()):
+    if (
+        left := JobRun.objects.filter(job=job.name, account=run.account_id)
+        .abandoned()
+        .claim(leased_by=new_lease_holder(), lease=lease())
+    ):
         execute(job, left, clock=clock)
     try:
         with transaction.atomic():
             run.save(force_insert=True)
             run.begin(leased_by=new_lease_holder(), lease=lease())
-    except IntegrityError as err:  # job_runs_once_at_a_time
+    except IntegrityError as err:  # job_runs_once_at_a_time, job_runs_once_per_account
         raise Conflict(f"another run of {job.name} is on") from err
     return execute(job, run, clock=clock, on_progress=on_progress)
 
@@ -67,7 +75,7 @@ def execute(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None
     with logged_as_job(run.id):
         logger.debug("job %s run %s begins, attempt %s", job.name, run.id, run.attempts)
         try:
-            with span("job", job=job.name) as traced:
+            with beating(run) as heartbeat, span("job", job=job.name) as traced:
                 cursor, more = run.cursor, True
                 while more:
                     batch = Batch(
@@ -75,12 +83,14 @@ def execute(job: Job, run: JobRun, *, clock: Clock, on_progress: Progress | None
                         cursor=cursor,
                         account_id=run.account_id,
                         dry_run=run.dry_run,
-                        renew=partial(renew_lease, run),
+                        is_resumed=run.attempts > 1 and cursor == run.cursor,
+                        renew=partial(renew_lease, run, heartbeat),
                     )
                     report = job.run(now=run.at or clock(), batch=batch)
                     if report.cursor and report.cursor == cursor:
                         raise CursorStuck(f"{job.name} did not move its cursor")
                     keep_progress(run, report)
+                    heartbeat.note_progress()
                     cursor, more = report.cursor, bool(report.cursor)
                     if on_progress is not None:
                         on_progress(report)
@@ -124,8 +134,9 @@ def ended(run: JobRun, last: BatchReport) -> JobRun.Status:
     return JobRun.Status.INCOMPLETE if run.failed + last.failed else JobRun.Status.COMPLETED
 
 
-def renew_lease(run: JobRun) -> None:
+def renew_lease(run: JobRun, heartbeat: Heartbeat) -> None:
     """Renew the lease within a batch. Raises LeaseLost."""
+    heartbeat.note_progress()
     if not JobRun.objects.held_by(run).update(lease_until=Now() + lease()):
         raise LeaseLost
 
@@ -155,10 +166,6 @@ def give_up_hopeless_runs(job: Job) -> None:
     error = f"Given up: {conf.JOB_ATTEMPTS} workers in a row were killed, or hung, on the same batch."
     if hopeless.update(status=JobRun.Status.FAILED, lease_until=None, finished_at=Now(), error=error):
         logger.error("job %s: %s", job.name, error)
-
-
-def lease() -> timedelta:
-    return timedelta(seconds=conf.JOB_LEASE_SECONDS)
 
 
 def new_lease_holder() -> str:

@@ -17,7 +17,7 @@ TABLES = ("bulk_changes", "bulk_change_pages")
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0044_conversation_to_link"),
+        ("memory", "0050_runs_per_account"),
     ]
 
     operations = [

@@ -21,6 +21,7 @@ from memory.models.accounts import (
 from memory.models.bulk import BulkChange, BulkChangePage
 from memory.models.contexts import ContextAccessLog, PersistentContext
 from memory.models.conversations import Conversation, Participant
+from memory.models.embedding_state import ReembedEntry, ServingModelState
 from memory.models.entities import Entity, EntityName
 from memory.models.entries import ContextEntry, ContextEntryVersion, ContextSnapshot, SnapshotEntry
 from memory.models.erasures import Erasure
@@ -33,6 +34,7 @@ from memory.models.operations import AuditEntry, EncryptionCanary, IdempotentReq
 from memory.models.pools import BlackboardPosting, MemoryPool, SharedContextPool, ToolCacheEntry, WorkflowRun
 from memory.models.procedures import Learning, LearningVote, Strategy, StrategyTool, StrategyUse, Tool, ToolInvocation
 from memory.models.short_term import AgentShortTermMemory, SavedWorkingMemory
+from memory.models.transfers import Transfer, TransferPart, UnstoredRow
 from memory.models.turn_records import Artifact, CompressionLevel, ReasoningTrace, TurnRecord, TurnSlot, WorkEpisode
 from memory.models.turns import EpisodicMemory, Turn
 from memory.models.vectors import Vector

@@ -38,6 +38,11 @@ CONTRADICTIONS = ("prefer_new", "prefer_old", "flag_review")
 SECRETS = ("off", "mark", "mask")
 """What an account does with texts that hold secrets: nothing, mark the memory, or mask the secret on arrival."""
 
+CLOCKS = ("write", "turn")
+"""Times from which the days until a conversation is archived count: its last write, or its last turn's own time."""
+
+ENTITY_DAYS = 30
+
 
 class Account(models.Model):
     """A tenant. No data crosses its border. `language` is the one in which word search reads its texts."""
@@ -82,6 +87,47 @@ class Account(models.Model):
         help_text="“Mark” marks new memories whose texts hold what looks like a key, a password or the number of a "
         "card. “Mask” replaces it by [redacted] before anything is stored.",
     )
+    legal_hold = models.BooleanField(
+        db_default=False, help_text="Retention deletes nothing of the account. What a person asks to erase is erased."
+    )
+    archive_after_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Days until a conversation is archived. Empty: what MEMORY_RETENTION_DAYS says.",
+    )
+    archive_by = models.CharField(
+        max_length=10,
+        db_default="write",
+        default="write",
+        choices=[("write", "last write"), ("turn", "last turn")],
+        help_text="Time from which these days count. “Last turn” is the time of the message, also of an imported one.",
+    )
+    erase_after_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Days after its archiving until a conversation is erased for good. Empty: never.",
+    )
+    entity_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        db_default=ENTITY_DAYS,
+        default=ENTITY_DAYS,
+        help_text="Days without a read or write until an entity whose salience is below 0.1 is deleted. Empty: never.",
+    )
+    tool_days = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Days until invocations of tools are deleted. Empty: never."
+    )
+    strategy_days = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Days without a read or write until a strategy is deleted. Empty: never."
+    )
+    journal_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Days until the journal of an ended ledger (what was injected) is deleted. Empty: never.",
+    )
+    usage_days = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Days until the usage of language models is deleted. Empty: never."
+    )
     settings = models.JSONField(default=dict, blank=True)
     # the statement that finds an API key reads it, so that other accounts need not look for marks
     has_erasures = models.BooleanField(
@@ -101,6 +147,7 @@ class Account(models.Model):
                 condition=Q(contradictions__in=("", *CONTRADICTIONS)), name="account_contradictions_known"
             ),
             models.CheckConstraint(condition=Q(secrets__in=SECRETS), name="account_secrets_known"),
+            models.CheckConstraint(condition=Q(archive_by__in=CLOCKS), name="account_archive_by_known"),
         ]
 
     def __str__(self) -> str:

@@ -89,6 +89,10 @@ class Conversation(AccountRow):
     ended_at = models.DateTimeField(null=True, blank=True)
     cleared_at = models.DateTimeField(null=True, blank=True, editable=False)
     archived = models.BooleanField(default=False)
+    archived_at = models.DateTimeField(null=True, blank=True, editable=False)
+    legal_hold = models.BooleanField(
+        db_default=False, editable=False, help_text="Retention deletes nothing of the conversation."
+    )
     consolidated_at = models.DateTimeField(null=True, blank=True)
     patterns_extracted_at = models.DateTimeField(null=True, blank=True)
     turn_count = models.PositiveIntegerField(default=0, editable=False)

@@ -4,11 +4,12 @@ Leases use the clock of the database alone, so that workers whose clocks differ 
 """
 
 from datetime import timedelta
-from typing import Self
+from typing import Any, Self
 
 from django.db import IntegrityError, models, transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
+from django.db.models.lookups import IsNull
 
 from memory.models.accounts import Account
 from memory_project.ids import uuid7
@@ -16,6 +17,7 @@ from memory_project.tenancy import AccountQuerySet
 
 SCHEDULE = "schedule"
 """`requested_by` of runs that the schedule started."""
+MAX_CLAIM_TRIES = 10
 
 
 class JobRunQuerySet(AccountQuerySet["JobRun"]):
@@ -32,6 +34,11 @@ class JobRunQuerySet(AccountQuerySet["JobRun"]):
         """Filter to running runs whose lease has expired, because the worker was killed or hangs."""
         return self.filter(status=JobRun.Status.RUNNING, lease_until__lte=Now())
 
+    def live_beside(self, job: Any, account_id: Any) -> Self:
+        """Filter to running runs of a job for the account, or for all accounts where it is null."""
+        same = Q(account_id=account_id) | Q(IsNull(account_id, True), account=None)
+        return self.filter(same, job=job, status=JobRun.Status.RUNNING, lease_until__gt=Now())
+
     def waiting(self) -> Self:
         """Filter to runs that a worker may claim: queued or abandoned ones."""
         return self.queued() | self.abandoned()
@@ -46,16 +53,19 @@ class JobRunQuerySet(AccountQuerySet["JobRun"]):
     def claim(self, *, leased_by: str, lease: timedelta) -> "JobRun | None":
         """Claim the next of these runs (of one job), abandoned ones first.
 
-        Returns None if there is none, or if another run of the job is running.
+        Returns None if there is none whose account, or lack of one, has no other run of the job running.
         """
         # "running" sorts after "queued"
-        waiting = self.waiting().order_by("-status", "created_at", "id").select_for_update(skip_locked=True)
-        try:
-            with transaction.atomic():
-                run = waiting.first()
-                return run and run.begin(leased_by=leased_by, lease=lease)
-        except IntegrityError:  # job_runs_once_at_a_time
-            return None
+        free = self.waiting().exclude(Exists(JobRun.objects.live_beside(OuterRef("job"), OuterRef("account_id"))))
+        waiting = free.order_by("-status", "created_at", "id").select_for_update(skip_locked=True, of=("self",))
+        for _ in range(MAX_CLAIM_TRIES):
+            try:
+                with transaction.atomic():
+                    run = waiting.first()
+                    return run and run.begin(leased_by=leased_by, lease=lease)
+            except IntegrityError:  # another worker has begun a run of the same account meanwhile
+                continue
+        return None
 
 
 class JobRun(models.Model):
@@ -105,7 +115,12 @@ class JobRun(models.Model):
     class Meta:
         db_table = "job_runs"
         constraints = [
-            models.UniqueConstraint(fields=["job"], condition=Q(status="running"), name="job_runs_once_at_a_time"),
+            models.UniqueConstraint(
+                fields=["job"], condition=Q(status="running", account=None), name="job_runs_once_at_a_time"
+            ),
+            models.UniqueConstraint(
+                fields=["job", "account"], condition=Q(status="running"), name="job_runs_once_per_account"
+            ),
             models.UniqueConstraint(
                 fields=["job"],
                 condition=Q(status="queued", requested_by=SCHEDULE),

@@ -11,7 +11,7 @@ account never slow down the searches of another. Django does not know the column
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
-from typing import Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from django.apps import apps
 from django.db import models
@@ -156,6 +156,8 @@ class MemoryRowManager(MemoryRowManagerBase[Row]):
 
 class MemoryRow(AccountRow):
     """The columns of every memory. `identity` is unique per account and kind: the same thing again finds its row."""
+
+    LARGE_COLUMNS: ClassVar[tuple[str, ...]] = ("text",)
 
     # the database deletes memories with their account and context: Django would look through the model of every kind
     account = models.ForeignKey(Account, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)

@@ -1,6 +1,6 @@
 """Turns: the messages of conversations, in order, and the summaries of conversations. Each one is a memory as well."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import Q
@@ -19,6 +19,8 @@ class Turn(MemoryRow):
     Turns are numbered from 0 without gaps in their conversation. `client_id` is the id that the client gave it; the
     same id again is the same turn.
     """
+
+    LARGE_COLUMNS: ClassVar[tuple[str, ...]] = ("text", "payload")
 
     class Role(models.TextChoices):
         SYSTEM = "system"

@@ -24,7 +24,7 @@ M = TypeVar("M", bound=MemoryRow)
 # the words of the new rows are counted for all of them at once: a trigger would append each word of each row
 INSERT_MEMORIES = """
 WITH stored AS (
-    INSERT INTO memories ({names}) {values} ON CONFLICT (account_id, kind, identity) DO NOTHING
+    INSERT INTO memories ({names}) {values} ON CONFLICT {conflict} DO NOTHING
     RETURNING id, created_at, account_id, token_count, lexemes, archived OR quarantined OR buried AS hidden
 ), counted AS (
     INSERT INTO memory_terms (account_id, term, docs, tokens)
@@ -35,6 +35,8 @@ WITH stored AS (
 )
 SELECT id, created_at FROM stored
 """
+
+SAME_IDENTITY = "(account_id, kind, identity)"
 
 # not by ON DELETE SET NULL, which a distributed database refuses for keys of several columns
 DELETE_MEMORIES = """
@@ -101,10 +103,9 @@ def insert_memories(rows: Sequence[M]) -> list[M]:
     fields = type(rows[0])._meta.concrete_fields
     columns = [column for field in fields if (column := insert_column(field, in_order)) is not None]
     names = ", ".join(f'"{column.name}"' for column in columns)
+    statement = INSERT_MEMORIES.format(names=names, values=values_sql(columns), conflict=SAME_IDENTITY)
     with insert_cursor(rows) as cursor:
-        cursor.execute(
-            INSERT_MEMORIES.format(names=names, values=values_sql(columns)), [column.parameter for column in columns]
-        )
+        cursor.execute(statement, [column.parameter for column in columns])
         stored: dict[UUID, datetime] = dict(cursor.fetchall())
     new = [row for row in rows if row.id in stored]
     for row in new:

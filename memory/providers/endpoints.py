@@ -33,6 +33,7 @@ from memory.providers.connections import Deadline, keep_time, trusted_authoritie
 T = TypeVar("T")
 
 MAX_WAIT_SECONDS = 30.0
+OPENAI_ADDRESS = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,24 @@ def openai_connection(setting: str) -> dict[str, Any]:
     check_base_url(settings.OPENAI_BASE_URL)
     check_api_key(settings.OPENAI_API_KEY)
     return {"api_key": settings.OPENAI_API_KEY, "base_url": settings.OPENAI_BASE_URL}
+
+
+def endpoint_connection(base_url: str) -> dict[str, Any]:
+    """Return key and address of an endpoint: OPENAI_API_KEY belongs to the address of the settings, and to no other.
+
+    An address of `""` is that of the settings. Raises ImproperlyConfigured for an unsound one.
+    """
+    if base_url in ("", settings.OPENAI_BASE_URL or OPENAI_ADDRESS):
+        return openai_connection("The embedding model")
+    check_base_url(base_url, setting="The address of the embedding endpoint")
+    check_api_key(settings.EMBEDDING_SECOND_API_KEY, setting="EMBEDDING_SECOND_API_KEY")
+    return {"api_key": settings.EMBEDDING_SECOND_API_KEY, "base_url": base_url}
+
+
+def has_secret(base_url: str) -> bool:
+    """Return True if an address holds a user, a password, or parameters, which may be secrets."""
+    parts = urlsplit(base_url)
+    return "@" in parts.netloc or bool(parts.query)
 
 
 def open_client(endpoint: Endpoint) -> openai.OpenAI:

@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
+from django.conf import settings
+
 from memory.kinds import Kind
 from memory.models import Memory
 from memory.owner import Owner
@@ -33,7 +35,12 @@ LINKS_BETWEEN = Sql(
 ).numbered()
 
 FULL_TEXTS = Sql(
-    text="SELECT id, text FROM memories WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])",
+    # the length of a text is known without reading it
+    text="""SELECT id, text FROM (
+            SELECT id, text, sum(octet_length(text)) OVER (ORDER BY array_position(%(ids)s::uuid[], id))
+                - octet_length(text) AS bytes_before
+            FROM memories WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
+        ) AS wanted WHERE bytes_before < %(max_bytes)s""",
     parameters={},
 ).numbered()
 
@@ -49,14 +56,17 @@ def read_links_between(owner: Owner, ids: Collection[UUID]) -> Sequence[LinkBetw
 
 
 def load_full_texts(owner: Owner, candidates: Sequence[Candidate]) -> None:
-    """Replace the cut texts of candidates by their full texts. The owner must be known to see them.
+    """Replace the cut texts of candidates by their full texts, best first, until they fill an answer.
 
+    The owner must be known to see them. Those after that keep the beginnings of their texts, and stay cut.
     No claim is long enough to be cut, so a fact as it was believed earlier keeps the text of that time.
     """
     cut = {each.id: each for each in candidates if each.is_cut}
     if not cut:
         return
-    _columns, rows = FULL_TEXTS.read({"account_id": owner.account_id, "ids": list(cut)})
+    _columns, rows = FULL_TEXTS.read(
+        {"account_id": owner.account_id, "ids": list(cut), "max_bytes": settings.ANSWER_LIMIT_BYTES}
+    )
     for memory_id, text in rows:
         cut[memory_id].text, cut[memory_id].is_cut = text, False
 

@@ -27,7 +27,7 @@ from memory.retrieval.retrievers.lexical import (
     lexemes_sql,
     weighed_terms_sql,
 )
-from memory.retrieval.retrievers.vector import index_name, opaque_sql
+from memory.retrieval.retrievers.vector import IS_OF_FORMER_MODEL, index_name, opaque_sql
 from memory.retrieval.statements import (
     SEARCHED_COLUMNS,
     STAND_INS,
@@ -216,7 +216,7 @@ def build_analysis_statement(owner: OwnerShape, shape: AnalysisShape) -> Numbere
         [LINEAGE, CURRENT_TURN] if shape.has_conversation else [],
         [OPEN_GOALS.format(goals=goals.text)],
         [PROFILE] if owner.has_user else [],
-        [has_pending_sql(visible.rows, has_agent=owner.has_agent)],
+        [has_pending_sql(visible.rows, has_agent=owner.has_agent, has_vector=shape.has_vector)],
         [INDEXED, HAS_PASSAGES] if shape.has_vector else [],
     )
     ctes = f"WITH {visible.ctes.removesuffix(',')}" if visible.ctes else ""
@@ -224,14 +224,15 @@ def build_analysis_statement(owner: OwnerShape, shape: AnalysisShape) -> Numbere
     return Sql(text=text, parameters={**visible.parameters, **goals.parameters, **entities.parameters}).numbered()
 
 
-def has_pending_sql(rows: str, *, has_agent: bool) -> str:
-    """Return the column that says if any of these rows waits for its vector.
+def has_pending_sql(rows: str, *, has_agent: bool, has_vector: bool) -> str:
+    """Return the column that says if any of these rows waits for its vector, or may have none of the query's model.
 
     If others have more than MAX_PENDING pending rows, one of theirs that the owner sees may be overlooked, and with a
     filter also one of the agent's own.
     """
     pending = f"{OWN_PENDING} UNION ALL {FIRST_PENDING}" if has_agent else FIRST_PENDING
-    return f"EXISTS (SELECT FROM ({pending}) AS memories WHERE {opaque_sql(rows)}) AS has_pending"
+    former = f" OR {IS_OF_FORMER_MODEL}" if has_vector else ""
+    return f"EXISTS (SELECT FROM ({pending}) AS memories WHERE {opaque_sql(rows)}){former} AS has_pending"
 
 
 def knowledge_rows(owner: Owner, kind: Kind) -> Any:

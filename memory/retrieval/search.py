@@ -19,7 +19,7 @@ from memory.models.statements import Embedding, half_vector
 from memory.owner import Owner
 from memory.retrieval.candidates import NO_USAGE, RecallUsage
 from memory.retrieval.retrievers.lexical import bm25_ctes
-from memory.retrieval.retrievers.vector import nearest_ctes
+from memory.retrieval.retrievers.vector import IS_OF_FORMER_MODEL, nearest_ctes
 from memory.retrieval.statements import STAND_INS, OwnerShape, Sql, collapse_whitespace, owner_shape, where_sql
 from memory.retrieval.visibility import IN_READABLE_CONTEXT, has_contexts, readable_contexts_cte
 
@@ -100,6 +100,8 @@ class MemoryQuery:
     contexts: Sequence[UUID] = ()
     types: Sequence[str] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
+    """Further reasons for `degraded`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,10 +203,12 @@ def build_search_statement(
         parts = f"{nearest_ctes(where=vectors.text, width=width)}, {bm25_ctes(rows=pending)}"
         union = """SELECT memory_id AS id, 1 - distance AS similarity, NULL::float8 AS score FROM nearest
             UNION ALL SELECT id, NULL, score FROM scored WHERE id NOT IN (SELECT memory_id FROM nearest)"""
+    is_pending = f"EXISTS (SELECT FROM memories WHERE {pending})"
+    is_pending += f" OR {IS_OF_FORMER_MODEL}" if width else ""
     text = f"""
         WITH {readable.text} {parts}, found AS MATERIALIZED ({union})
         SELECT state.pending, similarity, found.score AS bm25, {", ".join((*SHARED_COLUMNS, *searched.columns))}
-        FROM (SELECT EXISTS (SELECT FROM memories WHERE {pending}) AS pending) AS state LEFT JOIN (
+        FROM (SELECT {is_pending} AS pending) AS state LEFT JOIN (
             found JOIN memories ON memories.account_id = %(account_id)s AND memories.id = found.id
         ) ON true
         ORDER BY similarity DESC NULLS LAST, bm25 DESC NULLS LAST, memories.id"""
@@ -259,7 +263,7 @@ def interleave_rows(found: Sequence[Row], top_k: int) -> list[Row]:
 
 
 def degraded_reasons(query: MemoryQuery, found: Sequence[Row]) -> list[str]:
-    degraded = [] if query.vector is not None else ["embedder_unavailable"]
+    degraded = [*query.remarks] if query.vector is not None else ["embedder_unavailable", *query.remarks]
     if found and found[0]["pending"]:
         degraded.append("embedding_pending")
     return degraded

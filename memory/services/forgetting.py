@@ -24,6 +24,7 @@ from memory.owner import Owner
 from memory.services.entities.resolve import holds_memory
 from memory.services.goals.plan import erase_goal
 from memory.services.memories.correct import delete_memories
+from memory_project.large_values import read_with_small_values
 
 MAX_FORGOTTEN = 1_000
 """Memories that one call of `forget_user` deletes at most."""
@@ -65,7 +66,7 @@ def find_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
 def find_memories(owner: Owner, memory_ids: Collection[UUID]) -> list[Memory]:
     """Return the memories with these ids that the owner sees, in the order of the ids."""
     rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).filter(id__in=memory_ids)
-    by_id = {row.id: row for row in rows}
+    by_id = {row.id: row for row in read_with_small_values(rows)}
     return [by_id[memory_id] for memory_id in memory_ids if memory_id in by_id]
 
 

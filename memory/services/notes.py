@@ -39,12 +39,16 @@ CHANGEABLE = frozenset({"text", "metadata", "event_time", "importance", "expires
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteDraft(MemoryDraft):
-    """A note before it is stored. `importance` is from 0 to 1; it fades while nobody reads the note."""
+    """A note before it is stored. `importance` is from 0 to 1; it fades while nobody reads the note.
+
+    `identity` says what makes it the same note again, which is stored once. Default: nothing does.
+    """
 
     text: str
     importance: float = DEFAULT_IMPORTANCE
     expires_at: datetime | None = None
     conversation_id: str = ""
+    identity: str = ""
 
 
 def store_note(owner: Owner, draft: NoteDraft, *, embedded: EmbeddedTexts, now: datetime) -> Memory:
@@ -62,6 +66,7 @@ def store_note(owner: Owner, draft: NoteDraft, *, embedded: EmbeddedTexts, now: 
         salience=draft.importance,
         expires_at=draft.expires_at,
         conversation_id=draft.conversation_id,
+        identity=draft.identity,
         **draft.shared_columns(now=now),
     )
     store_memories(owner, [note], embedded=embedded, own=own_vectors([draft]), now=now)

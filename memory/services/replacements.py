@@ -26,9 +26,9 @@ from memory.extraction.replacement import (
 )
 from memory.models import Conversation, Link, Turn
 from memory.models.statements import binary_cursor
-from memory.providers.embeddings import embedding_provider
 from memory.scoring import PROBABLE_REPLACEMENT
 from memory.services.claims import take_shares
+from memory.services.embedding.serving import serving_model
 from memory.services.memories.store import REPLACES, NewLink, insert_links
 
 MAX_TURNS = 2_000
@@ -200,7 +200,7 @@ def former_conversations() -> QuerySet[Conversation]:
 
 
 def link_turns_of(conversation: Conversation) -> int:
-    account_id, model = conversation.account_id, embedding_provider().model
+    account_id, model = conversation.account_id, serving_model().name
     spoken = Turn.objects.filter(account_id=account_id, log=conversation, role__in=SPOKEN_ROLES)
     turns = [turn.id for turn in spoken.only("role", "text").order_by("index") if is_comparable(turn)]
     links = []

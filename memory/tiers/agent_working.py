@@ -21,7 +21,7 @@ from memory.models.short_term import SavedWorkingMemoryQuerySet
 from memory.owner import Owner
 from memory.tiers.base import TierStats, check_name, check_size, check_ttl, from_json, keyed_json, time_of_call
 from memory.tiers.named_values import VALUES, NamedValues, StoredText, StoredValue, whole_seconds
-from memory_project.redis import AGENT_MEMORY, AgentMemoryRef, agent_key, client
+from memory_project.redis import AGENT_MEMORY, ONCE, AgentMemoryRef, agent_key, client, once_arguments
 
 MAX_TTL_SECONDS = 604_800
 """A week."""
@@ -39,13 +39,17 @@ APPENDED_KINDS = {SCRATCH_PAD: TEXT, CONVERSATION_CONTEXT: LIST}
 """The kind of the values that documented calls append to."""
 
 # ARGV: prefix, max values, seconds to live of a new value, max bytes, kinds of value that may be extended (the first is
-# the kind of a new one), name, JSON. Values are joined as JSON texts, because Lua's numbers are not exact
+# the kind of a new one), name, JSON, those of ONCE. Values are joined as JSON, because Lua's numbers are not exact
 APPEND = (
-    VALUES
+    ONCE
+    + VALUES
     + """
 local most, seconds, most_bytes = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local kinds, name, json = ARGV[5], ARGV[6], ARGV[7]
 local stored = redis.call('GET', prefix .. name)
+if was_done and stored then
+    return {'kept', stored, redis.call('PTTL', prefix .. name)}
+end
 local kind = string.sub(stored or kinds, 1, 1)
 if not string.find(kinds, kind, 1, true) or (kind == '"' and string.sub(json, 1, 1) ~= '"') then
     return {'refused'}
@@ -58,7 +62,10 @@ elseif not stored or stored == '[]' then
 else
     joined = string.sub(stored, 1, -2) .. ',' .. json .. ']'
 end
-if #joined > most_bytes then
+if was_done then
+    -- the value was removed since
+    return {'kept', joined, 0}
+elseif #joined > most_bytes then
     return {'large', #joined}
 end
 if stored then
@@ -66,6 +73,7 @@ if stored then
 elseif not keep(name, joined, seconds * 1000, most) then
     return {'full'}
 end
+note_done('')
 return {'kept', joined, redis.call('PTTL', prefix .. name)}
 """
 )
@@ -277,7 +285,8 @@ class WorkingMemoryService:
 
     def _append(self, key: str, value: Any, *, to: str) -> StoredValue:
         limits = (conf.AGENT_MEMORY_VALUES, conf.AGENT_MEMORY_TTL_SECONDS, conf.TIER_VALUE_BYTES)
-        outcome, *stored = self._values.run(APPEND, *limits, to, check_name(key), keyed_json(value))
+        once = once_arguments(agent_key(self._ref, AGENT_MEMORY))
+        outcome, *stored = self._values.run(APPEND, *limits, to, check_name(key), keyed_json(value), *once)
         return parse_script_outcome(outcome, stored)
 
     def _record(self, operation: str, saved_id: UUID, count: int) -> None:

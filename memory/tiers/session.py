@@ -13,7 +13,7 @@ from memory.errors import Unprocessable
 from memory.tiers.base import check_size, check_ttl, from_json, to_json
 from memory.tiers.named_values import VALUES, NamedValues, StoredValue, parse_stored_texts, whole_seconds
 from memory.tiers.session_buffer import LISTS, RENEW, run_list_script
-from memory_project.redis import SessionRef, session_key
+from memory_project.redis import ONCE, SessionRef, once_arguments, session_key
 
 # KEYS: the names of the values, then LISTS
 SNAPSHOT = VALUES + "return {redis.call('GET', KEYS[4]), redis.call('LRANGE', KEYS[3], 0, -1), all()}"
@@ -68,8 +68,20 @@ GET_GOAL = RENEW + "return redis.call('GET', KEYS[3])"
 
 CLEAR_GOAL = RENEW + "return redis.call('DEL', KEYS[3])"
 
-# ARGV: seconds to live, max thoughts, thought
-PUSH_THOUGHT = "redis.call('RPUSH', KEYS[2], ARGV[3]) redis.call('LTRIM', KEYS[2], -tonumber(ARGV[2]), -1)" + RENEW
+# ARGV: seconds to live, max thoughts, thought, its time; returns the time at which it was pushed first
+PUSH_THOUGHT = (
+    ONCE
+    + """
+local at = was_done or ARGV[4]
+if not was_done then
+    redis.call('RPUSH', KEYS[2], ARGV[3])
+    redis.call('LTRIM', KEYS[2], -tonumber(ARGV[2]), -1)
+    note_done(at)
+end
+"""
+    + RENEW
+    + "return at"
+)
 
 # ARGV: seconds to live, limit
 GET_THOUGHTS = RENEW + "return redis.call('LRANGE', KEYS[2], -tonumber(ARGV[2]), -1)"
@@ -130,10 +142,12 @@ class SessionMemory:
         """Clear the active goal and return True if there was one."""
         return bool(run_list_script(CLEAR_GOAL, self._session))
 
-    def push_thought(self, thought: Any, agent_id: str, now: datetime) -> None:
-        """Add a thought; the oldest beyond SESSION_THOUGHTS are dropped."""
+    def push_thought(self, thought: Any, agent_id: str, now: datetime) -> datetime:
+        """Add a thought; the oldest beyond SESSION_THOUGHTS are dropped. Return when a repeated request added it."""
         json = session_json({"thought": thought, "agent_id": agent_id, "timestamp": now.isoformat()})
-        run_list_script(PUSH_THOUGHT, self._session, conf.SESSION_THOUGHTS, json)
+        once = once_arguments(session_key(self._session, "thoughts"))
+        at = run_list_script(PUSH_THOUGHT, self._session, conf.SESSION_THOUGHTS, json, now.isoformat(), *once)
+        return datetime.fromisoformat(at)
 
     def get_thoughts(self, limit: int) -> list[dict[str, Any]]:
         """Return the latest thoughts, newest last: each with thought, agent_id and timestamp (ISO 8601)."""

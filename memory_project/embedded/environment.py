@@ -16,8 +16,8 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 
 from memory_project.embedded.daemons import Daemon
-from memory_project.embedded.errors import os_errors_as_sentences
-from memory_project.embedded.paths import data_folder, make_data_folder, make_server_paths
+from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
+from memory_project.embedded.paths import data_folder, make_data_folder, make_server_paths, secrets_folder
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
 from memory_project.embedded.servers import SharedServers
@@ -28,6 +28,8 @@ SERVERLESS_COMMANDS = frozenset(
     ("help", "version", "collectstatic", "findstatic", "diffsettings", "spectacular", "compilemessages")
 )
 """Commands of manage.py that need no database. A new command need not be listed: it gets its servers."""
+RESTORE = "restore"
+"""The command that brings the secrets of an installation: its first start may be with a database elsewhere."""
 
 Environ = MutableMapping[str, str]
 
@@ -55,7 +57,7 @@ def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[
     if len(arguments) < 2 or wants_help or arguments[1] in SERVERLESS_COMMANDS:
         yield
         return
-    servers = acquire_servers(environ)
+    servers = acquire_servers(environ, brings_secrets=arguments[1] == RESTORE)
     try:
         yield
     finally:
@@ -63,17 +65,17 @@ def servers_for_command(arguments: Sequence[str], environ: Environ) -> Iterator[
             servers.release()
 
 
-def acquire_servers(environ: Environ) -> SharedServers | None:
+def acquire_servers(environ: Environ, *, brings_secrets: bool = False) -> SharedServers | None:
     """Share every server that the environment does not name, and name it there; return None if it names all.
 
-    Also creates the data folder and the secrets that are stored there. Raises EmbeddedServerError.
+    Also creates the data folder and the secrets that are stored there. With `brings_secrets`, the caller replaces them
+    by those of the installation. Raises EmbeddedServerError.
     """
     with os_errors_as_sentences():
         folder = data_folder(environ)
         make_data_folder(folder)
         environ["MEMORY_DATA_DIR"] = str(folder)
-        for secret in SECRETS:
-            ensure_secret(secret, folder, environ)
+        provide_secrets(environ, may_make=brings_secrets or "DATABASE_URL" not in environ)
         needs_postgres, needs_valkey = "DATABASE_URL" not in environ, "REDIS_URL" not in environ
         _let_broker_follow(environ)
         if not (needs_postgres or needs_valkey):
@@ -94,11 +96,26 @@ def acquire_servers(environ: Environ) -> SharedServers | None:
         return shared
 
 
-def ensure_secret(secret: Secret, folder: Path, environ: Environ) -> None:
-    """Generate a secret, whole or not at all, unless it is configured or stored already."""
+def provide_secrets(environ: Environ, *, may_make: bool) -> None:
+    """Generate the secrets that are missing. Raises EmbeddedServerError where other machines may have them."""
+    folder = secrets_folder(environ)
+    missing = [
+        secret for secret in SECRETS if not (environ.get(secret.variable) or (folder / secret.file_name).exists())
+    ]
+    if missing and not may_make:
+        raise EmbeddedServerError(
+            "DATABASE_URL names a database that other machines may use, with the same secrets: set "
+            f"{', '.join(secret.variable for secret in missing)}, or MEMORY_SECRETS_DIR to a folder that has "
+            f"{', '.join(secret.file_name for secret in missing)}. If this is the first machine, make them once by "
+            "`python -m memory_project.make_secrets FOLDER`."
+        )
+    for secret in missing:
+        make_secret(secret, folder)
+
+
+def make_secret(secret: Secret, folder: Path) -> None:
+    """Generate a secret, whole or not at all, unless the folder has it."""
     kept = folder / secret.file_name
-    if environ.get(secret.variable) or kept.exists():
-        return
     # complete or not there at all, and the first one stays where two start at once
     with scratch_file(kept, secret.make().encode()) as scratch, suppress(FileExistsError):
         os.link(scratch, kept)

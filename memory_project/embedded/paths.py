@@ -52,6 +52,11 @@ def data_folder(environ: Mapping[str, str]) -> Path:
     return PROJECT / (environ.get("MEMORY_DATA_DIR") or ".data")
 
 
+def secrets_folder(environ: Mapping[str, str]) -> Path:
+    """Return MEMORY_SECRETS_DIR, by default the data folder. A relative path is resolved as that is."""
+    return PROJECT / (environ.get("MEMORY_SECRETS_DIR") or data_folder(environ))
+
+
 def make_data_folder(folder: Path) -> None:
     """Make it if it is missing: open to pass through only where another user has a part of it."""
     if not folder.exists():

@@ -52,6 +52,13 @@ def programs_for(user: ServerUser, *, copies: Path) -> Programs:
     return copied
 
 
+def find_postgres_clients(name: str) -> list[Path]:
+    """Return the client programs with this name, such as pg_dump: those of the wheel, and the one on the PATH."""
+    wheel, elsewhere = find_spec(POSTGRES_WHEEL), shutil.which(name)
+    found = sorted(Path(wheel.origin).parent.glob(f"pginstall*/bin/{name}")) if wheel and wheel.origin else []
+    return [*found, Path(elsewhere)] if elsewhere else found
+
+
 def make_shared_folder(folder: Path) -> None:
     """Make a folder owned by root that others may pass through. Refuses one that others may write to."""
     folder.mkdir(mode=0o755, exist_ok=True)

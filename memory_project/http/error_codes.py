@@ -51,8 +51,8 @@ ERROR_CODES = {
     ),
     "idempotency_key_refused": ErrorCode(
         400,
-        "The operation takes no Idempotency-Key: a stream of turns, or a replay of raw traces.",
-        "Send the request without it. Turns with a `client_id` are stored once however often they are sent.",
+        "The operation takes no Idempotency-Key: a replay of raw traces.",
+        "Send the request without it.",
     ),
     "idempotency_key_reused": ErrorCode(
         422,
@@ -157,6 +157,11 @@ ERROR_CODES = {
         413,
         "A value is over its limit (`size_bytes`, `limit_bytes`). `stored` says whether it was stored all the same.",
         "Store less, or in several values.",
+    ),
+    "too_many_runs": ErrorCode(
+        429,
+        "The account has requested MEMORY_JOB_RUNS_PER_HOUR runs of jobs within an hour.",
+        "Wait for the seconds in `Retry-After`. Jobs also run by themselves.",
     ),
     "too_many_streams": ErrorCode(503, "Half of the service's threads store streams already.", "Try again soon."),
     "too_many_turns": ErrorCode(

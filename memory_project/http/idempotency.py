@@ -4,6 +4,9 @@ Only answers of success are recorded: a refused request changed nothing, and may
 key. The answer of a POST is a row that commits with the write. Other methods have the same effect when they are
 repeated, and their answers are recorded after the write.
 
+A write to Redis notes in its script that it was done (`memory_project.redis.ONCE`), so that it happens once even if its
+answer could not be recorded. A stream of turns is compared by the hash of its body once all of it was read.
+
 While a request runs, a PostgreSQL session lock keeps out a second one with the same key. The lock ends with its
 connection, so a killed process leaves nothing behind.
 """
@@ -28,6 +31,7 @@ from rest_framework.response import Response
 
 from memory_project.http.credentials import Credential, get_credential
 from memory_project.http.problems import Problem
+from memory_project.http.streams import is_ndjson_stream
 from memory_project.measures import HIT, KEPT_ANSWERS, MISS
 
 MAX_ID_CHARACTERS = 100
@@ -90,6 +94,11 @@ class IdempotentAttempt:
             answer["ETag"] = kept.etag
         raise AlreadyAnswered(answer)
 
+    @property
+    def write_id(self) -> str:
+        """The id of the request's writes: the same request has the same one, and another body has another one."""
+        return hashlib.sha256(f"{self.request_hash}{self.body_hash}".encode()).hexdigest()
+
     def record(self, status: int, content_type: str, body: bytes, *, etag: str = "") -> None:
         """Store the answer in the caller's transaction, replacing an expired one."""
         answers = _answers()
@@ -132,27 +141,31 @@ def begin_attempt(request: Request) -> IdempotentAttempt | None:
         detail = "The Idempotency-Key must have 1 to 255 printable ASCII characters without spaces."
         raise Problem(400, "invalid_idempotency_key", detail)
     identity = "\n".join((str(credential.key_id), str(request.method), request.get_full_path(), key))
+    is_stream = is_ndjson_stream(request.META)
+    # before `data`, which leaves nothing of the body to read
+    body_hash = "" if is_stream else hashlib.sha256(request.body).hexdigest()
+    fields: Any = request.query_params if is_stream else request.data
     attempt = IdempotentAttempt(
         credential=credential,
         request_hash=hashlib.sha256(identity.encode()).hexdigest(),
-        body_hash=hashlib.sha256(request.body).hexdigest(),
+        body_hash=body_hash,
         now=timezone.now(),
-        user_id=named_in(request, "user_id") or credential.user_id,
-        conversation_id=named_in(request, "conversation_id"),
+        user_id=named_in(request, fields, "user_id") or credential.user_id,
+        conversation_id=named_in(request, fields, "conversation_id"),
     )
     attempt.acquire()
     try:
-        attempt.replay()
+        if not is_stream:
+            attempt.replay()
     except BaseException:
         attempt.release()
         raise
     return attempt
 
 
-def named_in(request: Request, name: str) -> str:
-    """Return an id that the path, or else the body, gives; "" without a valid one."""
-    parsed: Any = request.data
-    body = parsed.get(name) if isinstance(parsed, Mapping) else None
+def named_in(request: Request, fields: Any, name: str) -> str:
+    """Return an id that the path, or else these fields, give; "" without a valid one."""
+    body = fields.get(name) if isinstance(fields, Mapping) else None
     given = (request.parser_context or {}).get("kwargs", {}).get(name, body)
     return given if isinstance(given, str) and len(given) <= MAX_ID_CHARACTERS and "\x00" not in given else ""
 

@@ -13,17 +13,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.utils import timezone
 from rest_framework.pagination import BasePagination
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ValidationError
 from rest_framework.utils.urls import replace_query_param
 
 from memory_project.http.paths import quote_path
+from memory_project.large_values import has_large_values, read_with_small_values
 
 DEFAULT_PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
@@ -125,6 +128,7 @@ class CursorPagination(BasePagination):
     """
 
     scored_at: datetime | None = None
+    backwards = False
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         scored: ScoreOrdering | None = view.scored
@@ -140,7 +144,8 @@ class CursorPagination(BasePagination):
         self.columns = ordering_columns(ordering)
         backwards = position is not None and position.backwards
         rows = queryset if position is None else queryset.filter(rows_beyond(ordering, position))
-        found = list(rows.order_by(*(reverse_ordering(ordering) if backwards else ordering))[: size + 1])
+        rows = rows.order_by(*(reverse_ordering(ordering) if backwards else ordering))[: size + 1]
+        found = read_with_small_values(rows)
         return self.set_page(found, position=position, size=size, request=request)
 
     def set_page(
@@ -153,17 +158,41 @@ class CursorPagination(BasePagination):
         """
         self.base_url = request.build_absolute_uri(quote_path(request.path))
         self.parameters = request.query_params
-        backwards = position is not None and position.backwards
+        self.backwards = backwards = position is not None and position.backwards
         has_more = len(found) > size
         self.page = list(found[:size][::-1] if backwards else found[:size])
         self.has_next = has_more if not backwards else True
         self.has_previous = has_more if backwards else position is not None
         return self.page
 
+    def serialize_rows(self, page: Sequence[Any], serialize: Callable[[Any], Any]) -> list[Any]:
+        """Serialize the rows of the page, and end it early once its large rows fill an answer."""
+        results: list[Any] = []
+        room = settings.ANSWER_LIMIT_BYTES
+        for row in reversed(page) if self.backwards else page:
+            if results and room <= 0:
+                break
+            results.append(serialize(row))
+            if has_large_values(row):
+                room -= len(JSONRenderer().render(results[-1]))
+        return self.end_early(results[::-1] if self.backwards else results)
+
+    def end_early(self, results: list[Any]) -> list[Any]:
+        """Limit the page to the rows of these results, the last ones of a page that was read backwards."""
+        if len(results) < len(self.page):
+            rows = list(self.page)
+            self.page = rows[-len(results) :] if self.backwards else rows[: len(results)]
+            self.has_previous, self.has_next = self.has_previous or self.backwards, self.has_next or not self.backwards
+        return results
+
     def get_paginated_response(self, data: Any) -> Response:
+        return Response(self.describe_page(data))
+
+    def describe_page(self, data: Any) -> dict[str, Any]:
+        """Return the page with its links."""
         following = self._link(self.page[-1], backwards=False) if self.has_next and self.page else None
         previous = self._link(self.page[0], backwards=True) if self.has_previous and self.page else None
-        return Response({"next": following, "previous": previous, "results": data})
+        return {"next": following, "previous": previous, "results": data}
 
     def _link(self, row: Any, *, backwards: bool) -> str:
         values = tuple(row[name] if isinstance(row, Mapping) else getattr(row, name) for name in self.columns)

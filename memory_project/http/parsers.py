@@ -13,7 +13,9 @@ from rest_framework.request import Request
 
 MAX_DEPTH = 64
 MAX_MEMBERS = 100_000
-"""Members of all objects of a body together."""
+"""Members of all objects of a body together; also its objects and lists."""
+MAX_ELEMENTS = 1_000_000
+"""Elements of all lists, and members of all objects, of a body together: 200 vectors of 4,096 numbers fit."""
 STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 BRACKET = re.compile(rb"[\[\]{}]")
 # a number that may be infinite as a float; anything shorter cannot
@@ -22,7 +24,7 @@ UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
 class StrictJSONParser(BaseParser):
-    """Parses a JSON object in UTF-8, nested at most MAX_DEPTH deep, with at most MAX_MEMBERS members.
+    """Parses a JSON object in UTF-8, within MAX_DEPTH, MAX_MEMBERS and MAX_ELEMENTS.
 
     Refuses duplicate member names, NaN, infinity, NUL characters and lone surrogates.
     """
@@ -40,8 +42,7 @@ class StrictJSONParser(BaseParser):
 
 def parse_json(body: bytes) -> Any:
     """Return the value of a JSON text. Raises ParseError for everything that StrictJSONParser refuses."""
-    refuse_deep_nesting(body)
-    refuse_many_members(body)
+    refuse_large_structure(body)
     try:
         value = json.loads(
             body.decode(),
@@ -62,21 +63,31 @@ def parse_json(body: bytes) -> Any:
     return value
 
 
-def refuse_deep_nesting(body: bytes) -> None:
-    """Raise ParseError for deep nesting. Counts brackets in the bytes, because the JSON parser itself recurses."""
-    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+def refuse_large_structure(body: bytes) -> None:
+    """Raise ParseError for a body with too many members, elements or levels, before anything is made of it.
+
+    Counts punctuation, outside of strings where there is much of it: the JSON parser would recurse, or take seconds.
+    """
+    if is_small_structure(body):
         return
+    bare = STRING.sub(b"", body)
+    if bare.count(b":") > MAX_MEMBERS or count_brackets(bare) > MAX_MEMBERS:
+        raise ParseError(f"The body has more than {MAX_MEMBERS} members. Split it.")
+    if bare.count(b",") > MAX_ELEMENTS:
+        raise ParseError(f"The body has more than {MAX_ELEMENTS} elements. Split it.")
     depth = 0
-    for bracket in BRACKET.finditer(STRING.sub(b"", body)):
+    for bracket in BRACKET.finditer(bare):
         depth += 1 if bracket[0] in b"[{" else -1
         if depth > MAX_DEPTH:
             raise ParseError(f"The body is nested more than {MAX_DEPTH} levels deep.")
 
 
-def refuse_many_members(body: bytes) -> None:
-    """Raise ParseError for a body with too many members, by the colons in its bytes, before anything is made of it."""
-    if body.count(b":") > MAX_MEMBERS and STRING.sub(b"", body).count(b":") > MAX_MEMBERS:
-        raise ParseError(f"The body has more than {MAX_MEMBERS} members. Split it.")
+def is_small_structure(body: bytes) -> bool:
+    return count_brackets(body) <= MAX_DEPTH and body.count(b":") <= MAX_MEMBERS and body.count(b",") <= MAX_ELEMENTS
+
+
+def count_brackets(text: bytes) -> int:
+    return text.count(b"[") + text.count(b"{")
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

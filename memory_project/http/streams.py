@@ -4,6 +4,7 @@ The web server has the whole body, in a file, before a view sees it, so a slow c
 line ends with a line feed; the last one may lack it. Blank lines at the end are ignored, other blank lines are errors.
 """
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from memory_project.http.parsers import parse_json
 from memory_project.http.problems import Problem, errors_by_field, summarize_errors
 
 NDJSON = "application/x-ndjson"
+ZIP = "application/zip"
 READ_BYTES = 65_536
 BATCH_BYTES = 8 * 1024**2
 """Size of the lines held in memory together, unless a single line is longer."""
@@ -27,30 +29,46 @@ STREAM_SLOTS = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
 """Streams that this process stores at the same time."""
 
 
+def media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
 def is_stream_type(content_type: str) -> bool:
-    """Return whether a Content-Type is that of newline-delimited JSON."""
-    return content_type.partition(";")[0].strip().lower() == NDJSON
+    """Return whether a Content-Type is that of a body of any length: newline-delimited JSON, or an archive."""
+    return media_type(content_type) in (NDJSON, ZIP)
 
 
 def is_ndjson_stream(environ: Mapping[str, Any]) -> bool:
     """Return whether the request has a body of newline-delimited JSON."""
-    return is_stream_type(str(environ.get("CONTENT_TYPE", ""))) and environ.get("CONTENT_LENGTH") not in ("", "0", None)
+    return has_body_of(environ, NDJSON)
+
+
+def has_body_of(environ: Mapping[str, Any], wanted: str) -> bool:
+    """Return whether the request has a body of this media type."""
+    return media_type(str(environ.get("CONTENT_TYPE", ""))) == wanted and environ.get("CONTENT_LENGTH") not in (
+        "",
+        "0",
+        None,
+    )
 
 
 @contextmanager
-def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[IO[bytes]]:
-    """Yield the lines of the request's body in a temporary file, after all have passed `check`.
+def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[tuple[IO[bytes], str]]:
+    """Yield the lines of the request's body in a temporary file, after all have passed `check`, and their SHA-256.
 
     `check` takes the value of a line. Raises a 400 problem with the line's number (from 1) for invalid JSON and for a
     ValidationError of `check`, 413 for a line over BODY_LIMIT_BYTES, 503 while too many other streams are stored, and
     507 for a full disk.
     """
     with stream_slot(), report_full_disk(), tempfile.TemporaryFile() as spool:
-        for number, line in enumerate(split_body_lines(read_body(request), limit_bytes=settings.BODY_LIMIT_BYTES), 1):
+        digest = hashlib.sha256()
+        lines = split_body_lines(read_body(request), limit_bytes=settings.BODY_LIMIT_BYTES)
+        for number, line in enumerate(lines, 1):
             check_line(number, line, check)
             spool.write(line + b"\n")
+            digest.update(line + b"\n")
         spool.seek(0)
-        yield spool
+        yield spool, digest.hexdigest()
 
 
 @contextmanager
@@ -141,10 +159,12 @@ def report_full_disk() -> Iterator[None]:
         raise Problem(507, "no_space", detail) from err
 
 
-def write_json_array(target: IO[bytes], name: str, elements: Iterable[Mapping[str, Any]]) -> None:
-    """Write `{"<name>": [<elements>]}` one element at a time, then move `target` to its start."""
+def write_json_array(target: IO[bytes], name: str, elements: Iterable[Mapping[str, Any]]) -> int:
+    """Write `{"<name>": [<elements>]}` one element at a time, then move `target` to its start. Return their number."""
     target.write(json.dumps({name: []}).encode()[:-2])
-    for position, element in enumerate(elements):
-        target.write(b"," * bool(position) + json.dumps(element, separators=(",", ":")).encode())
+    count = 0
+    for count, element in enumerate(elements, 1):
+        target.write(b"," * (count > 1) + json.dumps(element, separators=(",", ":")).encode())
     target.write(b"]}")
     target.seek(0)
+    return count

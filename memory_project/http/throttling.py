@@ -1,4 +1,4 @@
-"""Rate limits: one leaky bucket (GCRA) per API key, kept in Redis and decided in one atomic round trip."""
+"""Rate limits: leaky buckets (GCRA) per API key and per account, kept in Redis, decided in one atomic round trip."""
 
 import logging
 import time
@@ -19,27 +19,41 @@ WINDOW_SECONDS = 60
 REDIS_RETRY_SECONDS = 5.0
 
 # The bucket is stored as the time at which it will be empty (TAT). A request moves that time by one interval and is
-# refused if it would then lie more than a window ahead. Returns: allowed, remaining, microseconds until the bucket is
-# empty, microseconds to wait.
+# refused if it would then lie more than a window ahead of any of its buckets; then it counts in none. Returns, of the
+# bucket that refuses or that has least left: allowed, remaining, microseconds until it is empty, microseconds to wait,
+# its limit.
 GCRA = """
-local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
+local window = tonumber(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local interval = window / limit
-local empty_at = math.max(tonumber(redis.call('GET', KEYS[1]) or now), now)
-local wait = empty_at + interval - now - window
-if wait > 0 then
-  return {0, 0, math.ceil(empty_at - now), math.ceil(wait)}
+local buckets, least = {}, nil
+for i, key in ipairs(KEYS) do
+  local limit = tonumber(ARGV[i + 1])
+  local interval = window / limit
+  local empty_at = math.max(tonumber(redis.call('GET', key) or now), now)
+  local wait = empty_at + interval - now - window
+  if wait > 0 then
+    return {0, 0, math.ceil(empty_at - now), math.ceil(wait), limit}
+  end
+  buckets[i] = empty_at + interval
+  local left = math.floor((window - (buckets[i] - now)) / interval + 0.000001)
+  if not least or left < least[2] then
+    least = {1, left, math.ceil(buckets[i] - now), 0, limit}
+  end
 end
-empty_at = empty_at + interval
-redis.call('SET', KEYS[1], string.format('%.3f', empty_at), 'PX', math.ceil((empty_at - now) / 1000) + 1)
-return {1, math.floor((window - (empty_at - now)) / interval + 0.000001), math.ceil(empty_at - now), 0}
+for i, key in ipairs(KEYS) do
+  redis.call('SET', key, string.format('%.3f', buckets[i]), 'PX', math.ceil((buckets[i] - now) / 1000) + 1)
+end
+return least
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """The requests that a key has left. `reset_seconds` is the time until all of `limit` is available again."""
+    """The requests that a key, or its account, has left: the fewer ones.
+
+    `reset_seconds` is the time until all of `limit` is available again.
+    """
 
     allowed: bool
     limit: int
@@ -56,10 +70,11 @@ class Allowance:
 
 
 def count_request(credential: Credential, rate_class: str, limit: int) -> Allowance:
-    """Count one request of this key and return what is left."""
-    keys = [value_key(credential.account_id, f"rate:{rate_class}:{credential.key_id}")]
-    args = [limit, WINDOW_SECONDS * 1_000_000]
-    allowed, remaining, empty, wait = script(GCRA)(keys=keys, args=args)
+    """Count one request of this key and of its account, and return what is left."""
+    names = (f"rate:{rate_class}:{credential.key_id}", "rate:account")
+    keys = [value_key(credential.account_id, name) for name in names]
+    args = [WINDOW_SECONDS * 1_000_000, limit, settings.ACCOUNT_RATE_LIMIT_PER_MINUTE]
+    allowed, remaining, empty, wait, limit = script(GCRA)(keys=keys, args=args)
     return Allowance(
         allowed=bool(allowed),
         limit=limit,
@@ -70,7 +85,10 @@ def count_request(credential: Credential, rate_class: str, limit: int) -> Allowa
 
 
 class KeyThrottle(BaseThrottle):
-    """Limits each key. With Redis down every request passes, so that routes on PostgreSQL alone go on working."""
+    """Limits each key and each account.
+
+    With Redis down every request passes, so that routes on PostgreSQL alone go on working.
+    """
 
     retry_at = 0.0
 

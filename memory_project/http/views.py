@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import Any, ClassVar, cast
+from typing import IO, Any, ClassVar, cast
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
@@ -14,12 +14,14 @@ from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.permissions import SAFE_METHODS
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer, ValidationError
 from rest_framework.viewsets import GenericViewSet
 
 from memory_project.http import pagination
+from memory_project.http.answer_limits import limit_answer
 from memory_project.http.answers import NOTHING, AnswerSerializer
 from memory_project.http.conditional import (
     Versions,
@@ -38,8 +40,9 @@ from memory_project.http.idempotency import (
 )
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import refuse_unknown_names
-from memory_project.http.streams import NDJSON, is_ndjson_stream
+from memory_project.http.streams import NDJSON, ZIP, has_body_of, is_ndjson_stream
 from memory_project.http.throttling import Allowance
+from memory_project.redis import REQUESTED_WRITES, RequestedWrites
 
 SerializersByAction = Mapping[str, type[Serializer[Any]]]
 AnswerShape = type[BaseSerializer[Any]] | Mapping[str, Any] | None
@@ -51,6 +54,7 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     - `bodies`, `queries`: the serializers of request bodies and query parameters.
     - `streams`: an action here also takes newline-delimited JSON of that shape, one object per line.
+    - `uploads`: actions whose body is a zip of any length, and which read it themselves.
     - `answers`: the shape of an answer other than `answer`; a mapping is an OpenAPI schema, for objects whose members
       the client chooses.
     - `operation_ids`: the operation id, where the one that follows from path and action (`schema.name_operation`) does
@@ -77,6 +81,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     bodies: ClassVar[SerializersByAction] = {}
     queries: ClassVar[SerializersByAction] = {}
     streams: ClassVar[SerializersByAction] = {}
+    uploads: ClassVar[frozenset[str]] = frozenset()
     answer: ClassVar[AnswerShape] = None
     answers: ClassVar[Mapping[str, AnswerShape]] = {}
     operation_ids: ClassVar[Mapping[str, str]] = {}
@@ -151,7 +156,8 @@ class ServiceViewSet(GenericViewSet[Any]):
     def respond_page(self, rows: QuerySet[Any, Any], serialize: Callable[[Any], Any] | None = None) -> Response:
         """Answer a page of these rows, filtered as the request asks, each in the action's shape."""
         page = self.paginate_queryset(self.filter_queryset(rows)) or []
-        return self.get_paginated_response([*map(serialize or self.answer_shape.serialize, page)])
+        paginator: Any = self.paginator
+        return self.get_paginated_response(paginator.serialize_rows(page, serialize or self.answer_shape.serialize))
 
     def respond_with_etag(
         self,
@@ -193,11 +199,28 @@ class ServiceViewSet(GenericViewSet[Any]):
         self._attempt.is_recorded = response.status_code < 400
         return response
 
+    def refuse_repeated_stream(self, body_hash: str) -> None:
+        """Raise AlreadyAnswered for a stream that was stored under its `Idempotency-Key`; a 422 problem for another."""
+        if self._attempt is not None:
+            self._attempt.body_hash = body_hash
+            self._attempt.replay()
+
+    def record_stream(self, answer: IO[bytes], short: Mapping[str, Any]) -> None:
+        """Record the answer of a stream in the transaction of its write; `short` instead if it is too long."""
+        if self._attempt is None:
+            return
+        body = answer.read(settings.ANSWER_LIMIT_BYTES + 1)
+        answer.seek(0)
+        if len(body) > settings.ANSWER_LIMIT_BYTES:
+            body = JSONRenderer().render(short)
+        self._attempt.record(201, "application/json", body)
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             return super().dispatch(request, *args, **kwargs)
         finally:
             if self._attempt is not None:
+                REQUESTED_WRITES.set(None)
                 self._attempt.release()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -205,13 +228,18 @@ class ServiceViewSet(GenericViewSet[Any]):
         if f"{request.method}".lower() not in self.action_map:
             self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)
-        if is_ndjson_stream(request.META):
+        if self.action in self.uploads:
+            self._refuse_upload(request)
+        elif is_ndjson_stream(request.META):
             self._refuse_stream(request)
         else:
             self._refuse_large_body(request)
         self._refuse_unknown_parameters(request)
         self._refuse_unread_condition(request)
         self._attempt = begin_attempt(request)
+        if self._attempt is not None:
+            seconds = settings.IDEMPOTENCY_HOURS * 3_600
+            REQUESTED_WRITES.set(RequestedWrites(request_id=self._attempt.write_id, seconds=seconds))
 
     def _refuse_large_body(self, request: Request) -> None:
         limit = settings.BODY_LIMIT_BYTES
@@ -223,8 +251,12 @@ class ServiceViewSet(GenericViewSet[Any]):
         if self.action not in self.streams:
             # nothing has read the body, and without a length Django takes it for an empty one
             raise UnsupportedMediaType(NDJSON)
+
+    def _refuse_upload(self, request: Request) -> None:
+        if not has_body_of(request.META, ZIP):
+            raise UnsupportedMediaType(request.content_type or "none", f"Send the archive as {ZIP}.")
         if "Idempotency-Key" in request.headers:
-            detail = "A stream takes no Idempotency-Key. Lines with a client_id are stored once, however often sent."
+            detail = "An archive takes no Idempotency-Key. What is imported twice is there once."
             raise Problem(400, "idempotency_key_refused", detail)
 
     def _refuse_unread_condition(self, request: Request) -> None:
@@ -263,6 +295,7 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
+        limit_answer(final, getattr(self, "paginator", None) if self.action in self.pages else None)
         if self._attempt is not None:
             record_afterwards(self._attempt, final)
         if self.allowance is not None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -18,6 +19,7 @@ from memory_project.supervisor.log import LineBuffer, Log
 from memory_project.supervisor.restarts import MAX_WAIT_SECONDS, Restarts
 
 READ_BYTES = 65_536
+MCP_SOURCES = (PROJECT / "clients/python/src", PROJECT / "integrations/src")
 MARK_VARIABLE = "MEMORY_PART_OF"
 """The environment variable by which the processes of a part are found, whatever group they went to."""
 WEB_END_SECONDS = 5.0
@@ -43,16 +45,27 @@ class Address:
 
     def url(self) -> str:
         """Return the URL as seen from this machine."""
-        return f"http://{_netloc(SEEN_FROM_HERE.get(self.host, self.host), self.port)}"
+        return self._url_at(self.port)
+
+    def mcp_url(self) -> str:
+        """Return the URL of the MCP server as seen from this machine; "" without one."""
+        return "" if self.mcp_port is None else f"{self._url_at(self.mcp_port)}/mcp"
+
+    def _url_at(self, port: int) -> str:
+        return f"http://{_netloc(SEEN_FROM_HERE.get(self.host, self.host), port)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part. `grace_seconds` is how long it may take to finish its work when it is asked to stop."""
+    """A part. `grace_seconds` is how long it may take to finish its work when it is asked to stop.
+
+    `sources` are the folders that Python finds its packages in besides the installed ones.
+    """
 
     name: str
     command: Sequence[str]
     grace_seconds: float
+    sources: Sequence[Path] = ()
 
 
 def parts_at(address: Address) -> list[Part]:
@@ -78,9 +91,9 @@ def web_stop_seconds() -> float:
 
 
 def mcp_part(address: Address, port: int) -> Part:
-    """Return the MCP server, which is a client of the web part and installed apart (docs/guides/mcp.md)."""
+    """Return the MCP server, which is a client of the web part."""
     command = (sys.executable, "-m", "agent_memory_integrations.mcp.http", address.host, str(port), address.url())
-    return Part(name="mcp", command=command, grace_seconds=10)
+    return Part(name="mcp", command=command, grace_seconds=10, sources=MCP_SOURCES)
 
 
 class RunningPart:
@@ -90,6 +103,9 @@ class RunningPart:
         self.part = part
         self._mark = f"{mark}:{part.name}"
         self._environ = {**environ, MARK_VARIABLE: self._mark, "PYTHONUNBUFFERED": "1"}
+        if part.sources:
+            given = environ.get("PYTHONPATH", "")
+            self._environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*map(str, part.sources), given]))
         self._log = log
         self._lines = LineBuffer()
         self._restarts = Restarts()

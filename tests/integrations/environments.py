@@ -17,8 +17,11 @@ FOLDER = ROOT / ".environments"
 OURS = (ROOT / "clients" / "python" / "src", ROOT / "integrations" / "src")
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 INSTALL_SECONDS = 600
-UNREACHABLE = ("No matching distribution", "Connection", "connection", "timed out", "Temporary failure")
-"""Parts of what pip says where it cannot get a package. Whatever else goes wrong fails the test."""
+UNREACHABLE = (
+    *("No matching distribution", "Connection", "connection", "timed out", "Temporary failure"),
+    *("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN"),
+)
+"""Parts of what pip and npm say where they cannot get a package. Whatever else goes wrong fails the test."""
 
 
 def make_environment(name: str, *requirements: str) -> Path:

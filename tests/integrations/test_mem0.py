@@ -69,13 +69,63 @@ except ValueError:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_quick_start_of_mem0_runs_unmodified(mcp_url: str, api_key: str, tmp_path: Path) -> None:
-    python = make_environment("mem0", "mem0ai==2.2.0")
+    run_with_mem0(QUICK_START, mcp_url, api_key, tmp_path)
+
+
+# the calls of the quick start of mem0's open-source memory
+OPEN_SOURCE = """
+import inspect
+import os
+from agent_memory_integrations.mem0_memory import Memory
+from mem0 import Memory as Theirs
+
+left_out = {"timestamp", "memory_type", "prompt", "rerank", "reference_date", "show_expired", "kwargs", "self"}
+for name in ("add", "search", "get", "get_all", "update", "delete", "delete_all", "history", "from_config"):
+    theirs, ours = (inspect.signature(getattr(each, name)).parameters for each in (Theirs, Memory))
+    kept = {each: (theirs[each].kind, theirs[each].default) for each in theirs if each not in left_out}
+    mine = {each: (ours[each].kind, ours[each].default) for each in ours if each != "self"}
+    if name == "update":
+        kept.pop("expiration_date")
+    assert [(n, k) for n, (k, d) in kept.items()] == [(n, k) for n, (k, d) in mine.items()], (name, kept, mine)
+
+memory = Memory(url=os.environ["HOST"], api_key=os.environ["KEY"])
+messages = [
+    {"role": "user", "content": "I'm planning to watch a movie tonight. Any recommendations?"},
+    {"role": "user", "content": "I love sci-fi movies."},
+]
+memory.add(messages, user_id="alice", metadata={"category": "movies"})
+[added] = memory.add("Alice owns a red bicycle.", user_id="alice", infer=False)["results"]
+assert memory.get(added["id"])["memory"] == "Alice owns a red bicycle."
+assert len(memory.get_all(filters={"user_id": "alice"})["results"]) == 3
+[best] = memory.search("bicycle", filters={"user_id": "alice"}, top_k=1, explain=True)["results"]
+assert best["id"] == added["id"] and best["score_details"]["final_score"] == best["score"] >= 0.1, best
+assert memory.search("bicycle", filters={"user_id": "alice"}, threshold=1.0)["results"] == []
+memory.update(added["id"], data="Alice owns a blue bicycle.")
+assert memory.get(added["id"])["memory"] == "Alice owns a blue bicycle."
+assert memory.history(added["id"])[0]["event"] == "ADD"
+memory.delete(added["id"])
+assert memory.get(added["id"]) is None
+for refused in (lambda: memory.search("x"), lambda: memory.get_all(), lambda: memory.delete_all(),
+                lambda: memory.add("x"), lambda: memory.delete(added["id"])):
+    try:
+        refused()
+        raise SystemExit("it was not refused")
+    except ValueError:
+        pass
+memory.delete_all(user_id="alice")
+assert memory.get_all(filters={"user_id": "alice"})["results"] == []
+memory.close()
+"""
+
+
+def run_with_mem0(code: str, mcp_url: str, api_key: str, folder: Path) -> None:
+    python = make_environment("mem0", "mem0ai==2.2.0", "httpx2~=2.16")
     environ = {"KEY": api_key, "HOST": mcp_url.replace("/mcp", "/compat/mem0")}
     # its telemetry would leave the machine, and its files would be written to the home folder
-    private = {"MEM0_TELEMETRY": "False", "HOME": str(tmp_path), "MEM0_DIR": str(tmp_path)}
+    private = {"MEM0_TELEMETRY": "False", "HOME": str(folder), "MEM0_DIR": str(folder)}
 
     done = subprocess.run(
-        [str(python), "-c", QUICK_START],
+        [str(python), "-c", code],
         env={"PATH": os.environ["PATH"], **environ, **private},
         capture_output=True,
         text=True,
@@ -84,6 +134,12 @@ def test_the_quick_start_of_mem0_runs_unmodified(mcp_url: str, api_key: str, tmp
     )
 
     assert done.returncode == 0, done.stderr[-3_000:]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_calls_of_mem0s_open_source_memory_are_answered(mcp_url: str, api_key: str, tmp_path: Path) -> None:
+    run_with_mem0(OPEN_SOURCE, mcp_url, api_key, tmp_path)
 
 
 @pytest.fixture
@@ -167,6 +223,22 @@ def test_a_search_is_not_stopped_by_memories_that_cannot_be_read(compat: Mem0Rou
     found = compat.send("POST", "/v3/memories/search/", {"query": "bicycle", "filters": {"metadata": {"a": 1}}})
 
     assert [(each["id"], each["metadata"]) for each in found.json()["results"]] == [(wanted, {"a": 1})]
+
+
+def test_a_threshold_is_the_least_score_and_scores_are_explained(compat: Mem0Routes) -> None:
+    compat.add("Alex owns a red bicycle.", user_id="alex")
+    compat.add("The weather is fine.", user_id="alex")
+    asked = {"query": "Alex owns a red bicycle.", "filters": {"user_id": "alex"}, "explain": True}
+
+    found = [
+        compat.send("POST", "/v3/memories/search/", {**asked, "threshold": least}).json()["results"]
+        for least in (0.0, 0.9)
+    ]
+
+    assert [len(each) for each in found] == [2, 1]
+    details = found[1][0]["score_details"]
+    assert (details["threshold"], details["final_score"]) == (0.9, found[1][0]["score"])
+    assert compat.send("POST", "/v3/memories/search/", {**asked, "threshold": "high"}).status_code == 400
 
 
 @pytest.fixture

@@ -384,3 +384,38 @@ def test_without_redis_a_call_fails() -> None:
     output, _ = process.communicate(timeout=60)
 
     assert output.splitlines() == ["down"]
+
+
+@committing
+@kept
+def test_an_older_postgresql_takes_over_what_a_newer_redis_has(account: Account, conversation: ConversationRef) -> None:
+    later = replace(conversation, conversation_id="later")
+    store.mark_many(conversation, {"stays": "1", "evicted": "2", "changed": "3"})
+    flush_journal(100)
+    rows_then = list(Injection.objects.values_list("id", flat=True))
+    store.evict(conversation, "evicted")
+    store.evict(conversation, "changed")
+    store.mark_many(conversation, {"new": "4", "changed": "5"})
+    store.mark(later, "a")
+    flush_journal(100)
+
+    Injection.objects.exclude(id__in=rows_then).delete()
+    restore_all_ledgers()
+    flush_journal(100)
+    lose_redis()
+
+    assert store.get_all(conversation) == {"stays": "1", "new": "4", "changed": "5"}
+    assert store.get_all(later) == {"a": "injected"}
+
+
+@committing
+@kept
+def test_an_older_postgresql_makes_no_item_new_again(conversation: ConversationRef) -> None:
+    store.mark(conversation, "a")
+    flush_journal(100)
+    Injection.objects.all().delete()
+
+    restore_all_ledgers()
+
+    assert not store.mark(conversation, "a").first
+    assert restore_all_ledgers() == JournalStep(examined=0, changed=0)

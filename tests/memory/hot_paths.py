@@ -263,7 +263,12 @@ CHANGING = [
     R(f"POST {TALK}/participants", {"participant_id": "guest"}),
     R(f"GET {TALK}/participants"),
     R(f"DELETE {TALK}/participants/{{participant_id}}", ids={"participant_id": "guest"}),
+    R(f"POST {TALK}/unarchive", {}),
     R(f"POST {TALK}/end", {"outcome": "success"}, ids={"conversation_id": "talk-2"}),
+    R("POST /exports", {"include_vectors": True}, "export_id"),
+    R("GET /exports/{export_id}"),
+    R("POST /imports", name="import_id", query="?dry_run=true"),
+    R("GET /imports/{import_id}"),
 ]
 
 OF_WORK = [
@@ -275,8 +280,11 @@ OF_WORK = [
     R("POST /recall", {**QUESTION, "kinds": ["work_episode", "turn_slot"]}),
     R("GET /artifacts/{artifact_id}/lineage"),
     R("GET /turn-records/{record_id}"),
+    R("GET /export", query="?include_vectors=true"),
+    R("GET /exports/{export_id}/download"),
+    R("POST /imports"),
 ]
-"""Reads of work that the job `compress` has merged into episodes."""
+"""Reads of work that the job `compress` has merged into episodes, and of what the job `transfer` has exported."""
 
 ERASING = [
     R(f"DELETE {WORKING}/{{key}}/share", query="?target_agent_id=planner"),
@@ -337,7 +345,10 @@ class HotPaths:
         method, _, path = request.operation.partition(" ")
         url, body = (path + request.query).format_map(ids), filled_in(request.body, ids)
         for client in self.clients:
-            answer = getattr(client, method.lower())(url, body)
+            if path == "/imports" and method == "POST":
+                answer = client.generic(method, url, self.archive(), "application/zip")
+            else:
+                answer = getattr(client, method.lower())(url, body)
             if answer.status_code != HTTPStatus.FORBIDDEN:
                 break
         self.sent.add(f"{method} {API}{path}")
@@ -346,6 +357,11 @@ class HotPaths:
         if request.name:
             self.ids[request.name] = id_in(answer.json())
         return ""
+
+    def archive(self) -> bytes:
+        """Return the archive that was exported, or what is none until then."""
+        answer: Any = self.clients[1].get(f"/exports/{self.ids['export_id']}/download")
+        return b"".join(answer.streaming_content) if answer.streaming else b"no archive"
 
 
 def filled_in(value: Any, ids: Mapping[str, str]) -> Any:

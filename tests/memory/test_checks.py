@@ -259,3 +259,16 @@ def test_invalid_weights_of_confidence_are_reported_at_startup(tmp_path: Path, m
     assert str(tmp_path) in messages[0].msg
     monkeypatch.undo()
     assert checks.check_confidence() == []
+
+
+@pytest.mark.parametrize(("spare", "of_others", "is_enough"), [(0, 0, True), (-1, 0, False), (2, 3, False)])
+def test_pools_that_may_exceed_the_connections_of_the_server_are_reported(
+    settings: Settings, spare: int, of_others: int, is_enough: bool
+) -> None:
+    settings.WEB_WORKERS, settings.CELERY_WORKER_CONCURRENCY = 2, 3
+    pool = settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]
+    wanted = 2 * pool + 2 * 3 + 2
+
+    found = [message.id for message in checks.complain_of_connections(wanted + spare, of_others)]
+
+    assert found == ([] if is_enough else ["memory.W019"])

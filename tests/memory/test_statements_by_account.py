@@ -197,6 +197,8 @@ LATER = {
     "GET /contexts/{context_id}/snapshots/{snapshot_id}": "there is none yet",
     "GET /work-episodes/{episode_id}": "there is none yet",
     "GET /subjects/{user_id}/erasure": "of another user",
+    "GET /exports/{export_id}": "there is none yet",
+    "GET /imports/{import_id}": "there is none yet",
     "GET /pools/{pool_id}/cache": "of a pool of another type",
     "GET /pools/{pool_id}/cache/{key}": "of a pool of another type",
     "GET /pools/{pool_id}/postings": "of a pool of another type",

@@ -16,7 +16,7 @@ NOON = datetime(2030, 1, 2, 12, 0, tzinfo=UTC)
 
 
 def test_beat_knows_every_job_and_the_sweep() -> None:
-    assert set(app.conf.beat_schedule) == {*(f"run {name}" for name in JOBS), "sweep jobs"}
+    assert set(app.conf.beat_schedule) == {*(f"run {name}" for name in JOBS), "sweep jobs", "resume jobs"}
 
 
 def test_beat_schedules_only_existing_tasks() -> None:

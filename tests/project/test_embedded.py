@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 import redis
 
 from memory_project.embedded.daemons import is_process_of
-from memory_project.embedded.environment import acquire_servers, servers_for_command
+from memory_project.embedded.environment import SECRETS, acquire_servers, provide_secrets, servers_for_command
 from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
 from memory_project.embedded.locks import is_locked
 from memory_project.embedded.paths import ServerPaths, make_server_paths, make_socket_folder
@@ -24,6 +25,9 @@ from memory_project.embedded.servers import SharedServers, servers_of
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user to run the servers as")
 not_as_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
+
+
+GIVEN_SECRETS = {secret.variable: "given" for secret in SECRETS}
 
 
 @pytest.fixture
@@ -304,7 +308,7 @@ def test_root_copies_the_server_programs_if_their_user_cannot_reach_them(
 
 
 def test_no_server_is_started_if_the_environment_names_both(data: Path) -> None:
-    environ = {
+    environ = GIVEN_SECRETS | {
         "MEMORY_DATA_DIR": str(data),
         "DATABASE_URL": "postgres://elsewhere/memory",
         "REDIS_URL": "unix:///run/redis.sock?db=3",
@@ -313,11 +317,11 @@ def test_no_server_is_started_if_the_environment_names_both(data: Path) -> None:
     assert acquire_servers(environ) is None
 
     assert environ["CELERY_BROKER_URL"] == "redis+socket:///run/redis.sock?virtual_host=3"
-    assert sorted(path.name for path in data.iterdir()) == ["encryption_keys", "secret_key", "tombstone_key"]
+    assert list(data.iterdir()) == []
 
 
 def test_only_the_server_that_the_environment_does_not_name_is_started(data: Path) -> None:
-    environ = {"MEMORY_DATA_DIR": str(data), "DATABASE_URL": "postgres://elsewhere/memory"}
+    environ = GIVEN_SECRETS | {"MEMORY_DATA_DIR": str(data), "DATABASE_URL": "postgres://elsewhere/memory"}
 
     shared = acquire_servers(environ)
 
@@ -334,9 +338,34 @@ def test_a_command_that_needs_no_server_starts_none(arguments: list[str], data: 
         assert list(data.iterdir()) == []
 
 
+ELSEWHERE = {"DATABASE_URL": "postgres://elsewhere/memory", "REDIS_URL": "redis://elsewhere"}
+
+
+def test_secrets_are_not_invented_where_other_machines_may_use_the_database(data: Path) -> None:
+    environ = ELSEWHERE | {"MEMORY_DATA_DIR": str(data), "MEMORY_TOMBSTONE_KEY": "given"}
+
+    with pytest.raises(EmbeddedServerError, match="set MEMORY_SECRET_KEY, MEMORY_ENCRYPTION_KEYS, or") as raised:
+        acquire_servers(environ)
+
+    assert "make_secrets FOLDER" in str(raised.value)
+    assert list(data.iterdir()) == []
+
+
+def test_nodes_share_the_secrets_of_a_folder(data: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    command = [sys.executable, "-m", "memory_project.make_secrets", str(shared)]
+    first, again = (subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2))
+
+    assert acquire_servers(ELSEWHERE | {"MEMORY_DATA_DIR": str(data), "MEMORY_SECRETS_DIR": str(shared)}) is None
+
+    assert list(data.iterdir()) == []
+    assert sorted(path.name for path in shared.iterdir()) == ["encryption_keys", "secret_key", "tombstone_key"]
+    assert (first.count("made"), again.count("exists")) == (3, 3)
+
+
 def test_the_secret_key_is_made_once_and_kept_private(data: Path) -> None:
     for _ in range(2):
-        acquire_servers({"MEMORY_DATA_DIR": str(data), "DATABASE_URL": "x", "REDIS_URL": "x"})
+        provide_secrets({"MEMORY_DATA_DIR": str(data)}, may_make=True)
         kept = (data / "secret_key").read_text()
 
     assert (data / "secret_key").read_text() == kept

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from memory.services.operations.canary import check_encryption_canary
+from memory.services.operations.canary import check_keys
 from memory_project.supervisor.parts import Address, parts_at
 from tests.web_server import database_url
 
@@ -47,7 +47,7 @@ def test_no_part_of_the_service_starts_without_a_key_for_tombstones(tmp_path: Pa
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("name", "subject"), [("web", "The web server"), ("worker", "Celery"), ("beat", "Celery")])
 def test_no_part_of_the_service_starts_with_keys_of_another_database(tmp_path: Path, name: str, subject: str) -> None:
-    check_encryption_canary()
+    check_keys()
     other = {"MEMORY_ENCRYPTION_KEYS": Fernet.generate_key().decode(), "DATABASE_URL": database_url()}
 
     ended = start(name, other | {"MEMORY_DATA_DIR": str(tmp_path), "MEMORY_WEB_WORKERS": "1"})

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psycopg
@@ -22,7 +22,7 @@ import pytest
 from memory_project.embedded.locks import FileLock
 from memory_project.embedded.paths import PROJECT
 from memory_project.supervisor.parts import Address, marked_processes
-from memory_project.up import UpError, claim
+from memory_project.up import UpError, address_from_environment, claim
 
 SECONDS = 100
 # each starts half a dozen processes while other tests run
@@ -50,11 +50,13 @@ class Service:
     data: Path
     extra: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
+    mcp_port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
 
     def environ(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in SERVER_VARIABLES}
         own = {"MEMORY_DATA_DIR": str(self.data), "MEMORY_PORT": str(self.port), "MEMORY_WORKER_PROCESSES": "1"}
+        own |= {"MEMORY_MCP_PORT": str(self.mcp_port)}
         return kept | own | {"MEMORY_WEB_WORKERS": "1"} | self.extra
 
     def output(self) -> str:
@@ -105,6 +107,17 @@ class Service:
         finally:
             connection.close()
 
+    def refuses_strangers_over_mcp(self) -> bool:
+        """Return whether the MCP server answers, which starts after the others."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.mcp_port, timeout=SECONDS)
+        try:
+            connection.request("POST", "/mcp", body="{}", headers={"Content-Type": "application/json"})
+            return connection.getresponse().status == 401
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
     def pid_of(self, server: str) -> int:
         return int((self.data / server).read_text().split()[0])
 
@@ -117,7 +130,7 @@ class Service:
 
     def processes(self) -> list[int]:
         """Everything that works on this data: parts by their mark, servers by their command line."""
-        marks = [f"{self.data}/up.lock:{name}" for name in ("web", "worker", "beat")]
+        marks = [f"{self.data}/up.lock:{name}" for name in ("mcp", "web", "worker", "beat")]
         parts = [process.pid for mark in marks for process in marked_processes(mark)]
         return parts + [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if self.serves(pid)]
 
@@ -181,6 +194,7 @@ def first_start() -> Iterator[FirstStart]:
     with data_folder() as data, serving(Service(data=data)) as service:
         service.start()
         is_live = service.is_live()
+        wait_for(service.refuses_strangers_over_mcp, "an answer of the MCP server")
         exit_code = service.send(signal.SIGTERM)
         yield FirstStart(
             service=service,
@@ -210,7 +224,7 @@ def test_one_command_starts_everything_prints_its_urls_and_leaves_no_process_whe
 
     assert first_start.exit_code == 0
     order = [line.split("stopping ")[1] for line in printed.splitlines() if "| stopping " in line]
-    assert order == ["web", "worker", "beat", "Valkey and PostgreSQL"]
+    assert order == ["mcp", "web", "worker", "beat", "Valkey and PostgreSQL"]
     assert first_start.left == []
 
 
@@ -302,20 +316,44 @@ def test_no_embedded_server_starts_if_external_servers_are_configured(service: S
     assert service.send(signal.SIGTERM) == 0
 
 
-def test_health_checks_have_no_port_of_their_own_where_the_next_one_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("setting", "field", "consequence"),
+    [
+        ("MEMORY_HEALTH_PORT", "health_port", "Health checks have no port of their own now."),
+        ("MEMORY_MCP_PORT", "mcp_port", "MCP is not served now."),
+    ],
+)
+def test_a_port_that_nobody_chose_is_given_up_where_it_is_taken(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    setting: str,
+    field: str,
+    consequence: str,
 ) -> None:
-    monkeypatch.delenv("MEMORY_HEALTH_PORT", raising=False)
+    monkeypatch.delenv(setting, raising=False)
     with socket.socket() as taken, socket.socket() as free, FileLock(tmp_path / "up.lock") as lock:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         free.bind(("127.0.0.1", 0))
-        address = Address(host="127.0.0.1", port=free.getsockname()[1], health_port=taken.getsockname()[1])
+        main, beside = free.getsockname()[1], taken.getsockname()[1]
+        address = replace(Address(host="127.0.0.1", port=main), **{field: beside})
         free.close()
 
-        assert claim(lock, address).health_port is None
-        assert "Health checks have no port of their own now." in capsys.readouterr().err
+        assert getattr(claim(lock, address), field) is None
+        assert consequence in capsys.readouterr().err
 
-        monkeypatch.setenv("MEMORY_HEALTH_PORT", str(address.health_port))
-        with pytest.raises(UpError, match="MEMORY_HEALTH_PORT"):
+        monkeypatch.setenv(setting, str(beside))
+        with pytest.raises(UpError, match=setting):
             claim(lock, address)
+
+
+def test_ports_follow_the_main_one_unless_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MEMORY_HEALTH_PORT", "MEMORY_MCP_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MEMORY_PORT", "65534")
+    followed = address_from_environment()
+    monkeypatch.setenv("MEMORY_MCP_PORT", "none")
+
+    assert (followed.health_port, followed.mcp_port) == (65535, 1)
+    assert address_from_environment().mcp_port is None

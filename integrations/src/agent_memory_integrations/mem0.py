@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_memory_client import AgentMemoryError, AsyncClient, StatusError
-from agent_memory_client.models import MemoryAnswer
+from agent_memory_client.models import MemoryAnswer, SearchedMemory
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -131,17 +131,37 @@ async def add(client: AsyncClient, request: Request, body: Answer) -> Answer:
 
 
 async def search(client: AsyncClient, request: Request, body: Answer) -> Answer:
-    """Find memories. Conditions on metadata choose among the best MAX_TOP_K."""
-    scope, top_k = read_scope(client, body), int(body.get("top_k") or 10)
-    limits = {"min_score": body["threshold"]} if body.get("threshold") else {}
-    wanted = {"kinds": KINDS, "whole": True, "top_k": MAX_TOP_K if scope.metadata else top_k}
-    found = await client.search(body["query"], **wanted, **limits, **scope.conversation, **scope.owner)
+    """Find memories. A threshold and conditions on metadata choose among the best MAX_TOP_K."""
+    scope, top_k, threshold = read_scope(client, body), int(body.get("top_k") or 10), read_threshold(body)
+    wanted = {"kinds": KINDS, "whole": True, "top_k": MAX_TOP_K if scope.metadata or threshold else top_k}
+    found = await client.search(body["query"], **wanted, **scope.conversation, **scope.owner)
     results = []
     for each in found.results:
-        if scope.admits(each.metadata):
-            score = each.confidence if each.similarity is None else each.similarity
-            results.append({**describe(each.to_dict()), "score": score})
+        score = (each.confidence if each.similarity is None else each.similarity) or 0.0
+        if score >= threshold and scope.admits(each.metadata):
+            details = {"score_details": explain_score(each, score, threshold)} if body.get("explain") else {}
+            results.append({**describe(each.to_dict()), "score": score, **details})
     return {"results": results[:top_k]}
+
+
+def read_threshold(body: Answer) -> float:
+    """Return the least score of a result, 0 for none. Raises Mem0RequestError."""
+    threshold = body.get("threshold") or 0.0
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        raise Mem0RequestError("threshold must be a number from 0 to 1.")
+    return float(threshold)
+
+
+def explain_score(found: SearchedMemory, score: float, threshold: float) -> Answer:
+    """Return how a result came to its place, under mem0's names where there are any."""
+    return {
+        "semantic_score": found.similarity,
+        "final_score": score,
+        "threshold": threshold,
+        "likelihood": found.confidence,
+        "rank_score": found.score,
+        "reasons": found.reasons,
+    }
 
 
 async def list_all(client: AsyncClient, request: Request, body: Answer) -> Answer:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
-from django.db import transaction
+from django.db import connection, transaction
 
 from memory.management.base import require_database_keys
 from memory.models import Account
@@ -15,6 +15,8 @@ from memory.services.accounts.register import READ_WRITE_OPERATE, ensure_agent, 
 FIRST_ACCOUNT = "default"
 FIRST_AGENT = "assistant"
 ADMIN = "admin"
+BOOTSTRAP_LOCK_ID = 0x6D656D626F6F7400
+"""Key of the advisory lock; that of migrations is beside it."""
 
 
 class Command(BaseCommand):
@@ -22,7 +24,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         require_database_keys()
-        with transaction.atomic():
+        with transaction.atomic(), connection.cursor() as cursor:
+            # the second of two first starts finds what the first one made
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [BOOTSTRAP_LOCK_ID])
             made = {"api_key": make_first_key(), "admin_user": ADMIN, "admin_password": make_admin()}
         self.stdout.write(json.dumps(made))
 

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from memory.management.base import end_interrupted, progress_bar
-from memory.services.operations.canary import replace_encryption_canary
+from memory.services.operations.canary import replace_canary
 from memory.services.operations.reseal import (
     RotationCounts,
     count_sealed_rows,
@@ -105,7 +105,7 @@ class Command(BaseCommand):
     def accept_loss(self, options: dict[str, Any]) -> None:
         if options["dry_run"]:
             raise CommandError("--accept-loss changes what a start checks: not with --dry-run.")
-        replace_encryption_canary()
+        replace_canary()
 
     def run(self, options: dict[str, Any]) -> None:
         tables = find_sealed_tables()

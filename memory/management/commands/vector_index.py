@@ -13,7 +13,7 @@ from rich.filesize import decimal
 
 from memory.errors import MemoryServiceError, Unprocessable
 from memory.management.base import end_interrupted, terminal_bar
-from memory.providers.embeddings import embedding_provider
+from memory.services.embedding.serving import serving_model
 from memory.services.embedding.vector_index import (
     BuiltIndex,
     Hnsw,
@@ -87,9 +87,9 @@ def choose_indexed(model: str, width: int) -> IndexedVectors:
 
     Raises Unprocessable.
     """
-    provider = embedding_provider()
-    if model in ("", provider.model):
-        return IndexedVectors(model=provider.model, width=width or provider.width)
+    serving = serving_model()
+    if model in ("", serving.name):
+        return IndexedVectors(model=serving.name, width=width or serving.width or serving.provider.width)
     widths = [width] if width else find_widths(model)
     if not widths:
         raise Unprocessable(f"No vector is of {model}.")

@@ -1,5 +1,8 @@
 """Embedding models, and the choice among them.
 
+The settings configure one model. While it is changed, two are in use: `open_model` makes the provider of any of them
+from its `ModelSpec`. Which one serves searches is known to `memory.services.embedding.serving`.
+
 To add one: a module next to `openai.py` with a class that implements `EmbeddingProvider`, and its name in PROVIDERS.
 """
 
@@ -10,11 +13,11 @@ from pathlib import Path
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.providers.embeddings.base import EmbeddingProvider, TextPrefixes, Vectors
+from memory.providers.embeddings.base import EmbeddingProvider, ModelSpec, TextPrefixes, Vectors
 from memory.providers.embeddings.local import LocalEmbeddings
 from memory.providers.embeddings.openai import OpenAIEmbeddings, OpenAIEndpoint
-from memory.providers.embeddings.tiny import TinyEmbeddings
-from memory.providers.endpoints import openai_connection
+from memory.providers.embeddings.tiny import TINY_WIDTH, TinyEmbeddings
+from memory.providers.endpoints import OPENAI_ADDRESS, endpoint_connection, has_secret, openai_connection
 from memory.tokens import estimate_tokens
 from memory_project.embedded.models import BUNDLED_MODEL, find_bundled_folder, list_graph_folders
 
@@ -26,11 +29,15 @@ WIDEST = 4000
 
 __all__ = [
     "EmbeddingProvider",
+    "ModelSpec",
     "TextPrefixes",
     "Vectors",
+    "configured_model",
+    "configured_prefixes",
     "embedding_provider",
     "is_nested",
-    "text_prefixes",
+    "open_model",
+    "prefixes_of",
     "token_counter",
 ]
 
@@ -50,14 +57,58 @@ def embedding_provider() -> EmbeddingProvider:
     return make()
 
 
-def text_prefixes() -> TextPrefixes:
-    """Return the prefixes of the configured model: those of the settings, else those that a local folder states."""
-    provider = embedding_provider()
-    stated = provider.prefixes if isinstance(provider, LocalEmbeddings) else TextPrefixes()
-    return TextPrefixes(
-        query=settings.EMBEDDING_QUERY_PREFIX or stated.query,
-        passage=settings.EMBEDDING_PASSAGE_PREFIX or stated.passage,
+def configured_model() -> ModelSpec:
+    """Return the model that the settings configure. Raises ImproperlyConfigured for settings that cannot work.
+
+    Asks no endpoint: the width is 0 if the settings leave it to the endpoint.
+    """
+    provider, name = embedding_provider(), settings.EMBEDDING_PROVIDER or choose_provider()
+    is_served = isinstance(provider, OpenAIEmbeddings)
+    base_url = settings.OPENAI_BASE_URL or OPENAI_ADDRESS
+    return ModelSpec(
+        name=provider.model,
+        provider=name,
+        model=provider.model,
+        width=settings.EMBEDDING_DIMENSIONS if is_served else provider.width,
+        asks_width=is_served and bool(settings.EMBEDDING_DIMENSIONS),
+        folder="" if is_served else settings.EMBEDDING_MODEL_DIR,
+        base_url=base_url if is_served and not has_secret(base_url) else "",
+        prefixes=configured_prefixes(),
     )
+
+
+def configured_prefixes() -> TextPrefixes:
+    """Return the prefixes of the settings, which replace those that a local folder states."""
+    return TextPrefixes(query=settings.EMBEDDING_QUERY_PREFIX, passage=settings.EMBEDDING_PASSAGE_PREFIX)
+
+
+@lru_cache(maxsize=8)
+def open_model(spec: ModelSpec) -> EmbeddingProvider:
+    """Return the provider of a model that the settings may no longer configure, made once per process.
+
+    Makes no connection and loads no weights yet. Raises ImproperlyConfigured if it cannot work here.
+    """
+    if spec.provider == "openai":
+        return OpenAIEmbeddings(
+            OpenAIEndpoint(
+                model=spec.model,
+                name=spec.name,
+                dimensions=spec.width if spec.asks_width else 0,
+                timeout_seconds=settings.EMBEDDING_TIMEOUT_SECONDS,
+                **endpoint_connection(spec.base_url),
+            )
+        )
+    if spec.provider == "tiny":
+        return make_tiny(spec.width or TINY_WIDTH)
+    folder = Path(spec.folder).resolve() if spec.folder else find_bundled_folder()
+    kept_in = list_graph_folders(Path(settings.DATA_DIR))
+    return LocalEmbeddings(folder, model=spec.name, kept_in=kept_in, threads=settings.EMBEDDING_THREADS)
+
+
+def prefixes_of(provider: EmbeddingProvider, given: TextPrefixes) -> TextPrefixes:
+    """Return the prefixes of a model: the given ones, else those that a local folder states."""
+    stated = provider.prefixes if isinstance(provider, LocalEmbeddings) else TextPrefixes()
+    return TextPrefixes(query=given.query or stated.query, passage=given.passage or stated.passage)
 
 
 def count_by_lines(count: Callable[[str], int]) -> Callable[[str], int]:
@@ -80,7 +131,9 @@ def token_counter() -> Callable[[str], int]:
 
 def is_nested(model: str) -> bool:
     """Return True if prefixes of the model's vectors are usable vectors themselves (Matryoshka, Kusupati 2022)."""
-    return model.startswith(NESTED_MODELS) or model in settings.EMBEDDING_NESTED_MODELS
+    # a model of two widths has the width in its name
+    known = {model, model.rpartition("@")[0]} & set(settings.EMBEDDING_NESTED_MODELS)
+    return model.startswith(NESTED_MODELS) or bool(known)
 
 
 def choose_provider() -> str:
@@ -117,13 +170,13 @@ def make_local() -> EmbeddingProvider:
     return LocalEmbeddings(folder, model=model, kept_in=kept_in, threads=settings.EMBEDDING_THREADS)
 
 
-def make_tiny() -> EmbeddingProvider:
+def make_tiny(width: int = TINY_WIDTH) -> EmbeddingProvider:
     if not settings.MEMORY_ALLOW_TINY_EMBEDDINGS:
         raise ImproperlyConfigured(
             "EMBEDDING_PROVIDER=tiny knows no meaning and is for tests and synthetic loads only: leave it "
             "empty for the offline model, or set MEMORY_ALLOW_TINY_EMBEDDINGS=1 if this is such a load"
         )
-    return TinyEmbeddings()
+    return TinyEmbeddings(width=width)
 
 
 PROVIDERS: Mapping[str, Callable[[], EmbeddingProvider]] = {

@@ -21,6 +21,36 @@ class TextPrefixes:
     passage: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec:
+    """An embedding model and how to reach it, without its key: what is kept of a model between two changes.
+
+    `name` is stored with each vector; searches compare vectors of one name only. It is the model's own name, unless
+    vectors of the same model with another width exist. A `width` of 0 is not known before the endpoint was asked.
+    """
+
+    name: str
+    provider: str
+    model: str
+    width: int
+    asks_width: bool = False
+    """True if requests name the width."""
+    folder: str = ""
+    """Folder of local weights. Empty: the bundled ones."""
+    base_url: str = ""
+    """Address of an endpoint. Empty: that of the settings."""
+    prefixes: TextPrefixes = TextPrefixes()
+    """Prefixes that replace those that a local folder states."""
+
+    def is_same(self, other: "ModelSpec") -> bool:
+        """Return True if both make the same vectors: those of one model and width, whoever computes them."""
+        return self.model == other.model and (self.width == other.width or not self.width or not other.width)
+
+    def describe(self) -> str:
+        """Return the name and width for people."""
+        return f"{self.name} ({self.width} dimensions)" if self.width else self.name
+
+
 class EmbeddingProvider(Protocol):
     """Computes vectors of one model. Searches never compare vectors of different models."""
 

@@ -30,6 +30,8 @@ class OpenAIEndpoint(Endpoint):
 
     dimensions: int = 1536
     """Dimensions to request and check. 0 leaves them to the model, for endpoints that refuse the parameter."""
+    name: str = ""
+    """Name stored with the vectors. Default: that of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ class OpenAIEmbeddings:
     max_batch = MAX_TEXTS_PER_REQUEST
 
     def __init__(self, endpoint: OpenAIEndpoint) -> None:
-        self.model = endpoint.model
+        self.model = endpoint.name or endpoint.model
         self._endpoint = endpoint
         self._width = endpoint.dimensions
         self._client = PerProcess(partial(open_client, endpoint))
@@ -98,7 +100,7 @@ class OpenAIEmbeddings:
             time_limit(seconds),
             self._client.get().embeddings.with_streaming_response.create(
                 input=[chunk.content for chunk in batch],
-                model=self.model,
+                model=self._endpoint.model,
                 dimensions=self._endpoint.dimensions or openai.omit,
                 encoding_format="float",
                 timeout=seconds,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from memory.providers.embeddings.base import Vectors, normalized_rows, refuse_unembeddable
 
+TINY_WIDTH = 64
 WORD = re.compile(r"\w+")
 
 
@@ -20,7 +21,7 @@ class TinyEmbeddings:
 
     max_batch = 256
 
-    def __init__(self, *, width: int = 64) -> None:
+    def __init__(self, *, width: int = TINY_WIDTH) -> None:
         self.width = width
         self.model = f"tiny-{width}"
 

@@ -47,6 +47,11 @@ PASSAGE_FACTOR = 4
 SAMPLE_ROWS = 100
 MAX_UNSAMPLED_ROWS = 1_000
 """Rows written by the agent up to which there is no sample, because exact search takes no longer."""
+IS_OF_FORMER_MODEL = "EXISTS (SELECT FROM embedding_state WHERE former ->> 'name' = %(model)s)"
+"""True for a query by a model that serves no longer: new memories get no vectors of it.
+
+A process that has not learned of the switch yet asks such queries, for a moment.
+"""
 
 
 def indexed_width(width: int, *, is_nested: bool) -> int:

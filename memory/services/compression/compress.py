@@ -51,11 +51,11 @@ from memory.services.conversations.queue import (
     BatchResult,
     ClaimOutcome,
     ClaimResult,
-    keep_usage,
 )
 from memory.services.embedding.embed import embed_texts
 from memory.services.memories.correct import mark_rows
 from memory.services.memories.store import DERIVED_FROM, PRODUCED, USED, WORKS_ON, NewLink, insert_links, store_memories
+from memory.services.operations.usage import keep_usage
 from memory.services.records.reasoning import read_policy
 from memory.tokens import estimate_tokens
 from memory_project.tracing import carried
@@ -71,6 +71,7 @@ COPIED_SLOT_COLUMNS = (
     *("slot", "tier", "provenance", "record_id", "kind", "agent_id", "user_id", "channel", "conversation_id"),
     *("language", "salience", "event_time", "expires_at", "source", "trust", "metadata"),
 )
+
 COPIED_LINK_TYPES = (WORKS_ON, PRODUCED, USED)
 """Types of links that a compressed memory copies from its source."""
 

@@ -22,7 +22,7 @@ from itertools import accumulate, takewhile
 from typing import Any, Generic, Protocol, Self, TypeVar
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Least
 
@@ -30,11 +30,10 @@ from memory import conf
 from memory.errors import ProviderError, ProviderRefused
 from memory.models import Conversation, Turn
 from memory.owner import Owner
-from memory.providers.language_models import Usage
 from memory.providers.summaries import Message
 from memory.services.claims import lock_due_rows
 from memory.services.embedding.embed import may_be_about_a_text
-from memory.services.operations.usage import record_usage
+from memory.services.operations.usage import TokenBudget, accounts_over_budget
 from memory.services.turns import visible_turns
 from memory_project.tracing import carried
 
@@ -169,9 +168,10 @@ def claim_conversations(
 ) -> list[Claim]:
     """Put due conversations under lease and count the attempt, skipping those that another worker is claiming.
 
-    Without an account, those of all accounts, each with its share (`services.claims`).
+    Without an account, those of all accounts, each with its share (`services.claims`), but for accounts that have spent
+    their tokens of the day.
     """
-    due = queue.due_rows(now)
+    due = queue.due_rows(now).exclude(account_id__in=accounts_over_budget(TokenBudget.LANGUAGE, now=now))
     leased_until = now + queue.lease_time
     with transaction.atomic():
         rows = lock_due_rows(due.defer("saved_session"), order_by=queue.due, limit=limit, account_id=account_id)
@@ -317,15 +317,6 @@ def renew_claims(outstanding: "dict[Future[R], W]") -> None:
     works: dict[Any, Any] = outstanding
     for computation, work in works.items():
         works[computation] = replace(work, claim=renew_claim(work.claim))
-
-
-def keep_usage(account_id: UUID, *, use: str, usages: Sequence[Usage], now: datetime) -> None:
-    """Record what a language model cost, whatever becomes of its answer. An account that is gone has no usage."""
-    try:
-        with transaction.atomic():
-            record_usage(account_id, use=use, usages=usages, now=now)
-    except IntegrityError:
-        logger.warning("usage of %s not recorded: account %s is gone", use, account_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ def archive_conversation(owner: Owner, conversation_id: str, *, now: datetime) -
 
 def archive_locked_conversation(owner: Owner, conversation: Conversation, *, now: datetime) -> None:
     """Archive a conversation that the caller has locked. The time of its last write stays."""
-    row_of(conversation).update(archived=True)
+    row_of(conversation).update(archived=True, archived_at=now)
     mark_rows(owner, turn_memories(owner, conversation).filter(pinned=False), mark="archive", now=now)
 
 
@@ -61,6 +61,14 @@ def unarchive_conversation(owner: Owner, conversation_id: str, *, now: datetime)
         row_of(conversation).update(archived=False, updated_at=now)
         mark_rows(owner, turn_memories(owner, conversation), mark="unarchive", now=now)
         audit_conversation_change(owner, "unarchive", conversation)
+
+
+def set_legal_hold(owner: Owner, conversation_id: str, *, value: bool) -> None:
+    """Keep retention from deleting a conversation, or let it again. Raises NotFound."""
+    with transaction.atomic():
+        conversation = lock_visible_conversation(owner, conversation_id)
+        row_of(conversation).update(legal_hold=value)
+        audit_conversation_change(owner, "update", conversation, metadata={"legal_hold": value})
 
 
 def request_summary_as_staff(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:

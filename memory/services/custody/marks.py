@@ -6,7 +6,7 @@ Both are HMAC-SHA256 under MEMORY_TOMBSTONE_KEY, as the tombstones of facts are.
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from memory.errors import Conflict
 from memory.identity import digest_parts
-from memory.models import Erasure
+from memory.models import Account, Erasure
 
 
 def sign(*parts: str) -> str:
@@ -41,6 +41,14 @@ def sign_receipt(receipt: Mapping[str, Any]) -> str:
 def is_signed(receipt: Mapping[str, Any], signature: str) -> bool:
     """Return True if this installation signed exactly this receipt."""
     return hmac.compare_digest(sign_receipt(receipt).encode(), signature.encode("utf-8", "replace"))
+
+
+def has_erased_user(account_id: UUID, user_ids: Collection[str]) -> bool:
+    """Return whether one of the users was or is being erased, and its mark not lifted. One statement, two if so."""
+    if not Account.objects.filter(id=account_id, has_erasures=True).exists():
+        return False
+    digests = [digest_subject(account_id, user_id) for user_id in user_ids]
+    return Erasure.objects.in_account(account_id).filter(subject_digest__in=digests, lifted_at=None).exists()
 
 
 def refuse_erased_user(account_id: UUID, user_id: str) -> None:

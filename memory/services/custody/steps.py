@@ -39,6 +39,7 @@ from memory.services.custody.stores import (
     text_fields,
 )
 from memory.services.recall.term_statistics import TermBatch, fold_terms
+from memory.services.transfer.delete import delete_archives
 
 FIRST_ID = UUID(int=0)
 CONVERSATIONS_A_BATCH = 5
@@ -243,6 +244,11 @@ def erase_audit(selection: Selection, cursor: str, now: datetime) -> StepReport:
     return StepReport(counts=Counter(memory_audit_log=len(ids)), cursor=str(ids[-1]) if ids else "")
 
 
+def erase_archives(selection: Selection, cursor: str, now: datetime) -> StepReport:
+    """Delete the account's exports and imports: their archives may hold what is known of the user."""
+    return StepReport(counts=Counter(transfers=delete_archives(selection.owner.account_id)))
+
+
 def fold_words(selection: Selection, cursor: str, now: datetime) -> StepReport:
     """Drop the words that no memory of the account contains any more from its statistics."""
     batch = TermBatch(account_id=selection.owner.account_id, after=int(cursor or 0), size=TERMS_A_BATCH)
@@ -286,6 +292,7 @@ SUBJECT_STEPS: Mapping[str, Step] = {
     "ledger marks": erase_marks,
     "answers": erase_answers,
     "audit": erase_audit,
+    "archives": erase_archives,
     "words": fold_words,
 }
 """The steps of erasing a user, by name, in order."""

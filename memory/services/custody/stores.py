@@ -65,6 +65,8 @@ RULES: dict[str, StoreRule] = {
     "erasures": StoreRule.KEEP,
     "bulk_changes": StoreRule.MASK,
     "bulk_change_pages": StoreRule.KEEP,
+    "transfers": StoreRule.OWN_STEP,
+    "embedding_state": StoreRule.KEEP,
 }
 """Rules of tables by name. Rows that go with a memory need none: theirs is StoreRule.MEMORY."""
 
@@ -76,6 +78,7 @@ KEY_RULES: dict[str, str] = {
     "ledger": "items that name the user are evicted; the key goes with its conversation",
     "session": "keys of the user are deleted; in sessions of others, what names the user",
     "agent": "values that name the user are deleted, and so are their names",
+    "once": "holds digits and times, and expires with the answers that are kept",
     "value": "values that name the user are deleted",
     "ledger_journal": "becomes rows of `injections`, which are erased",
     "ledger_epoch": "holds no texts",

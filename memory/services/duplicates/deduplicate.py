@@ -34,11 +34,11 @@ from memory import conf
 from memory.models import Memory, Vector
 from memory.models.statements import binary_cursor
 from memory.owner import Owner
-from memory.providers.embeddings import embedding_provider
 from memory.services.account_walk import read_account_page, walk_accounts
 from memory.services.duplicates.compare import MemoryPair, filter_duplicate_pairs, rank_pair, read_merge_candidates
 from memory.services.duplicates.merge import MergeResult, merge_pair
 from memory.services.duplicates.texts import deduplicated_kinds, normalized_text_hash
+from memory.services.embedding.serving import serving_model
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class DeduplicationResult:
 
 def read_fresh_memories(batch: DeduplicationBatch) -> list[FreshMemory]:
     """Return the memories of the batch that have a vector of the current model, by account and id."""
-    model = embedding_provider().model
+    model = serving_model().name
 
     def read(account_id: UUID, memory: str, room: int) -> list[FreshMemory]:
         given = {
@@ -179,7 +179,7 @@ def find_similar_pairs(rows: Sequence[FreshMemory]) -> list[SimilarPair]:
     """
     given: dict[str, Any] = {
         "account": rows[0].account_id,
-        "model": embedding_provider().model,
+        "model": serving_model().name,
         "ids": [row.id for row in rows],
         "neighbours": MAX_NEIGHBOURS,
         "compared": MAX_COMPARED_VECTORS,

@@ -6,6 +6,10 @@ account's partition of `memory_vectors`. The planner examines every index of the
 and each insert compares its row with the predicates of all, so a partition has at most 16, for its largest accounts;
 the others are searched exactly. An account loses its index only to one that is a quarter larger, so that two of similar
 size do not alternate.
+
+While the embedding model is changed, that of the next model has as many places of its own. Its indexes are built once
+all vectors are there, which is faster than inserting each vector into them. Those of a model whose vectors are being
+dropped go first.
 """
 
 from collections import defaultdict
@@ -17,6 +21,8 @@ from uuid import UUID
 from psycopg import sql
 
 from memory import conf
+from memory.models import ServingModelState
+from memory.models.embedding_state import STATE_ID
 from memory.providers.embeddings import is_nested
 from memory.retrieval.retrievers.vector import INDEX_PREFIX, index_name
 from memory.services.embedding.vector_index import (
@@ -120,15 +126,39 @@ def find_index_changes(account_id: UUID | None = None) -> Sequence[IndexChange]:
 def rank_largest_accounts(serving: Set[str]) -> dict[str, AccountVectors]:
     """Return the vectors that should have an index, by its name, given the names of valid indexes."""
     least = conf.EXACT_SEARCH_ROWS // SHRINK_FACTOR
-    weights: defaultdict[int, dict[tuple[str, AccountVectors], float]] = defaultdict(dict)
+    change = find_model_change()
+    weights: defaultdict[tuple[int, bool], dict[tuple[str, AccountVectors], float]] = defaultdict(dict)
     for account_id, model, width, partition, rows in run_query(FIND_LARGE_ACCOUNTS, least, least):
         vectors = AccountVectors(account_id=account_id, model=model, width=width)
-        name = vectors.name_prefix
+        name, group = vectors.name_prefix, (partition, model == change.next)
+        if model == change.dropped:
+            continue
         if name in serving:
-            weights[partition][name, vectors] = INDEXED_ADVANTAGE * rows
-        elif rows > conf.EXACT_SEARCH_ROWS:
-            weights[partition][name, vectors] = rows
+            weights[group][name, vectors] = INDEXED_ADVANTAGE * rows
+        elif rows > conf.EXACT_SEARCH_ROWS and model != change.incomplete:
+            weights[group][name, vectors] = rows
     return dict(chain.from_iterable(map(rank_in_partition, weights.values())))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChange:
+    """Names of models that are being changed: the next one, if its vectors are incomplete, and one that is dropped."""
+
+    next: str = ""
+    incomplete: str = ""
+    dropped: str = ""
+
+
+def find_model_change() -> ModelChange:
+    row = ServingModelState.objects.filter(id=STATE_ID).first()
+    if row is None:
+        return ModelChange()
+    phase, name = row.phase, row.next["name"] if row.next else ""
+    if phase == ServingModelState.Phase.ABORT:
+        return ModelChange(dropped=name)
+    is_dropped = phase == ServingModelState.Phase.DROP and row.former is not None
+    incomplete = name if phase == ServingModelState.Phase.WALK else ""
+    return ModelChange(next=name, incomplete=incomplete, dropped=row.former["name"] if is_dropped else "")
 
 
 def rank_in_partition(weights: Mapping[tuple[str, AccountVectors], float]) -> list[tuple[str, AccountVectors]]:

@@ -12,9 +12,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 import numpy as np
 from django.core.cache import cache
+from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
 from memory import conf
@@ -23,10 +25,17 @@ from memory.models.statements import Embedding
 from memory.models.vectors import MAX_WIDTH
 from memory.models.writer import PassageVector
 from memory.providers.connections import Deadline
-from memory.providers.embeddings import EmbeddingProvider, embedding_provider, text_prefixes
+from memory.providers.embeddings import EmbeddingProvider
 from memory.providers.embeddings.base import mean_of_chunks
-from memory.providers.embeddings.local import LocalEmbeddings
 from memory.providers.passages import Span, has_passages, split_passages
+from memory.services.embedding.serving import (
+    EmbeddingModel,
+    read_known_models,
+    serving_model,
+    use_configured_model,
+    use_model,
+    warm_model,
+)
 from memory_project.measures import ANSWERED, EMBEDDED_TEXTS, EMBEDDING_CACHE, EMBEDDING_REQUESTS, FAILED, HIT, MISS
 from memory_project.tracing import span
 
@@ -56,10 +65,21 @@ class EmbeddedTexts:
 
 
 def load_local_model() -> None:
-    """Load the local model (about a second, more if its graph must be built); do nothing for an endpoint."""
-    provider = embedding_provider()
-    if isinstance(provider, LocalEmbeddings):
-        provider.embed(["ready"], deadline_seconds=None)
+    """Load the local models that serve, or will soon, for processes that are forked from this one.
+
+    Reads the database and leaves no connection behind, which forked processes would share.
+    """
+    connection: Any = connections["default"]
+    try:
+        known = read_known_models()
+    except DatabaseError:
+        known = None
+    finally:
+        connection.close()
+        connection.close_pool()
+    specs = [] if known is None else [spec for spec in (known.serving, known.next) if spec is not None]
+    for model in map(use_model, specs) if specs else [use_configured_model()]:
+        warm_model(model)
 
 
 def content_hash(text: str) -> str:
@@ -67,22 +87,28 @@ def content_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def embed_texts(texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLINE_SECONDS) -> EmbeddedTexts:
+def embed_texts(
+    texts: Sequence[str], *, deadline_seconds: float = WRITE_DEADLINE_SECONDS, model: EmbeddingModel | None = None
+) -> EmbeddedTexts:
     """Embed each distinct text to store once, using the cache. Provider errors are returned, not raised.
 
-    At most the first 200 distinct texts within the deadline; the `embed` job does the rest.
+    At most the first 200 distinct texts within the deadline; the `embed` job does the rest. Default: the serving model.
     """
-    return embed_prefixed(texts, text_prefixes().passage, deadline_seconds=deadline_seconds)
+    model = model or serving_model()
+    return embed_prefixed(texts, model.prefixes.passage, model, deadline_seconds=deadline_seconds)
 
 
 def embed_questions(texts: Sequence[str], *, deadline_seconds: float) -> EmbeddedTexts:
-    """Embed each distinct text of a search once, as `embed_texts` does."""
-    return embed_prefixed(texts, text_prefixes().query, deadline_seconds=deadline_seconds)
+    """Embed each distinct text of a search once, by the serving model, as `embed_texts` does."""
+    model = serving_model()
+    return embed_prefixed(texts, model.prefixes.query, model, deadline_seconds=deadline_seconds)
 
 
-def embed_prefixed(texts: Sequence[str], prefix: str, *, deadline_seconds: float) -> EmbeddedTexts:
+def embed_prefixed(
+    texts: Sequence[str], prefix: str, model: EmbeddingModel, *, deadline_seconds: float
+) -> EmbeddedTexts:
     """Embed the texts, each passage with the prefix before it. The result has vectors by the texts without it."""
-    provider, deadline = embedding_provider(), Deadline.after(deadline_seconds)
+    provider, deadline = model.provider, Deadline.after(deadline_seconds)
     wanted = list(dict.fromkeys(text for text in texts if text.strip()))[:MAX_TEXTS_PER_CALL]
     spans = {text: split_passages(text) for text in wanted if has_passages(text)}
     parts = list(dict.fromkeys(prefix + part for text in wanted for part in parts_of(text, spans)))
@@ -90,7 +116,7 @@ def embed_prefixed(texts: Sequence[str], prefix: str, *, deadline_seconds: float
     width, failure = 0, None
     try:
         # asks the endpoint if no width is configured
-        width = resolve_vector_width(provider, deadline)
+        width = resolve_vector_width(model, deadline)
         known = read_cached_vectors(provider, parts)
         known |= embed_uncached(provider, [part for part in parts if part not in known], deadline)
     except ProviderError as err:
@@ -131,12 +157,15 @@ def mean_of_passages(passages: Sequence[PassageVector]) -> Embedding:
     return mean
 
 
-def resolve_vector_width(provider: EmbeddingProvider, deadline: Deadline) -> int:
-    width = provider.find_width(deadline_seconds=deadline.left_seconds())
+def resolve_vector_width(model: EmbeddingModel, deadline: Deadline) -> int:
+    """Return the width of the model's vectors. Raises ProviderReplyInvalid for one that cannot be stored."""
+    width = model.provider.find_width(deadline_seconds=deadline.left_seconds())
     if width > MAX_WIDTH:
         raise ProviderReplyInvalid(
             f"the model's vectors have {width} dimensions, but at most {MAX_WIDTH} are supported"
         )
+    if model.width not in (0, width):
+        raise ProviderReplyInvalid(f"the model's vectors have {width} dimensions, and those stored have {model.width}")
     return width
 
 
@@ -205,13 +234,14 @@ class EmbeddingBudget:
         """Embed each distinct text once, in order, until the time is up or the embedder fails."""
         vectors: dict[str, Embedding] = {}
         passages: dict[str, Sequence[PassageVector]] = {}
-        width, error = 0, ""
+        width, error, model = 0, "", serving_model()
         wanted = list(dict.fromkeys(texts))
         for start in range(0, len(wanted), MAX_TEXTS_PER_CALL):
             if self.left_seconds <= 0:
                 break
             started = monotonic()
-            some = embed_texts(wanted[start : start + MAX_TEXTS_PER_CALL], deadline_seconds=self.left_seconds)
+            batch = wanted[start : start + MAX_TEXTS_PER_CALL]
+            some = embed_texts(batch, deadline_seconds=self.left_seconds, model=model)
             self.left_seconds -= monotonic() - started
             vectors |= some.vectors
             passages |= some.passages
@@ -220,6 +250,4 @@ class EmbeddingBudget:
             error = some.error if self.left_seconds > 0 else ""
             if error and not some.is_divisible:
                 break
-        return EmbeddedTexts(
-            model=embedding_provider().model, width=width, vectors=vectors, passages=passages, error=error
-        )
+        return EmbeddedTexts(model=model.name, width=width, vectors=vectors, passages=passages, error=error)

@@ -9,9 +9,9 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from memory import conf
 from memory.models import Memory, Vector
 from memory.models.writer import insert_passages
-from memory.providers.embeddings import embedding_provider
 from memory.providers.passages import MAX_PASSAGE_TOKENS
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.embedding.serving import serving_model
 
 DEADLINE_SHARE = 0.25
 """Share of the lease that one text may take."""
@@ -34,7 +34,7 @@ def long_memories() -> QuerySet[Memory]:
 def without_passages(rows: Sequence[Memory]) -> QuerySet[Memory]:
     """Return those of an account's memories whose vector the service made, without passages."""
     vectors = Vector.objects.filter(
-        account_id=OuterRef("account_id"), memory_id=OuterRef("id"), model=embedding_provider().model
+        account_id=OuterRef("account_id"), memory_id=OuterRef("id"), model=serving_model().name
     )
     # not as Exists, which becomes a join of all partitions: this looks into that of the memory's account
     made = Subquery(vectors.whole().filter(is_given=False).values("id")[:1])

@@ -9,10 +9,10 @@ the next claim starts with that size (`ClaimProgress`). Rows that failed before 
 delays the others; a text that fails alone is postponed alone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import accumulate, takewhile
+from itertools import accumulate, groupby, takewhile
 from typing import Any
 from uuid import UUID
 
@@ -23,8 +23,11 @@ from memory import conf
 from memory.models import Kind, Memory
 from memory.models.writer import insert_passages, insert_vectors
 from memory.providers.connections import Deadline
-from memory.services.claims import lock_due_rows
+from memory.providers.language_models import Usage
+from memory.services.claims import has_due_rows, lock_due_rows
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
+from memory.services.embedding.serving import EmbeddingModel
+from memory.services.operations.usage import TokenBudget, accounts_over_budget, keep_usage
 from memory.services.replacements import relink_replaced_turns
 from memory.tokens import estimate_tokens
 
@@ -32,6 +35,8 @@ MAX_REFUSALS = 16
 """Two bad texts in a claim can cause this many refusals; more of them are the provider's fault."""
 MAX_PORTION_TOKENS = 8_192
 """Estimated tokens embedded in one call: some seconds of the local model on one core."""
+MAX_CLAIM_TOKENS = MAX_PORTION_TOKENS
+"""Estimated tokens of an account's rows in one claim, so that those of the next account wait for seconds only."""
 MIN_ROW_TOKENS = 128
 """A shorter text counts as this many tokens, so a portion has 64 of them at most."""
 
@@ -48,6 +53,8 @@ class EmbeddedBatch:
     failed: int
     stopped: bool
     left: int = 0
+    has_more: bool = field(default=False, compare=False)
+    """True if more rows are due."""
     portion_tokens: int = field(default=MAX_PORTION_TOKENS, compare=False)
 
 
@@ -134,13 +141,14 @@ def embed_pending(
     rows = claim_due_rows(now=now, limit=limit, account_id=account_id)
     if not rows:
         return EmbeddedBatch(claimed=0, stored=0, failed=0, stopped=False)
-    progress, stored = ClaimProgress.start(rows, portion_tokens=portion_tokens), 0
-    while progress.is_unfinished():
-        portion = progress.next_portion()
-        embedded = embed_texts([row.text for row in portion], deadline_seconds=progress.timeout_seconds(portion))
-        stored += store_vectors([row for row in portion if row.text in embedded.vectors], embedded)
-        progress.record_result(portion, embedded)
-        renew()
+    progress = ClaimProgress.start(rows, portion_tokens=portion_tokens)
+
+    def store(done: Sequence[Memory], embedded: EmbeddedTexts) -> int:
+        stored = store_vectors(done, embedded)
+        spend_tokens(done, embedded.model, now=now)
+        return stored
+
+    stored = embed_portions(progress, store=store, renew=renew)
     left = progress.untried_rows()
     failed = [*progress.failed, *(() if left else progress.waiting)]
     postpone_failed_rows(failed, error=progress.error, now=now)
@@ -151,25 +159,85 @@ def embed_pending(
         failed=len(failed),
         stopped=bool(progress.error) and not progress.done,
         left=len(left),
+        has_more=len(rows) == limit or has_due_rows(due_rows(now), account_id=account_id),
         portion_tokens=progress.portion_tokens,
     )
+
+
+def embed_portions(
+    progress: ClaimProgress,
+    *,
+    store: Callable[[Sequence[Memory], EmbeddedTexts], int],
+    renew: Callable[[], None],
+    model: EmbeddingModel | None = None,
+) -> int:
+    """Embed the rows of a claim portion by portion, by the serving model or this one, and return what `store` stored.
+
+    `renew` is called after each portion.
+    """
+    stored = 0
+    while progress.is_unfinished():
+        portion = progress.next_portion()
+        texts, seconds = [row.text for row in portion], progress.timeout_seconds(portion)
+        embedded = embed_texts(texts, deadline_seconds=seconds, model=model)
+        stored += store([row for row in portion if row.text in embedded.vectors], embedded)
+        progress.record_result(portion, embedded)
+        renew()
+    return stored
 
 
 def claim_due_rows(*, now: datetime, limit: int, account_id: UUID | None) -> list[Memory]:
     """Lease due rows and count the attempt. Rows that another worker is claiming are skipped.
 
-    Without an account, rows of all accounts, each with its share (`services.claims`).
+    Without an account, rows of all accounts, each with its share (`services.claims`) of at most MAX_CLAIM_TOKENS.
+    Accounts that have spent their tokens of the day are left out.
 
     The rows returned have the columns that embedding needs, as they are after the claim.
     """
-    due = Memory.objects.filter(embed_after__lte=now).only("account", "kind", "text", "content_hash", "embed_attempts")
+    due = due_rows(now).only("account", "kind", "text", "content_hash", "embed_attempts")
+    due = due.exclude(account_id__in=accounts_over_budget(TokenBudget.EMBEDDING, now=now))
     leased_until = now + timedelta(seconds=conf.EMBED_LEASE_SECONDS)
     with transaction.atomic():
-        rows = lock_due_rows(due, order_by="embed_after", limit=limit, account_id=account_id)
+        found = lock_due_rows(due, order_by="embed_after", limit=limit, account_id=account_id)
+        rows = [
+            row for _, of_account in groupby(found, key=lambda row: row.account_id) for row in fit_claim(of_account)
+        ]
         update_rows(rows, {"embed_after": leased_until, "embed_attempts": F("embed_attempts") + 1})
     for row in rows:
         row.embed_after, row.embed_attempts = leased_until, row.embed_attempts + 1
     return rows
+
+
+def due_rows(now: datetime) -> QuerySet[Memory]:
+    return Memory.objects.filter(embed_after__lte=now)
+
+
+def fit_claim(rows: Iterable[Memory]) -> list[Memory]:
+    """Return the first of an account's rows that fit into MAX_CLAIM_TOKENS, at least one."""
+    every = list(rows)
+    sizes = accumulate(map(count_row_tokens, every))
+    return every[: max(sum(1 for _ in takewhile(lambda size: size <= MAX_CLAIM_TOKENS, sizes)), 1)]
+
+
+def release_lost_claims(*, now: datetime, limit: int, account_id: UUID | None) -> None:
+    """Make rows due now that a dead worker had claimed and nobody failed on, at most one claim of them."""
+    leased_until = now + timedelta(seconds=conf.EMBED_LEASE_SECONDS)
+    claimed = Memory.objects.filter(embed_after__gt=now, embed_after__lte=leased_until, embed_error="")
+    lost = claimed.filter(embed_attempts__gt=0).only("account")
+    with transaction.atomic():
+        update_rows(
+            lock_due_rows(lost, order_by="embed_after", limit=limit, account_id=account_id), {"embed_after": now}
+        )
+
+
+def spend_tokens(rows: Sequence[Memory], model: str, *, now: datetime) -> None:
+    """Count the embedded tokens of each account, where they are limited."""
+    if not conf.EMBEDDED_TOKENS_PER_DAY:
+        return
+    for account_id in sorted({row.account_id for row in rows}):
+        tokens = sum(estimate_tokens(row.text) for row in rows if row.account_id == account_id)
+        spent = Usage(model=model, calls=1, prompt_tokens=tokens)
+        keep_usage(account_id, use=TokenBudget.EMBEDDING, usages=[spent], now=now)
 
 
 def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
@@ -183,14 +251,15 @@ def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
             kept = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in claimed]).order_by("id")
             current = dict(kept.select_for_update().values_list("id", "content_hash"))
             same = [row for row in claimed if current.get(row.id) == row.content_hash]
+            # first, since the database queues rows again whose vector is of a model that serves no longer
+            done = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in same])
+            done.update(embed_after=None, embed_attempts=0, embed_error="")
             vectors = [(row.id, embedded.vectors[row.text]) for row in same]
             stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
             passages = {row.id: embedded.passages[row.text] for row in same if row.text in embedded.passages}
             insert_passages(account_id, model=embedded.model, passages=passages)
             turns = [row.id for row in same if row.kind == Kind.TURN]
             relink_replaced_turns(account_id, turns, model=embedded.model)
-            done = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in same])
-            done.update(embed_after=None, embed_attempts=0, embed_error="")
     return stored
 
 

@@ -47,7 +47,6 @@ from memory.services.conversations.queue import (
     claim_conversations,
     held_rows,
     is_same_as_read,
-    keep_usage,
     make_due_now,
     message_of_turn,
     read_turns_within,
@@ -64,6 +63,7 @@ from memory.services.extraction.store import extraction_texts, store_extraction
 from memory.services.facts.review import NAMELESS_USER
 from memory.services.facts.store import visible_facts
 from memory.services.memories.store import ABOUT
+from memory.services.operations.usage import keep_usage
 from memory.tokens import BYTES_PER_TOKEN
 from memory_project.tracing import traced
 
@@ -73,6 +73,7 @@ ADVANCED_COLUMNS = (
     *("extracted_count", "extract_after", "consolidated_at"),
     *("extract_lease_until", "extract_attempts", "extract_error"),
 )
+
 REQUEST_COLUMNS = ("extract_after", "extract_parked_at", "extract_lease_until", "extract_attempts", "extract_error")
 TURNS_BEFORE = 6
 """Number of preceding turns that are shown as context only: they say who "she" is."""

@@ -127,6 +127,11 @@ def save_facts(facts: Sequence[Fact], *, now: datetime) -> None:
     """Save the columns of locked facts, except their texts, and increment their row versions."""
     for fact in facts:
         fact.version, fact.updated_at = fact.version + 1, now
+    if len(facts) == 1:
+        # others may wait for its lock, and a bulk update takes three times as long to put together
+        row = Fact.objects.filter(account_id=facts[0].account_id, id=facts[0].id)
+        row.update(**{name: getattr(facts[0], name) for name in SAVED_COLUMNS})
+        return
     Fact.objects.filter(account_id__in={fact.account_id for fact in facts}).bulk_update(facts, SAVED_COLUMNS)
 
 

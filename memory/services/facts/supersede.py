@@ -72,6 +72,7 @@ def supersede_fact(
     draft: FactDraft,
     *,
     also: Sequence[UUID] = (),
+    expected: ExpectedVersions = None,
     embedded: EmbeddedTexts,
     now: datetime,
 ) -> Fact:
@@ -84,12 +85,13 @@ def supersede_fact(
     The successor belongs to the holder and channel of the first old fact, so that what supersedes a fact of `_global`
     is known in `_global`, whichever channel it was said in. It is about the same entities unless it names some. It may
     have been known already. Raises as `learn_facts` does, NotFound, Forbidden, Conflict where an old fact is not
-    active.
+    active, StaleVersion where the first one has none of the `expected` versions.
     """
     check_fact_draft(draft)
     try:
         with transaction.atomic():
             olds = lock_facts_to_replace(owner, [fact_id, *also], draft, now=now)
+            check_version(olds[0].version, expected)
             now = max(next_belief_at(old, now) for old in olds)
             begins = draft.begins or now
             for old in olds:
@@ -336,11 +338,11 @@ def retract_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | in
     return fact
 
 
-def reject_fact(owner: Owner, fact_id: UUID, *, now: datetime) -> Fact:
+def reject_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions = None, now: datetime) -> Fact:
     """End the belief in a fact for good: a tombstone keeps its holder from learning the claim again.
 
     All equal claims of the holder are rejected with it (`find_equal_claims`): in other channels, copies in `_global`
-    and pending ones. Raises NotFound, Forbidden, Conflict where the fact is not believed.
+    and pending ones. Raises NotFound, Forbidden, StaleVersion, Conflict where the fact is not believed.
     """
     with transaction.atomic():
         seen = find_fact(owner, fact_id)
@@ -349,6 +351,7 @@ def reject_fact(owner: Owner, fact_id: UUID, *, now: datetime) -> Fact:
         lock_holder(holder)
         others = find_equal_claims(holder, seen)
         fact = lock_facts(owner, [fact_id], alone=others, now=now)[0]
+        check_version(fact.version, expected)
         refuse_unbelieved(fact)
         if fact.text != seen.text:
             raise Conflict("the fact was changed at the same time: try again")

@@ -14,11 +14,11 @@ from memory.models import ContextEntry, Vector
 from memory.models.statements import Embedding, execute_statement
 from memory.models.writer import PassageVector
 from memory.owner import Owner
-from memory.providers.embeddings import embedding_provider
 from memory.services.contexts.access_log import Action
 from memory.services.contexts.entries import ITEM_SOURCE, EntryDraft, record_writes, store_entries
 from memory.services.contexts.manage import lock_context, lock_keyed_entries
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts, mean_of_passages
+from memory.services.embedding.serving import serving_model
 from memory.services.items.paths import ItemPath
 from memory.services.memories.store import NewVectors, VectorInput, VectorsByModel, collect_vectors
 
@@ -90,7 +90,7 @@ def take_given_vectors(owner: Owner, drafts: Sequence[ItemDraft], *, model: str)
     for draft in drafts:
         vectors = [checked.validate(model=model, vector=vector).vector for vector in draft.embeddings]
         passages[draft.content] = place_passages(draft.texts, vectors)
-    width = next(iter(checked.widths.values()), None) or embedding_provider().width
+    width = next(iter(checked.widths.values()), None) or serving_model().provider.width
     return joined(model, width, {}, passages)
 
 

@@ -19,10 +19,10 @@ from memory.models import Account, Link, MemoryRow, Vector
 from memory.models.statements import Embedding, binary_cursor
 from memory.models.writer import PassageVector, insert_memories, insert_participants, insert_passages, insert_vectors
 from memory.owner import Owner
-from memory.providers.embeddings import embedding_provider
 from memory.redaction import holds_secret
 from memory.services.duplicates.texts import normalized_text_hash
 from memory.services.embedding.embed import EmbeddedTexts, content_hash
+from memory.services.embedding.serving import serving_model
 from memory.tokens import estimate_tokens
 from memory_project.ids import uuid7
 from memory_project.tracing import traced
@@ -273,7 +273,7 @@ class VectorInput:
 
         Raises WrongVectorWidth, which names both widths, and Unprocessable for a zero or infinite vector.
         """
-        model = model or embedding_provider().model
+        model = model or serving_model().name
         if model not in self.widths:
             self.widths[model] = find_vector_width(self.owner, model)
         # the first vector of a model sets its width
@@ -294,9 +294,9 @@ def validate_vector(owner: Owner, *, model: str, vector: Embedding | Sequence[fl
 
 def find_vector_width(owner: Owner, model: str) -> int | None:
     """Return the width of a model's vectors, or None if the account has none of this model."""
-    provider = embedding_provider()
-    if model == provider.model:
-        return provider.width
+    serving = serving_model()
+    if model == serving.name:
+        return serving.width or serving.provider.width
     # not limited to visible rows: a model has one width in the whole account, and it reveals no text
     return Vector.objects.filter(account_id=owner.account_id, model=model).values_list("width", flat=True).first()
 

@@ -1,7 +1,7 @@
 """Figures, alerts and upkeep for operators of the installation.
 
 - `alerts`: `find_alerts`, what is behind or broken now.
-- `canary`: `check_keys` at the start of a process; `check_encryption_canary`, `replace_encryption_canary`: whether the
+- `canary`: `check_keys` at the start of a process; `compare_keys`, `replace_canary`: whether the
   keys are those of the database.
 - `jobs`: `request_run`, `schedule_run`: queue runs of jobs.
 - `samples`: the job `measure` stores figures over time; `read_samples` and others read them for the dashboard.

@@ -34,6 +34,8 @@ from memory import conf
 from memory.models import Conversation, JobRun, Memory
 from memory.models.statements import fetch_rows
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, ConversationQueue
+from memory.services.embedding.serving import describe_differing_model
+from memory.services.operations.usage import TokenBudget, accounts_over_budget
 from memory_project import redis
 
 GRACE_PERIOD = timedelta(minutes=10)
@@ -45,14 +47,17 @@ MAX_COUNTED = 10_000
 MAX_RUNS = 1_000
 """Latest runs that are searched for a sign of a worker."""
 FULL_SHARE = 0.9
+MAX_NAMED_ACCOUNTS = 3
 NO_EVICTION = "noeviction"
 
 ALERTS_OF_ROWS = (
     "embedding_backlog",
+    "embedding_model_differs",
     "extraction_lag",
     "extraction_parked",
     "summary_lag",
     "summary_parked",
+    "tokens_spent",
     "audit_partition_missing",
     "no_worker",
     "jobs_waiting",
@@ -176,7 +181,7 @@ class QueueBacklog:
 def find_alerts(now: datetime, *, jobs: Iterable[ScheduledJob]) -> list[Alert]:
     """Return what is behind or broken now, in the order of ALERTS; `jobs` are those that should run (JOBS.values()).
 
-    Six statements and one round trip to Redis, however much is stored. Raises DatabaseError.
+    Seven statements and one round trip to Redis, however much is stored. Raises DatabaseError.
     """
     return [*find_alerts_of_rows(now, jobs=jobs), *find_alerts_of_redis()]
 
@@ -186,12 +191,20 @@ def find_alerts_of_rows(now: datetime, *, jobs: Iterable[ScheduledJob]) -> list[
     installation, jobs = read_installation(), [job for job in jobs if job.every is not None]
     return [
         *embedding_alerts(count_embedding_backlog(now), now),
+        *(Alert(name="embedding_model_differs", what=what, advice=advice) for what, advice in differing_models()),
         *queue_alerts("extraction", count_queue_backlog(EXTRACTION, now), installation.parked_extractions, now),
         *queue_alerts("summary", count_queue_backlog(SUMMARIES, now), installation.parked_summaries, now),
+        *budget_alerts(now),
         *partition_alerts(installation.audit_days, now),
         *worker_alerts(installation, read_worker_signs(now), now, jobs=jobs),
         *job_alerts(installation, jobs, now),
     ]
+
+
+def differing_models() -> list[tuple[str, str]]:
+    """Return what is to be said about an embedding model that the settings configure and that does not serve."""
+    found = describe_differing_model()
+    return [] if found is None else [found]
 
 
 def read_installation() -> Installation:
@@ -243,7 +256,7 @@ def embedding_alerts(waiting: QueueBacklog, now: datetime) -> list[Alert]:
         return []
     first = format_age(waiting.since, now)
     what = (
-        f"Memories without an embedding: {waiting.count_text}; the first has waited for {first}. "
+        f"Memories without a vector of the serving model: {waiting.count_text}; the first has waited for {first}. "
         "Searches find them by their words only."
     )
     advice = (
@@ -267,6 +280,19 @@ def queue_alerts(noun: str, waiting: QueueBacklog, parked: int, now: datetime) -
         what = f"Conversations parked because their {noun} failed too often: {count_text}. It is not tried again."
         advice = "Read their errors in the admin, fix the cause, and choose the action to try again."
         alerts.append(Alert(name=f"{noun}_parked", what=what, advice=advice))
+    return alerts
+
+
+def budget_alerts(now: datetime) -> list[Alert]:
+    """Report accounts that have spent their tokens of the day. No statement where tokens are not limited."""
+    alerts = []
+    for budget, waiting in ((TokenBudget.EMBEDDING, "embedding"), (TokenBudget.LANGUAGE, "summaries and extraction")):
+        if accounts := accounts_over_budget(budget, now=now):
+            what = f"Accounts that have spent their {budget.tokens_per_day:,} {budget}-model tokens of today"
+            ids = ", ".join(map(str, accounts[:MAX_NAMED_ACCOUNTS]))
+            what = f"{what}: {len(accounts)} ({ids}). Their {waiting} wait until midnight (UTC)."
+            advice = "Raise MEMORY_EMBEDDED_TOKENS_PER_DAY or MEMORY_MODEL_TOKENS_PER_DAY, or find out what they send."
+            alerts.append(Alert(name="tokens_spent", what=what, advice=advice))
     return alerts
 
 

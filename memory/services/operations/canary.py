@@ -1,7 +1,13 @@
-"""The encryption canary: other keys than the database's are reported at start, not when something is first read."""
+"""The canary: keys that are not the database's are reported at start and by readiness, not when something is read.
+
+It is encrypted, which shows whether the encryption keys are those of the database, and its value is the fingerprints of
+the other keys: SHA-256 of the name and the key, shortened to 64 bits.
+"""
 
 import logging
+from hashlib import sha256
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import Error, connection, transaction
 
@@ -18,32 +24,64 @@ from memory_project.encryption import SealBroken, check_encryption_keys, name_ke
 
 logger = logging.getLogger(__name__)
 
-PLAIN = "canary"
-"""The value of the canary. Any text will do, since only its decryption is tried."""
+FINGERPRINTED = {
+    "MEMORY_SECRET_KEY": "log-ins of one node do not hold on another",
+    "MEMORY_TOMBSTONE_KEY": "rejected facts and erased users are not recognized",
+}
+"""Keys that all nodes share besides those of encryption, and what happens under another one."""
 
 
 def check_keys() -> None:
-    """Check the keys that every process needs: that of tombstones is there, those of encryption are the database's.
+    """Check that the keys that every process needs are there and the database's; the first start stores the canary.
 
-    Raises ImproperlyConfigured.
+    Raises ImproperlyConfigured as `compare_keys` does. Where the database is down or not migrated yet, the next start
+    checks.
     """
     tombstone_key()
-    check_encryption_canary()
-
-
-def check_encryption_canary() -> None:
-    """Check that the configured keys are those of the database, and write the canary if there is none yet.
-
-    Raises ImproperlyConfigured as `compare_encryption_keys` does. Where the database is down or not migrated yet, the
-    next start checks.
-    """
     try:
-        if not compare_encryption_keys():
-            EncryptionCanary.objects.bulk_create([EncryptionCanary(value=PLAIN)], ignore_conflicts=True)
-            # a process with other keys may have written it at the same time
-            compare_encryption_keys()
+        if not compare_keys():
+            store_fingerprints()
+            # a process with other keys may have stored its own at the same time
+            compare_keys()
     except Error as err:
-        logger.warning("the encryption keys were not compared with the database's: %s", type(err).__name__)
+        logger.warning("the keys were not compared with the database's: %s", type(err).__name__)
+
+
+def store_fingerprints() -> None:
+    """Store the canary, or the fingerprints in one of an earlier version, unless another process was first."""
+    EncryptionCanary.objects.bulk_create([EncryptionCanary(value=fingerprints())], ignore_conflicts=True)
+    compare_encryption_keys()
+    with transaction.atomic():
+        canary = EncryptionCanary.objects.select_for_update().get()
+        if not isinstance(canary.value, dict):
+            canary.value = fingerprints()
+            canary.save(update_fields=["value"])
+
+
+def compare_keys() -> bool:
+    """Return whether the database has a canary with fingerprints, once all configured keys have matched it.
+
+    Raises ImproperlyConfigured for keys that are missing, malformed, or not of this database.
+    """
+    if not compare_encryption_keys():
+        return False
+    stored = EncryptionCanary.objects.values_list("value", flat=True).get()
+    # those of earlier versions hold a text
+    known: dict[str, str] = stored if isinstance(stored, dict) else {}
+    found = fingerprints()
+    for name, consequence in FINGERPRINTED.items():
+        if known.get(name, found[name]) != found[name]:
+            raise ImproperlyConfigured(
+                f"{name} is not the one that this database is used with, so {consequence}: give every node the same "
+                "one, or, if it was changed on purpose, run `manage.py rotate_encryption_keys --accept-loss`"
+            )
+    return bool(known)
+
+
+def fingerprints() -> dict[str, str]:
+    """Return the fingerprints of the configured keys by the names of their settings, in 16 hexadecimal digits."""
+    keys = {"MEMORY_SECRET_KEY": settings.SECRET_KEY, "MEMORY_TOMBSTONE_KEY": settings.TOMBSTONE_KEY}
+    return {name: sha256(f"{name}:{key}".encode()).hexdigest()[:16] for name, key in keys.items()}
 
 
 def compare_encryption_keys() -> bool:
@@ -65,11 +103,11 @@ def compare_encryption_keys() -> bool:
     return canary is not None
 
 
-def replace_encryption_canary() -> None:
+def replace_canary() -> None:
     """Accept that values of a lost key stay unreadable: from now on the present keys are those of the database."""
     with transaction.atomic():
         EncryptionCanary.objects.all().delete()
-        EncryptionCanary.objects.create(value=PLAIN)
+        EncryptionCanary.objects.create(value=fingerprints())
 
 
 def find_newest_value(table: SealedTable) -> bytes | None:

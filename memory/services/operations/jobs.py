@@ -1,28 +1,53 @@
 """Requests for runs of jobs. A run is a row; after the commit, the caller may notify a worker."""
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Count, Max, Min, Q
+from django.db.models.functions import Now
 
 from memory.audit import record_audit
+from memory.errors import TooManyRuns
 from memory.models import JobRun
 from memory.models.jobs import SCHEDULE
 from memory.owner import Owner
 
+ALLOWANCE_PERIOD = timedelta(hours=1)
 RETRY_FAILED_AFTER = timedelta(minutes=10)
 
 
-def request_run(owner: Owner, *, job: str, dry_run: bool = False, at: datetime | None = None) -> JobRun:
-    """Queue a run for the owner's account; `at` sets the time that the job works with."""
+def request_run(
+    owner: Owner, *, job: str, dry_run: bool = False, at: datetime | None = None, max_per_hour: int = 0
+) -> JobRun:
+    """Queue a run for the owner's account; `at` sets the time that the job works with.
+
+    The same run that the same actor requested, and that waits already, is returned instead: it will find whatever a
+    second one could, and keys of agents see their own runs only. Raises TooManyRuns for a new run of an account that
+    has requested `max_per_hour` of them lately, unless that is 0.
+    """
+    same = {"account_id": owner.account_id, "job": job, "requested_by": owner.actor, "dry_run": dry_run, "at": at}
     with transaction.atomic():
-        run = JobRun.objects.create(
-            account_id=owner.account_id, job=job, requested_by=owner.actor, dry_run=dry_run, at=at
-        )
+        run = JobRun.objects.filter(**same).queued().order_by("created_at").first()
+        if run is None:
+            refuse_many_runs(owner.account_id, max_per_hour)
+            run = JobRun.objects.create(**same)
         asked = {"job": job, "dry_run": dry_run}
         record_audit(owner, operation="run_job", memory_type="job", affected_ids=[run.id], config_snapshot=asked)
     run.refresh_from_db(fields=["created_at"])
     return run
+
+
+def refuse_many_runs(account_id: UUID, max_per_hour: int) -> None:
+    """Raise TooManyRuns for an account with this many new runs within an hour, unless it is 0."""
+    if not max_per_hour:
+        return
+    lately = JobRun.objects.filter(account_id=account_id, created_at__gt=Now() - ALLOWANCE_PERIOD)
+    found = lately.aggregate(runs=Count("id"), first=Min("created_at"), now=Max(Now()))
+    if found["runs"] >= max_per_hour:
+        wait = found["first"] + ALLOWANCE_PERIOD - found["now"]
+        message = f"the account has requested {max_per_hour} runs of jobs within an hour"
+        raise TooManyRuns(message, retry_after_seconds=wait.total_seconds())
 
 
 def request_installation_run(actor: str, *, job: str, dry_run: bool = False, at: datetime | None = None) -> JobRun:

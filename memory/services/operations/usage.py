@@ -1,13 +1,25 @@
-"""The cost of language models per account and day."""
+"""The cost of models per account and day, and what an account may spend.
 
-from collections.abc import Iterable
+Background work of an account that has spent the tokens of its day waits until the next day (UTC). Nothing is lost.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from enum import StrEnum
 from uuid import UUID
 
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, OuterRef, Q, Sum
+
+from memory import conf
+from memory.models import Account, ModelUsage
 from memory.models.statements import execute_statement
 from memory.providers.language_models import Usage
 from memory_project.ids import uuid7
+
+logger = logging.getLogger(__name__)
 
 # one sum for each model, ordered by name so that all transactions lock rows in the same order
 ADD_USAGE = """
@@ -49,3 +61,41 @@ def record_usage(account_id: UUID, *, use: str, usages: Iterable[Usage], now: da
     most = {"max_calls": MAX_CALLS, "max_cost": MAX_COST}
     columns = {name: [getattr(usage, name) for usage in added] for name in USAGE_COLUMNS}
     execute_statement(ADD_USAGE, shared | most | columns | {"id": [uuid7() for _ in added]})
+
+
+def keep_usage(account_id: UUID, *, use: str, usages: Sequence[Usage], now: datetime) -> None:
+    """Record what a model cost, whatever becomes of its answer. An account that is gone has no usage."""
+    try:
+        with transaction.atomic():
+            record_usage(account_id, use=use, usages=usages, now=now)
+    except IntegrityError:
+        logger.warning("usage of %s not recorded: account %s is gone", use, account_id)
+
+
+class TokenBudget(StrEnum):
+    """A limit on the tokens of an account's day. EMBEDDING is also the `use` of its usage; other uses are LANGUAGE."""
+
+    EMBEDDING = "embedding"
+    LANGUAGE = "language"
+
+    @property
+    def tokens_per_day(self) -> int:
+        """The limit; 0 for none."""
+        return conf.EMBEDDED_TOKENS_PER_DAY if self == TokenBudget.EMBEDDING else conf.MODEL_TOKENS_PER_DAY
+
+
+def accounts_over_budget(budget: TokenBudget, *, now: datetime) -> list[UUID]:
+    """Return the accounts that have spent their tokens of today (UTC)."""
+    if not budget.tokens_per_day:
+        return []
+    is_embedding = Q(use=TokenBudget.EMBEDDING)
+    of_account = ModelUsage.objects.filter(
+        is_embedding if budget == TokenBudget.EMBEDDING else ~is_embedding,
+        account_id=OuterRef("id"),
+        day=now.astimezone(UTC).date(),
+    )
+    tokens = (
+        of_account.order_by().values("account_id").annotate(tokens=Sum(F("prompt_tokens") + F("completion_tokens")))
+    )
+    spent = Account.objects.filter(Exists(tokens.filter(tokens__gte=budget.tokens_per_day)))
+    return list(spent.order_by("id").values_list("id", flat=True))

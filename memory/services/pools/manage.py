@@ -133,7 +133,7 @@ def check_expiry(expires_at: datetime | None, *, now: datetime) -> None:
 def insert_pool(owner: Owner, pool: MemoryPool, *, now: datetime) -> MemoryPool:
     """Store a new pool with its audit entry, replacing an expired pool with its id. Runs in the caller's transaction.
 
-    Raises as `raise_taken` if there is a live pool with this id; TooLarge; Unprocessable for data that cannot be stored.
+    Raises as `raise_taken` if there is a live pool with this id; TooLarge; Unprocessable for what cannot be stored.
     """
     check_storable(require_object(pool.data))
     measured = measure_document(pool.data, limit_bytes=conf.POOL_LIMIT_BYTES)

@@ -45,6 +45,7 @@ from memory.retrieval.techniques import RERANK, choose_plan
 from memory.services.audit import count_other_channels, record_read
 from memory.services.contexts.access_log import Action, log_reads
 from memory.services.embedding.embed import embed_questions
+from memory.services.embedding.serving import is_model_unannounced
 from memory.services.memories.decay import reinforce
 from memory.services.memories.store import ClientVector
 from memory.services.operations.usage import record_usage
@@ -56,6 +57,7 @@ logger = logging.getLogger(__name__)
 
 QUERY_DEADLINE_SECONDS = 2.0
 MODEL_USE = "recall"
+MODEL_DIFFERS = "embedding_model_differs"
 EMBEDDING_SHARE = 0.5
 """Share of the time left that the embedder may take; the rest is for a search by words if it takes all of that."""
 MAX_WINDOW_HOURS = 24 * 366 * 200
@@ -112,7 +114,7 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     seconds = monotonic() - began
     RECALL_SECONDS.observe(seconds)
     results = bundle.results if request.max_tokens is None else limit_tokens(bundle.results, request)
-    degraded = sorted({*bundle.degraded, *name_unavailable_techniques(request)})
+    degraded = sorted({*bundle.degraded, *name_unavailable_techniques(request), *model_remarks()})
     return replace(bundle, results=results, degraded=degraded, took_ms=1_000 * seconds)
 
 
@@ -215,6 +217,11 @@ def name_unavailable_techniques(request: RecallRequest) -> list[str]:
     """Return the `degraded` names of techniques that the request names and for which no provider is configured."""
     lacking = {HYDE: language_model(MODEL_USE) is None, RERANK: reranking_provider() is None}
     return [f"{name}_unavailable" for name, is_lacking in lacking.items() if is_lacking and name in request.techniques]
+
+
+def model_remarks() -> list[str]:
+    """Return the `degraded` name of an embedding model that the settings changed without `manage.py reembed`."""
+    return [MODEL_DIFFERS] if is_model_unannounced() else []
 
 
 def conclude_recall(owner: Owner, request: RecallRequest, bundle: Bundle, *, now: datetime) -> None:
@@ -321,9 +328,11 @@ def embed_search_query(text: str, *, top_k: int, own: ClientVector | None) -> Me
     """Return a query with its vector: the client's, else the embedder's, else none. The one provider call of a read."""
     if own is not None:
         return MemoryQuery(text=text, top_k=top_k, model=own.model, width=len(own.vector), vector=own.vector)
+    remarks = model_remarks()
     embedded = embed_questions([text], deadline_seconds=QUERY_DEADLINE_SECONDS)
     vector: Embedding | None = embedded.vectors.get(text)
-    return MemoryQuery(text=text, top_k=top_k, model=embedded.model, width=embedded.width, vector=vector)
+    model, width = embedded.model, embedded.width
+    return MemoryQuery(text=text, top_k=top_k, model=model, width=width, vector=vector, remarks=remarks)
 
 
 def record_search(owner: Owner, text: str, found: Sequence[Hit], *, top_k: int, memory_type: str = "episodic") -> None:

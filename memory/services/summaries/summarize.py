@@ -45,7 +45,6 @@ from memory.services.conversations.queue import (
     claim_conversations,
     held_rows,
     is_same_as_read,
-    keep_usage,
     make_due_now,
     message_of_turn,
     read_turns_within,
@@ -58,6 +57,7 @@ from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.correct import mark_rows
 from memory.services.memories.store import SUPERSEDES
 from memory.services.memories.trust import least_trust
+from memory.services.operations.usage import keep_usage
 from memory.services.summaries.store import (
     LOG,
     SOURCE,

@@ -1,6 +1,7 @@
 """Bodies: the ones that are refused, of which nothing is stored."""
 
 import json
+from time import perf_counter
 from uuid import uuid4
 
 import pytest
@@ -68,6 +69,23 @@ def test_a_body_with_too_many_members_is_refused_before_anything_is_made_of_it()
     with pytest.raises(ParseError, match="more than 100000 members"):
         parse_json(b"{%b}" % members.encode())
     assert parse_json(json.dumps({"text": "a:" * 200_000}).encode()) == {"text": "a:" * 200_000}
+
+
+@pytest.mark.parametrize("element", [b"[]", b"{}", b"[[]]"])
+def test_a_body_of_many_small_lists_is_refused_before_anything_is_made_of_it(element: bytes) -> None:
+    body = b'{"a":[' + b",".join([element] * 2_000_000) + b"]}"
+
+    begun = perf_counter()
+    with pytest.raises(ParseError, match="more than 100000 members"):
+        parse_json(body)
+    assert perf_counter() - begun < 1
+
+
+def test_a_body_with_too_many_elements_is_refused() -> None:
+    with pytest.raises(ParseError, match="more than 1000000 elements"):
+        parse_json(b"[" + b"0," * 1_000_001 + b"0]")
+    assert len(parse_json(b"[" + b"0," * 819_199 + b"0]")) == 819_200
+    assert parse_json(json.dumps({"text": "a, [b]" * 1_000_001}).encode())
 
 
 def test_a_body_without_a_content_type_is_refused(api: ServiceClient) -> None:

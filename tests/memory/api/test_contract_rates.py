@@ -53,6 +53,18 @@ def test_each_api_key_has_its_own_rate_limit(
     assert bound_api.get("/agents").status_code == 200
 
 
+def test_the_keys_of_an_account_share_its_rate_limit(
+    api: ServiceClient, bound_api: ServiceClient, stranger_api: ServiceClient, settings: LazySettings
+) -> None:
+    settings.ACCOUNT_RATE_LIMIT_PER_MINUTE = 2
+    statuses = [each.get("/agents").status_code for each in (api, bound_api)]
+
+    refused = bound_api.get("/agents")
+
+    assert (statuses, refused.status_code, refused["RateLimit-Limit"]) == ([200, 200], 429, "2")
+    assert stranger_api.get("/agents").status_code == 200
+
+
 def test_a_throttled_response_is_not_recorded_for_its_idempotency_key(
     api: ServiceClient, settings: LazySettings
 ) -> None:

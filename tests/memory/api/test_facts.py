@@ -300,3 +300,17 @@ def test_a_read_only_key_lists_facts_but_cannot_change_them(
 
     assert listed(reader) == [CLAIM]
     assert {answer.status_code for answer in every_use(reader, fact_id, "assistant")} == {200, 403}
+
+
+@pytest.mark.parametrize("change", ["supersede", "reject"])
+def test_a_change_of_an_outdated_fact_is_refused(api: ServiceClient, change: str) -> None:
+    learned = api.post("/facts", {"agent_id": "assistant", "claim": "Ana lives in Oslo."})
+    path, tag = f"/facts/{learned.json()['id']}", learned.headers["ETag"]
+    corrected = api.patch(path, {"agent_id": "assistant", "confidence": 0.5})
+    body = {"agent_id": "assistant", **({"claim": "Ana lives in Bergen."} if change == "supersede" else {})}
+
+    outdated = api.post(f"{path}/{change}", body, HTTP_IF_MATCH=tag)
+    current = api.post(f"{path}/{change}", body, HTTP_IF_MATCH=corrected.headers["ETag"])
+
+    assert (outdated.status_code, outdated.json()["code"]) == (412, "stale_version")
+    assert current.status_code in (200, 201)

@@ -35,7 +35,7 @@ def test_the_readiness_check_lists_every_store() -> None:
     body = Client().get("/health/ready").json()
 
     assert body["status"] == "ready"
-    assert body["checks"] == {"postgresql": "ok", "vector_extension": "ok", "redis": "ok"}
+    assert body["checks"] == {"postgresql": "ok", "vector_extension": "ok", "keys": "ok", "redis": "ok"}
 
 
 @pytest.mark.django_db(transaction=True)

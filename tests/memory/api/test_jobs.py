@@ -1,11 +1,13 @@
 """`/jobs`: request runs, and read them."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from memory import conf
 from memory.maintenance import JOBS
 from memory.models import Account, ApiKey, AuditEntry, JobRun
 from memory.services.accounts.register import issue_key
@@ -44,6 +46,34 @@ def test_a_request_repeated_with_its_idempotency_key_makes_one_run(api: ServiceC
 
     assert first.json() == again.json()
     assert JobRun.objects.count() == 1
+
+
+def test_the_same_run_is_requested_once_while_it_waits(api: ServiceClient) -> None:
+    ids = {api.post("/jobs/embed/run").json()["job_id"] for _ in range(20)}
+    dry = api.post("/jobs/embed/run", {"dry_run": True}).json()["job_id"]
+    JobRun.objects.filter(id__in=ids).update(status="completed")
+
+    later = api.post("/jobs/embed/run").json()["job_id"]
+
+    assert len(ids) == 1
+    assert len({*ids, dry, later}) == 3
+
+
+def test_an_account_requests_a_limited_number_of_runs_an_hour(
+    api: ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "JOB_RUNS_PER_HOUR", 2)
+    api.post("/jobs/embed/run")
+    first = JobRun.objects.get()
+    JobRun.objects.update(created_at=first.created_at - timedelta(minutes=50))
+
+    answers = [api.post(f"/jobs/{name}/run") for name in ("expire", "embed", "decay")]
+
+    assert [answer.status_code for answer in answers] == [202, 202, 429]
+    assert answers[2].json()["code"] == "too_many_runs"
+    assert 590 <= int(answers[2]["Retry-After"]) <= 601
+    JobRun.objects.filter(id=first.id).update(created_at=first.created_at - timedelta(hours=2))
+    assert api.post("/jobs/decay/run").status_code == 202
 
 
 def test_a_worker_is_notified_once_the_run_is_committed(

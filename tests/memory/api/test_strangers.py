@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.utils import timezone
 
 from memory.extraction.turn_slots import Action, Outcome, Slots
-from memory.models import Account, ApiKey, EpisodicMemory, JobRun
+from memory.models import Account, ApiKey, EpisodicMemory, JobRun, Transfer
 from memory.owner import Owner
 from memory.services.accounts.register import READ_ONLY, READ_WRITE, READ_WRITE_OPERATE, issue_key
 from memory.services.contexts.manage import ContextDraft, create_context
@@ -138,7 +138,13 @@ def real(
     talk |= {"memory_id": api.post("/memories", {"agent_id": "planner", "text": "secret"}).json()["id"]}
     talk |= {"relationship_id": str(link(entity(owner, "secret"), entity(owner, "of secret")).id)}
     talk |= {"turn_id": str(said.turns[0].id), "erasure_id": str(request_subject(owner, "carl", now=NOW).id)}
+    talk |= {f"{each}_id": str(asked(account, each)) for each in Transfer.Direction}
     return {"agent_id": "planner", "team_id": team, "job_id": str(job.id), "short_term_id": kept.json()["id"]} | talk
+
+
+def asked(account: Account, direction: str) -> UUID:
+    """Return the id of an export or import of the account."""
+    return Transfer.objects.create(account=account, direction=direction, requested_at=NOW).id
 
 
 @pytest.fixture
@@ -153,6 +159,7 @@ def unknown() -> Ids:
     talk |= {"relationship_id": str(uuid4()), "entity_id": str(uuid4()), "memory_id": str(uuid4())}
     talk |= {"artifact_id": str(uuid4()), "episode_id": str(uuid4())}
     talk |= {"turn_id": str(uuid4()), "erasure_id": str(uuid4())}
+    talk |= {"export_id": str(uuid4()), "import_id": str(uuid4())}
     return {
         "agent_id": "nobody!",
         "team_id": str(uuid4()),

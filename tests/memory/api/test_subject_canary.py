@@ -35,6 +35,7 @@ LEFT_OUT = {
 NOT_STORED = {
     *("search", "recall", "context", "resume", "replay", "find", "erasures", "subjects", "run", "check", "agents"),
     *("archive", "unarchive", "reject", "merge", "split", "end", "participants"),
+    *("exports", "imports"),
     *("block", "unblock", "vote", "save", "restore"),
 }
 """Parts of the paths of operations that store no texts, or only what names agents, and some that refuse others."""

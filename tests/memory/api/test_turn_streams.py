@@ -152,11 +152,32 @@ def test_a_line_over_the_limit_is_refused_by_its_number(client: ServiceClient, s
     assert (refused.json()["line"], refused.json()["limit_bytes"]) == (2, 1_000)
 
 
-def test_a_stream_with_an_idempotency_key_is_refused(client: ServiceClient) -> None:
-    refused = stream(client, body_of([line(0)]), HTTP_IDEMPOTENCY_KEY="k1")
+def test_a_stream_repeated_with_its_idempotency_key_is_stored_once(client: ServiceClient) -> None:
+    first = stream(client, body_of([line(0), line(1)]), HTTP_IDEMPOTENCY_KEY="k1")
+    again = stream(client, body_of([line(0), line(1)]), HTTP_IDEMPOTENCY_KEY="k1")
+    other = stream(client, body_of([line(0)]), HTTP_IDEMPOTENCY_KEY="k1")
 
-    assert (refused.status_code, refused.json()["code"]) == (400, "idempotency_key_refused")
-    assert not Conversation.objects.exists()
+    assert (again.status_code, again["Idempotency-Replayed"]) == (201, "true")
+    assert placed(first) == json.loads(again.content)["turns"]
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+    assert Turn.objects.count() == 2
+
+
+def test_a_refused_stream_is_corrected_under_its_idempotency_key(client: ServiceClient) -> None:
+    refused = stream(client, body_of([line(0, content=3)]), HTTP_IDEMPOTENCY_KEY="k1")
+    corrected = stream(client, body_of([line(0)]), HTTP_IDEMPOTENCY_KEY="k1")
+
+    assert (refused.status_code, len(placed(corrected))) == (400, 1)
+
+
+def test_the_long_answer_of_a_stream_is_recorded_as_a_number(client: ServiceClient, settings: Settings) -> None:
+    settings.ANSWER_LIMIT_BYTES = 100
+    placed(stream(client, body_of([line(0), line(1)]), HTTP_IDEMPOTENCY_KEY="k1"))
+
+    again = stream(client, body_of([line(0), line(1)]), HTTP_IDEMPOTENCY_KEY="k1")
+
+    assert json.loads(again.content) == {"turns": [], "cut": {"turns": 2}}
+    assert Turn.objects.count() == 2
 
 
 def test_a_stream_without_an_agent_is_not_read(client: ServiceClient) -> None:

@@ -1,22 +1,25 @@
 """Workers are killed in mid batch, started twice, or never notified: each piece of work is done exactly once."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from threading import Barrier, Event, Thread
+from time import monotonic, sleep
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import connection
 
+from memory import conf
 from memory.audit import build_audit_entry, write_audit_entry
-from memory.maintenance import JOBS, Batch
+from memory.maintenance import JOBS, Batch, heartbeat
 from memory.maintenance.runner import run_at_once, run_waiting
 from memory.models import Account, AuditEntry, JobRun
 from memory.owner import Owner
-from memory.tasks import run_job, sweep_jobs
+from memory.tasks import resume_jobs, run_job, sweep_jobs
 from memory_project.celery import app
 from memory_project.ids import uuid7
 from tests.api_client import ServiceClient
@@ -68,6 +71,59 @@ def test_a_batch_of_a_killed_worker_is_rolled_back_and_completed_by_another(acco
 
     assert descriptions() == {"a": "x", "b": "x", "c": "x"}
     assert (run.status, run.examined, run.attempts, run.error) == ("completed", 3, 2, "")
+
+
+def test_a_living_worker_keeps_its_lease_during_a_long_batch(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "JOB_LEASE_SECONDS", 0.6)
+    make_agents(account, "a")
+    run = queue_run()
+
+    def wait_in_one_statement(batch: Batch) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(2)")
+        assert not over_own_connection(JobRun.objects.abandoned().exists)
+
+    run_waiting(describe_job(describing(wait_in_one_statement)), clock=clock)
+
+    assert finished(run)
+    assert (run.status, run.attempts) == ("completed", 1)
+
+
+def test_a_worker_that_finishes_nothing_for_too_long_loses_its_lease(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "JOB_LEASE_SECONDS", 0.6)
+    monkeypatch.setattr(heartbeat, "MAX_SILENCE_SECONDS", 0.5)
+    make_agents(account, "a")
+    run = queue_run()
+
+    run_waiting(describe_job(describing(lambda batch: wait_until(JobRun.objects.abandoned().exists))), clock=clock)
+
+    assert finished(run)
+
+
+@pytest.mark.slow
+def test_the_run_of_a_killed_worker_is_taken_over_within_seconds(account: Account, tmp_path: Path) -> None:
+    make_agents(account, "abc")
+    run = queue_run()
+    (tmp_path / "gate-b").touch()
+    with ExitStack() as stack:
+        heir = start_slow_worker(stack, tmp_path, "heir")
+        app.control.cancel_consumer("celery", destination=[f"heir@{socket.gethostname()}"])
+        doomed = start_slow_worker(stack, tmp_path, "doomed")
+        run_job.delay("describe")
+        wait_until((tmp_path / "begun-b").exists)
+        doomed.kill()
+        killed = monotonic()
+        (tmp_path / "gate-b").unlink()
+        app.control.add_consumer("celery", destination=[f"heir@{socket.gethostname()}"])
+        while not finished(run):
+            resume_jobs()
+            sleep(1)
+        assert heir.process.poll() is None
+
+    assert monotonic() - killed < conf.JOB_LEASE_SECONDS + 10
+    assert descriptions() == {"a": "x", "b": "x", "c": "x"}
 
 
 @pytest.mark.slow

@@ -87,6 +87,19 @@ def test_a_run_waits_while_another_of_its_job_is_running() -> None:
     assert run.status == "queued"
 
 
+def test_a_run_of_an_account_does_not_wait_for_that_of_another(account: Account, stranger: Account) -> None:
+    make_agents(account, "a")
+    make_agents(stranger, "b")
+    busy = queue_run(stranger)
+    busy.begin(leased_by="another worker", lease=LIVE)
+    again, run = queue_run(stranger), queue_run(account)
+
+    run_waiting(describe_job(), clock=clock)
+
+    assert [JobRun.objects.get(id=each.id).status for each in (busy, again, run)] == ["running", "queued", "completed"]
+    assert descriptions() == {"a": "x", "b": ""}
+
+
 def test_the_database_refuses_a_second_running_run_of_a_job() -> None:
     running_run(lease=LIVE)
 

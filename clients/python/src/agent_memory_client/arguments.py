@@ -300,6 +300,14 @@ class CreateErasure(TypedDict, total=False):
     user_id: str | None
 
 
+class CreateExport(TypedDict, total=False):
+    """Arguments of `create_export`."""
+
+    agent_id: str | None
+    include_vectors: bool
+    user_id: str | None
+
+
 class CreateFact(TypedDict, total=False):
     """Arguments of `create_fact`."""
 
@@ -1118,6 +1126,14 @@ class ListErasures(TypedDict, total=False):
     status: str
 
 
+class ListExports(TypedDict, total=False):
+    """Arguments of `list_exports`."""
+
+    cursor: str
+    page_size: int
+    status: str
+
+
 class ListFacts(TypedDict, total=False):
     """Arguments of `list_facts`."""
 
@@ -1150,6 +1166,14 @@ class ListGoals(TypedDict, total=False):
     parent: str | UUID
     status: str
     user_id: str | None
+
+
+class ListImports(TypedDict, total=False):
+    """Arguments of `list_imports`."""
+
+    cursor: str
+    page_size: int
+    status: str
 
 
 class ListJobs(TypedDict, total=False):
@@ -1801,6 +1825,12 @@ class SupersedeFact(TypedDict, total=False):
 
 class UnarchiveContext(TypedDict, total=False):
     """Arguments of `unarchive_context`."""
+
+    agent_id: str | None
+
+
+class UnarchiveConversation(TypedDict, total=False):
+    """Arguments of `unarchive_conversation`."""
 
     agent_id: str | None
 

@@ -373,6 +373,25 @@ class ExpandedSlot(Result):
     provenance: str
 
 
+class ExportAnswer(Result):
+    """`ExportAnswer` of the OpenAPI document."""
+
+    id: str
+    status: str
+    requested_by: str
+    requested_at: str
+    started_at: str | None
+    completed_at: str | None
+    expires_at: str | None
+    size_bytes: int
+    digest: str
+    counts: dict[str, Any]
+    error: str
+    agent_id: str
+    user_id: str
+    include_vectors: bool
+
+
 class FactAnswer(Result):
     """`FactAnswer` of the OpenAPI document."""
 
@@ -631,6 +650,25 @@ class GraphNode(Result):
     channel: str
     conversation_id: str
     event_time: str
+
+
+class ImportAnswer(Result):
+    """`ImportAnswer` of the OpenAPI document."""
+
+    id: str
+    status: str
+    requested_by: str
+    requested_at: str
+    started_at: str | None
+    completed_at: str | None
+    expires_at: str | None
+    size_bytes: int
+    digest: str
+    counts: dict[str, Any]
+    error: str
+    dry_run: bool
+    remaps: bool | None
+    existing: dict[str, Any]
 
 
 class InferenceAnswer(Result):

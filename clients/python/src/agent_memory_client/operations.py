@@ -285,6 +285,16 @@ def create_erasure(**fields: Unpack[arguments.CreateErasure]) -> Call[models.Fil
     return Call(operation=operation, ids=ids, fields={**fields}, answer=models.FilterAnswer)
 
 
+def create_export(**fields: Unpack[arguments.CreateExport]) -> Call[models.ExportAnswer]:
+    """Export the account, or what belongs to an agent or a user of it.
+
+    Fields: agent_id, include_vectors, user_id.
+    """
+    operation = OPERATIONS["create_export"]
+    ids = ()
+    return Call(operation=operation, ids=ids, fields={**fields}, answer=models.ExportAnswer)
+
+
 def create_fact(**fields: Unpack[arguments.CreateFact]) -> Call[models.FactAnswer]:
     """Store a fact: 201 for a new one, 200 for one that is believed already.
 
@@ -902,6 +912,13 @@ def get_erasure(erasure_id: Id, /) -> Call[models.ErasureAnswer]:
     return Call(operation=operation, ids=ids, fields={}, answer=models.ErasureAnswer)
 
 
+def get_export(export_id: Id, /) -> Call[models.ExportAnswer]:
+    """Return an export, with its progress."""
+    operation = OPERATIONS["get_export"]
+    ids = (export_id,)
+    return Call(operation=operation, ids=ids, fields={}, answer=models.ExportAnswer)
+
+
 def get_fact(fact_id: Id, /, **fields: Unpack[arguments.GetFact]) -> Call[models.FactDetail]:
     """Return a fact of any status and channel, with all of its versions and links.
 
@@ -920,6 +937,13 @@ def get_goal(goal_id: Id, /, **fields: Unpack[arguments.GetGoal]) -> Call[models
     operation = OPERATIONS["get_goal"]
     ids = (goal_id,)
     return Call(operation=operation, ids=ids, fields={**fields}, answer=models.GoalWithRelated)
+
+
+def get_import(import_id: Id, /) -> Call[models.ImportAnswer]:
+    """Return an import, with its progress."""
+    operation = OPERATIONS["get_import"]
+    ids = (import_id,)
+    return Call(operation=operation, ids=ids, fields={}, answer=models.ImportAnswer)
 
 
 def get_job(job_id: Id, /) -> Call[models.RunAnswer]:
@@ -1359,6 +1383,16 @@ def list_erasures(**fields: Unpack[arguments.ListErasures]) -> PageCall[models.E
     return PageCall(operation=operation, ids=ids, fields={**fields}, item=models.ErasureAnswer)
 
 
+def list_exports(**fields: Unpack[arguments.ListExports]) -> PageCall[models.ExportAnswer]:
+    """List exports, latest first.
+
+    Fields: cursor, page_size, status.
+    """
+    operation = OPERATIONS["list_exports"]
+    ids = ()
+    return PageCall(operation=operation, ids=ids, fields={**fields}, item=models.ExportAnswer)
+
+
 def list_facts(**fields: Unpack[arguments.ListFacts]) -> PageCall[models.FactAnswer]:
     """List facts of the channel and of _global that are true, latest first.
 
@@ -1378,6 +1412,16 @@ def list_goals(**fields: Unpack[arguments.ListGoals]) -> PageCall[models.StoredG
     operation = OPERATIONS["list_goals"]
     ids = ()
     return PageCall(operation=operation, ids=ids, fields={**fields}, item=models.StoredGoal)
+
+
+def list_imports(**fields: Unpack[arguments.ListImports]) -> PageCall[models.ImportAnswer]:
+    """List imports, latest first.
+
+    Fields: cursor, page_size, status.
+    """
+    operation = OPERATIONS["list_imports"]
+    ids = ()
+    return PageCall(operation=operation, ids=ids, fields={**fields}, item=models.ImportAnswer)
 
 
 def list_jobs(**fields: Unpack[arguments.ListJobs]) -> PageCall[models.RunAnswer]:
@@ -2052,6 +2096,18 @@ def unarchive_context(
     operation = OPERATIONS["unarchive_context"]
     ids = (context_id,)
     return Call(operation=operation, ids=ids, fields={**fields}, answer=models.PersistentContextAnswer)
+
+
+def unarchive_conversation(
+    conversation_id: Id, /, **fields: Unpack[arguments.UnarchiveConversation]
+) -> Call[models.ConversationAnswer]:
+    """Bring an archived conversation and all of its turns back, as if it had been written to now.
+
+    Fields: agent_id.
+    """
+    operation = OPERATIONS["unarchive_conversation"]
+    ids = (conversation_id,)
+    return Call(operation=operation, ids=ids, fields={**fields}, answer=models.ConversationAnswer)
 
 
 def unblock_goal(goal_id: Id, /, **fields: Unpack[arguments.UnblockGoal]) -> Call[models.StoredGoal]:

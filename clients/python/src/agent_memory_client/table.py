@@ -92,6 +92,9 @@ OPERATIONS: dict[str, Operation] = {
     "create_erasure": Operation(
         "create_erasure", "POST", "/erasures", has_body=True, owner=("agent_id", "user_id"), has_key=True
     ),
+    "create_export": Operation(
+        "create_export", "POST", "/exports", has_body=True, owner=("agent_id", "user_id"), has_key=True
+    ),
     "create_fact": Operation(
         "create_fact", "POST", "/facts", has_body=True, owner=("agent_id", "user_id"), has_key=True,
         saved_by="update_fact"
@@ -278,11 +281,17 @@ OPERATIONS: dict[str, Operation] = {
     "get_erasure": Operation(
         "get_erasure", "GET", "/erasures/{erasure_id}"
     ),
+    "get_export": Operation(
+        "get_export", "GET", "/exports/{export_id}"
+    ),
     "get_fact": Operation(
         "get_fact", "GET", "/facts/{fact_id}", owner=("agent_id", "user_id"), saved_by="update_fact"
     ),
     "get_goal": Operation(
         "get_goal", "GET", "/goals/{goal_id}", owner=("agent_id", "user_id"), saved_by="update_goal"
+    ),
+    "get_import": Operation(
+        "get_import", "GET", "/imports/{import_id}"
     ),
     "get_job": Operation(
         "get_job", "GET", "/jobs/{job_id}"
@@ -412,11 +421,17 @@ OPERATIONS: dict[str, Operation] = {
     "list_erasures": Operation(
         "list_erasures", "GET", "/erasures"
     ),
+    "list_exports": Operation(
+        "list_exports", "GET", "/exports"
+    ),
     "list_facts": Operation(
         "list_facts", "GET", "/facts", owner=("agent_id", "user_id")
     ),
     "list_goals": Operation(
         "list_goals", "GET", "/goals", owner=("agent_id", "user_id")
+    ),
+    "list_imports": Operation(
+        "list_imports", "GET", "/imports"
     ),
     "list_jobs": Operation(
         "list_jobs", "GET", "/jobs"
@@ -627,6 +642,10 @@ OPERATIONS: dict[str, Operation] = {
     "unarchive_context": Operation(
         "unarchive_context", "POST", "/contexts/{context_id}/unarchive", has_body=True, owner=("agent_id",),
         has_key=True, saved_by="update_context"
+    ),
+    "unarchive_conversation": Operation(
+        "unarchive_conversation", "POST", "/conversations/{conversation_id}/unarchive", has_body=True,
+        owner=("agent_id",), has_key=True
     ),
     "unblock_goal": Operation(
         "unblock_goal", "POST", "/goals/{goal_id}/unblock", has_body=True, owner=("agent_id", "user_id"), has_key=True,

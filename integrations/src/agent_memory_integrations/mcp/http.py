@@ -1,4 +1,4 @@
-"""`/mcp`, `/mcp/mem0` and `/mcp/graph` over streamable HTTP, without sessions, and `/compat/mem0`.
+"""`/mcp`, `/mcp/mem0` and `/mcp/graph` over streamable HTTP, without sessions, `/compat/mem0`, `/compat/memory-tool`.
 
 `python -m agent_memory_integrations.mcp.http HOST PORT URL` serves them for the service at that URL.
 Host headers other than those of this machine are answered 421 unless MEMORY_MCP_HOSTS names them, and a service that
@@ -16,11 +16,14 @@ from mcp.server.transport_security import TransportSecurityMiddleware, Transport
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory_integrations.mcp.callers import Callers
 from agent_memory_integrations.mcp.server import PROFILES, build_server
 from agent_memory_integrations.mem0 import make_mem0_application
+from agent_memory_integrations.memory_tool_routes import PATH as MEMORY_TOOL
+from agent_memory_integrations.memory_tool_routes import make_memory_tool_application
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
@@ -54,6 +57,7 @@ def make_application(*, base_url: str, hosts: Sequence[str] = ()) -> Starlette:
 
     outer = Starlette(lifespan=lifespan)
     outer.mount("/compat/mem0", HostGuard(make_mem0_application(callers), security))
+    outer.routes.append(Route(MEMORY_TOOL, HostGuard(make_memory_tool_application(callers), security)))
     outer.mount("/", PathDispatcher(applications))
     return outer
 

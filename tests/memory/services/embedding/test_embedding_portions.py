@@ -16,6 +16,7 @@ from memory.models import JobRun, Memory, Vector
 from memory.owner import Owner
 from memory.providers.embeddings import PROVIDERS, Vectors, embedding_provider
 from memory.providers.embeddings.tiny import TinyEmbeddings
+from memory.services.embedding import queue
 from memory.services.embedding.queue import MAX_PORTION_TOKENS, embed_pending
 from tests.memory.episodes import NOW, draft, store
 from tests.memory.maintenance.jobs import clock
@@ -109,6 +110,7 @@ def test_rows_not_reached_in_time_are_due_immediately_without_an_attempt(
     owner: Owner, slow: SlowEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conf, "EMBED_LEASE_SECONDS", 0.2)
+    monkeypatch.setattr(queue, "MAX_CLAIM_TOKENS", 8 * queue.MAX_PORTION_TOKENS)
     store(owner, *(draft(f"{number} {FILLING}") for number in range(4)))
     slow.seconds = 0.2
 

@@ -34,7 +34,7 @@ from tests.redis_elsewhere import own_redis, redis_away
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "just_migrated")]
 
-STATEMENTS = 6
+STATEMENTS = 7
 QUEUES = [("extract", "extraction"), ("summary", "summary")]
 DUE = {"extract": "extract_after", "summary": "summarize_after"}
 
@@ -79,7 +79,7 @@ def test_a_memory_without_embedding_for_over_an_hour_raises_an_alert(owner: Owne
     Memory.objects.update(embed_after=timezone.now() - timedelta(hours=2), created_at=datetime(2020, 1, 1, tzinfo=UTC))
 
     assert alerts()["embedding_backlog"].what.startswith(
-        "Memories without an embedding: 1; the first has waited for 2 hours."
+        "Memories without a vector of the serving model: 1; the first has waited for 2 hours."
     )
 
     Memory.objects.filter(id=episode.id).update(embed_after=None)

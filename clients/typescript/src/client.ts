@@ -1,0 +1,170 @@
+// The client: what agents do all day under short names, and every operation of the service by its id.
+
+import { OPERATIONS } from "./operations.js";
+import { Pages, readCursor } from "./pages.js";
+import type { Call, Turn, Turns } from "./requests.js";
+import { Sender, type CallOptions, type ClientOptions, type RawAnswer } from "./sender.js";
+import type { Answer, Fields, Item, ListId, OperationId, Options, PathIds, Schemas } from "./types.js";
+
+/** A page as the service answers it. */
+interface AnsweredPage<I> {
+  results: I[];
+  next: string | null;
+}
+
+/** A client of the service for one agent and user. */
+export class Client {
+  readonly #sender: Sender;
+
+  constructor(options: ClientOptions = {}) {
+    this.#sender = new Sender(options);
+  }
+
+  /** Call an operation by its id in the OpenAPI document. Ids of the path come before the fields. */
+  async call<O extends OperationId>(
+    operation: O,
+    ids: PathIds<O>,
+    fields?: Fields<O>,
+    options?: CallOptions,
+  ): Promise<Answer<O>> {
+    return (await this.callRaw(operation, ids, fields, options)).data;
+  }
+
+  /** Call an operation and return its answer with status, headers and version. */
+  callRaw<O extends OperationId>(
+    operation: O,
+    ids: PathIds<O>,
+    fields?: Fields<O>,
+    options: CallOptions = {},
+  ): Promise<RawAnswer<Answer<O>>> {
+    const call: Call = { operation: OPERATIONS[operation], ids: { ...(ids as object) }, fields: { ...fields } };
+    if (options.ifMatch) call.ifMatch = options.ifMatch;
+    return this.#sender.send(call, options.signal);
+  }
+
+  /** Call an operation that answers a list. */
+  list<O extends ListId>(operation: O, ids: PathIds<O>, filters?: Fields<O>, options?: CallOptions): Pages<Item<O>> {
+    return new Pages(async (cursor) => {
+      const fields = { ...filters, ...(cursor && { cursor }) } as Fields<O>;
+      const page = (await this.call(operation, ids, fields, options)) as unknown as AnsweredPage<Item<O>>;
+      return { results: page.results, next: readCursor(page.next) };
+    });
+  }
+
+  /** Remember a text as it is. */
+  remember(text: string, options: Options<"create_memory", "text" | "messages" | "infer"> = {}) {
+    return this.call("create_memory", {}, { ...options, text }) as Promise<Schemas["MemoryAnswer"]>;
+  }
+
+  /** Store messages as turns and have knowledge extracted from them. */
+  infer(messages: Turn[], options: Options<"create_memory", "text" | "messages" | "infer"> = {}) {
+    const fields = { ...options, messages, infer: true } as Fields<"create_memory">;
+    return this.call("create_memory", {}, fields) as Promise<Schemas["InferenceAnswer"]>;
+  }
+
+  /** List memories, latest first. */
+  memories(filters: Fields<"list_memories"> = {}) {
+    return this.list("list_memories", {}, filters);
+  }
+
+  /** Forget a memory. */
+  forget(memoryId: string, options: Fields<"delete_memory"> = {}) {
+    return this.call("delete_memory", { memory_id: memoryId }, options);
+  }
+
+  /** Forget all memories that the filters find, or with `dry_run` count them. */
+  forgetAll(filters: Fields<"delete_memories"> & { dry_run: boolean }) {
+    return this.call("delete_memories", {}, filters);
+  }
+
+  /** Recall what bears on a question. */
+  recall(query: string, options: Options<"recall", "query"> = {}) {
+    return this.call("recall", {}, { ...options, query });
+  }
+
+  /** Find memories of all kinds with their own fields. */
+  search(query: string, options: Options<"search_memories", "query"> = {}) {
+    return this.call("search_memories", {}, { ...options, query });
+  }
+
+  /** Build the text that goes into the next prompt. */
+  context(conversationId: string, query = "", options: Options<"build_context", "conversation_id" | "query"> = {}) {
+    const fields = { ...options, conversation_id: conversationId, ...(query && { query }) };
+    return this.call("build_context", {}, fields);
+  }
+
+  /** Return what a successor must know to go on. */
+  resume(options: Fields<"resume"> = {}) {
+    return this.call("resume", {}, options);
+  }
+
+  /** Append turns to a conversation, which is created if it is new. */
+  addTurns(
+    conversationId: string,
+    turns: Schemas["NewTurnsRequest"]["turns"],
+    options: Options<"add_turns", "turns"> = {},
+  ) {
+    return this.call("add_turns", { conversation_id: conversationId }, { ...options, turns } as Fields<"add_turns">);
+  }
+
+  /**
+   * Append any number of turns while they are produced: all are stored, or none.
+   *
+   * Only arrays are sent again after a failure. Turns with a `client_id` are stored once however often they are sent.
+   */
+  async streamTurns(
+    conversationId: string,
+    turns: Turns,
+    options: Options<"add_turns", "turns"> = {},
+    { signal }: CallOptions = {},
+  ): Promise<Schemas["PlacedTurns"]> {
+    const ids = { conversation_id: conversationId };
+    const call = { operation: OPERATIONS.add_turns, ids, fields: { ...options }, turns };
+    return (await this.#sender.send<Schemas["PlacedTurns"]>(call, signal)).data;
+  }
+
+  /** List the turns of a conversation. */
+  turns(conversationId: string, filters: Fields<"list_turns"> = {}) {
+    return this.list("list_turns", { conversation_id: conversationId }, filters);
+  }
+
+  /** End a conversation: it is summarized, and its live session is cleared. */
+  end(conversationId: string, options: Fields<"end_conversation"> = {}) {
+    return this.call("end_conversation", { conversation_id: conversationId }, options);
+  }
+
+  /** Learn a fact. */
+  learn(claim: string, options: Options<"create_fact", "claim"> = {}) {
+    return this.call("create_fact", {}, { ...options, claim });
+  }
+
+  /** List the facts that are believed. */
+  facts(filters: Fields<"list_facts"> = {}) {
+    return this.list("list_facts", {}, filters);
+  }
+
+  /** Open a goal. */
+  addGoal(description: string, options: Options<"create_goal", "description"> = {}) {
+    return this.call("create_goal", {}, { ...options, description });
+  }
+
+  /** List goals. */
+  goals(filters: Fields<"list_goals"> = {}) {
+    return this.list("list_goals", {}, filters);
+  }
+
+  /** Complete a goal. */
+  complete(goalId: string, result = "", options: Options<"complete_goal", "result"> = {}) {
+    return this.call("complete_goal", { goal_id: goalId }, { ...options, ...(result && { result }) });
+  }
+
+  /** Record the call of a tool. */
+  recordTool(
+    conversationId: string,
+    toolName: string,
+    options: Options<"record_tool_invocation", "conversation_id" | "tool_name"> = {},
+  ) {
+    const fields = { ...options, conversation_id: conversationId, tool_name: toolName };
+    return this.call("record_tool_invocation", {}, fields as Fields<"record_tool_invocation">);
+  }
+}

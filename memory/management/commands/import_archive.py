@@ -1,0 +1,97 @@
+"""`manage.py import_archive`: what export_archive wrote, into an account."""
+
+import json
+import shutil
+import tempfile
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from memory.errors import MemoryServiceError
+from memory.management.base import end_interrupted, find_account, require_database_keys, terminal_bar
+from memory.management.commands.import_conversations import open_source
+from memory.models import Account, Transfer
+from memory.services.transfer.load import begin_file_import, fail_import, load_archive
+
+EPILOG = """
+The whole archive is checked before anything is stored: a file that was altered, cut off or made by a newer version is
+refused. Rows that the account has already are left alone and counted. Ids are kept, unless another account of the
+installation uses them: then all rows get new ones, and links, ledgers and names follow. Embeddings that the archive
+lacks are made by the job `embed`. A run that was killed goes on when the same command is given again.
+
+  manage.py import_archive workshop.zip --account workshop --dry-run
+  manage.py import_archive workshop.zip --account copy --create-account
+  cat workshop.zip | manage.py import_archive - --account workshop --json
+
+Exit status: 0, 1 when the archive is refused or the account is unknown, 130 on Ctrl-C.
+"""
+
+
+class Command(BaseCommand):
+    help = "Import an archive of export_archive into an account."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("file", type=Path, metavar="FILE", help="the zip, or - for standard input")
+        parser.add_argument("--account", metavar="NAME", default="default", help="its name (default: %(default)s)")
+        parser.add_argument("--create-account", action="store_true", help="create the account if it does not exist")
+        parser.add_argument("--dry-run", action="store_true", help="check the archive, and store nothing")
+        parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        require_database_keys()
+        name, now = options["account"], timezone.now()
+        if options["create_account"] and not options["dry_run"]:
+            account, _ = Account.objects.get_or_create(name=name)
+        else:
+            account = find_account(name)
+        started = time.monotonic()
+        with seekable(options["file"]) as source:
+            transfer = begin_file_import(account, source, dry_run=options["dry_run"], now=now)
+            try:
+                self.run_import(transfer, source)
+            except MemoryServiceError as err:
+                fail_import(transfer, str(err), now=timezone.now())
+                raise CommandError(f"The archive was not imported: {err}.") from err
+            except KeyboardInterrupt:
+                end_interrupted(self, "What was imported stays; run the same command again to resume.")
+        self.report(transfer, seconds=round(time.monotonic() - started, 1), as_json=options["json"])
+
+    def run_import(self, transfer: Transfer, source: IO[bytes]) -> None:
+        with terminal_bar("{task.fields[rows]} rows stored", total=lambda: 0, rows=0) as update:
+            load_archive(
+                transfer,
+                source,
+                now=timezone.now(),
+                report=lambda counts: update(rows=sum(counts.values())),
+            )
+
+    def report(self, transfer: Transfer, *, seconds: float, as_json: bool) -> None:
+        stored, existing = sum(transfer.counts.values()), sum(transfer.existing.values())
+        if as_json:
+            figures = {"rows": transfer.counts, "existing": transfer.existing, "remapped": bool(transfer.remaps)}
+            self.stdout.write(json.dumps(figures | {"dry_run": transfer.dry_run, "seconds": seconds}))
+            return
+        done = "could be imported" if transfer.dry_run else "imported"
+        ids = ", with new ids" if transfer.remaps else ""
+        self.stdout.write(f"{stored} rows {done}{ids}, {existing} left alone, {seconds} seconds")
+
+
+@contextmanager
+def seekable(path: Path) -> Iterator[IO[bytes]]:
+    """Open the file; standard input is copied to a temporary one."""
+    with open_source(path) as stream:
+        if stream.seekable():
+            yield stream
+            return
+        with tempfile.TemporaryFile() as spool:
+            shutil.copyfileobj(stream, spool)
+            spool.seek(0)
+            yield spool

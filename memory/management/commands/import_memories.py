@@ -1,0 +1,117 @@
+"""`manage.py import_memories`: memories out of the export of another memory service."""
+
+import json
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+from django.utils import timezone
+
+from memory.extraction.foreign_memories import READERS, read_export
+from memory.management.commands.import_conversations import duration
+from memory.models import Account
+from memory.owner import Owner
+from memory.services.conversations.import_files import EMBED_SECONDS
+from memory.services.embedding.embed import EmbeddingBudget
+from memory.services.foreign_imports import ForeignCounts, import_foreign_memories
+
+MAX_BYTES = 1024 * 1024 * 1024
+ACTOR = "command:import_memories"
+
+EPILOG = """
+Run it with --dry-run first: it reads the file, stores everything, and takes it back. A record is known by its id in the
+other service, so run the same command again to resume; what was deleted here since then comes back.
+
+sources (JSON, or JSON Lines with one record a line):
+  mem0       what get_all returns: {"results": [{"id", "memory", "user_id", "agent_id", "run_id", "metadata",
+             "categories", "created_at", "expiration_date"}]}, or points of the vector store with a "payload": notes
+  langgraph  items of a store, {"namespace", "key", "value"}, or rows of the table `store` of its PostgresStore,
+             {"prefix", "key", "value", "expires_at"}: items of the persistent context `langgraph`
+  zep        {"user_id", "edges": [{"uuid", "fact", "name", "valid_at", "invalid_at", "expired_at", "created_at"}],
+             "nodes": [{"uuid", "name", "summary", "labels"}]}: facts with their validity, and notes
+  letta      an agent file (.af): its memory blocks; or a list of archival passages, {"id", "text", "tags",
+             "created_at"}: notes
+  hindsight  {"bank_id", "items": [{"id", "text", "type", "context", "metadata", "tags", "occurred_start",
+             "mentioned_at"}]}: notes
+
+Messages are left out and counted: import_conversations takes those.
+
+  manage.py import_memories mem0.json --from mem0 --account home --dry-run
+  psql -Atc 'SELECT row_to_json(store) FROM store' | manage.py import_memories - --from langgraph --agent assistant
+"""
+
+
+class Command(BaseCommand):
+    help = "Import memories from the export of mem0, LangGraph, Zep, Letta or Hindsight."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EPILOG
+        parser.add_argument("file", type=Path, metavar="FILE", help="or - for standard input")
+        parser.add_argument("--from", dest="source", choices=sorted(READERS), required=True, help="the other service")
+        parser.add_argument("--account", default="default", help="name of the account (default: %(default)s)")
+        parser.add_argument("--agent", help="agent of what names none (default: the name of the source)")
+        parser.add_argument("--user", default="", help="user of what names none")
+        parser.add_argument(
+            "--embed-seconds",
+            type=duration,
+            default=EMBED_SECONDS,
+            help="seconds to spend on embedding; a job does the rest (default: %(default)s)",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="count what would be imported, and store nothing")
+        parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        account = Account.objects.filter(name=options["account"]).first()
+        if account is None:
+            raise CommandError(f"There is no account named {options['account']!r}.")
+        agent_id = options["agent"] or options["source"]
+        owner = Owner(account_id=account.id, agent_id=agent_id, user_id=options["user"], actor=ACTOR)
+        document = read_document(options["file"])
+        try:
+            counts = self.run_import(owner, document, options)
+        except ValueError as err:
+            raise CommandError(str(err)) from err
+        self.report(counts, options)
+
+    def run_import(self, owner: Owner, document: Any, options: dict[str, Any]) -> ForeignCounts:
+        source, now = options["source"], timezone.now()
+        records = read_export(source, document)
+        if not options["dry_run"]:
+            budget = EmbeddingBudget(options["embed_seconds"])
+            return import_foreign_memories(owner, source, records, now=now, budget=budget)
+        with transaction.atomic():
+            counts = import_foreign_memories(owner, source, records, now=now, budget=EmbeddingBudget(0))
+            transaction.set_rollback(True)
+        return counts
+
+    def report(self, counts: ForeignCounts, options: dict[str, Any]) -> None:
+        if options["json"]:
+            figures = {"imported": dict(counts.imported), "already_there": counts.already_there}
+            self.stdout.write(json.dumps({**figures, "left_out": dict(counts.left_out), "dry_run": options["dry_run"]}))
+            return
+        done = "would be imported" if options["dry_run"] else "imported"
+        kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.imported.items())) or "nothing"
+        self.stdout.write(f"{done}: {kinds}; already there: {counts.already_there}")
+        for reason, number in counts.left_out.most_common():
+            self.stdout.write(f"left out: {number}: {reason}")
+
+
+def read_document(path: Path) -> Any:
+    """Return the JSON of a file, or a list of its lines. Raises CommandError."""
+    try:
+        with (Path("/dev/stdin") if str(path) == "-" else path).open("rb") as stream:
+            read = stream.read(MAX_BYTES + 1)
+    except OSError as err:
+        raise CommandError(f"{path} cannot be read: {err.strerror}") from err
+    if len(read) > MAX_BYTES:
+        raise CommandError(f"The file has more than {MAX_BYTES} bytes. Divide it.")
+    try:
+        try:
+            return json.loads(read)
+        except json.JSONDecodeError:
+            return [json.loads(line) for line in read.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as err:
+        raise CommandError(f"{path} is neither JSON nor JSON Lines.") from err

@@ -1,0 +1,240 @@
+"""Reading an archive: it is checked as a whole before anything of it is stored, in flat memory.
+
+Checked are the zip, the manifest, digests and counts, the columns of each row and the shape of each value, the order of
+ids, and that every reference leads to a row of the archive.
+"""
+
+import hashlib
+import json
+import mmap
+import tempfile
+import zipfile
+import zlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any
+from uuid import UUID
+
+from memory.errors import Unprocessable
+from memory.services.transfer.export import FORMAT, MANIFEST, VERSION
+from memory.services.transfer.redis_lines import REDIS_FILE, TYPES
+from memory.services.transfer.rules import ExportedTable, exported_tables
+from memory.services.transfer.values import check_value
+
+MAX_MANIFEST_BYTES = 1024**2
+MAX_LINE_BYTES = 64 * 1024**2
+UUID_BYTES = 16
+CHECKED_LINES = 1_000
+REDIS_MEMBERS = {"expires_at", "key", "type", "value"}
+
+
+class BadArchive(Unprocessable):
+    """An archive that cannot be imported. Nothing of it was stored."""
+
+
+class SortedIds(Sequence[bytes]):
+    """Ids in ascending order in a temporary file, looked up without reading it into memory."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._file: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+        self._map: mmap.mmap | bytes = b""
+        self._stack, self._count = stack, 0
+        self.last = b""
+
+    def append(self, row_id: UUID) -> bool:
+        """Add an id and return True, unless it is not above the last one."""
+        if row_id.bytes <= self.last:
+            return False
+        self._file.write(row_id.bytes)
+        self.last, self._count = row_id.bytes, self._count + 1
+        return True
+
+    def finish(self) -> None:
+        self._file.flush()
+        if self._count:
+            self._map = self._stack.enter_context(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._map[place * UUID_BYTES : (place + 1) * UUID_BYTES]
+
+    def __contains__(self, row_id: object) -> bool:
+        if not isinstance(row_id, UUID) or not self._count:
+            return False
+        place = bisect_left(self, row_id.bytes)
+        return place < self._count and self[place] == row_id.bytes
+
+    def pages(self, size: int) -> Iterator[list[UUID]]:
+        """Yield all ids, `size` at a time."""
+        for start in range(0, self._count, size):
+            data = self._map[start * UUID_BYTES : (start + size) * UUID_BYTES]
+            yield [UUID(bytes=bytes(data[at : at + UUID_BYTES])) for at in range(0, len(data), UUID_BYTES)]
+
+
+@dataclass(slots=True)
+class Archive:
+    """An archive that was checked. `ids` has the ids of its rows by table."""
+
+    zip: zipfile.ZipFile
+    manifest: dict[str, Any]
+    ids: dict[str, SortedIds] = field(default_factory=dict)
+    advance: Callable[[], None] = lambda: None
+    """Called after every CHECKED_LINES lines that were checked."""
+    user_ids: set[str] = field(default_factory=set)
+    """Users that its rows belong to."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name.removesuffix(".jsonl"): entry["rows"] for name, entry in self.manifest["files"].items()}
+
+    @property
+    def tables(self) -> list[ExportedTable]:
+        """The tables that it has, each after those that its rows refer to."""
+        return [table for table in exported_tables().values() if table.file in self.manifest["files"]]
+
+    @property
+    def has_vectors(self) -> bool:
+        return "memory_vectors.jsonl" in self.manifest["files"]
+
+    def has_id(self, row_id: UUID) -> bool:
+        return any(row_id in ids for ids in self.ids.values())
+
+    def rows(self, file: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a file."""
+        with self.zip.open(file) as stream:
+            for line in stream:
+                yield json.loads(line)
+
+
+@contextmanager
+def open_archive(source: IO[bytes], *, advance: Callable[[], None] = lambda: None) -> Iterator[Archive]:
+    """Check an archive as a whole and yield it. `source` must be seekable. Raises BadArchive.
+
+    The ids of its rows are in temporary files: 16 bytes a row.
+    """
+    with ExitStack() as stack:
+        try:
+            archive = Archive(stack.enter_context(zipfile.ZipFile(source)), {}, advance=advance)
+            archive.manifest = read_manifest(archive.zip)
+            waiting: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
+            for table in archive.tables:
+                archive.ids[table.name] = SortedIds(stack)
+                check_table(archive, table, waiting)
+                archive.ids[table.name].finish()
+            check_waiting(archive, waiting)
+            check_redis(archive)
+        except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError) as err:
+            raise BadArchive("this is no complete zip: it was altered or cut off, so nothing was imported") from err
+        except (ValueError, OSError, RuntimeError) as err:
+            # of names and places in the zip, or of a file in it that is encrypted
+            raise BadArchive("the zip cannot be read: it was altered, so nothing was imported") from err
+        yield archive
+
+
+def read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
+    """Return the manifest. Raises BadArchive unless it is of this format, not newer, and names the files that exist."""
+    names = archive.namelist()
+    if MANIFEST not in names or archive.getinfo(MANIFEST).file_size > MAX_MANIFEST_BYTES:
+        raise BadArchive(f"the zip has no {MANIFEST}: it is no archive of this service")
+    try:
+        manifest = json.loads(archive.read(MANIFEST))
+        is_ours, version, files = manifest["format"] == FORMAT, int(manifest["version"]), dict(manifest["files"])
+        for entry in files.values():
+            entry["sha256"], int(entry["rows"]), int(entry["bytes"])
+    except (ValueError, KeyError, TypeError) as err:
+        raise BadArchive(f"{MANIFEST} cannot be read: it was altered") from err
+    if not is_ours:
+        raise BadArchive(f"{MANIFEST} is not of the format {FORMAT}")
+    if version > VERSION:
+        raise BadArchive(f"the archive has version {version} of the format; this service reads up to {VERSION}")
+    known = {table.file for table in exported_tables().values()} | {REDIS_FILE}
+    if unknown := sorted(files.keys() - known):
+        raise BadArchive(f"{MANIFEST} names {unknown[0]}, which this service does not know")
+    if len(set(names)) < len(names) or set(names) != files.keys() | {MANIFEST}:
+        missing = sorted(files.keys() - set(names))
+        raise BadArchive(f"the zip lacks {missing[0]}" if missing else "the zip has files that the manifest does not")
+    return dict(manifest)
+
+
+def read_lines(archive: Archive, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the values of a file with their line numbers, and check its count, length and digest at its end."""
+    entry, digest, number, size = archive.manifest["files"][file], hashlib.sha256(), 0, 0
+    with archive.zip.open(file) as stream:
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            number, size = number + 1, size + len(line)
+            digest.update(line)
+            if number % CHECKED_LINES == 0:
+                archive.advance()
+            if len(line) > MAX_LINE_BYTES:
+                raise BadArchive(f"{file}, line {number}: the line is longer than {MAX_LINE_BYTES} bytes")
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as err:
+                raise BadArchive(f"{file}, line {number}: it is no JSON") from err
+            if not isinstance(value, dict):
+                raise BadArchive(f"{file}, line {number}: it is no object")
+            yield number, value
+    if (number, size, digest.hexdigest()) != (entry["rows"], entry["bytes"], entry["sha256"]):
+        raise BadArchive(f"{file} is not what the manifest says: it was altered or cut off")
+
+
+def check_table(archive: Archive, table: ExportedTable, waiting: IO[bytes]) -> None:
+    """Check the rows of a table. References to rows of later tables are noted in `waiting`."""
+    fields = {str(each.column): each for each in table.fields}
+    columns, ids = set(table.columns), archive.ids[table.name]
+    for number, row in read_lines(archive, table.file):
+        place = f"{table.file}, line {number}"
+        if row.keys() != columns:
+            odd = sorted(row.keys() ^ columns)[0]
+            raise BadArchive(f"{place}: {odd!r} is {'missing' if odd in columns else 'not known'}")
+        for name, each in fields.items():
+            if problem := check_value(each, row[name]):
+                raise BadArchive(f"{place}: {name} {problem}")
+        if not ids.append(UUID(row["id"])):
+            raise BadArchive(f"{place}: the ids are not in ascending order")
+        check_references(archive, table, row, place)
+        waiting.writelines(late_entries(table, row, number))
+        if table.is_of_users and row["user_id"]:
+            archive.user_ids.add(row["user_id"])
+
+
+def check_references(archive: Archive, table: ExportedTable, row: dict[str, Any], place: str) -> None:
+    """Check that the references of a row lead to rows of the archive, unless they lead ahead."""
+    for each in table.references:
+        value = row[each.column]
+        if value is not None and not (each.target in archive.ids and UUID(value) in archive.ids[each.target]):
+            raise BadArchive(f"{place}: {each.column} leads to no row of {each.target} in the archive")
+
+
+def late_entries(table: ExportedTable, row: dict[str, Any], number: int) -> Iterator[bytes]:
+    """Yield the references of a row that lead ahead: both tables, the line, and the id."""
+    order = list(exported_tables())
+    for each in table.late_references:
+        if row[each.column] is not None:
+            where = bytes([order.index(table.name), order.index(each.target)])
+            yield where + number.to_bytes(8, "big") + UUID(row[each.column]).bytes
+
+
+def check_waiting(archive: Archive, waiting: IO[bytes]) -> None:
+    """Check the references that led ahead."""
+    waiting.seek(0)
+    order = list(exported_tables())
+    while entry := waiting.read(2 + 8 + UUID_BYTES):
+        source, target, row_id = order[entry[0]], order[entry[1]], UUID(bytes=entry[10:])
+        if row_id not in archive.ids.get(target, ()):
+            line = int.from_bytes(entry[2:10], "big")
+            raise BadArchive(f"{source}.jsonl, line {line}: it refers to a row of {target} that is not in the archive")
+
+
+def check_redis(archive: Archive) -> None:
+    if REDIS_FILE not in archive.manifest["files"]:
+        return
+    for number, line in read_lines(archive, REDIS_FILE):
+        kinds = {"hash": list, "list": list, "set": list, "zset": list, "string": str}
+        is_line = line.keys() == REDIS_MEMBERS and line["type"] in TYPES and isinstance(line["key"], str)
+        if not is_line or not isinstance(line["expires_at"], int) or not isinstance(line["value"], kinds[line["type"]]):
+            raise BadArchive(f"{REDIS_FILE}, line {number}: it is no key of Redis")

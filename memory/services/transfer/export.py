@@ -1,0 +1,209 @@
+"""Writing an archive: a zip of JSON Lines with a manifest, in flat memory, the same bytes for the same rows.
+
+A file of the archive is a table, its rows in the order of their ids, a line each: a JSON object whose members are the
+columns in the order of their names. `redis.jsonl` has keys of Redis. `manifest.json`, the last file, has the number of
+rows, the bytes and the SHA-256 of each other file. Nothing in an archive says when or where it was made.
+"""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import IO, Any, cast
+from uuid import UUID
+
+from psycopg import sql
+
+from ledger.journal import flush_everything
+from memory.services.transfer.redis_lines import REDIS_FILE, redis_lines
+from memory.services.transfer.rules import SHARED, TO_EMBED, ExportedTable, exported_tables
+from memory.services.transfer.selection import Session, TransferScope, select_rows
+from memory.services.transfer.snapshot import open_snapshot
+from memory_project.encryption import unseal
+
+FORMAT = "agent-memory-archive"
+VERSION = 1
+MANIFEST = "manifest.json"
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+"""The time of every file in the zip, so that the same rows are the same bytes."""
+PAGE_ROWS = 500
+REPORTED_ROWS = 1_000
+
+Report = Callable[[dict[str, int]], None]
+"""Called with the number of rows written so far, by table."""
+
+
+@dataclass(slots=True)
+class FileEntry:
+    """A file of the archive, while it is written."""
+
+    rows: int = 0
+    bytes: int = 0
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"rows": self.rows, "bytes": self.bytes, "sha256": self.digest.hexdigest()}
+
+
+class ForwardStream:
+    """A stream over another one that can only be written to: so a zip is the same bytes wherever it is written."""
+
+    def __init__(self, target: IO[bytes]) -> None:
+        self._target = target
+
+    def write(self, data: bytes) -> int:
+        self._target.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Flush the stream below."""
+        self._target.flush()
+
+
+def export_archive(
+    scope: TransferScope, target: IO[bytes], *, include_vectors: bool = False, report: Report = lambda _counts: None
+) -> dict[str, int]:
+    """Write the archive of a scope and return the number of rows by table. `target` need not be seekable.
+
+    Needs a connection to PostgreSQL besides that of the process, and temporary disk space for the ids of an agent's or
+    a user's rows. Raises SealBroken for a column that no key opens, RedisError.
+    """
+    # changes of ledgers become rows before the rows are read
+    flush_everything()
+    entries: dict[str, FileEntry] = {}
+    with (
+        open_snapshot() as session,
+        zipfile.ZipFile(cast("IO[bytes]", ForwardStream(target)), "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        if not scope.is_whole:
+            select_rows(session, scope)
+        counts: dict[str, int] = {}
+        models: list[str] = []
+        for table in sorted(exported_tables().values(), key=lambda each: each.name):
+            if table.name == "memory_vectors":
+                if not include_vectors:
+                    continue
+                models = embedding_models(session, scope)
+            lines = table_lines(session, scope, table)
+            entries[table.file] = write_file(archive, table.file, lines, lambda rows: report({**counts, "": rows}))
+            counts[table.name] = entries[table.file].rows
+        conversations = None if scope.is_whole else selected_conversations(session, scope)
+        entries[REDIS_FILE] = write_file(archive, REDIS_FILE, redis_lines(scope, conversations), lambda _rows: None)
+        counts["redis"] = entries[REDIS_FILE].rows
+        write_manifest(archive, scope, entries, models)
+    report(counts)
+    return counts
+
+
+def write_manifest(
+    archive: zipfile.ZipFile, scope: TransferScope, entries: dict[str, FileEntry], models: list[str]
+) -> None:
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": scope.kind,
+        "id": scope.name,
+        "embedding_models": models,
+        "files": {name: entry.to_dict() for name, entry in sorted(entries.items())},
+    }
+    text = json.dumps(manifest, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    write_file(archive, MANIFEST, [text.encode()], lambda _rows: None)
+
+
+def write_file(
+    archive: zipfile.ZipFile, name: str, lines: Iterable[bytes], advance: Callable[[int], None]
+) -> FileEntry:
+    """Write a file of the archive line by line."""
+    info, entry = zipfile.ZipInfo(name, ZIP_TIME), FileEntry()
+    info.compress_type = zipfile.ZIP_DEFLATED
+    # of a regular file that its owner may read
+    info.external_attr = 0o100600 << 16
+    with archive.open(info, "w", force_zip64=True) as stream:
+        for line in lines:
+            stream.write(line)
+            entry.rows, entry.bytes = entry.rows + 1, entry.bytes + len(line)
+            entry.digest.update(line)
+            if entry.rows % REPORTED_ROWS == 0:
+                advance(entry.rows)
+    return entry
+
+
+def table_lines(session: Session, scope: TransferScope, table: ExportedTable) -> Iterator[bytes]:
+    """Yield the rows of a table in the order of their ids."""
+    statement = sql.SQL("SELECT {} FROM {} t WHERE t.account_id = {} AND {} ORDER BY t.id").format(
+        sql.SQL(", ").join(column_sql(scope, table, column) for column in table.columns),
+        sql.Identifier(table.name),
+        sql.Literal(scope.account_id),
+        sql.SQL("true") if scope.is_whole else selected_sql(table.name, sql.SQL("t.id")),
+    )
+    sealed = set(table.sealed)
+    with session.cursor(name=f"transfer_{table.name}") as cursor:
+        cursor.itersize = PAGE_ROWS
+        cursor.execute(statement)
+        for values in cursor:
+            row = dict(zip(table.columns, values, strict=True))
+            for column in sealed:
+                if row[column] is not None:
+                    row[column] = json.loads(unseal(bytes(row[column])))
+            yield format_line(row)
+
+
+def column_sql(scope: TransferScope, table: ExportedTable, column: str) -> sql.Composable:
+    """Return what a column of a line is in SQL. References to rows that are not selected are null."""
+    if column == TO_EMBED:
+        return sql.SQL(
+            "t.embed_after IS NOT NULL OR EXISTS (SELECT FROM memory_vectors v WHERE v.account_id = t.account_id"
+            " AND v.memory_id = t.id)"
+        )
+    name = sql.SQL("t.{}").format(sql.Identifier(column))
+    references = {each.column: each for each in table.all_references}
+    if scope.is_whole or column not in references or references[column].target in SHARED:
+        return sql.SQL("{}::text").format(name) if column == "vector" else name
+    return sql.SQL("CASE WHEN {} THEN {} END").format(selected_sql(references[column].target, name), name)
+
+
+def selected_sql(table: str, row_id: sql.Composable) -> sql.Composable:
+    selected = sql.SQL("EXISTS (SELECT FROM transfer_selected s WHERE s.name = {} AND s.id = {})")
+    return selected.format(sql.Literal(table), row_id)
+
+
+def embedding_models(session: Session, scope: TransferScope) -> list[str]:
+    """Return the models of the account's vectors."""
+    rows = session.execute("SELECT DISTINCT model FROM memory_vectors WHERE account_id = %s", [scope.account_id])
+    return sorted(row[0] for row in rows)
+
+
+def selected_conversations(session: Session, scope: TransferScope) -> set[str]:
+    """Return the client's ids of the conversations that were selected."""
+    rows = session.execute(
+        "SELECT c.conversation_id FROM conversations c JOIN transfer_selected s ON s.id = c.id"
+        " WHERE s.name = 'conversations' AND c.account_id = %s",
+        [scope.account_id],
+    )
+    return {row[0] for row in rows}
+
+
+def format_line(row: dict[str, Any]) -> bytes:
+    """Return a line. Members of JSON columns stay in the order in which they were sent or stored."""
+    try:
+        return dump(row, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return dump(row, ensure_ascii=True).encode() + b"\n"
+
+
+def dump(row: dict[str, Any], *, ensure_ascii: bool) -> str:
+    return json.dumps(row, ensure_ascii=ensure_ascii, separators=(",", ":"), default=format_value, allow_nan=False)
+
+
+def format_value(value: Any) -> str:
+    """Return a value that JSON does not have as text."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, (UUID, Decimal)):
+        return str(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"a value of {type(value)} cannot be exported")

@@ -1,0 +1,231 @@
+"""Importing an archive: rows in batches of one transaction each, with the place in the transfer's row.
+
+Killed anywhere and run again, an import goes on where it was and stores nothing twice.
+"""
+
+import hashlib
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import IO, Any
+from uuid import UUID
+
+from django.db import DatabaseError, transaction
+
+from memory.audit import record_audit
+from memory.errors import Conflict, Unprocessable
+from memory.models import Account, Transfer, UnstoredRow
+from memory.models.statements import fetch_rows
+from memory.owner import Owner
+from memory.services.custody.marks import has_erased_user
+from memory.services.transfer.archive import Archive, open_archive
+from memory.services.transfer.export import MANIFEST, Report
+from memory.services.transfer.redis_lines import REDIS_FILE, write_key
+from memory.services.transfer.remap import Remap
+from memory.services.transfer.rules import ExportedTable
+from memory.services.transfer.store import (
+    Row,
+    note_unstored,
+    read_known,
+    set_late_references,
+    store_rows,
+)
+
+BATCH_ROWS = 500
+CHECKED_IDS = 5_000
+CHECKED_USERS = 1_000
+LATE = "late"
+Status = Transfer.Status
+
+FIND_FOREIGN = "SELECT 1 FROM {table} WHERE account_id = ANY(%s::uuid[]) AND id = ANY(%s::uuid[]) LIMIT 1"
+
+
+@dataclass(slots=True)
+class LoadStep:
+    """A file to store, or one whose late references are to be set."""
+
+    name: str
+    file: str
+    table: ExportedTable | None
+
+
+@dataclass(slots=True)
+class Load:
+    """An import that is going on."""
+
+    transfer: Transfer
+    archive: Archive
+    remap: Remap | None
+    now: datetime
+    counts: Counter[str] = field(default_factory=Counter)
+    existing: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def account_id(self) -> UUID:
+        return self.transfer.account_id
+
+
+def check_archive(account_id: UUID, archive: Archive) -> None:
+    """Raise Conflict if rows of the archive belong to a user that was erased from the account."""
+    users = iter(sorted(archive.user_ids))
+    while page := list(islice(users, CHECKED_USERS)):
+        refuse_erased(account_id, page)
+
+
+def refuse_erased(account_id: UUID, user_ids: list[str]) -> None:
+    if user_ids and has_erased_user(account_id, user_ids):
+        raise Conflict("rows of the archive belong to a user that was erased from the account: nothing may name it")
+
+
+def load_archive(
+    transfer: Transfer, source: IO[bytes], *, now: datetime, report: Report = lambda _counts: None
+) -> Transfer:
+    """Import the archive in `source`, a seekable stream, for a transfer, and return its row.
+
+    Nothing is stored before the archive was checked as a whole. `report` is called after each batch with the counts.
+    Raises BadArchive, Conflict for users that were erased, Unprocessable for rows that the database refuses.
+    """
+    with open_archive(source, advance=lambda: report({})) as archive:
+        check_archive(transfer.account_id, archive)
+        if transfer.dry_run:
+            transfer.counts = archive.counts
+            return finish(transfer, now=now)
+        if transfer.remaps is None:
+            transfer.remaps = uses_foreign_ids(transfer.account_id, archive)
+            transfer.save(update_fields=["remaps"])
+        load = Load(
+            transfer=transfer,
+            archive=archive,
+            remap=Remap(transfer.account_id, archive.has_id) if transfer.remaps else None,
+            now=now,
+            counts=Counter(transfer.counts),
+            existing=Counter(transfer.existing),
+        )
+        for step in steps_from(load):
+            for _ in batches_of(load, step):
+                report(dict(load.counts))
+    return finish(transfer, now=now)
+
+
+def finish(transfer: Transfer, *, now: datetime) -> Transfer:
+    with transaction.atomic():
+        UnstoredRow.objects.filter(account_id=transfer.account_id, transfer_id=transfer.id).delete()
+        transfer.status, transfer.completed_at, transfer.position = Status.COMPLETED, now, ""
+        transfer.save(update_fields=["status", "completed_at", "position", "counts", "existing"])
+    return transfer
+
+
+def uses_foreign_ids(account_id: UUID, archive: Archive) -> bool:
+    """Return True if another account of the installation has a row with an id of the archive."""
+    others = list(Account.objects.exclude(id=account_id).values_list("id", flat=True))
+    for table in archive.tables if others else ():
+        for ids in archive.ids[table.name].pages(CHECKED_IDS):
+            if fetch_rows(FIND_FOREIGN.format(table=table.name), [others, ids]):
+                return True
+    return False
+
+
+def all_steps(archive: Archive) -> list[LoadStep]:
+    """Return the steps of an import in order."""
+    steps = [LoadStep(table.name, table.file, table) for table in archive.tables]
+    steps += [LoadStep(f"{LATE} {table.name}", table.file, table) for table in archive.tables if table.late_references]
+    return [*steps, LoadStep("redis", REDIS_FILE, None)] if REDIS_FILE in archive.manifest["files"] else steps
+
+
+def steps_from(load: Load) -> Iterator[LoadStep]:
+    """Yield the steps from that on in which the import is."""
+    steps = all_steps(load.archive)
+    current = load.transfer.position.partition(":")[0]
+    names = [step.name for step in steps]
+    yield from steps[names.index(current) if current in names else 0 :]
+
+
+def batches_of(load: Load, step: LoadStep) -> Iterator[None]:
+    """Do the batches of a step, from where the import is."""
+    name, _, done = load.transfer.position.partition(":")
+    place = int(done or 0) if name == step.name else 0
+    lines = islice(load.archive.rows(step.file), place, None)
+    while rows := list(islice(lines, BATCH_ROWS)):
+        place += len(rows)
+        if load.remap is not None:
+            rows = [remapped(load.remap, step, row) for row in rows]
+        with transaction.atomic():
+            do_batch(load, step, rows)
+            keep_place(load, f"{step.name}:{place}")
+        yield
+
+
+def remapped(remap: Remap, step: LoadStep, row: Row) -> Row:
+    if step.table is not None:
+        return remap.row(step.table, row)
+    return {name: remap_deep(remap, value) for name, value in row.items()}
+
+
+def remap_deep(remap: Remap, value: Any) -> Any:
+    """Return a value of Redis with new ids wherever they stand: such values are the service's own texts."""
+    if isinstance(value, str):
+        return remap.text(value)
+    return [remap_deep(remap, each) for each in value] if isinstance(value, list) else value
+
+
+def do_batch(load: Load, step: LoadStep, rows: list[Row]) -> None:
+    if step.table is None:
+        now_ms = int(load.now.timestamp() * 1_000)
+        written = sum(write_key(load.account_id, row, now_ms=now_ms) for row in rows)
+        load.counts[step.name] += written
+        load.existing[step.name] += len(rows) - written
+        return
+    known = read_known(load.account_id, load.transfer.id, step.table, rows)
+    try:
+        if step.name.startswith(LATE):
+            set_late_references(load.account_id, step.table, rows, known)
+            return
+        if step.table.is_of_users:
+            refuse_erased(load.account_id, sorted({row["user_id"] for row in rows} - {""}))
+        outcome = store_rows(load.account_id, step.table, rows, known)
+    except DatabaseError as err:
+        refused = getattr(getattr(err.__cause__, "diag", None), "constraint_name", None) or type(err).__name__
+        raise Unprocessable(f"the database refuses rows of {step.file}: {refused}") from err
+    note_unstored(load.account_id, load.transfer.id, outcome.unstored)
+    load.counts[step.name] += len(outcome.stored)
+    load.existing[step.name] += len(outcome.unstored)
+
+
+def keep_place(load: Load, position: str) -> None:
+    """Keep the place and the counts in the batch's transaction. Raises Conflict if the transfer was deleted."""
+    transfer = load.transfer
+    transfer.position, transfer.counts, transfer.existing = position, dict(load.counts), dict(load.existing)
+    columns = {"position": position, "counts": transfer.counts, "existing": transfer.existing}
+    rows = Transfer.objects.filter(account_id=transfer.account_id, id=transfer.id)
+    if not rows.update(**columns):
+        raise Conflict("the import was deleted while it was running")
+
+
+def begin_file_import(account: Account, source: IO[bytes], *, dry_run: bool, now: datetime) -> Transfer:
+    """Return the import of this file that was interrupted, or a new one. The file is known by its manifest."""
+    try:
+        with zipfile.ZipFile(source) as archive:
+            digest = hashlib.sha256(archive.read(MANIFEST)).hexdigest()
+    except (zipfile.BadZipFile, KeyError, OSError, EOFError):
+        digest = ""
+    values: dict[str, Any] = {"direction": Transfer.Direction.IMPORT, "in_parts": False, "dry_run": dry_run}
+    rows = Transfer.objects.in_account(account.id).unfinished().filter(digest=digest, **values)
+    if digest and not dry_run and (left := rows.order_by("-id").first()):
+        return left
+    transfer = Transfer.objects.create(
+        account=account, digest=digest, status=Status.RUNNING, requested_by="command", requested_at=now,
+        started_at=now, **values
+    )  # fmt: skip
+    if not dry_run:
+        actor = Owner(account_id=account.id, actor="command")
+        record_audit(actor, operation="import", memory_type="account", affected_ids=[transfer.id])
+    return transfer
+
+
+def fail_import(transfer: Transfer, error: str, *, now: datetime) -> None:
+    """End an import that cannot go on."""
+    rows = Transfer.objects.filter(account_id=transfer.account_id, id=transfer.id)
+    rows.update(status=Status.FAILED, error=error[:1_000], completed_at=now)

@@ -1,0 +1,102 @@
+"""Keys of Redis as lines of an archive: working memory, sessions, ledgers, agents' memories and single values.
+
+A line has the key behind its account, its type, its value and when it expires, in milliseconds. Buffers of turns are
+left out: they are read from the log again.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, cast
+from uuid import UUID
+
+from memory.services.transfer.selection import TransferScope
+from memory_project.redis import (
+    AGENT_PATTERN,
+    SCAN_PAGE,
+    SESSION_PATTERN,
+    AgentMemoryRef,
+    SessionRef,
+    agent_key,
+    client,
+    parse_conversation_key,
+    session_key,
+)
+
+REDIS_FILE = "redis.jsonl"
+BUFFER = ":turns"
+NO_EXPIRY = -1
+TYPES = ("hash", "string", "list", "set", "zset")
+
+
+def key_prefix(account_id: UUID) -> str:
+    return f"account:{account_id}:"
+
+
+def redis_lines(scope: TransferScope, conversations: Collection[str] | None) -> Iterator[bytes]:
+    """Yield the keys of the scope in order. `conversations`: those of an agent or user; None for a whole account.
+
+    The names of the keys are in memory together, their values one by one.
+    """
+    prefix = key_prefix(scope.account_id)
+    found = {str(key) for key in client().scan_iter(match=f"{prefix}*", count=SCAN_PAGE)}
+    for key in sorted(each for each in found if conversations is None or is_in_scope(scope, each, conversations)):
+        if not is_buffer(scope.account_id, key) and (line := read_key(key, key.removeprefix(prefix))):
+            yield json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def is_buffer(account_id: UUID, key: str) -> bool:
+    """Return True for the buffer of turns of a session."""
+    return key.startswith(SESSION_PATTERN.partition("{user_id}")[0].format(account_id=account_id)) and key.endswith(
+        f"}}{BUFFER}"
+    )
+
+
+def is_in_scope(scope: TransferScope, key: str, conversations: Collection[str]) -> bool:
+    """Return True for a key of the agent, of the user's sessions, or of one of the conversations."""
+    place = AgentMemoryRef(account_id=scope.account_id, agent_id=scope.agent_id)
+    if key.startswith(AGENT_PATTERN.partition("{{")[0].format(account_id=scope.account_id)):
+        return bool(scope.agent_id) and key.startswith(agent_key(place, "").rstrip(":") + ":")
+    session = SessionRef(account_id=scope.account_id, user_id=scope.user_id, channel="", conversation_id="")
+    if scope.user_id and key.startswith(session_key(session, "").partition(":{")[0].removesuffix(":") + ":"):
+        return True
+    return "{" in key and "}" in key and parse_conversation_key(key.partition("}")[0] + "}") in conversations
+
+
+def read_key(key: str, name: str) -> dict[str, Any] | None:
+    """Return a line's members; None for a key that is gone."""
+    redis = cast(Any, client())
+    kind = str(redis.type(key))
+    readers: dict[str, Callable[[], Any]] = {
+        "hash": lambda: sorted(redis.hgetall(key).items()),
+        "string": lambda: redis.get(key),
+        "list": lambda: redis.lrange(key, 0, -1),
+        "set": lambda: sorted(redis.smembers(key)),
+        "zset": lambda: [list(each) for each in redis.zrange(key, 0, -1, withscores=True)],
+    }
+    value = readers[kind]() if kind in readers else None
+    if value is None:
+        return None
+    return {"expires_at": max(NO_EXPIRY, int(redis.pexpiretime(key))), "key": name, "type": kind, "value": value}
+
+
+def write_key(account_id: UUID, line: dict[str, Any], *, now_ms: int) -> bool:
+    """Store a line's key in one step, unless there is one or it has expired; return whether it was stored."""
+    key, kind, value, expires_at = key_prefix(account_id) + line["key"], line["type"], line["value"], line["expires_at"]
+    redis = cast(Any, client())
+    if redis.exists(key) or value == [] or NO_EXPIRY < expires_at <= now_ms:
+        return False
+    pipe = redis.pipeline(transaction=True)
+    if kind == "hash":
+        pipe.hset(key, mapping=dict(value))
+    elif kind == "string":
+        pipe.set(key, value)
+    elif kind == "list":
+        pipe.rpush(key, *value)
+    elif kind == "set":
+        pipe.sadd(key, *value)
+    else:
+        pipe.zadd(key, dict(value))
+    if expires_at != NO_EXPIRY:
+        pipe.pexpireat(key, expires_at)
+    pipe.execute()
+    return True

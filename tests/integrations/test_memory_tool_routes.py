@@ -1,0 +1,68 @@
+"""`/compat/memory-tool` next to the SDK's tool on files: the same commands, the same answers."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from anthropic.tools import BetaLocalFilesystemMemoryTool
+
+from memory.models import Account
+from memory.services.accounts.register import READ_WRITE, issue_key
+from tests.integrations.test_claude_memory import DIRECTORY_SIZE, STORY, answer
+from tests.integrations.test_mcp import mcp_port as mcp_port
+from tests.integrations.test_mcp import mcp_url as mcp_url
+
+CREATE = {"command": "create", "path": "/memories/a", "file_text": "x"}
+VIEW = {"command": "view", "path": "/memories/a"}
+
+
+class ToolRoute:
+    """The route, for one key."""
+
+    def __init__(self, mcp_url: str, key: str) -> None:
+        self.url = mcp_url.replace("/mcp", "/compat/memory-tool")
+        self.key = key
+
+    def send(self, body: Any, query: str = "", **headers: str) -> httpx2.Response:
+        sent = {"Authorization": f"Bearer {self.key}", **headers}
+        return httpx2.post(self.url + query, json=body, headers=sent, timeout=30)
+
+    def call(self, command: dict[str, Any], query: str = "") -> str:
+        found = self.send(command, query).json()
+        text = f"ToolError: {found['content']}" if found["is_error"] else found["content"]
+        return DIRECTORY_SIZE.sub(r"DIR\1", text) if "2 levels deep" in text else text
+
+
+@pytest.fixture
+def route(mcp_url: str, api_key: str) -> ToolRoute:
+    return ToolRoute(mcp_url, api_key)
+
+
+def test_a_story_is_answered_as_by_the_sdk(route: ToolRoute, tmp_path: Path) -> None:
+    theirs = BetaLocalFilesystemMemoryTool(str(tmp_path))
+
+    assert [route.call(each) for each in STORY] == [answer(theirs, each) for each in STORY]
+    ranged = {"command": "view", "path": "/memories/a", "view_range": [1, 1]}
+    assert [route.call(each) for each in (CREATE, ranged)] == [answer(theirs, each) for each in (CREATE, ranged)]
+
+
+def test_agents_users_and_contexts_have_trees_of_their_own(route: ToolRoute, account: Account) -> None:
+    own = ToolRoute(route.url, issue_key(account, scopes=READ_WRITE, agent_id="assistant").secret)
+
+    for tool, query in ((route, ""), (own, ""), (route, "?user_id=ana"), (route, "?context=other")):
+        assert tool.call(CREATE, query).startswith("File created"), query
+        assert tool.call(VIEW, query).startswith("Here's the content"), query
+    assert route.call(CREATE, "?agent_id=assistant").startswith("ToolError: File /memories/a already exists")
+
+
+def test_what_is_no_command_is_refused_with_a_sentence(route: ToolRoute) -> None:
+    refusals: list[Any] = [{}, {"command": "rm"}, {"command": "view"}, {**VIEW, "view_range": [1.5]}, []]
+    for body in [*refusals, {**CREATE, "path": 3}]:
+        refused = route.send(body)
+        assert (refused.status_code, bool(refused.json()["detail"])) == (400, True), body
+    assert route.send(VIEW, "?user=ana").status_code == 400
+    assert ToolRoute(route.url, "wrong").send(VIEW).status_code == 401
+    assert route.send(VIEW, Authorization="").status_code == 401
+    assert route.send(VIEW, Host="evil.example").status_code == 421
+    assert route.send({"command": "rename", "old_path": "/memories/a", "new_path": "/x"}).json()["is_error"] is True
