@@ -1,4 +1,4 @@
-"""What staff do on the lists, in a browser: choose rows, read the question, give a reason, follow the progress."""
+"""The ways of staff through the lists, in a browser: choose rows, read the question, give a reason, watch the progress."""
 
 import json
 from typing import Any
