@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 PARALLEL := -n 3 --dist worksteal
 
-.PHONY: help up lint check test test-all docs bench chaos client client-typescript lock clean install install-dev python
+.PHONY: help up lint check test test-all test-browser docs bench chaos client client-typescript lock clean install install-dev python
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 19
@@ -36,6 +36,9 @@ test: lint  ## the gate, on servers of its own: lint, and every test that is not
 
 test-all: install-dev  ## the rest: slow tests (kills, outages, growth, memory), and property tests at full length
 	$(BIN)/pytest $(PARALLEL) --hypothesis-profile full -m "slow or property"
+
+test-browser: install-dev  ## walk the admin in chromium, if Playwright and chromium are there: errors, overflow, accessibility
+	$(BIN)/pytest -n 0 --hypothesis-profile quick tests/browser
 
 docs: install-dev  ## build the documentation as a site in site/; broken links are errors
 	$(BIN)/mkdocs build --strict --quiet

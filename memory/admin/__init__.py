@@ -11,6 +11,8 @@ All of them are imported below, which registers their pages. What the pages shar
 - `filters`, `fields`, `text`: list filters, form fields, and text made safe to show. What pages show was written by
   strangers: templates escape it, and `mark_invisible` shows characters that nobody would see.
 - `users`, `groups`, `switcher`: who may do what (`changed_by`), and the accounts to which pages are limited.
+- `bulk`: actions on many rows of a list, declared as `bulk_actions`; each asks for confirmation and a reason, and is
+  carried out by `memory.services.bulk`, at once or by a job.
 - `object_actions`: buttons and forms that do something to one object on its page.
 - `charts`, `diffs`: numbers for the SVG and HTML templates in `templates/admin/memory/`, which render them.
 

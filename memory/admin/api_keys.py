@@ -1,12 +1,12 @@
 """API keys: made here, shown once, revoked, and never deleted, since stored responses refer to them."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from memory.admin.base import BoundedAdmin, adopt_row, staff_name, staff_owner
@@ -14,8 +14,10 @@ from memory.admin.columns import column
 from memory.admin.fields import ExternalIdField
 from memory.errors import Unprocessable
 from memory.models import ApiKey
+from memory.owner import Owner
 from memory.services.accounts.register import check_key_scopes, issue_key, revoke_keys
 from memory.services.audit import update_audited_row
+from memory.services.bulk.actions import BulkAction, BulkResult
 from memory_project.admin_lists import AccountFilter
 from memory_project.staff import StaffGroup
 
@@ -46,6 +48,13 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
         return scopes
 
 
+def revoke_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    keys = ApiKey.objects.filter(account_id=owner.account_id, id__in=row_ids, revoked_at=None)
+    valid = list(keys.order_by("id").values_list("id", flat=True))
+    revoke_keys(owner, valid, now=now)
+    return BulkResult(changed=valid)
+
+
 @admin.register(ApiKey)
 class ApiKeyAdmin(BoundedAdmin):
     """The pages of API keys. The hash of a key's secret is on none of them."""
@@ -70,7 +79,16 @@ class ApiKeyAdmin(BoundedAdmin):
     fields = ("account", "agent_id", "user_id", "name", "scopes", "expires_at")
     detail_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
     fixed_fields = ("account", "agent_id", "user_id", *detail_fields)
-    actions = ("revoke",)
+    bulk_actions = (
+        BulkAction(
+            name="revoke",
+            label="Revoke selected keys",
+            done="Revoked",
+            apply=revoke_rows,
+            explanation="Requests with these keys are refused from now on.",
+            is_destructive=True,
+        ),
+    )
     allow_delete = False
 
     scope_names = column("Scopes", lambda key: ", ".join(key.scopes))
@@ -106,8 +124,3 @@ class ApiKeyAdmin(BoundedAdmin):
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         return self.render_page(request, "apikey/issued.html", "New API key", key=obj, secret=getattr(request, SECRET))
-
-    @admin.action(description="Revoke selected keys", permissions=["change"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        change = partial(revoke_keys, now=datetime.now(UTC))
-        self.change_by_account(request, queryset, change, done="Revoked")

@@ -1,5 +1,10 @@
 """The audit log, whose payloads can be erased. It shows a week by default, since each day is a partition."""
 
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
@@ -7,10 +12,12 @@ from django.utils.html import format_html
 
 from memory.admin.base import ReadOnlyAdmin
 from memory.admin.columns import column, json_column, text_column
-from memory.admin.filters import KnownValueFilter, RecentFilter
+from memory.admin.filters import KnownValueFilter, LinkedFilter, RecentFilter
 from memory.admin.text import mark_invisible
 from memory.models import Account, AuditEntry
+from memory.owner import Owner
 from memory.services.audit import erase_payloads
+from memory.services.bulk.actions import BulkAction, BulkResult
 from memory_project.admin_lists import AccountFilter
 from memory_project.staff import StaffGroup
 
@@ -36,8 +43,23 @@ class MemoryTypeFilter(KnownValueFilter):
     )  # fmt: skip
 
 
+class AffectedFilter(LinkedFilter):
+    """A filter for the entries about one object. The history of the object links to it."""
+
+    title = "object"
+    parameter_name = "affected"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(affected_ids__contains=[self.value()]) if self.value() else queryset
+
+
 def render_query(entry: AuditEntry) -> str:
     return format_html('<pre class="json">{}</pre>', mark_invisible(entry.query_text)) if entry.query_text else "-"
+
+
+def erase_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    erase_payloads(owner, row_ids)
+    return BulkResult(changed=list(row_ids))
 
 
 @admin.register(AuditEntry)
@@ -49,14 +71,24 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         "timestamp", "account_name", "actor", "operation", "memory_type", "agent_id", "conversation_id",
         "result_count", "success",
     )  # fmt: skip
-    list_filter = (AccountFilter, RecentFilter, OperationFilter, MemoryTypeFilter, "success")
+    list_filter = (AccountFilter, RecentFilter, OperationFilter, MemoryTypeFilter, AffectedFilter, "success")
     list_select_related = False
     search_fields = (
         "actor__exact", "operation__exact", "memory_type__exact", "agent_id__exact", "user_id__exact",
         "conversation_id__exact", "source_channel__exact",
     )  # fmt: skip
     search_help_text = "Search for a complete actor, operation, type, agent, user, conversation or channel."
-    actions = ("erase",)
+    bulk_actions = (
+        BulkAction(
+            name="erase",
+            label="Erase payloads of selected entries",
+            done="Erased the payloads of",
+            apply=erase_rows,
+            permission="erase",
+            explanation="Their texts are erased. The entries stay, and the log says that they were erased.",
+            is_destructive=True,
+        ),
+    )
     fieldsets = (
         (None, {"fields": ("timestamp", "account_name", "actor", "operation", "memory_type", "affected", "id")}),
         ("Owner", {"fields": ("agent_id", "user_id", "conversation_id", "session_id")}),
@@ -94,8 +126,3 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def has_erase_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may change entries. Erasing their payloads is the only change there is."""
         return bool(request.user.has_perm("memory.change_auditentry"))
-
-    @admin.action(description="Erase payloads of selected entries", permissions=["erase"])
-    def erase(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> None:
-        """Erase the texts. The entries stay, and the log says that they were erased."""
-        self.change_by_account(request, queryset, erase_payloads, done="Erased the payloads of")

@@ -1,12 +1,13 @@
 """Base classes of the admin's pages: bounded lists, audited writes, and errors shown as sentences."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, models
 from django.db.models import Q, QuerySet
@@ -14,9 +15,11 @@ from django.db.models.expressions import DatabaseDefault
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.http import urlencode
 
+from memory.admin.bulk import BulkActionAdmin
 from memory.admin.fields import JSONObjectField
-from memory.admin.text import error_sentence
+from memory.admin.text import error_sentence, mark_invisible
 from memory.errors import MemoryServiceError
 from memory.models import Account
 from memory.owner import Owner
@@ -26,11 +29,9 @@ from memory_project.http.problems import REDIS_ERRORS
 from memory_project.staff import AccountLimitedAdmin
 
 if TYPE_CHECKING:
-    Admin = admin.ModelAdmin[Any]
     Inline = admin.TabularInline[Any, Any]
 else:
     # Django's classes have no parameters at run time
-    Admin = admin.ModelAdmin
     Inline = admin.TabularInline
 
 MAX_ACTOR_CHARACTERS = 150
@@ -58,14 +59,6 @@ def holder_owner(request: HttpRequest, row: Any) -> Owner:
     return staff_owner(request, row.account_id, agent_id=row.agent_id, user_id=row.user_id, channel=row.channel)
 
 
-def ids_by_account(rows: QuerySet[Any]) -> dict[UUID, list[UUID]]:
-    """Return the ids of the rows by account, since services work within one account."""
-    found: dict[UUID, list[UUID]] = {}
-    for account_id, row_id in rows.order_by().values_list("account_id", "pk"):
-        found.setdefault(account_id, []).append(row_id)
-    return found
-
-
 def adopt_row(instance: Any, stored: Any) -> None:
     """Give the form's instance the values that the service stored, for what follows in the request."""
     instance.__dict__.update(stored.__dict__)
@@ -76,6 +69,15 @@ def unset_database_defaults(new: models.Model) -> None:
     for column in new._meta.concrete_fields:
         if isinstance(getattr(new, column.attname), DatabaseDefault):
             setattr(new, column.attname, None)
+
+
+def describe_origin(row: Any) -> str:
+    """Return a sentence on who wrote the row and when, or "" for a row that names no writer."""
+    created_at, writer = getattr(row, "created_at", None), getattr(row, "agent_id", None)
+    if created_at is None or writer is None:
+        return ""
+    by = f"the agent {mark_invisible(writer)}" if writer else "the account itself"
+    return f"It belongs to {by} and was created on {created_at:%Y-%m-%d} at {created_at:%H:%M} UTC."
 
 
 def read_number(text: str, *, max_digits: int = 9) -> int | None:
@@ -122,7 +124,7 @@ class LeanChangeList(ChangeList):
         return lean
 
 
-class BoundedAdmin(AccountLimitedAdmin):
+class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
     """A list that costs the same few queries whatever the size of the table: newest first, counted up to a limit."""
 
     paginator = BoundedPaginator
@@ -153,6 +155,15 @@ class BoundedAdmin(AccountLimitedAdmin):
     """Columns that are compared with the search term if it is an id."""
     deletion_note: ClassVar[str | None] = None
     """A sentence on what else a deletion removes. If it is None, Django lists the related rows."""
+
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        widget = getattr(field, "widget", None)
+        if isinstance(widget, AdminSplitDateTime):
+            # Django labels the two boxes with texts that are not tied to them
+            for part, box in zip(("date", "time"), widget.widgets, strict=True):
+                box.attrs["aria-label"] = f"{field.label}, {part}"
+        return field
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.allow_add and super().has_add_permission(request)
@@ -237,6 +248,18 @@ class BoundedAdmin(AccountLimitedAdmin):
             context = {**context, **self.describe_row(request, stored or row)}
         return super().render_change_form(request, context, *args, **kwargs)
 
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Say who wrote the row, and link to the audit log, which also has what agents and jobs did to it."""
+        row = self.get_object(request, object_id)
+        context: dict[str, Any] = {"origin": describe_origin(row) if row is not None else ""}
+        account_id = getattr(row, "account_id", None)
+        if account_id is not None and request.user.has_perm("memory.view_auditentry"):
+            query = urlencode({"account": account_id, "affected": object_id, "since": "month"})
+            context["audit_url"] = f"{reverse('admin:memory_auditentry_changelist')}?{query}"
+        return super().history_view(request, object_id, {**context, **(extra_context or {})})
+
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -246,9 +269,11 @@ class BoundedAdmin(AccountLimitedAdmin):
             self.message_user(request, f"Not deleted. {error_sentence(err)}", messages.ERROR)
             return HttpResponseRedirect(request.path)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for row in queryset.defer(*self.long_columns):
-            self.delete_model(request, row)
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        self.remove_row(staff_owner(request, obj.account_id), obj)
+
+    def bulk_owner(self, request: HttpRequest, account_id: UUID) -> Owner:
+        return staff_owner(request, account_id)
 
     def name_deleted(self, row: Any) -> str:
         """Return how the page that asks for confirmation names a row."""
@@ -265,40 +290,6 @@ class BoundedAdmin(AccountLimitedAdmin):
     def count_rows(self, count: int) -> str:
         """Return a number of rows in words, such as "2 facts"."""
         return f"{count:,} {self.opts.verbose_name if count == 1 else self.opts.verbose_name_plural}"
-
-    def change_by_account(
-        self, request: HttpRequest, rows: QuerySet[Any], change: Callable[[Owner, list[UUID]], int], *, done: str
-    ) -> None:
-        """Call `change` once for each account with the ids of its rows, and say for how many rows it was `done`."""
-        changed = sum(change(staff_owner(request, account), ids) for account, ids in ids_by_account(rows).items())
-        self.message_user(request, f"{done} {self.count_rows(changed)}.", messages.SUCCESS)
-
-    def change_each(
-        self,
-        request: HttpRequest,
-        rows: Iterable[Any],
-        change: Callable[[Owner, Any], object],
-        *,
-        done: str,
-        log: str = "",
-    ) -> None:
-        """Change the rows one by one. Say how many were changed, and why others were refused.
-
-        A row for which `change` returns False is not counted. With `log` the change appears in the row's history.
-        """
-        changed, refusals = 0, set()
-        for row in rows:
-            try:
-                is_changed = change(staff_owner(request, row.account_id), row) is not False
-            except MemoryServiceError as err:
-                refusals.add(error_sentence(err))
-                continue
-            if log:
-                self.log_change(request, row, log)
-            changed += is_changed
-        self.message_user(request, f"{done} {self.count_rows(changed)}.", messages.SUCCESS)
-        for refusal in sorted(refusals):
-            self.message_user(request, f"Some rows were not changed. {refusal}", messages.WARNING)
 
     def find_row(self, request: HttpRequest, object_id: str) -> Any:
         """Return the row for a page of our own. Raise PermissionDenied or Http404 if it cannot be shown."""
@@ -345,5 +336,5 @@ class AuditedAdmin(BoundedAdmin):
         elif form.changed_data:
             update_audited_row(owner, obj, columns=form.changed_data, memory_type=self.memory_type)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_audited_row(self.owner_of(request, obj), obj, memory_type=self.memory_type)
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        delete_audited_row(owner, row, memory_type=self.memory_type)

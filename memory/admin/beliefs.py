@@ -110,7 +110,7 @@ def read_history(fact: Fact) -> BeliefHistory:
     """Return all versions of a fact, up to MAX_VERSIONS."""
     rows = FactVersion.objects.filter(account_id=fact.account_id, fact_id=fact.pk).order_by("-number")
     found = list(rows[: MAX_VERSIONS + 1])
-    claims_before = [row.claim for row in found[1:]] + [""]
+    claims_before = [*(row.claim for row in found[1:]), ""][: len(found)]
     versions = [
         BeliefRow(
             row=row,

@@ -1,9 +1,10 @@
 """Persistent contexts: their description and access, and links to the lists of what they hold. Services write them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
@@ -28,6 +29,7 @@ from memory.admin.object_actions import ChangeFormActionAdmin, ObjectAction
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.models import AccessControl, ContextSnapshot, Memory, PersistentContext
 from memory.owner import Owner
+from memory.services.bulk.actions import BulkAction, BulkResult, change_each
 from memory.services.contexts.manage import (
     CHANGEABLE,
     ContextDraft,
@@ -49,6 +51,7 @@ HELD_LISTS: dict[str, tuple[str, dict[str, str]]] = {
 
 LONG_CONTEXT_COLUMNS = ("description", "metadata", "access_control")
 ARCHIVERS = {"archive": archive_context, "unarchive": unarchive_context}
+OPPOSITES = {"archive": "unarchive", "unarchive": "archive"}
 
 
 class ContextFilter(LinkedRowFilter):
@@ -89,6 +92,13 @@ def archive_or_unarchive(name: str, owner: Owner, context: PersistentContext, da
     return f"The context is {name}d."
 
 
+def archive_rows(name: str, owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    """Archive or unarchive those of the contexts that are not yet."""
+    rows = PersistentContext.objects.filter(account_id=owner.account_id, pk__in=row_ids)
+    others = rows.filter(archived=name == "unarchive").defer(*LONG_CONTEXT_COLUMNS).order_by("-pk")
+    return change_each(others, lambda context: ARCHIVERS[name](owner, context.pk, expected=None, now=now))
+
+
 @admin.register(PersistentContext)
 class PersistentContextAdmin(ChangeFormActionAdmin):
     """The pages of contexts. Type, scope, owner and team of a context cannot be changed."""
@@ -102,7 +112,16 @@ class PersistentContextAdmin(ChangeFormActionAdmin):
     search_help_text = "Search for a part of the name, or for a complete owner or id."
     id_search_fields = ("id",)
     autocomplete_fields = ("account", "team")
-    actions = ("archive", "unarchive")
+    bulk_actions = tuple(
+        BulkAction(
+            name=name,
+            label=f"{name.capitalize()} selected %(verbose_name_plural)s",
+            done=f"{name.capitalize()}d",
+            apply=partial(archive_rows, name),
+            undo=partial(archive_rows, OPPOSITES[name]),
+        )
+        for name in ARCHIVERS
+    )
     object_actions = {
         name: ObjectAction(run=partial(archive_or_unarchive, name), form=SeenVersionForm) for name in ARCHIVERS
     }
@@ -147,22 +166,6 @@ class PersistentContextAdmin(ChangeFormActionAdmin):
         # the owner is shown as `owned_by`, and the form does not edit it
         return () if obj is None else (*self.detail_fields, *self.readonly_extras, "agent_id")
 
-    @admin.action(description="Archive selected %(verbose_name_plural)s", permissions=["change"])
-    def archive(self, request: HttpRequest, queryset: QuerySet[PersistentContext]) -> None:
-        self.archive_each(request, queryset.filter(archived=False), "archive")
-
-    @admin.action(description="Unarchive selected %(verbose_name_plural)s", permissions=["change"])
-    def unarchive(self, request: HttpRequest, queryset: QuerySet[PersistentContext]) -> None:
-        self.archive_each(request, queryset.filter(archived=True), "unarchive")
-
-    def archive_each(self, request: HttpRequest, contexts: QuerySet[PersistentContext], name: str) -> None:
-        now, past = datetime.now(UTC), f"{name.capitalize()}d"
-
-        def change(owner: Owner, context: PersistentContext) -> None:
-            ARCHIVERS[name](owner, context.pk, expected=None, now=now)
-
-        self.change_each(request, contexts.defer(*self.long_columns), change, done=past, log=f"{past}.")
-
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if not change:
             adopt_row(obj, add_context(request, form.cleaned_data))
@@ -172,8 +175,13 @@ class PersistentContextAdmin(ChangeFormActionAdmin):
             owner, expected = staff_owner(request, obj.account_id), frozenset({form.cleaned_data["seen_version"] or 0})
             change_context(owner, obj.pk, changes=changes, expected=expected, now=datetime.now(UTC))
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_context(staff_owner(request, obj.account_id), obj.pk)
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        delete_context(owner, row.pk)
+
+    def explain_bulk_action(self, action: BulkAction, rows: QuerySet[Any]) -> str:
+        if action.permission != "delete":
+            return ""
+        return "What they hold is deleted for good: entries, learnings and snapshots. Archiving keeps all of it."
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """List the contexts and how much goes with them. It takes the permission to delete entries as well."""

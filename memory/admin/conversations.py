@@ -1,8 +1,10 @@
 """Conversations, which open as a transcript with their live data and actions next to it, and their participants."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
@@ -32,6 +34,7 @@ from memory.admin.text import excerpt_of, mark_invisible
 from memory.admin.transcripts import choose_window, read_transcript
 from memory.models import Conversation, Kind, Memory, Participant
 from memory.owner import Owner
+from memory.services.bulk.actions import BulkAction, BulkResult, change_each
 from memory.services.conversations.lifecycle import change_conversation, end_conversation
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES
 from memory.services.conversations.staff_edits import (
@@ -193,6 +196,39 @@ def name_conversation(conversation: Conversation) -> str:
     return f"{excerpt_of(conversation.title)} ({excerpt_of(conversation.conversation_id)})"
 
 
+def rows_to_change(owner: Owner, row_ids: Sequence[UUID]) -> QuerySet[Conversation]:
+    rows = Conversation.objects.filter(account_id=owner.account_id, pk__in=row_ids)
+    return rows.defer("metadata", "saved_session").order_by("-pk")
+
+
+def extract_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    """Request the extraction of the turns that remain in each conversation."""
+
+    def request(row: Conversation) -> bool:
+        requested = request_extraction_as_staff(owner, row.conversation_id, now=now)
+        return requested.extracted_count < requested.turn_count
+
+    done = change_each(rows_to_change(owner, row_ids), request)
+    if done.changed:
+        run_soon(EXTRACTION_JOB)
+    return done
+
+
+def retry_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    """Queue again what failed in each conversation, or is parked."""
+    jobs: set[str] = set()
+
+    def retry_one(row: Conversation) -> bool:
+        failed = retry_failed(owner, row, now=now)
+        jobs.update(failed)
+        return bool(failed)
+
+    done = change_each(rows_to_change(owner, row_ids), retry_one)
+    for job in sorted(jobs):
+        run_soon(job)
+    return done
+
+
 @admin.register(Conversation)
 class ConversationAdmin(ObjectActionAdmin):
     """The pages of conversations, which agents start. Turns are corrected on pages of their own."""
@@ -201,7 +237,18 @@ class ConversationAdmin(ObjectActionAdmin):
     list_filter = (AccountFilter, StateFilter, "archived", SummaryFilter, ExtractionFilter)
     search_fields = ("conversation_id",)
     search_help_text = "Search for a complete conversation, user, or agent that takes part."
-    actions = ("extract", "try_again")
+    bulk_deletion = False
+    bulk_actions = (
+        BulkAction(
+            name="extract",
+            label="Extract knowledge from selected conversations now",
+            done="Queued for extraction:",
+            apply=extract_rows,
+        ),
+        BulkAction(
+            name="try_again", label="Retry what failed or is parked", done="Queued once more:", apply=retry_rows
+        ),
+    )
     object_actions = CONVERSATION_ACTIONS
     delete_confirmation_template = "admin/memory/conversation/delete_confirmation.html"
     allow_add = False
@@ -217,39 +264,6 @@ class ConversationAdmin(ObjectActionAdmin):
     state = column("State", format_state)
     summary = column("Summary", lambda row: format_progress(row, SUMMARIES, datetime.now(UTC)))
     extraction = column("Extraction", lambda row: format_progress(row, EXTRACTION, datetime.now(UTC)))
-
-    def get_actions(self, request: HttpRequest) -> Any:
-        """Return the actions without the one that deletes, since conversations are erased one by one."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
-
-    @admin.action(description="Extract knowledge from selected conversations now", permissions=["change"])
-    def extract(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        queued = 0
-        for row in queryset.only("account_id", "conversation_id"):
-            owner = staff_owner(request, row.account_id)
-            requested = request_extraction_as_staff(owner, row.conversation_id, now=datetime.now(UTC))
-            if requested.extracted_count < requested.turn_count:
-                self.log_change(request, row, "Extract.")
-                queued += 1
-        if queued:
-            run_soon(EXTRACTION_JOB)
-        self.message_user(request, f"Queued {self.count_rows(queued)} for extraction.", messages.SUCCESS)
-
-    @admin.action(description="Retry what failed or is parked", permissions=["change"])
-    def try_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        jobs: set[str] = set()
-        retried = 0
-        for row in queryset.defer("metadata", "saved_session"):
-            failed_jobs = retry_failed(staff_owner(request, row.account_id), row, now=datetime.now(UTC))
-            if failed_jobs:
-                self.log_change(request, row, "Try again.")
-                retried += 1
-            jobs |= failed_jobs
-        for job in sorted(jobs):
-            run_soon(job)
-        self.message_user(request, f"Queued {self.count_rows(retried)} once more.", messages.SUCCESS)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
         return super().get_queryset(request).defer("metadata", "saved_session")

@@ -30,9 +30,17 @@ from memory.admin.charts import (
     render_column_chart,
     render_line_chart,
 )
+from memory.admin.columns import list_url
 from memory.maintenance import JOBS, Job
 from memory.models import JobRun
-from memory.services.operations.alerts import find_alerts, format_age
+from memory.services.operations.alerts import (
+    LARGE_BACKLOG,
+    LATE_AFTER,
+    QueueBacklog,
+    count_embedding_backlog,
+    find_alerts,
+    format_age,
+)
 from memory.services.operations.samples import (
     BACKLOG,
     BY_KIND,
@@ -101,6 +109,8 @@ class Tile:
 
     name: str
     figure: str
+    url: str = ""
+    """The list behind the figure, if there is one."""
 
 
 def show_dashboard(request: HttpRequest) -> HttpResponse:
@@ -110,25 +120,39 @@ def show_dashboard(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     recent = read_samples([*RECENT, *BY_KIND, *BY_TIER, *SIZES], step=SLOT, slots=SLOTS, now=now)
     month = read_samples([*BY_KIND, *SIZES], step=DAY, slots=DAYS, now=now)
+    waiting = count_embedding_backlog(now)
     context = {
         **admin.site.each_context(request),
         "title": "Dashboard",
         "now": now,
+        "waiting": describe_backlog(waiting, now),
         "alerts": find_alerts(now, jobs=JOBS.values()),
-        "tiles": [*state_tiles(recent), *rate_tiles(read_increases(COUNTERS, since=now - DAY, now=now))],
+        "tiles": [*state_tiles(recent, waiting), *rate_tiles(read_increases(COUNTERS, since=now - DAY, now=now))],
         "sections": list(chart_sections(recent, month, now)),
         "jobs": list(job_lines(read_last_runs(list(JOBS)), now)),
     }
     return TemplateResponse(request, "admin/memory/dashboard.html", context)
 
 
-def state_tiles(recent: Samples) -> Iterator[Tile]:
+def describe_backlog(waiting: QueueBacklog, now: datetime) -> str:
+    """Return a sentence on memories that wait for a vector, and on when that becomes an alert. "" if none waits."""
+    if not waiting.count:
+        return ""
+    verb = "waits" if waiting.count == 1 else "wait"
+    noun = "memory" if waiting.count == 1 else "memories"
+    return (
+        f"{waiting.count_text} {noun} {verb} for a vector, the first for {format_age(waiting.since, now)}. It is an "
+        f"alert above {LARGE_BACKLOG:,} memories, or after {format_age(now - LATE_AFTER, now)}."
+    )
+
+
+def state_tiles(recent: Samples, waiting: QueueBacklog) -> Iterator[Tile]:
+    """Yield figures of the latest samples, but the backlog as it is now, so that it agrees with the alerts."""
     kinds = latest_counts(recent)
     if kinds:
         yield Tile(name="memories", figure=format_count_short(sum(kinds.values())))
     figures: Sequence[tuple[str, SampleKey, ChartUnit]] = (
         ("recall, 95th percentile", (RECALL, "0.95"), SECONDS),
-        ("waiting for embedding", (BACKLOG, "embedding"), COUNT),
         ("extraction lag", (LAG, ""), SECONDS),
         ("database", (DATABASE_BYTES, ""), BYTES),
         ("Redis", (REDIS_BYTES, ""), BYTES),
@@ -137,6 +161,9 @@ def state_tiles(recent: Samples) -> Iterator[Tile]:
         latest = latest_value(recent[key])
         if latest is not None:
             yield Tile(name=name, figure=unit.format(latest))
+    if waiting.count:
+        url = list_url("memory", vector="waiting")
+        yield Tile(name="waiting for embedding, now", figure=waiting.count_text, url=url)
 
 
 def rate_tiles(counted: Mapping[SampleKey, float]) -> Iterator[Tile]:

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
-from memory.admin.base import BoundedAdmin, staff_owner
+from memory.admin.base import BoundedAdmin
 from memory.admin.beliefs import entity_link
 from memory.admin.columns import column, text_column, time_column
 from memory.admin.entity_pages import (
@@ -74,7 +74,7 @@ class EntityAdmin(MeaningSearchAdmin):
     editable_fields = (*service_fields, "expires_at", "trust", "source", "metadata")
     detail_fields = ("first_seen", "user_id", "channel", *MemoryKindAdmin.detail_fields)
     archived_fields = ("named", "type_text", "alias_names", "description_text")
-    actions = ("merge", "embed")
+    actions = ("merge",)
     allow_add = False
     deletion_note = (
         "Their names, vectors and links are deleted too, and so are the entities that were merged into them. "
@@ -141,13 +141,13 @@ class EntityAdmin(MeaningSearchAdmin):
         own = EntityChanges(**changes)
         correct_entity(owner, memory_id, changes=own, type=type_, version=version, embedded=embedded, now=now)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+    def remove_row(self, owner: Owner, row: Any) -> None:
         now = datetime.now(UTC)
-        is_expired = obj.expires_at is not None and obj.expires_at <= now
-        if obj.archived or obj.quarantined or is_expired:
-            super().delete_model(request, obj)
+        is_expired = row.expires_at is not None and row.expires_at <= now
+        if row.archived or row.quarantined or is_expired:
+            super().remove_row(owner, row)
         else:
-            remove_entity(staff_owner(request, obj.account_id), obj.pk, now=now)
+            remove_entity(owner, row.pk, now=now)
 
     # each is removed with the names that stand for it
-    delete_queryset = BoundedAdmin.delete_queryset
+    delete_rows = BoundedAdmin.delete_rows

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
-from django.db.models import Func, IntegerField, QuerySet
+from django.db.models import Func, IntegerField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
@@ -22,8 +23,10 @@ from memory.admin.fields import ExternalIdField
 from memory.admin.memories import LONG_COLUMNS, NOT_YET_EMBEDDED, MeaningSearchAdmin, MemoryForm, MemoryKindAdmin
 from memory.admin.text import MAX_JSON_CHARACTERS, error_sentence, excerpt_of, indent_json, mark_invisible, render_json
 from memory.errors import MemoryServiceError
-from memory.models import ContextEntry, ContextEntryVersion
+from memory.models import ContextEntry, ContextEntryVersion, Kind
+from memory.owner import Owner
 from memory.retrieval.kind_searches import search_entries
+from memory.services.bulk.actions import BulkAction, BulkResult, change_each
 from memory.services.contexts.entries import EntryDraft, entry_versions, find_version, restore_version, store_entries
 from memory.services.contexts.versions import delete_old_versions
 from memory.services.embedding.embed import embed_texts
@@ -152,6 +155,12 @@ def render_value(entry: ContextEntry) -> SafeString | str:
     return render_json(entry.value) if has_own_value(entry.value, entry.text) else "the same as the text"
 
 
+def forget_versions(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    """Delete all versions except the latest of each entry. Entries without old versions do not count."""
+    rows = ContextEntry.objects.visible_to(owner, Kind.CONTEXT_ENTRY).filter(id__in=row_ids).only("id", "account_id")
+    return change_each(rows.order_by("-pk"), lambda entry: delete_old_versions(owner, entry.pk) > 0)
+
+
 @admin.register(ContextEntry)
 class ContextEntryAdmin(MeaningSearchAdmin):
     """The pages of entries. A corrected text is the next version. A new entry belongs to the account."""
@@ -172,7 +181,17 @@ class ContextEntryAdmin(MeaningSearchAdmin):
     detail_fields = (
         "context_page", "entry_key", "stored_value", "relevance", "content_version", *MemoryKindAdmin.detail_fields,
     )  # fmt: skip
-    actions = ("embed", "forget")
+    bulk_actions = (
+        BulkAction(
+            name="forget",
+            label="Delete old versions of selected %(verbose_name_plural)s",
+            done="Deleted old versions:",
+            apply=forget_versions,
+            permission="delete",
+            explanation="All versions but the latest are deleted for good. Snapshots with them lose the entry.",
+            is_destructive=True,
+        ),
+    )
     deletion_note = (
         "Their versions, vectors and links are deleted too, and snapshots lose them. Archiving keeps all of it."
     )
@@ -257,30 +276,6 @@ class ContextEntryAdmin(MeaningSearchAdmin):
             message = f"Restored version {number} as version {restored.content_version}."
             self.log_change(request, entry, message)
             self.message_user(request, message, messages.SUCCESS)
-
-    @admin.action(description="Delete old versions of selected %(verbose_name_plural)s", permissions=["delete"])
-    def forget(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Ask for confirmation, then delete all versions except the latest for good."""
-        columns = ("account", "key", "content_version")
-        entries = list(queryset.select_related(None).only(*columns)[: MAX_FORGOTTEN + 1])
-        if len(entries) > MAX_FORGOTTEN:
-            self.message_user(request, f"Choose at most {MAX_FORGOTTEN} entries at a time.", messages.ERROR)
-            return None
-        if request.POST.get("post") != "yes":
-            return self.render_page(
-                request,
-                "contextentry/forget_confirmation.html",
-                "Delete old versions?",
-                ids=[entry.pk for entry in entries],
-                named=[(mark_invisible(str(entry)), entry.content_version - 1) for entry in entries],
-                selected=ACTION_CHECKBOX_NAME,
-            )
-        deleted = 0
-        for entry in entries:
-            deleted += delete_old_versions(staff_owner(request, entry.account_id), entry.pk)
-            self.log_change(request, entry, "Deleted old versions.")
-        self.message_user(request, f"Versions deleted: {deleted}.", messages.SUCCESS)
-        return None
 
 
 def find_restore_obstacle(entry: ContextEntry, now: datetime) -> str:

@@ -3,17 +3,18 @@
 Tombstones of rejected facts: who rejected something, and how often it was extracted again, but never what.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from memory.admin.base import ReadOnlyAdmin, staff_owner
+from memory.admin.base import ReadOnlyAdmin
 from memory.admin.beliefs import format_belief_time, format_validity, read_entities, read_quotes
 from memory.admin.columns import change_url, column, excerpt_column, text_column
 from memory.admin.diffs import compare_texts
@@ -22,6 +23,7 @@ from memory.admin.object_actions import EmptyForm, ObjectAction, ObjectActionAdm
 from memory.admin.text import mark_invisible, text_excerpt
 from memory.models import Fact, FactReview, FactTombstone
 from memory.owner import Owner
+from memory.services.bulk.actions import BulkAction, BulkResult, change_each
 from memory.services.facts.review import ValidityTimes, decide_review
 from memory.services.facts.tombstones import lift_tombstone
 from memory_project.admin_lists import AccountFilter
@@ -170,6 +172,11 @@ def lift_row(owner: Owner, tombstone: FactTombstone) -> None:
     lift_tombstone(owner, tombstone.pk)
 
 
+def lift_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    rows = FactTombstone.objects.filter(account_id=owner.account_id, pk__in=row_ids).order_by("-pk")
+    return change_each(rows, lambda tombstone: lift_tombstone(owner, tombstone.pk))
+
+
 @admin.register(FactTombstone)
 class FactTombstoneAdmin(ReadOnlyAdmin):
     """The pages of tombstones. Deleting one lifts it: the claim may be learned again, the fact stays rejected."""
@@ -180,7 +187,17 @@ class FactTombstoneAdmin(ReadOnlyAdmin):
     search_help_text = (
         "Search for the complete name of the person or key that rejected it, or for the beginning of a digest."
     )
-    actions = ("lift",)
+    bulk_deletion = False
+    bulk_actions = (
+        BulkAction(
+            name="lift",
+            label="Lift selected %(verbose_name_plural)s",
+            done="Lifted",
+            apply=lift_rows,
+            permission="delete",
+            explanation="The claims may be learned again.",
+        ),
+    )
     fields = (
         "named", "account", "rejected_by_text", "rejected_at", "entities", "times_extracted", "last_met_at",
         "claim_digest", "fact_digest", "id",
@@ -193,15 +210,5 @@ class FactTombstoneAdmin(ReadOnlyAdmin):
     entities = column("Entities", describe_entities)
     times_extracted = column("Extracted again", lambda tombstone: f"{tombstone.met_count}×")
 
-    def get_actions(self, request: HttpRequest) -> Any:
-        """Return the actions without the one that deletes, which is called lifting here."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
-
-    @admin.action(description="Lift selected %(verbose_name_plural)s", permissions=["delete"])
-    def lift(self, request: HttpRequest, queryset: QuerySet[FactTombstone]) -> None:
-        self.change_each(request, queryset, lift_row, done="Lifted", log="Lifted.")
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        lift_row(staff_owner(request, obj.account_id), obj)
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        lift_row(owner, row)

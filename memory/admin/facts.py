@@ -1,5 +1,6 @@
 """Facts: with their history and evidence; corrected, superseded, retracted and rejected."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -28,6 +29,7 @@ from memory.models import Fact
 from memory.models.facts import Temporal, true_at
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.retrieval.kind_searches import search_facts
+from memory.services.bulk.actions import BulkAction, BulkResult, change_each
 from memory.services.embedding.embed import embed_texts
 from memory.services.facts.globalize import globalize_fact
 from memory.services.facts.learn import MAX_CLAIM_CHARACTERS, FactDraft
@@ -98,6 +100,18 @@ def reject(owner: Owner, fact: Fact, data: dict[str, Any]) -> str:
     return "The fact is rejected: it is no longer believed, and not learned again until its tombstone is lifted."
 
 
+def rows_to_change(owner: Owner, row_ids: Sequence[UUID]) -> QuerySet[Fact]:
+    return Fact.objects.visible_to(owner).filter(id__in=row_ids).only("id", "account_id").order_by("-pk")
+
+
+def retract_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    return change_each(rows_to_change(owner, row_ids), lambda fact: retract_fact(owner, fact.pk, now=now))
+
+
+def reject_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    return change_each(rows_to_change(owner, row_ids), lambda fact: reject_fact(owner, fact.pk, now=now))
+
+
 @admin.register(Fact)
 class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
     """The pages of facts. A correction says that we were wrong; superseding says that the world has changed."""
@@ -115,7 +129,23 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
     detail_fields = ("status", "certainty", "user_id", "channel", *MemoryKindAdmin.detail_fields)
     belief_fields = ("claim", "confidence_text", "temporal", "valid")
     """Columns that replace BELIEF_COLUMNS if the fact is not believed and therefore cannot be corrected."""
-    actions = ("embed", "retract_selected", "reject_selected")
+    bulk_actions = (
+        BulkAction(
+            name="retract_selected",
+            label="Retract selected facts",
+            done="Retracted",
+            apply=retract_rows,
+            explanation="They are no longer believed. They may be learned again.",
+        ),
+        BulkAction(
+            name="reject_selected",
+            label="Reject selected facts, so that they are not learned again",
+            done="Rejected",
+            apply=reject_rows,
+            explanation="They are no longer believed, and not learned again until their tombstones are lifted.",
+            is_destructive=True,
+        ),
+    )
     object_actions = {
         "supersede": ObjectAction(run=supersede, form=SupersedeForm),
         "globalize": ObjectAction(run=globalize, form=GlobalizeForm),
@@ -170,18 +200,6 @@ class FactAdmin(MeaningSearchAdmin, ChangeFormActionAdmin):
     ) -> None:
         beliefs = {BELIEF_COLUMNS[name]: value for name, value in changes.items()}
         correct_fact(owner, memory_id, changes=beliefs, embedded=NOT_YET_EMBEDDED, expected=version, now=now)
-
-    @admin.action(description="Retract selected facts", permissions=["change"])
-    def retract_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        rows = queryset.only("id", "account_id")
-        self.change_each(
-            request, rows, lambda owner, fact: retract(owner, fact, {}), done="Retracted", log="Retracted."
-        )
-
-    @admin.action(description="Reject selected facts, so that they are not learned again", permissions=["change"])
-    def reject_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        rows = queryset.only("id", "account_id")
-        self.change_each(request, rows, lambda owner, fact: reject(owner, fact, {}), done="Rejected", log="Rejected.")
 
 
 def is_believed(fact: Any) -> bool:

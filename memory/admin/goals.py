@@ -1,6 +1,7 @@
 """Goals: with their activity and their tree; completed, abandoned, blocked and unblocked on their pages."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -101,7 +102,7 @@ class GoalAdmin(ChangeFormActionAdmin, MemoryKindAdmin):
 
     due = time_column("Deadline", "deadline")
     # each is erased with what follows from it
-    delete_queryset = BoundedAdmin.delete_queryset
+    delete_rows = BoundedAdmin.delete_rows
 
     def get_urls(self) -> list[URLPattern]:
         view: Callable[..., HttpResponse] = self.admin_site.admin_view(self.tree_view)
@@ -110,8 +111,9 @@ class GoalAdmin(ChangeFormActionAdmin, MemoryKindAdmin):
     def action_owner(self, request: HttpRequest, row: Any) -> Owner:
         return holder_owner(request, row)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        erase_goal(holder_owner(request, obj), obj.pk, now=datetime.now(UTC))
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        holder = replace(owner, agent_id=row.agent_id, user_id=row.user_id, channel=row.channel)
+        erase_goal(holder, row.pk, now=datetime.now(UTC))
 
     def describe_row(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         now = datetime.now(UTC)

@@ -7,9 +7,10 @@ from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from memory.admin.base import BoundedAdmin, adopt_row, staff_name, staff_owner
+from memory.admin.bulk import CONFIRMED, ReasonForm, posted_selection
 from memory.admin.columns import column
 from memory.maintenance import JOBS
 from memory.models import JobRun
@@ -17,6 +18,8 @@ from memory.services.operations.jobs import request_installation_run, request_ru
 from memory.tasks import notify_job_worker
 from memory_project.admin_lists import AccountFilter
 from memory_project.staff import StaffGroup
+
+MAX_RUN_AGAIN = 20
 
 
 class JobRunForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -34,6 +37,7 @@ class JobRunAdmin(BoundedAdmin):
         "duration", "error",
     )  # fmt: skip
     list_filter = (AccountFilter, "status", "dry_run")
+    list_select_related = ("account",)
     search_fields = ("job__exact", "requested_by__exact")
     search_help_text = "Search for a complete job or requester."
     autocomplete_fields = ("account",)
@@ -49,12 +53,32 @@ class JobRunAdmin(BoundedAdmin):
         adopt_row(obj, self.request_like(request, obj))
 
     @admin.action(description="Run again", permissions=["add"])
-    def run_again(self, request: HttpRequest, queryset: QuerySet[JobRun]) -> None:
-        known = [run for run in queryset if run.job in JOBS]
-        for run in known:
+    def run_again(self, request: HttpRequest, queryset: QuerySet[JobRun]) -> HttpResponse | None:
+        """Ask for confirmation and a reason, then request the runs once more. They may be of all accounts."""
+        runs = list(queryset.filter(job__in=JOBS).order_by("-pk")[: MAX_RUN_AGAIN + 1])
+        if not runs or len(runs) > MAX_RUN_AGAIN:
+            message = f"Nothing was requested. Choose 1 to {MAX_RUN_AGAIN} runs of jobs that still exist."
+            self.message_user(request, message, messages.ERROR)
+            return None
+        form = ReasonForm(request.POST if request.POST.get("post") == CONFIRMED else None)
+        if not form.is_valid():
+            return self.render_page(
+                request,
+                "bulk/confirmation.html",
+                "Run again",
+                label="Run again",
+                counted=self.count_rows(len(runs)),
+                explanation="Each is requested once more, for the same account or for the whole installation.",
+                examples=[f"{run.job}: {run.account or 'the whole installation'}" for run in runs],
+                posted=posted_selection(request),
+                form=form,
+            )
+        for run in runs:
             self.request_like(request, run)
-        message = f"Requested {self.count_rows(len(known))}. A worker performs them."
+            self.log_change(request, run, f"Run again. {form.cleaned_data['reason']}")
+        message = f"Requested {self.count_rows(len(runs))}. A worker performs them."
         self.message_user(request, message, messages.SUCCESS)
+        return None
 
     def request_like(self, request: HttpRequest, run: JobRun) -> JobRun:
         """Queue a run of the same job for the same account, and notify a worker once that is committed."""

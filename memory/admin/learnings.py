@@ -11,6 +11,7 @@ from memory.admin.columns import column, link_column, list_link, text_column
 from memory.admin.memories import MemoryKindAdmin
 from memory.admin.text import mark_invisible
 from memory.models import Learning, LearningVote
+from memory.owner import Owner
 from memory.services.learnings import delete_vote
 from memory_project.admin_lists import AccountFilter
 
@@ -79,5 +80,5 @@ class LearningVoteAdmin(ReadOnlyAdmin):
     agent = text_column("Agent", "agent_id")
     learning_page = link_column("Learning", "learning", "learning_id")
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_vote(staff_owner(request, obj.account_id), obj.pk)
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        delete_vote(owner, row.pk)

@@ -13,6 +13,7 @@ from memory.admin.columns import link_column
 from memory.models import Link, Memory
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.models.links import STRUCTURAL_TYPES
+from memory.owner import Owner
 from memory.services.goals.plan import delete_goal_link
 from memory_project.admin_lists import AccountFilter
 from memory_project.staff import limit_rows
@@ -79,11 +80,11 @@ class LinkAdmin(AuditedAdmin):
         form = super().get_form(request, obj, change, **options)
         return type(form.__name__, (form,), {"request": request})
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        if obj.type in (SUBGOAL_OF, BLOCKED_BY):
-            delete_goal_link(self.owner_of(request, obj), obj, now=datetime.now(UTC))
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        if row.type in (SUBGOAL_OF, BLOCKED_BY):
+            delete_goal_link(owner, row, now=datetime.now(UTC))
         else:
-            super().delete_model(request, obj)
+            super().remove_row(owner, row)
 
     from_memory = link_column("From", "memory", "source_id")
     to_memory = link_column("To", "memory", "target_id")

@@ -20,7 +20,7 @@ from memory.admin.fields import ExternalIdField, JSONValueField
 from memory.admin.object_actions import EmptyForm, ObjectAction, ObjectActionAdmin
 from memory.admin.text import mark_invisible
 from memory.errors import MemoryServiceError, TooLarge
-from memory.models import Account, LedgerAccount, WorkingMemoryAccount
+from memory.models import Account, Conversation, LedgerAccount, WorkingMemoryAccount
 from memory.owner import Owner
 from memory.services.working_memory import clear_working_memory, correct_field, delete_field, evict_item, mark_item
 from memory.tiers.base import MAX_NAME_CHARACTERS, from_json
@@ -30,6 +30,7 @@ from memory_project.redis import ConversationRef
 MAX_SCANS = 20
 ENOUGH_CONVERSATIONS = 50
 MAX_ROWS = 100
+MAX_WITHOUT_LIVE_DATA = 20
 
 Scan = Callable[[UUID, int], tuple[list[str], int]]
 """Returns conversations of an account from a cursor on, and the next cursor; 0 is the end."""
@@ -101,8 +102,21 @@ class LiveAdmin(ObjectActionAdmin):
     def list_conversations(self, request: HttpRequest, account: Account, form: ConversationForm) -> HttpResponse:
         conversation_ids, cursor = collect_conversations(self.scan, account.id, read_cursor(request))
         found = [(id_, self.page_url("conversation", account.id, conversation=id_)) for id_ in conversation_ids]
-        context = {"form": form, "found": found, "cursor": cursor, "is_first_page": not read_cursor(request)}
+        is_first_page = not read_cursor(request)
+        stored = []
+        if is_first_page and not cursor and request.user.has_perm("memory.view_conversation"):
+            stored = self.list_without_live_data(account, conversation_ids)
+        context = {
+            "form": form, "found": found, "cursor": cursor, "is_first_page": is_first_page, "stored": stored,
+            "noun": str(self.opts.verbose_name),
+        }  # fmt: skip
         return self.render_account_page(request, account, "conversations", account.name, context)
+
+    def list_without_live_data(self, account: Account, conversation_ids: list[str]) -> list[tuple[str, str]]:
+        """Return the latest conversations for which nothing is stored in Redis, with the addresses of their pages."""
+        others = Conversation.objects.filter(account_id=account.id).exclude(conversation_id__in=conversation_ids)
+        latest = others.order_by("-id").values_list("conversation_id", flat=True)[:MAX_WITHOUT_LIVE_DATA]
+        return [(id_, self.page_url("conversation", account.id, conversation=id_)) for id_ in latest]
 
     def conversation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         account = self.find_row(request, object_id)

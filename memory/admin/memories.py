@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -15,7 +14,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.admin.base import BoundedAdmin, LeanChangeList, VersionedForm, ids_by_account, staff_owner
+from memory.admin.base import BoundedAdmin, LeanChangeList, VersionedForm, staff_owner
 from memory.admin.columns import DAY, column, excerpt_column, list_link, row_link
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
 from memory.admin.filters import VectorFilter
@@ -26,6 +25,7 @@ from memory.models.memory import model_of
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.retrieval.retrievers.lexical import has_words_or_ids
 from memory.retrieval.search import MemoryQuery, SearchResults
+from memory.services.bulk.actions import Apply, BulkAction, BulkResult, change_each, change_memories
 from memory.services.duplicates.merge import undo_merge
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.correct import MARKS, correct_memory, delete_memories, mark_memories, queue_for_embedding
@@ -98,6 +98,56 @@ class OwnedMemoryForm(MemoryForm):
     channel = None  # type: ignore[assignment]
 
 
+def mark_rows(mark: str) -> Apply:
+    """Return what sets or removes a mark on memories."""
+
+    def apply(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+        return change_memories(owner, row_ids, lambda ids: mark_memories(owner, ids, mark=mark, now=now))
+
+    return apply
+
+
+def embed_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    found = Memory.objects.visible_to(owner).filter(id__in=row_ids).order_by("id").values_list("id", flat=True)
+    ids = list(found)
+    queue_for_embedding(owner, ids, now=now)
+    return BulkResult(changed=ids)
+
+
+def undo_merges(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    """Make the memories live again, with their counts. They are not merged into the same ones again."""
+    rows = Memory.objects.visible_to(owner).filter(id__in=row_ids).only("id", "account_id").order_by("-pk")
+    return change_each(rows, lambda row: undo_merge(owner, row.pk, now=now))
+
+
+OPPOSITES = {"archive": "unarchive", "quarantine": "release", "pin": "unpin", "bury": "unbury"}
+OPPOSITES |= {mark: opposite for opposite, mark in OPPOSITES.items()}
+
+MARK_ACTIONS = tuple(
+    BulkAction(
+        name=mark,
+        label=f"{mark.capitalize()} selected %(verbose_name_plural)s",
+        done="Changed",
+        apply=mark_rows(mark),
+        undo=mark_rows(OPPOSITES[mark]),
+    )
+    for mark in MARKS
+)
+EMBED = BulkAction(
+    name="embed",
+    label="Embed selected %(verbose_name_plural)s again",
+    done="Queued for embedding:",
+    apply=embed_rows,
+    explanation="Their vectors stay until new ones replace them.",
+)
+UNDO_MERGE = BulkAction(
+    name="undo_merge",
+    label="Undo the merge of selected %(verbose_name_plural)s",
+    done="Made live again:",
+    apply=undo_merges,
+)
+
+
 class MemoryKindAdmin(BoundedAdmin):
     """Base class for the list and the pages of one kind of memory."""
 
@@ -123,7 +173,6 @@ class MemoryKindAdmin(BoundedAdmin):
         "identity", "token_count", "current_salience", "access_count", "last_accessed", "version", "created_at",
         "updated_at", "id",
     )  # fmt: skip
-    actions: Any = ("embed",)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
         if obj is None and self.added_fields:
@@ -186,12 +235,11 @@ class MemoryKindAdmin(BoundedAdmin):
         """Correct some of the `service_fields`."""
         raise NotImplementedError
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_memories(staff_owner(request, obj.account_id), [obj.id], now=datetime.now(UTC))
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        delete_memories(owner, [row.pk], now=datetime.now(UTC))
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for account_id, ids in ids_by_account(queryset).items():
-            delete_memories(staff_owner(request, account_id), ids, now=datetime.now(UTC))
+    def delete_rows(self, owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+        return change_memories(owner, row_ids, lambda ids: delete_memories(owner, ids, now=now))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         named, counts, permissions, _ = super().get_deleted_objects(objs, request)
@@ -199,41 +247,10 @@ class MemoryKindAdmin(BoundedAdmin):
         turns = [str(row) for row in objs if row.kind == Kind.TURN]
         return named, counts, permissions, turns
 
-    def get_actions(self, request: HttpRequest) -> Any:
-        actions = super().get_actions(request)
-        if self.has_change_permission(request):
-            for name in MARKS:
-                actions[name] = (mark_action(name), name, f"{name.capitalize()} selected %(verbose_name_plural)s")
-            if self.model in MERGED_MODELS:
-                undo: Callable[..., Any] = undo_merges
-                actions["undo_merge"] = (undo, "undo_merge", "Undo the merge of selected %(verbose_name_plural)s")
-        return actions
-
-    @admin.action(description="Embed selected %(verbose_name_plural)s again", permissions=["change"])
-    def embed(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        change = partial(queue_for_embedding, now=datetime.now(UTC))
-        self.change_by_account(request, queryset, change, done="Queued for embedding:")
-
-
-def mark_action(mark: str) -> Callable[..., Any]:
-    """Return the list action that sets or removes a mark on the selected memories."""
-
-    def run(pages: MemoryKindAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        change = partial(mark_memories, mark=mark, now=datetime.now(UTC))
-        pages.change_by_account(request, queryset, change, done="Changed")
-
-    return run
-
-
-def undo_merges(pages: MemoryKindAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-    """Make the selected memories live again, with their counts. They are not merged into the same ones again."""
-    rows = queryset.select_related(None).only("id", "account_id").order_by("-pk")
-    now = datetime.now(UTC)
-
-    def undo(owner: Owner, memory: MemoryRow) -> None:
-        undo_merge(owner, memory.pk, now=now)
-
-    pages.change_each(request, rows, undo, done="Made live again:", log="Merge undone.")
+    def find_bulk_actions(self) -> Sequence[BulkAction]:
+        is_merged = self.model in MERGED_MODELS
+        own = (*super().find_bulk_actions(), EMBED, *(MARK_ACTIONS if self.allow_change else ()))
+        return (*own, UNDO_MERGE) if is_merged and self.allow_change else own
 
 
 @admin.register(Memory)

@@ -3,8 +3,10 @@
 Some pools of workflow runs have rows instead: postings of blackboards, and cached results of tools.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
@@ -32,6 +34,7 @@ from memory.admin.text import excerpt_of, json_excerpt, mark_invisible, render_j
 from memory.models import AccessControl, BlackboardPosting, MemoryPool, ToolCacheEntry
 from memory.owner import Owner
 from memory.services.audit import delete_audited_row
+from memory.services.bulk.actions import BulkAction, BulkResult, change_each
 from memory.services.pools.data import TYPES_WITHOUT_DATA, delete_cached_result, write_data
 from memory.services.pools.manage import (
     DEFAULT_SCOPES,
@@ -113,15 +116,15 @@ class ToolCacheEntryAdmin(PoolRowAdmin):
         expires_at = f"{entry.expires_at:{SECOND}}"
         return f"{expires_at} (expired)" if entry.expires_at <= datetime.now(UTC) else expires_at
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        owner, now = staff_owner(request, obj.account_id), datetime.now(UTC)
-        if obj.expires_at <= now:
-            delete_audited_row(owner, obj, memory_type="pool")
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        now = datetime.now(UTC)
+        if row.expires_at <= now:
+            delete_audited_row(owner, row, memory_type="pool")
         else:
-            delete_cached_result(owner, obj.pool.pool_id, obj.key, now=now)
+            delete_cached_result(owner, row.pool.pool_id, row.key, now=now)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        super().delete_queryset(request, queryset.select_related("pool"))
+    def rows_of(self, owner: Owner, row_ids: Sequence[UUID]) -> QuerySet[Any]:
+        return super().rows_of(owner, row_ids).select_related("pool")
 
 
 OWN_TYPES = [(name, label) for name, label in MemoryPool.PoolType.choices if name in DEFAULT_SCOPES]
@@ -182,6 +185,18 @@ def render_stored(pool: MemoryPool) -> SafeString:
     return render_json({"version": stored.version, "data": stored.data, "access_control": access})
 
 
+def expire_pools(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    """Let those of the pools expire that have not expired yet."""
+
+    def expire(pool: MemoryPool) -> None:
+        # services refuse a time in the past
+        at = datetime.now(UTC)
+        change_pool(owner, pool.pool_id, changes={"expires_at": at + GRACE}, expected=None, now=at)
+
+    rows = MemoryPool.objects.filter(account_id=owner.account_id, pk__in=row_ids).live(now)
+    return change_each(rows.order_by("-pk").only("id", "account_id", "pool_id"), expire)
+
+
 @admin.register(MemoryPool)
 class MemoryPoolAdmin(BoundedAdmin):
     """The pages of pools. An expired pool may only be looked at and deleted."""
@@ -196,7 +211,7 @@ class MemoryPoolAdmin(BoundedAdmin):
     search_fields = ("pool_id__startswith", "agent_id__exact", "task_id__exact")
     search_help_text = "Search for the beginning of a pool's id, or for a complete owner or task."
     autocomplete_fields = ("account", "team")
-    actions = ("expire",)
+    bulk_actions = (BulkAction(name="expire", label="Let selected pools expire", done="Expired", apply=expire_pools),)
     long_columns = ("data", "access_control")
     added_fields = (
         "account", "pool_id", "pool_type", "scope", "agent_id", "team", "task_id", "data", "access_control",
@@ -266,22 +281,12 @@ class MemoryPoolAdmin(BoundedAdmin):
         else:
             adopt_row(obj, add_pool(request, form.cleaned_data))
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        owner, now = staff_owner(request, obj.account_id), datetime.now(UTC)
-        if obj.is_expired(now):
-            delete_expired_pools(owner, MemoryPool.objects.filter(account_id=obj.account_id, pk=obj.pk), now=now)
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        now = datetime.now(UTC)
+        if row.is_expired(now):
+            delete_expired_pools(owner, MemoryPool.objects.filter(account_id=row.account_id, pk=row.pk), now=now)
         else:
-            delete_pool(owner, obj.pool_id, expected=None, now=now)
-
-    @admin.action(description="Let selected pools expire", permissions=["change"])
-    def expire(self, request: HttpRequest, queryset: QuerySet[MemoryPool]) -> None:
-        rows: Any = queryset
-
-        def expire_pool(owner: Owner, pool: MemoryPool) -> None:
-            now = datetime.now(UTC)
-            change_pool(owner, pool.pool_id, changes={"expires_at": now + GRACE}, expected=None, now=now)
-
-        self.change_each(request, rows.live(datetime.now(UTC)), expire_pool, done="Expired")
+            delete_pool(owner, row.pool_id, expected=None, now=now)
 
 
 def add_pool(request: HttpRequest, given: dict[str, Any]) -> MemoryPool:

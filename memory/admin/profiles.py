@@ -13,6 +13,7 @@ from memory.admin.columns import column, excerpt_column, json_column, text_colum
 from memory.admin.fields import ExternalIdField, JSONObjectField, JSONTextsField
 from memory.admin.text import json_excerpt, mark_invisible, render_json
 from memory.models import UserProfile
+from memory.owner import Owner
 from memory.services.profiles import DOCUMENTS, ProfileChanges, delete_profile, write_profile
 from memory.tiers.json_documents import comparable_json
 from memory_project.admin_lists import AccountFilter
@@ -86,8 +87,8 @@ class UserProfileAdmin(BoundedAdmin):
         written = write_profile(owner, user_id, ProfileChanges(**changed), expected=expected, now=now)
         adopt_row(obj, written.profile)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_profile(staff_owner(request, obj.account_id), obj.user_id, now=datetime.now(UTC))
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        delete_profile(owner, row.user_id, now=datetime.now(UTC))
 
     def name_deleted(self, row: Any) -> str:
         return mark_invisible(row.user_id)

@@ -1,11 +1,12 @@
 """Short-term memories of agents: found by agent and session, corrected, refreshed and deleted."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
@@ -14,9 +15,11 @@ from memory.admin.base import BoundedAdmin, ServiceForm, staff_owner
 from memory.admin.columns import column, json_column, list_link, text_column
 from memory.admin.fields import JSONValueField
 from memory.admin.text import excerpt_of, json_excerpt, mark_invisible
-from memory.errors import NotFound
+from memory.errors import NotFound, Unprocessable
 from memory.models import AgentShortTermMemory
 from memory.models.short_term import MIN_PROMOTION_READS, ShortTermKey
+from memory.owner import Owner
+from memory.services.bulk.actions import BulkAction, BulkResult, change_each
 from memory.services.short_term import correct_entry, delete_entry, refresh_entry
 from memory_project.admin_lists import AccountFilter
 
@@ -93,6 +96,18 @@ def render_session(entry: AgentShortTermMemory) -> SafeString | str:
     return entries_link(entry.session_id, account=entry.account_id, session_id__exact=entry.session_id)
 
 
+def refresh_entries(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    """Restart the time to live of those of the entries that have not expired."""
+
+    def refresh(entry: AgentShortTermMemory) -> None:
+        if entry.is_expired(now):
+            raise Unprocessable("entries that have expired cannot be refreshed")
+        refresh_entry(owner, ShortTermKey(id=entry.pk), now=now)
+
+    rows = AgentShortTermMemory.objects.filter(account_id=owner.account_id, pk__in=row_ids)
+    return change_each(rows.order_by("-pk"), refresh)
+
+
 @admin.register(AgentShortTermMemory)
 class ShortTermAdmin(BoundedAdmin):
     """The pages of short-term memories, which agents write and staff correct. Expired ones cannot be changed."""
@@ -104,7 +119,15 @@ class ShortTermAdmin(BoundedAdmin):
     list_filter = (AccountFilter, "memory_type", LifeFilter)
     search_fields = ("memory_key__startswith", "agent_id__exact", "session_id__exact")
     search_help_text = "Search for the beginning of a key, or for a complete agent or session."
-    actions = ("refresh",)
+    bulk_actions = (
+        BulkAction(
+            name="refresh",
+            label="Refresh selected %(verbose_name_plural)s",
+            done="Restarted the time to live of",
+            apply=refresh_entries,
+            explanation="Entries that have expired are left alone.",
+        ),
+    )
     long_columns = ("memory_value",)
     list_annotations = {"value_excerpt": json_excerpt("memory_value")}
     detail_fields = (
@@ -138,23 +161,11 @@ class ShortTermAdmin(BoundedAdmin):
             value, seen = form.cleaned_data["memory_value"], form.cleaned_data["seen_at"]
             correct_entry(staff_owner(request, obj.account_id), obj.pk, value=value, seen=seen, now=datetime.now(UTC))
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+    def remove_row(self, owner: Owner, row: Any) -> None:
         now = datetime.now(UTC)
         try:
-            delete_entry(staff_owner(request, obj.account_id), ShortTermKey(id=obj.pk), now=now)
+            delete_entry(owner, ShortTermKey(id=row.pk), now=now)
         except NotFound:
             # the service deletes an expired entry and nevertheless reports that there was none
-            if not obj.is_expired(now):
+            if not row.is_expired(now):
                 raise
-
-    @admin.action(description="Refresh selected %(verbose_name_plural)s", permissions=["change"])
-    def refresh(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        now = datetime.now(UTC)
-        rows: Any = queryset
-        live = list(rows.live(now))
-        for entry in live:
-            refresh_entry(staff_owner(request, entry.account_id), ShortTermKey(id=entry.pk), now=now)
-        self.message_user(request, f"Restarted the time to live of {self.count_rows(len(live))}.", messages.SUCCESS)
-        if expired := queryset.filter(expires_at__lte=now).count():
-            message = f"Not refreshed, since they have expired: {self.count_rows(expired)}."
-            self.message_user(request, message, messages.WARNING)

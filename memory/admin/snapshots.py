@@ -21,6 +21,7 @@ from memory.admin.diffs import EXCERPT, TextDiff, compare_texts
 from memory.admin.text import error_sentence, excerpt_of, mark_invisible
 from memory.errors import MemoryServiceError
 from memory.models import ContextEntry, ContextEntryVersion, ContextSnapshot, SnapshotEntry
+from memory.owner import Owner
 from memory.services.contexts.snapshots import (
     RestoreCounts,
     RestorePreview,
@@ -114,8 +115,8 @@ class ContextSnapshotAdmin(BoundedAdmin):
         owner = staff_owner(request, context.account_id)
         adopt_row(obj, create_snapshot(owner, context.pk, name=name, now=datetime.now(UTC)))
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_snapshot(staff_owner(request, obj.account_id), obj.context_id, obj.pk)
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        delete_snapshot(owner, row.context_id, row.pk)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None

@@ -6,12 +6,13 @@ from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
 
-from memory.admin.base import BoundedAdmin, staff_owner
+from memory.admin.base import BoundedAdmin
 from memory.admin.columns import agent_column, column, json_column, link_column, row_link, text_column
 from memory.admin.memories import LONG_COLUMNS, MemoryKindAdmin, OwnedMemoryForm
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.admin.turn_cards import VisibleModels, format_level, read_turn_cards
 from memory.models import TurnRecord, TurnSlot
+from memory.owner import Owner
 from memory.retrieval.retrievers.lexical import has_words_or_ids
 from memory.services.records.record import delete_record
 from memory_project.admin_lists import AccountFilter, chosen_account
@@ -53,8 +54,8 @@ class TurnRecordAdmin(BoundedAdmin):
     time = column("Time", lambda record: f"{record.event_time:%Y-%m-%d %H:%M} UTC")
     metadata_json = json_column("Metadata", "metadata")
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_record(staff_owner(request, obj.account_id), obj.pk)
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        delete_record(owner, row.pk)
 
     def name_deleted(self, row: Any) -> str:
         return f"turn {row.number} of {excerpt_of(row.conversation_id)}"

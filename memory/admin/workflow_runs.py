@@ -1,12 +1,14 @@
 """Workflow runs: the agents that take part, the pools that they share, and how runs end."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -17,6 +19,7 @@ from memory.admin.fields import ExternalIdField, IdListField, JSONObjectField
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.models import MemoryPool, WorkflowRun
 from memory.owner import Owner
+from memory.services.bulk.actions import BulkAction, BulkResult, change_each
 from memory.services.pools.workflow_runs import RunDraft, change_run, start_run
 from memory_project.admin_lists import AccountFilter
 
@@ -52,6 +55,17 @@ def render_pools(run: WorkflowRun) -> SafeString:
     return format_html("{}{}", format_html_join("", "<div>{} ({}, {} entries)</div>", rows), every)
 
 
+def end_rows(status: WorkflowRun.Status, owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
+    """End runs with a status. Those that have it already do not count."""
+
+    def end(run: WorkflowRun) -> bool:
+        change_run(owner, run.workflow_run_id, changes={"status": status.value}, now=now)
+        return run.status != status
+
+    rows = WorkflowRun.objects.filter(account_id=owner.account_id, pk__in=row_ids)
+    return change_each(rows.order_by("-pk"), end)
+
+
 @admin.register(WorkflowRun)
 class WorkflowRunAdmin(BoundedAdmin):
     """The pages of workflow runs. Deleting one would delete everything that was shared in it, so it is not offered."""
@@ -77,6 +91,15 @@ class WorkflowRunAdmin(BoundedAdmin):
         "updated_at", "id",
     )  # fmt: skip
     allow_delete = False
+    bulk_actions = tuple(
+        BulkAction(
+            name=status.value,
+            label=f"End selected runs as {status.label.lower()}",
+            done="Ended",
+            apply=partial(end_rows, status),
+        )
+        for status in ENDS
+    )
 
     named = text_column("Run", "workflow_run_id", empty="")
     workflow_name = text_column("Workflow", "workflow", empty="")
@@ -109,24 +132,3 @@ class WorkflowRunAdmin(BoundedAdmin):
         owner = staff_owner(request, given["account"].pk, agent_id=given["agent_id"])
         draft = RunDraft(**{name: given[name] for name in ("workflow_run_id", "workflow", "agents", "metadata")})
         adopt_row(obj, start_run(owner, draft, now=now))
-
-    def get_actions(self, request: HttpRequest) -> Any:
-        actions = super().get_actions(request)
-        if self.has_change_permission(request):
-            for status in ENDS:
-                label = f"End selected runs as {status.label.lower()}"
-                actions[status.value] = (end_action(status), status.value, label)
-        return actions
-
-
-def end_action(status: WorkflowRun.Status) -> Callable[..., Any]:
-    """Return the list action that ends the selected runs with a status."""
-
-    def end_run(owner: Owner, run: WorkflowRun) -> bool:
-        change_run(owner, run.workflow_run_id, changes={"status": status.value}, now=datetime.now(UTC))
-        return run.status != status
-
-    def run_action(pages: WorkflowRunAdmin, request: HttpRequest, queryset: QuerySet[WorkflowRun]) -> None:
-        pages.change_each(request, queryset, end_run, done="Ended")
-
-    return run_action

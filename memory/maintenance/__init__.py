@@ -6,7 +6,8 @@ runner calls it until its cursor is empty, under a lease in the run's row (`JobR
 half done, the next worker goes on at the cursor, and the row, not the broker, is the queue.
 
 To add a job, add a function with the decorator `@job(every=…, batch_size=…)` to the module of its subject
-(`memory_jobs`, `conversation_jobs`, `embedding_jobs`, `retention_jobs`, `ledger_jobs`, `log_jobs`), or to a new module.
+(`memory_jobs`, `conversation_jobs`, `embedding_jobs`, `retention_jobs`, `ledger_jobs`, `log_jobs`, `bulk_jobs`), or
+to a new module.
 The function's name is the job's name; the first line of its docstring describes it to operators. A batch must be
 idempotent (it may run again), keep to the batch's account where its rows belong to accounts, and change nothing on a
 dry run but move its cursor all the same. Beat, the command, the admin and the API then know it.

@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("memory", "0050_runs_per_account"),
+        ("memory", "0052_bulk_changes"),
     ]
 
     operations = [

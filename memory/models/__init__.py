@@ -18,6 +18,7 @@ from memory.models.accounts import (
     UserProfile,
     WorkingMemoryAccount,
 )
+from memory.models.bulk import BulkChange, BulkChangePage
 from memory.models.contexts import ContextAccessLog, PersistentContext
 from memory.models.conversations import Conversation, Participant
 from memory.models.embedding_state import ReembedEntry, ServingModelState

@@ -7,7 +7,7 @@ Functions take an `Owner` first, for whom they run. The docstring of each packag
 - what was done: `records`, `compression`, `work_episodes`, `artifacts`, `resume`, `replay`
 - keyed values: `working_memory`, `short_term`, `contexts`, `items`, `pools`, `router`, `storage`
 - memories of any kind: `memories`, `notes`, `forgetting`, `embedding`, `recall`, `duplicates`
-- the installation: `accounts`, `audit`, `operations`, `retention`, `backup`
+- the installation: `accounts`, `audit`, `bulk`, `operations`, `retention`, `backup`
 
 To add a noun, add a package with such a docstring; what several nouns need belongs to `memories`.
 """

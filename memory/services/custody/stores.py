@@ -64,6 +64,8 @@ RULES: dict[str, StoreRule] = {
     "metric_samples": StoreRule.KEEP,
     "model_usage": StoreRule.KEEP,
     "erasures": StoreRule.KEEP,
+    "bulk_changes": StoreRule.MASK,
+    "bulk_change_pages": StoreRule.KEEP,
     "transfers": StoreRule.OWN_STEP,
     "embedding_state": StoreRule.KEEP,
 }

@@ -29,6 +29,8 @@ LEFT_OUT = {
     "accounts": "rows are imported into an account that exists, with settings of its own",
     "api_keys": "secrets of the installation",
     "embedding_state": "the embedding models of the installation",
+    "bulk_change_pages": "rows of bulk changes",
+    "bulk_changes": "the record of what staff did in the installation",
     "encryption_canary": "belongs to the keys of the installation",
     "erasures": "marks and receipts under the key of the installation",
     "idempotent_requests": "answers to keys of the installation",

@@ -65,8 +65,9 @@ def grant_values(name: str, typed: TypedGrants) -> dict[str, Any]:
 
 
 def choose(client: Client, url: str, action: str, *row_ids: object, **more: Any) -> Any:
-    """Run an action on selected rows of a list."""
-    data = {"action": action, "_selected_action": [str(row_id) for row_id in row_ids], **more}
+    """Run an action on selected rows of a list, and confirm it with a reason."""
+    confirmed = {"post": "yes", "reason": "a test"}
+    data = {"action": action, "_selected_action": [str(row_id) for row_id in row_ids], **confirmed, **more}
     return client.post(url, data, follow=True)
 
 

@@ -30,7 +30,11 @@ def entry(account: Account) -> AuditEntry:
 
 
 def erase(client: Client, entry: AuditEntry) -> None:
-    client.post(list_url("auditentry"), {"action": "erase", "_selected_action": [str(entry.id)]}, follow=True)
+    client.post(
+        list_url("auditentry"),
+        {"action": "erase", "_selected_action": [str(entry.id)], "post": "yes", "reason": "asked for"},
+        follow=True,
+    )
 
 
 def test_an_entry_is_shown_with_its_thresholds_and_its_payload_as_text(staff: Client, entry: AuditEntry) -> None:

@@ -173,7 +173,7 @@ def test_extraction_is_requested_for_selected_conversations(
     assert due.pop("c1") < later
     assert due == {"done": None, "left alone": later}
     assert JobRun.objects.get().job == "extract_knowledge"
-    assert "Queued 1 conversation for extraction." in shown(page)
+    assert "Queued for extraction: 1 conversation." in shown(page)
 
 
 def test_selected_parked_conversations_are_queued_again(
@@ -192,7 +192,7 @@ def test_selected_parked_conversations_are_queued_again(
     assert (conversation.extract_parked_at, conversation.extract_error) == (None, "")
     assert conversation.extract_after is not None
     assert sorted(JobRun.objects.values_list("job", flat=True)) == ["extract_knowledge", "summarize"]
-    assert "Queued 1 conversation once more." in shown(page)
+    assert "Queued once more: 1 conversation." in shown(page)
 
 
 def test_archiving_also_archives_unpinned_turns_and_unarchiving_restores_them(

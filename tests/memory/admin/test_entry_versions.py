@@ -176,12 +176,12 @@ def test_earlier_versions_are_forgotten_after_a_warning(staff: Client, owner: Ow
     create_snapshot(owner, row.context_id, name="s", now=NOW)  # type: ignore[arg-type]
     rewrite(owner, row, "another")
 
-    question = shown(choose(staff, list_url(MODEL), "forget", row.id))
+    question = shown(choose(staff, list_url(MODEL), "forget", row.id, post=""))
     asked = ContextEntryVersion.objects.count()
-    page = shown(choose(staff, list_url(MODEL), "forget", row.id, post="yes"))
+    page = shown(choose(staff, list_url(MODEL), "forget", row.id))
 
-    assert ("lose that entry" in question, "3 older versions" in question, asked) == (True, True, 4)
-    assert "Versions deleted: 3." in page
+    assert ("lose the entry" in question, "It cannot be undone." in question, asked) == (True, True, 4)
+    assert "Deleted old versions: 1 " in page
     assert [version.number for version in ContextEntryVersion.objects.all()] == [4]
     assert "There is only one version" in shown(versions_of(staff, row))
     assert not SnapshotEntry.objects.exists()
@@ -239,7 +239,7 @@ def test_whatever_an_entry_says_is_shown_as_text(staff: Client, owner: Owner, co
     urls += [list_url(MODEL), reverse("admin:memory_contextentry_versions", args=[stored.id])]
 
     pages = [shown(staff.get(url)) for url in urls]
-    pages.append(shown(choose(staff, list_url(MODEL), "forget", stored.id)))
+    pages.append(shown(choose(staff, list_url(MODEL), "forget", stored.id, post="")))
 
     for page in pages:
         assert "<script>alert" not in page

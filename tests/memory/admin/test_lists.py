@@ -19,6 +19,7 @@ from memory.models import (
     ApiKey,
     AuditEntry,
     BlackboardPosting,
+    BulkChange,
     ContextAccessLog,
     Conversation,
     Erasure,
@@ -240,6 +241,10 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
         AuditEntry(account_id=account.id, operation="store", memory_type="episodic") for _ in numbers
     ),
     "blackboardposting": make_postings,
+    "bulkchange": lambda account, numbers: BulkChange.objects.bulk_create(
+        BulkChange(account=account, model="fact", action="archive", reason="old", requested_by="staff:ana")
+        for _ in numbers
+    ),
     "contextaccesslog": make_accesses,
     "contextentry": make_entries,
     "contextsnapshot": make_snapshots,

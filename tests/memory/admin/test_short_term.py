@@ -153,7 +153,7 @@ def test_selected_entries_are_refreshed_unless_they_expired(
     entry.refresh_from_db()
     assert entry.expires_at > now() + timedelta(minutes=59)
     assert AgentShortTermMemory.objects.get(id=expired.id).expires_at == expired.expires_at
-    assert "Not refreshed, since they have expired: 1 " in shown(page)
+    assert "Some rows were not changed. Entries that have expired cannot be refreshed." in shown(page)
 
 
 def test_entries_are_deleted_expired_or_not(

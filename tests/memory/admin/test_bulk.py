@@ -1,0 +1,210 @@
+"""Actions on many rows: previewed, with a reason, within one account, resumable and undoable."""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from memory.maintenance import find_job, runner
+from memory.models import Account, Agent, AuditEntry, BulkChange, BulkChangePage, JobRun, Memory
+from memory.owner import Owner
+from memory.services.bulk.run import continue_bulk_change
+from memory_project import admin_lists
+from tests.memory.admin.pages import choose, list_url, page_url, shown
+from tests.memory.episodes import draft, store
+from tests.memory.turns import talk
+
+pytestmark = pytest.mark.django_db
+
+LIST = "episodicmemory"
+
+
+def remember(account: Account, count: int, *, say: str = "memory") -> list[Any]:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    return list(store(owner, *[draft(f"{say} {number}", angle=0.01 * number) for number in range(count)]))
+
+
+def choose_all(client: Client, action: str, row: Any, **more: Any) -> Any:
+    """Choose what the whole list finds, beyond the page."""
+    return choose(client, list_url(LIST), action, row.id, select_across="1", index="0", **more)
+
+
+def work() -> None:
+    """Run the job as a worker does."""
+    JobRun.objects.create(job="change_in_bulk", requested_by="tests")
+    runner.run_waiting(find_job("change_in_bulk"), clock=timezone.now)
+
+
+def archived() -> int:
+    return Memory.objects.filter(archived=True).count()
+
+
+def test_an_action_says_what_it_concerns_before_it_changes_anything(staff: Client, account: Account) -> None:
+    rows = remember(account, 12)
+
+    page = shown(choose_all(staff, "archive", rows[0], post=""))
+
+    assert "<strong>12 episodic memories</strong>" in page
+    assert "workshop" in page
+    assert "memory 11" in page
+    assert "… and 2 more" in page
+    assert "It can be undone" in page
+    assert archived() == BulkChange.objects.count() == 0
+
+
+def test_an_action_needs_a_reason(staff: Client, account: Account) -> None:
+    (row,) = remember(account, 1)
+
+    page = choose(staff, list_url(LIST), "archive", row.id, reason="")
+
+    assert "This field is required." in shown(page)
+    assert archived() == 0
+
+
+def test_the_reason_is_in_the_audit_log_and_in_the_history(staff: Client, account: Account) -> None:
+    (row,) = remember(account, 1)
+
+    choose(staff, list_url(LIST), "archive", row.id, reason="They are from a test.")
+
+    entry = AuditEntry.objects.get(operation="bulk_change")
+    assert (entry.actor, entry.config_snapshot["reason"]) == ("staff:chief", "They are from a test.")
+    assert LogEntry.objects.get().change_message == "Changed. Reason: They are from a test."
+
+
+def test_rows_of_several_accounts_are_narrowed_to_one(staff: Client, account: Account, stranger: Account) -> None:
+    mine, theirs = remember(account, 2), remember(stranger, 3)
+
+    question = shown(choose_all(staff, "archive", mine[0]))
+    unchanged = archived()
+    choose_all(staff, "archive", mine[0], bulk_account=str(stranger.id))
+
+    assert "belong to 2 accounts" in question
+    assert unchanged == 0
+    assert {row.id for row in theirs} == set(Memory.objects.filter(archived=True).values_list("id", flat=True))
+
+
+def test_rows_that_are_added_after_the_preview_are_left_alone(staff: Client, account: Account) -> None:
+    rows = remember(account, 2)
+    newest = max(row.id for row in rows)
+    remember(account, 1, say="later")
+
+    choose_all(staff, "archive", rows[0], until=str(newest))
+
+    assert archived() == 2
+
+
+def test_more_than_a_page_of_rows_is_left_to_the_job(staff: Client, account: Account) -> None:
+    rows = remember(account, 101)
+
+    page = choose_all(staff, "archive", rows[0])
+    waiting = archived()
+    work()
+
+    assert "Waits for a worker: 101 rows." in shown(page)
+    assert (waiting, archived()) == (0, 101)
+    change = BulkChange.objects.get()
+    assert (change.status, change.examined, change.changed) == ("completed", 101, 101)
+    progress = staff.get(page_url("bulkchange", change.id), {"progress": 1}).json()
+    assert progress["is_running"] is False
+    assert progress["examined"] == 101
+
+
+def test_a_bulk_change_goes_on_where_a_killed_worker_left_it(staff: Client, account: Account) -> None:
+    rows = remember(account, 101)
+    choose_all(staff, "archive", rows[0])
+    change = BulkChange.objects.get()
+
+    continue_bulk_change(account.id, change.id, now=timezone.now())
+    work()
+
+    change.refresh_from_db()
+    assert (change.status, change.examined) == ("completed", 101)
+    assert not BulkChangePage.objects.filter(done_at=None).exists()
+
+
+def test_a_bulk_change_is_undone_for_what_it_changed_alone(staff: Client, account: Account) -> None:
+    rows = remember(account, 3)
+    choose(staff, list_url(LIST), "archive", rows[0].id)
+    choose(staff, list_url(LIST), "archive", *[row.id for row in rows])
+    change = BulkChange.objects.order_by("-id")[0]
+
+    staff.post(page_url("bulkchange", change.id), {"action": "undo", "reason": "It was wrong."})
+    work()
+
+    assert list(Memory.objects.filter(archived=True).values_list("id", flat=True)) == [rows[0].id]
+    again = staff.post(page_url("bulkchange", change.id), {"action": "undo", "reason": "Again."}, follow=True)
+    assert "undone already" in shown(again)
+
+
+def test_a_running_bulk_change_is_stopped(staff: Client, account: Account) -> None:
+    rows = remember(account, 101)
+    choose_all(staff, "archive", rows[0])
+    change = BulkChange.objects.get()
+    continue_bulk_change(account.id, change.id, now=timezone.now())
+
+    staff.post(page_url("bulkchange", change.id), {"action": "stop"})
+    work()
+
+    change.refresh_from_db()
+    assert (change.status, change.examined, archived()) == ("stopped", 100, 100)
+
+
+def test_a_deletion_cannot_be_undone_and_says_so(staff: Client, account: Account) -> None:
+    (row,) = remember(account, 1)
+
+    question = shown(choose(staff, list_url(LIST), "delete_selected", row.id, post=""))
+    choose(staff, list_url(LIST), "delete_selected", row.id)
+    change = BulkChange.objects.get()
+
+    assert "It cannot be undone." in question
+    assert not Memory.objects.exists()
+    page = staff.post(page_url("bulkchange", change.id), {"action": "undo", "reason": "Oh."}, follow=True)
+    assert "cannot be undone" in shown(page)
+
+
+def test_undoing_requires_permission_for_the_rows(newcomer: Client, staff: Client, account: Account) -> None:
+    (row,) = remember(account, 1)
+    choose(staff, list_url(LIST), "archive", row.id)
+    for name in ("view_bulkchange", "change_bulkchange"):
+        User.objects.get(username="newcomer").user_permissions.add(Permission.objects.get(codename=name))
+    url = page_url("bulkchange", BulkChange.objects.get().id)
+
+    assert newcomer.get(url).status_code == 200
+    assert newcomer.post(url, {"action": "undo", "reason": "Mine."}).status_code == 403
+    assert archived() == 1
+
+
+def test_a_capped_count_is_not_shown_as_a_count(
+    staff: Client, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_lists, "MAX_COUNTED", 60)
+    monkeypatch.setattr(admin_lists.BoundedPaginator, "most_counted", 60)
+    Agent.objects.bulk_create(Agent(account=account, agent_id=f"a{number}") for number in range(70))
+
+    page = shown(staff.get(list_url("agent")))
+
+    assert "Select all agents that the list finds (more than 60)" in page
+    assert "61" not in page.partition('<div class="actions">')[2].partition("</div>")[0]
+
+
+def test_the_list_of_conversations_offers_its_actions(staff: Client, account: Account) -> None:
+    talk(Owner(account_id=account.id, agent_id="assistant"), 1)
+
+    page = shown(staff.get(list_url("conversation")))
+
+    assert "Extract knowledge from selected conversations now" in page
+    assert "Retry what failed or is parked" in page
+
+
+def test_history_says_who_wrote_a_row_and_leads_to_the_audit_log(staff: Client, account: Account) -> None:
+    (row,) = remember(account, 1)
+
+    page = shown(staff.get(page_url(LIST, row.id, "history")))
+
+    assert "It belongs to the agent assistant" in page
+    assert "probably" not in page
+    assert f"affected={row.id}" in page
+    assert staff.get(list_url("auditentry", affected=row.id)).context["cl"].result_count == 1
