@@ -10,11 +10,10 @@ from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 
-from memory.admin.base import Admin
 from memory.admin.fields import PlainTextField
 from memory.admin.text import excerpt_of
 from memory.models import Account, StaffLimit
-from memory_project.staff import is_limited
+from memory_project.staff import Admin, is_limited
 
 if TYPE_CHECKING:
     UserForm = UserChangeForm[User]

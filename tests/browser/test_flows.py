@@ -1,4 +1,4 @@
-"""Flows of staff over many rows, in a browser: choose rows, read the question, give a reason, watch the progress."""
+"""The ways of staff through the lists, in a browser: choose rows, read the question, give a reason, see it done."""
 
 import json
 from typing import Any
