@@ -157,7 +157,7 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
     """A sentence on what else a deletion removes. If it is None, Django lists the related rows."""
 
     def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)
         widget = getattr(field, "widget", None)
         if isinstance(widget, AdminSplitDateTime):
             # Django labels the two boxes with texts that are not tied to them

@@ -210,7 +210,8 @@ def log_rows(pages: Any, request: HttpRequest, change: BulkChange, action: BulkA
     rows = list(pages.rows_of(Owner(account_id=change.account_id), list(changed_ids(change))))
     if rows:
         message = f"{action.done.rstrip(':')}. Reason: {change.reason}"
-        LogEntry.objects.log_actions(request.user.pk, rows, CHANGE, change_message=message)
+        user: Any = request.user
+        LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=message)
 
 
 def report_change(pages: Any, request: HttpRequest, change: BulkChange, action: BulkAction) -> None:

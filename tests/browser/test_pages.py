@@ -30,7 +30,8 @@ MAX_PAGES = 400
 
 def find_addresses(staff: Client) -> list[str]:
     """Return addresses of the admin that links lead to, with few of each view."""
-    waiting, found, seen = ["/admin/"], [], {"/admin/"}
+    waiting, seen = ["/admin/"], {"/admin/"}
+    found: list[str] = []
     visited: Counter[str] = Counter()
     while waiting and len(found) < MAX_PAGES:
         address = waiting.pop(0)
