@@ -65,6 +65,8 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
     "rest_framework",
     "django_filters",
     "drf_spectacular",
@@ -392,6 +394,7 @@ SECURE_COOKIES = env.flag("MEMORY_SECURE_COOKIES")
 """Send cookies over HTTPS only. Switch it on behind HTTPS."""
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
 SESSION_COOKIE_AGE = 12 * 3_600
+OTP_TOTP_ISSUER = "Agent memory"
 SECURE_SSL_REDIRECT = env.flag("MEMORY_HTTPS_REDIRECT")
 """Redirect requests over HTTP to HTTPS, except probes. A proxy in front must be in MEMORY_TRUSTED_PROXIES."""
 SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$"]

@@ -27,7 +27,10 @@ INSTALLATION_TABLES = {
     "metric_samples": "metrics of the installation",
     "staff_limits": "which accounts a member of staff sees",
 }
-"""Tables that are the same on every machine (reference tables) and why. Django's own tables are such tables as well."""
+"""Tables that are the same on every machine (reference tables) and why.
+
+Tables of Django and of django-otp are such tables as well.
+"""
 
 
 class AccountQuerySet(models.QuerySet[M]):

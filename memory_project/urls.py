@@ -22,6 +22,7 @@ urlpatterns = [
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/dashboard/", include("memory.admin.dashboard")),
     path("admin/account/", include("memory.admin.switcher")),
+    path("admin/totp/", include("memory.admin.totp")),
     path("admin/", admin.site.urls),
 ]
 

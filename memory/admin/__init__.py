@@ -10,7 +10,7 @@ All of them are imported below, which registers their pages. What the pages shar
 - `columns`: list columns and read-only fields, such as `text_column("User", "user_id")`, and links to pages.
 - `filters`, `fields`, `text`: list filters, form fields, and text made safe to show. What pages show was written by
   strangers: templates escape it, and `mark_invisible` shows characters that nobody would see.
-- `users`, `groups`, `switcher`: who may do what (`changed_by`), and the accounts to which pages are limited.
+- `users`, `groups`, `switcher`, `totp`: who may do what (`changed_by`), and the accounts to which pages are limited.
 - `bulk`: actions on many rows of a list, declared as `bulk_actions`; each asks for confirmation and a reason, and is
   carried out by `memory.services.bulk`, at once or by a job.
 - `object_actions`: buttons and forms that do something to one object on its page.
@@ -37,6 +37,7 @@ for each in iter_modules(__path__, f"{__name__}."):
     import_module(each.name)
 
 admin.site.login_form = ThrottledLoginForm
+admin.site.login_template = "admin/memory/login.html"
 admin.site.site_header = "Agent memory"
 admin.site.site_title = "Agent memory"
 admin.site.index_title = "All data"

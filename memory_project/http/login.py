@@ -5,10 +5,12 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+from django import forms
 from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.cache import cache
 from django.core.exceptions import ValidationError
+from django_otp import devices_for_user, match_token
 
 from memory_project.http.problems import REDIS_ERRORS
 
@@ -22,11 +24,23 @@ MAX_ATTEMPTS_ON_NAME = 50
 MAX_ATTEMPTS_FROM_ADDRESS = 100
 """Attempts on any user name from one address, unless it is that of a trusted proxy."""
 
+CODE_REFUSAL = "Type the code that your authenticator app shows now. Each code is good for one log-in."
 REFUSAL = f"Too many attempts to log in. Wait {WINDOW_SECONDS // 60} minutes and try again."
 
 
 class ThrottledLoginForm(AdminAuthenticationForm):
-    """The form that logs staff in. An attempt counts before it is judged, so that many at a time gain nothing."""
+    """The form that logs staff in. An attempt counts before it is judged, so that many at a time gain nothing.
+
+    The code is asked of users who have switched two-factor authentication on.
+    """
+
+    code = forms.CharField(
+        required=False,
+        max_length=9,
+        label="Code",
+        help_text="Only with two-factor authentication.",
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "inputmode": "numeric"}),
+    )
 
     def clean(self) -> Any:
         name = self.cleaned_data.get("username") or ""
@@ -35,8 +49,16 @@ class ThrottledLoginForm(AdminAuthenticationForm):
             logger.warning("Log-in refused after too many attempts from %s", address)
             raise ValidationError(REFUSAL, code="too_many_attempts")
         cleaned = super().clean()
+        self.check_code()
         forget_attempts(name, address)
         return cleaned
+
+    def check_code(self) -> None:
+        """Refuse a user with two-factor authentication whose code is missing, wrong or used already."""
+        user: Any = self.get_user()
+        code = (self.cleaned_data.get("code") or "").replace(" ", "")
+        if next(devices_for_user(user), None) and not (code and match_token(user, code)):
+            raise ValidationError(CODE_REFUSAL, code="wrong_code")
 
 
 def attempt_counters(name: str, address: str) -> Iterator[tuple[str, int]]:

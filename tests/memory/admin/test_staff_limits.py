@@ -191,7 +191,10 @@ def test_runs_for_all_accounts_are_hidden_from_limited_staff(limited: Client, ac
 def test_pages_of_the_whole_installation_are_closed_to_limited_staff(limited: Client, member: User) -> None:
     member.user_permissions.set([])
     member.save()
-    for address in ("/admin/dashboard/", list_url("user", app="auth"), list_url("group", app="auth")):
+    lists = [
+        list_url(model, app=app) for model, app in (("user", "auth"), ("group", "auth"), ("totpdevice", "otp_totp"))
+    ]
+    for address in ("/admin/dashboard/", *lists):
         assert limited.get(address).status_code == 403
     index = shown(limited.get("/admin/"))
 

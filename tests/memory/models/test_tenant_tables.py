@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 TABLES = """
 WITH tables AS (
     SELECT c.oid, c.relname AS name, a.attnum AS account, coalesce(a.attnotnull, false) AS is_filled,
-        c.relname ~ '^(auth|django)_' OR c.relname = ANY (%(installation)s) AS is_of_installation
+        c.relname ~ '^(auth|django|otp)_' OR c.relname = ANY (%(installation)s) AS is_of_installation
     FROM pg_class c
     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'account_id' AND NOT a.attisdropped
     WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
