@@ -169,7 +169,6 @@ ENUMS: dict[str, dict[Any, str]] = {
         "work_episode": "Merged turns.",
         "reasoning_trace": "A raw trace of reasoning.",
     },
-    "RunAnswerScopeEnum": {"account": "Rows of this account.", "installation": "Rows of all accounts."},
     "ShortTermMemoryTypeEnum": SHORT_TERM_TYPES,
     "SourceEnum": {"profile": "The user's profile.", **KINDS},
     "SourceTypeEnum": {

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="jobrun",
             constraint=models.UniqueConstraint(
-                condition=Q(status="running"), fields=("job", "account"), name="job_runs_once_per_account"
+                condition=Q(status="running"), fields=("account", "job"), name="job_runs_once_per_account"
             ),
         ),
     ]

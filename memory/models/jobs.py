@@ -119,7 +119,7 @@ class JobRun(models.Model):
                 fields=["job"], condition=Q(status="running", account=None), name="job_runs_once_at_a_time"
             ),
             models.UniqueConstraint(
-                fields=["job", "account"], condition=Q(status="running"), name="job_runs_once_per_account"
+                fields=["account", "job"], condition=Q(status="running"), name="job_runs_once_per_account"
             ),
             models.UniqueConstraint(
                 fields=["job"],

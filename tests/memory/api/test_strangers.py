@@ -48,7 +48,7 @@ CHANCE = {
 
 BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/conversations/{conversation_id}/turns": {
-        "agent_id": "planner",
+        "agent_id": "writer",
         "turns": [{"role": "user", "content": "hello"}],
     },
     "PUT /api/v1/keyed-memories/{key}": {"agent_id": "planner", "value": "hello"},

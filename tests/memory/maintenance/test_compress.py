@@ -89,8 +89,8 @@ def test_episodes_are_archived_even_if_the_model_is_down(
     assert (levels("short"), set(levels())) == ([3, 3], {0})
 
 
-def test_figures_of_a_run_are_returned_over_http(api: ServiceClient) -> None:
-    run = JobRun.objects.create(job="compress", figures={"merged": 3})
+def test_figures_of_a_run_are_returned_over_http(api: ServiceClient, account: Account) -> None:
+    run = JobRun.objects.create(account=account, job="compress", figures={"merged": 3})
 
     assert api.get(f"/jobs/{run.id}").json()["figures"] == {"merged": 3}
 

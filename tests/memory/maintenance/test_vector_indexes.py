@@ -235,7 +235,7 @@ def test_the_runner_renews_the_lease_of_a_batch_that_asks_it_to(account: Account
     def slow(*, now: object, batch: Batch) -> object:
         JobRun.objects.update(lease_until=Now() + timedelta(milliseconds=1))
         batch.renew()
-        leases.append(JobRun.objects.filter(lease_until__gt=Now() + timedelta(seconds=30)).count())
+        leases.append(JobRun.objects.filter(lease_until__gt=Now() + timedelta(seconds=5)).count())
         return vector_indexes(now=NOW, batch=replace(batch, dry_run=True))
 
     done = run_at_once(replace(JOBS["vector_indexes"], run=slow), JobRun(job="vector_indexes"), clock=clock)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.apps import apps
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from pgvector.django import HalfVectorField
 
@@ -81,5 +82,7 @@ def required_value(field: "models.Field[Any, Any]", account_id: UUID) -> Any:
         models.IntegerField: 1,
         models.FloatField: 0.5,
         models.DateTimeField: NOW,
+        models.UUIDField: uuid7(),
+        ArrayField: [],
     }
     return next(value for known, value in values.items() if isinstance(field, known))
