@@ -26,11 +26,11 @@ from memory_project.supervisor.parts import Address, RunningPart, end_marked, pa
 
 SETTINGS = ("memory_project.settings", "memory.conf")
 LEFTOVER_GRACE_SECONDS = 10.0
-# ports that follow the main one by default: the setting of each, and the consequence if it is taken
-PORTS_BESIDE = {
+PORTS_BESIDE: Mapping[str, tuple[str, str]] = {
     "health_port": ("MEMORY_HEALTH_PORT", "Health checks have no port of their own now."),
     "mcp_port": ("MEMORY_MCP_PORT", "MCP is not served now."),
 }
+"""The ports that follow the main one by default: the setting of each, and the consequence if it is taken."""
 
 
 class UpError(Exception):
