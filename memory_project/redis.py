@@ -133,6 +133,12 @@ def session_key(place: SessionRef, name: str) -> str:
     )
 
 
+def session_user(name: str) -> str:
+    """Return the user of a session's key, given without the account before it; "" for other keys."""
+    first, _, rest = name.partition(":")
+    return _unescaped(rest.partition(":")[0]) if first == "working" and ":{" in rest else ""
+
+
 def conversation_key(name: str, place: ConversationRef) -> str:
     """Return the key of `name` (see KEY_PATTERNS). Braces in an id are escaped, or they would change the hash tag."""
     tag = place.conversation_id.translate(_ESCAPES)

@@ -13,7 +13,7 @@ from memory.maintenance.base import Batch, BatchReport, job
 from memory.maintenance.stages import forgetting, run_stages
 from memory.models import Transfer
 from memory.services.account_walk import read_account_page
-from memory.services.transfer.transfers import run_transfer
+from memory.services.transfer.transfers import run_transfer, transfer_lock
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,11 @@ def run_requested(*, now: datetime, batch: Batch) -> BatchReport:
         return BatchReport(examined=len(page.rows), changed=len(page.rows), cursor=page.cursor)
     (row,) = page.rows
     try:
-        transfer = run_transfer(row, now=now, renew=throttled(batch.renew))
+        with transfer_lock(row.id) as is_held:
+            left = rows.filter(account_id=row.account_id, id=row.id).first() if is_held else None
+            if left is None:
+                return BatchReport(examined=0, changed=0, cursor=page.cursor)
+            transfer = run_transfer(left, now=now, renew=throttled(batch.renew))
     except (RedisError, OperationalError) as err:
         logger.warning("%s %s goes on later: %s", row.direction, row.id, type(err).__name__)
         return BatchReport(examined=1, changed=0, failed=1, cursor=page.cursor)

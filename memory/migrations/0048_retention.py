@@ -107,4 +107,9 @@ class Migration(migrations.Migration):
                 condition=models.Q(("archive_by__in", ("write", "turn"))), name="account_archive_by_known"
             ),
         ),
+        # conversations of earlier versions count from the upgrade
+        migrations.RunSQL(
+            "UPDATE conversations SET archived_at = now() WHERE archived AND archived_at IS NULL",
+            migrations.RunSQL.noop,
+        ),
     ]

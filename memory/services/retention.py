@@ -81,10 +81,8 @@ def idle_conversations(now: datetime) -> QuerySet[Conversation]:
 
 def expired_conversations(now: datetime) -> QuerySet[Conversation]:
     """Return the archived conversations to erase."""
-    return (
-        Conversation.objects.filter(archived=True, legal_hold=False, account__legal_hold=False)
-        .alias(since=Coalesce("archived_at", "updated_at"))
-        .filter(since__lt=cut_at(now, "account__erase_after_days"))
+    return Conversation.objects.filter(archived=True, legal_hold=False, account__legal_hold=False).filter(
+        archived_at__lt=cut_at(now, "account__erase_after_days")
     )
 
 

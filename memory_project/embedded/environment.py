@@ -75,6 +75,7 @@ def acquire_servers(environ: Environ, *, brings_secrets: bool = False) -> Shared
         folder = data_folder(environ)
         make_data_folder(folder)
         environ["MEMORY_DATA_DIR"] = str(folder)
+        environ["MEMORY_SECRETS_DIR"] = str(secrets_folder(environ))
         provide_secrets(environ, may_make=brings_secrets or "DATABASE_URL" not in environ)
         needs_postgres, needs_valkey = "DATABASE_URL" not in environ, "REDIS_URL" not in environ
         _let_broker_follow(environ)

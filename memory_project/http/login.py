@@ -49,6 +49,9 @@ class ThrottledLoginForm(AdminAuthenticationForm):
             logger.warning("Log-in refused after too many attempts from %s", address)
             raise ValidationError(REFUSAL, code="too_many_attempts")
         cleaned = super().clean()
+        if self.get_user() is None:
+            # without a name or a password, nothing was tried
+            return cleaned
         self.check_code()
         forget_attempts(name, address)
         return cleaned
@@ -73,12 +76,11 @@ def attempt_counters(name: str, address: str) -> Iterator[tuple[str, int]]:
 def count_attempt(name: str, address: str) -> bool:
     """Count an attempt, and return False if there were too many. With Redis down nothing is counted."""
     try:
-        # all of them are counted, whatever the first one says
-        counted = [count_up(key) <= limit for key, limit in attempt_counters(name, address)]
+        # an address that is refused already locks nobody out from elsewhere
+        return all(count_up(key) <= limit for key, limit in attempt_counters(name, address))
     except REDIS_ERRORS as err:
         logger.warning("Attempts to log in are not counted: %s", type(err).__name__)
         return True
-    return all(counted)
 
 
 def count_up(key: str) -> int:

@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from memory_project import redis
 
-OF_EVERYONE = {"ContentType", "Permission", "EncryptionCanary"}
+OF_EVERYONE = {"ContentType", "Group", "Permission", "EncryptionCanary"}
 """Tables that are full from the beginning, or from the first start."""
 
 

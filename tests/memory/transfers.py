@@ -64,10 +64,12 @@ def run_jobs(account: Account, *names: str, after: timedelta) -> None:
             assert run.status == JobRun.Status.COMPLETED, (name, run.error)
 
 
-def export_bytes(account_id: UUID, *, include_vectors: bool = False, **scope: str) -> bytes:
+def export_bytes(
+    account_id: UUID, *, include_vectors: bool = False, include_traces: bool = True, **scope: str
+) -> bytes:
     """Return the archive of an account, or of an agent or user of it."""
-    target = BytesIO()
-    export_archive(TransferScope(account_id=account_id, **scope), target, include_vectors=include_vectors)
+    target, wanted = BytesIO(), TransferScope(account_id=account_id, **scope)
+    export_archive(wanted, target, include_vectors=include_vectors, include_traces=include_traces)
     return target.getvalue()
 
 

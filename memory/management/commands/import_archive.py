@@ -18,6 +18,7 @@ from memory.management.base import end_interrupted, find_account, require_databa
 from memory.management.commands.import_conversations import open_source
 from memory.models import Account, Transfer
 from memory.services.transfer.load import begin_file_import, fail_import, load_archive
+from memory.services.transfer.transfers import transfer_lock
 
 EPILOG = """
 The whole archive is checked before anything is stored: a file that was altered, cut off or made by a newer version is
@@ -56,7 +57,10 @@ class Command(BaseCommand):
         with seekable(options["file"]) as source:
             transfer = begin_file_import(account, source, dry_run=options["dry_run"], now=now)
             try:
-                self.run_import(transfer, source)
+                with transfer_lock(transfer.id) as is_held:
+                    if not is_held:
+                        raise CommandError("This archive is being imported by another process: wait for its end.")
+                    self.run_import(transfer, source)
             except MemoryServiceError as err:
                 fail_import(transfer, str(err), now=timezone.now())
                 raise CommandError(f"The archive was not imported: {err}.") from err

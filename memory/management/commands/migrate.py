@@ -1,11 +1,13 @@
 """`manage.py migrate`: Django's command, one at a time, so that nodes may start together."""
 
+import time
 from typing import Any
 
 from django.core.management.commands import migrate
 from django.db import connections
 
 MIGRATE_LOCK_ID = 0x6D656D626F6F7401
+LOOK_SECONDS = 0.5
 
 
 class Command(migrate.Command):
@@ -21,9 +23,9 @@ class Command(migrate.Command):
             with connection.cursor() as cursor:
                 cursor.execute("BEGIN")
                 cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-                cursor.execute("SET LOCAL lock_timeout = 0")
-                cursor.execute("SET LOCAL statement_timeout = 0")
-                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [MIGRATE_LOCK_ID])
+                # a statement that waits would hold a snapshot, for whose end an index built concurrently waits
+                while not cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [MIGRATE_LOCK_ID]).fetchone()[0]:
+                    time.sleep(LOOK_SECONDS)
                 return super().handle(*args, **options)
         finally:
             connection.close()

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -91,8 +92,20 @@ def store_keys(keys: Mapping[str, str]) -> None:
         if not value or os.environ.get(secret.variable):
             continue
         if path.exists() and path.read_text().strip() != value:
-            path.replace(path.with_name(f"{path.name}.before"))
+            path.replace(free_name(path))
         replace_file(path, value)
+
+
+def free_name(path: Path) -> Path:
+    """Return the name under which a former key stays: `….before`, or the next free one after it."""
+    names = (path.with_name(f"{path.name}.before{number or ''}") for number in count())
+    return next(name for name in names if not name.exists())
+
+
+def check_folder() -> None:
+    """Check that keys can be put into the folder of secrets. Raises BackupError."""
+    if not os.access(settings.SECRETS_DIR, os.W_OK):
+        raise BackupError(f"{settings.SECRETS_DIR} cannot be written to, so the keys of the backup have no place.")
 
 
 def replace_file(path: Path, text: str) -> None:

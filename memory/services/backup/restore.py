@@ -19,7 +19,14 @@ from memory.services.backup.database import (
     restore_database,
     server_major,
 )
-from memory.services.backup.keys import check_environment, fingerprint_keys, open_keys, present_keys, store_keys
+from memory.services.backup.keys import (
+    check_environment,
+    check_folder,
+    fingerprint_keys,
+    open_keys,
+    present_keys,
+    store_keys,
+)
 from memory.services.backup.live import count_own_keys, replace_live
 from memory.services.backup.manifest import DATABASE, KEYS, LIVE, BackupError, Manifest, read_manifest
 from memory_project.embedded.locks import FileLock
@@ -63,6 +70,7 @@ def plan_restore(folder: Path, *, passphrase: str | None) -> RestorePlan:
             raise BackupError("The backup holds no keys: give --without-keys, and put the keys here by yourself.")
         keys = open_keys((folder / KEYS).read_text(), passphrase)
         check_environment(keys)
+        check_folder()
     rows = count_rows() if list_tables() else {}
     return RestorePlan(folder=folder, manifest=manifest, keys=keys, replaced_rows=rows, replaced_keys=count_own_keys())
 

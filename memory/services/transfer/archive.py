@@ -7,6 +7,7 @@ ids, and that every reference leads to a row of the archive.
 import hashlib
 import json
 import mmap
+import re
 import tempfile
 import zipfile
 import zlib
@@ -22,11 +23,17 @@ from memory.services.transfer.export import FORMAT, MANIFEST, VERSION
 from memory.services.transfer.redis_lines import REDIS_FILE, TYPES
 from memory.services.transfer.rules import ExportedTable, exported_tables
 from memory.services.transfer.values import check_value
+from memory_project.redis import session_user
 
 MAX_MANIFEST_BYTES = 1024**2
 MAX_LINE_BYTES = 64 * 1024**2
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Methods of compression whose streams are read bit by bit: other ones inflate as a whole."""
 UUID_BYTES = 16
 CHECKED_LINES = 1_000
+SURROGATE = re.compile("[\ud800-\udfff]")
+PAIRED: dict[str, type | tuple[type, ...]] = {"hash": str, "zset": (int, float)}
+"""Types of Redis whose values are pairs, and the types of the second part."""
 REDIS_MEMBERS = {"expires_at", "key", "type", "value"}
 
 
@@ -103,11 +110,11 @@ class Archive:
     def has_id(self, row_id: UUID) -> bool:
         return any(row_id in ids for ids in self.ids.values())
 
-    def rows(self, file: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a file."""
+    def sized_rows(self, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the rows of a file with the lengths of their lines in bytes."""
         with self.zip.open(file) as stream:
             for line in stream:
-                yield json.loads(line)
+                yield len(line), json.loads(line)
 
 
 @contextmanager
@@ -135,13 +142,19 @@ def open_archive(source: IO[bytes], *, advance: Callable[[], None] = lambda: Non
         yield archive
 
 
+def read_manifest_bytes(archive: zipfile.ZipFile) -> bytes:
+    """Return the manifest as it is, up to MAX_MANIFEST_BYTES: what the zip says of its size may be wrong."""
+    with archive.open(MANIFEST) as stream:
+        return stream.read(MAX_MANIFEST_BYTES)
+
+
 def read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
     """Return the manifest. Raises BadArchive unless it is of this format, not newer, and names the files that exist."""
     names = archive.namelist()
-    if MANIFEST not in names or archive.getinfo(MANIFEST).file_size > MAX_MANIFEST_BYTES:
-        raise BadArchive(f"the zip has no {MANIFEST}: it is no archive of this service")
+    if MANIFEST not in names or any(each.compress_type not in METHODS for each in archive.infolist()):
+        raise BadArchive(f"the zip has no {MANIFEST}, or is compressed otherwise: it is no archive of this service")
     try:
-        manifest = json.loads(archive.read(MANIFEST))
+        manifest = json.loads(read_manifest_bytes(archive))
         is_ours, version, files = manifest["format"] == FORMAT, int(manifest["version"]), dict(manifest["files"])
         for entry in files.values():
             entry["sha256"], int(entry["rows"]), int(entry["bytes"])
@@ -238,3 +251,24 @@ def check_redis(archive: Archive) -> None:
         is_line = line.keys() == REDIS_MEMBERS and line["type"] in TYPES and isinstance(line["key"], str)
         if not is_line or not isinstance(line["expires_at"], int) or not isinstance(line["value"], kinds[line["type"]]):
             raise BadArchive(f"{REDIS_FILE}, line {number}: it is no key of Redis")
+        if problem := check_elements(line):
+            raise BadArchive(f"{REDIS_FILE}, line {number}: {problem}")
+        if user_id := session_user(line["key"]):
+            archive.user_ids.add(user_id)
+
+
+def check_elements(line: dict[str, Any]) -> str:
+    """Return what is wrong with the key and the parts of its value; "" if nothing is."""
+    kind, value = line["type"], line["value"]
+    texts = [line["key"], *([value] if kind == "string" else [])]
+    if kind in PAIRED:
+        if not all(isinstance(each, list) and len(each) == 2 for each in value):
+            return "its value is not made of pairs"
+        if not all(isinstance(second, PAIRED[kind]) for _, second in value):
+            return "a pair has a second part of another type"
+        texts += [part for pair in value for part in (pair if kind == "hash" else pair[:1])]
+    elif kind != "string":
+        texts += value
+    if not all(isinstance(text, str) for text in texts):
+        return "it has a part that is no text"
+    return "it has a text that UTF-8 lacks" if any(map(SURROGATE.search, texts)) else ""

@@ -64,9 +64,16 @@ class ForwardStream:
 
 
 def export_archive(
-    scope: TransferScope, target: IO[bytes], *, include_vectors: bool = False, report: Report = lambda _counts: None
+    scope: TransferScope,
+    target: IO[bytes],
+    *,
+    include_vectors: bool = False,
+    include_traces: bool = True,
+    report: Report = lambda _counts: None,
 ) -> dict[str, int]:
     """Write the archive of a scope and return the number of rows by table. `target` need not be seekable.
+
+    `include_traces`: with raw reasoning, which only a deep replay shows otherwise.
 
     Needs a connection to PostgreSQL besides that of the process, and temporary disk space for the ids of an agent's or
     a user's rows. Raises SealBroken for a column that no key opens, RedisError.
@@ -83,6 +90,8 @@ def export_archive(
         counts: dict[str, int] = {}
         models: list[str] = []
         for table in sorted(exported_tables().values(), key=lambda each: each.name):
+            if table.name == "reasoning_traces" and not include_traces:
+                continue
             if table.name == "memory_vectors":
                 if not include_vectors:
                     continue

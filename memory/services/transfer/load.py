@@ -13,7 +13,7 @@ from itertools import islice
 from typing import IO, Any
 from uuid import UUID
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, OperationalError, transaction
 
 from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable
@@ -21,8 +21,8 @@ from memory.models import Account, Transfer, UnstoredRow
 from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.custody.marks import has_erased_user
-from memory.services.transfer.archive import Archive, open_archive
-from memory.services.transfer.export import MANIFEST, Report
+from memory.services.transfer.archive import Archive, open_archive, read_manifest_bytes
+from memory.services.transfer.export import Report
 from memory.services.transfer.redis_lines import REDIS_FILE, write_key
 from memory.services.transfer.remap import Remap
 from memory.services.transfer.rules import ExportedTable
@@ -35,6 +35,7 @@ from memory.services.transfer.store import (
 )
 
 BATCH_ROWS = 500
+BATCH_BYTES = 16 * 1024**2
 CHECKED_IDS = 5_000
 CHECKED_USERS = 1_000
 LATE = "late"
@@ -147,8 +148,7 @@ def batches_of(load: Load, step: LoadStep) -> Iterator[None]:
     """Do the batches of a step, from where the import is."""
     name, _, done = load.transfer.position.partition(":")
     place = int(done or 0) if name == step.name else 0
-    lines = islice(load.archive.rows(step.file), place, None)
-    while rows := list(islice(lines, BATCH_ROWS)):
+    for rows in split_batches(islice(load.archive.sized_rows(step.file), place, None)):
         place += len(rows)
         if load.remap is not None:
             rows = [remapped(load.remap, step, row) for row in rows]
@@ -156,6 +156,20 @@ def batches_of(load: Load, step: LoadStep) -> Iterator[None]:
             do_batch(load, step, rows)
             keep_place(load, f"{step.name}:{place}")
         yield
+
+
+def split_batches(lines: Iterator[tuple[int, Row]]) -> Iterator[list[Row]]:
+    """Yield up to BATCH_ROWS rows, and not more than BATCH_BYTES of lines unless one row is larger."""
+    rows: list[Row] = []
+    size = 0
+    for length, row in lines:
+        if rows and (len(rows) == BATCH_ROWS or size + length > BATCH_BYTES):
+            yield rows
+            rows, size = [], 0
+        rows.append(row)
+        size += length
+    if rows:
+        yield rows
 
 
 def remapped(remap: Remap, step: LoadStep, row: Row) -> Row:
@@ -186,6 +200,9 @@ def do_batch(load: Load, step: LoadStep, rows: list[Row]) -> None:
         if step.table.is_of_users:
             refuse_erased(load.account_id, sorted({row["user_id"] for row in rows} - {""}))
         outcome = store_rows(load.account_id, step.table, rows, known)
+    except OperationalError:
+        # a deadlock or a lost connection: the batch is repeated
+        raise
     except DatabaseError as err:
         refused = getattr(getattr(err.__cause__, "diag", None), "constraint_name", None) or type(err).__name__
         raise Unprocessable(f"the database refuses rows of {step.file}: {refused}") from err
@@ -208,7 +225,7 @@ def begin_file_import(account: Account, source: IO[bytes], *, dry_run: bool, now
     """Return the import of this file that was interrupted, or a new one. The file is known by its manifest."""
     try:
         with zipfile.ZipFile(source) as archive:
-            digest = hashlib.sha256(archive.read(MANIFEST)).hexdigest()
+            digest = hashlib.sha256(read_manifest_bytes(archive)).hexdigest()
     except (zipfile.BadZipFile, KeyError, OSError, EOFError):
         digest = ""
     values: dict[str, Any] = {"direction": Transfer.Direction.IMPORT, "in_parts": False, "dry_run": dry_run}

@@ -24,7 +24,8 @@ from memory_project.redis import (
 
 REDIS_FILE = "redis.jsonl"
 BUFFER = ":turns"
-NO_EXPIRY = -1
+NO_EXPIRY, GONE = -1, -2
+"""Answers of Redis instead of a time of expiry: the key has none, and the key does not exist."""
 TYPES = ("hash", "string", "list", "set", "zset")
 
 
@@ -76,7 +77,10 @@ def read_key(key: str, name: str) -> dict[str, Any] | None:
     value = readers[kind]() if kind in readers else None
     if value is None:
         return None
-    return {"expires_at": max(NO_EXPIRY, int(redis.pexpiretime(key))), "key": name, "type": kind, "value": value}
+    expires_at = int(redis.pexpiretime(key))
+    if expires_at == GONE:
+        return None
+    return {"expires_at": expires_at, "key": name, "type": kind, "value": value}
 
 
 def write_key(account_id: UUID, line: dict[str, Any], *, now_ms: int) -> bool:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import logging
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,13 +11,17 @@ from io import RawIOBase
 from typing import IO, Any, cast
 from uuid import UUID
 
-from django.db import transaction
+from django.db import DatabaseError, OperationalError, transaction
 from django.db.models import QuerySet
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from memory import conf
 from memory.audit import record_audit
 from memory.errors import Conflict, MemoryServiceError, Unprocessable, require_found
 from memory.models import JobRun, Transfer, TransferPart
+from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import is_valid_id
 from memory.services.custody.marks import refuse_erased_user
@@ -26,9 +31,13 @@ from memory.services.transfer.load import load_archive
 from memory.services.transfer.selection import TransferScope
 from memory_project.encryption import SealBroken
 
+logger = logging.getLogger(__name__)
+
 TRANSFER_JOB = "transfer"
 PART_BYTES = 512 * 1024
 MAX_ERROR_CHARACTERS = 1_000
+UNEXPECTED = (DatabaseError, RedisError, TypeError, ValueError, RecursionError)
+"""Errors of values in an archive that passed its checks."""
 Direction, Status = Transfer.Direction, Transfer.Status
 
 
@@ -152,20 +161,41 @@ def archive_ttl() -> timedelta:
 def run_transfer(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) -> Transfer:
     """Do an export or import to its end, and return its row. `renew` is called at least after every 500 rows.
 
-    What it cannot do fails it, with a sentence in `error`. Raises RedisError and OperationalError: it goes on later.
+    What it cannot do fails it, with a sentence in `error`. The caller has its lock. Raises OperationalError, the errors
+    of a Redis that does not answer: it goes on later.
     """
     transfer.status, transfer.started_at = Status.RUNNING, transfer.started_at or now
     transfer.save(update_fields=["status", "started_at"])
     try:
         run = run_export if transfer.direction == Direction.EXPORT else run_import
         run(transfer, now=now, renew=renew)
-    except (MemoryServiceError, SealBroken) as err:
-        columns = {"status": Status.FAILED, "error": str(err)[:MAX_ERROR_CHARACTERS], "completed_at": now}
+    except (OperationalError, RedisConnectionError, RedisTimeoutError):
+        raise
+    except (MemoryServiceError, SealBroken, *UNEXPECTED) as err:
+        # whatever an archive contains must not stop the transfers of others
+        error = "it holds what cannot be stored" if isinstance(err, UNEXPECTED) else str(err)
+        logger.warning("%s %s failed: %s", transfer.direction, transfer.id, type(err).__name__)
+        columns = {"status": Status.FAILED, "error": error[:MAX_ERROR_CHARACTERS], "completed_at": now}
         rows = Transfer.objects.filter(account_id=transfer.account_id, id=transfer.id)
         rows.update(**columns, expires_at=now + archive_ttl())
         TransferPart.objects.filter(account_id=transfer.account_id, transfer_id=transfer.id).delete()
-        transfer.status, transfer.error = Status.FAILED, str(err)[:MAX_ERROR_CHARACTERS]
+        transfer.status, transfer.error = Status.FAILED, error[:MAX_ERROR_CHARACTERS]
     return transfer
+
+
+@contextmanager
+def transfer_lock(transfer_id: UUID) -> Iterator[bool]:
+    """Hold the session's lock of a transfer, and yield False if another worker or command has it.
+
+    If the client dies, the server releases it.
+    """
+    lock = f"transfer {transfer_id}"
+    [(is_held,)] = fetch_rows("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [lock])
+    try:
+        yield bool(is_held)
+    finally:
+        if is_held:
+            fetch_rows("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [lock])
 
 
 def run_export(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) -> None:
@@ -179,7 +209,13 @@ def run_export(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) 
         rows.update(counts={name or "current": number for name, number in counts.items()})
 
     scope = TransferScope(account_id=transfer.account_id, agent_id=transfer.agent_id, user_id=transfer.user_id)
-    counts = export_archive(scope, cast("IO[bytes]", writer), include_vectors=transfer.include_vectors, report=report)
+    counts = export_archive(
+        scope,
+        cast("IO[bytes]", writer),
+        include_vectors=transfer.include_vectors,
+        include_traces=False,
+        report=report,
+    )
     writer.finish()
     with transaction.atomic():
         lock_transfer(transfer)

@@ -31,12 +31,16 @@ def browser_of(*groups: str) -> Client:
     return client
 
 
+OF_USERS = ("auth", "otp_totp")
+"""Apps whose pages are of users, which superusers alone see."""
+
+
 def test_every_page_of_accounts_is_seen_by_all_groups(groups: None) -> None:
-    models = [model._meta for model, pages in admin.site._registry.items() if model._meta.app_label != "auth"]
+    models = [model._meta for model, pages in admin.site._registry.items() if model._meta.app_label not in OF_USERS]
     views = {f"{meta.app_label}.view_{meta.model_name}" for meta in models}
 
     assert all(isinstance(pages, AccountLimitedAdmin) for model, pages in admin.site._registry.items()
-               if model._meta.app_label != "auth")  # fmt: skip
+               if model._meta.app_label not in OF_USERS)  # fmt: skip
     assert permissions_of("viewer") == views
     assert views <= permissions_of("curator") & permissions_of("operator")
 

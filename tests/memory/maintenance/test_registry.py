@@ -50,5 +50,5 @@ def test_former_names_find_their_job(former: str, name: str) -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_names_that_exist() -> None:
-    with pytest.raises(NotFound, match="no job 'tidy'; jobs: audit_partitions, cleanup"):
+    with pytest.raises(NotFound, match="no job 'tidy'; jobs: audit_partitions, change_in_bulk, cleanup"):
         find_job("tidy")

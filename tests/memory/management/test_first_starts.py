@@ -20,6 +20,11 @@ from tests import template
 PROJECT = Path(__file__).parents[3]
 PATIENCE_SECONDS = 90
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
+LOOKING = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_try_advisory_xact_lock%'
+    AND state = 'idle in transaction'
+"""
+"""Sessions that look for the lock, and hold no snapshot, which would keep indexes from being built concurrently."""
 
 pytestmark = pytest.mark.slow
 
@@ -49,9 +54,9 @@ def running(url: str, *command: str) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-def wait_for_waiters(connection: "psycopg.Connection[tuple[int]]", number: int) -> None:
+def wait_for_waiters(connection: "psycopg.Connection[tuple[int]]", number: int, *, sign: str = WAITING) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while connection.execute(WAITING).fetchone() != (number,):
+    while connection.execute(sign.encode()).fetchone() != (number,):
         assert time.monotonic() < deadline, "nobody waits for the lock"
         time.sleep(0.1)
 
@@ -60,7 +65,7 @@ def test_migrations_wait_for_those_of_another_node(database: str) -> None:
     with psycopg.connect(database) as holder, running(database, "migrate") as node:
         holder.execute("SELECT pg_advisory_xact_lock(%s)", [MIGRATE_LOCK_ID])
         with psycopg.connect(database, autocommit=True) as observer:
-            wait_for_waiters(observer, 1)
+            wait_for_waiters(observer, 1, sign=LOOKING)
         holder.commit()
 
         out, err = node.communicate(timeout=PATIENCE_SECONDS)

@@ -16,6 +16,7 @@ from memory.errors import Conflict, MemoryServiceError
 from memory.models import Account, Memory, Transfer
 from memory.owner import Owner
 from memory.services.custody.subjects import request_subject
+from memory.services.transfer.archive import check_elements
 from tests.memory.facts import know
 from tests.memory.transfers import count_rows, export_bytes, import_bytes
 from tests.memory.turns import say, turn
@@ -152,3 +153,39 @@ def test_a_dry_run_stores_nothing(archive: bytes, stranger: Account) -> None:
     assert (transfer.status, transfer.counts["memories"]) == ("completed", Memory.objects.count())
     assert sum(count_rows(stranger.id).values()) == 0
     assert Transfer.objects.in_account(stranger.id).count() == 1
+
+
+KEY = {"key": "value:a", "expires_at": -1}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ({"type": "hash", "value": [["a", "b"], ["c", "d"]]}, ""),
+        ({"type": "zset", "value": [["a", 1], ["b", 2.5]]}, ""),
+        ({"type": "list", "value": ["a"]}, ""),
+        ({"type": "string", "value": "a"}, ""),
+        ({"type": "hash", "value": [1]}, "pairs"),
+        ({"type": "hash", "value": [["a", 1]]}, "another type"),
+        ({"type": "zset", "value": [["a", "b"]]}, "another type"),
+        ({"type": "zset", "value": [[1, 1]]}, "no text"),
+        ({"type": "set", "value": [["a", "b"]]}, "no text"),
+        ({"type": "string", "value": "\ud800"}, "UTF-8"),
+    ],
+    ids=str,
+)
+def test_values_of_redis_have_the_shape_of_their_type(line: dict[str, Any], problem: str) -> None:
+    found = check_elements(KEY | line)
+
+    assert problem in found
+    assert bool(problem) == bool(found)
+
+
+def test_a_zip_that_is_compressed_otherwise_is_refused_before_it_is_read(owner: Owner, archive: bytes) -> None:
+    target = BytesIO()
+    with zipfile.ZipFile(BytesIO(archive)) as opened, zipfile.ZipFile(target, "w", zipfile.ZIP_LZMA) as written:
+        for name in opened.namelist():
+            written.writestr(name, opened.read(name))
+
+    with pytest.raises(MemoryServiceError, match="compressed otherwise"):
+        import_bytes(owner.account_id, target.getvalue())

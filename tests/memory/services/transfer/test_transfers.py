@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from django.db import connection
 
 from memory import conf
 from memory.maintenance import JOBS
@@ -43,7 +44,7 @@ def test_the_job_makes_the_archive_in_parts_and_imports_one(
 
     archive = b"".join(transfers.read_parts(export))
     assert (run.status, export.status, export.size_bytes) == ("completed", "completed", len(archive))
-    assert (archive, TransferPart.objects.count() > 1) == (export_bytes(owner.account_id), True)
+    assert (archive, TransferPart.objects.count() > 1) == (export_bytes(owner.account_id, include_traces=False), True)
     theirs = Owner(account_id=stranger.id)
     imported = transfers.request_import(theirs, [archive[:700], archive[700:]], now=datetime.now(UTC))
     run_job(stranger.id)
@@ -51,6 +52,22 @@ def test_the_job_makes_the_archive_in_parts_and_imports_one(
     assert (imported.status, imported.error) == ("completed", "")
     assert Fact.objects.get(account_id=stranger.id).text == "The pump leaks."
     assert not TransferPart.objects.filter(transfer_id=imported.id).exists()
+
+
+def test_a_transfer_that_another_worker_does_is_left_to_it(owner: Owner, empty_redis: None) -> None:
+    asked = request(owner)
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [f"transfer {asked.id}"])
+        run_job(owner.account_id)
+        asked.refresh_from_db()
+        left = asked.status
+        cursor.execute("SELECT pg_advisory_unlock_all()")
+    other.close()
+    run_job(owner.account_id)
+    asked.refresh_from_db()
+
+    assert (left, asked.status) == ("queued", "completed")
 
 
 def test_parts_are_encrypted_at_rest(owner: Owner, empty_redis: None) -> None:
