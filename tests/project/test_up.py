@@ -304,6 +304,7 @@ def test_no_embedded_server_starts_if_external_servers_are_configured(service: S
         connection.execute(f"CREATE DATABASE {name}".encode())
     service.extra |= {
         "DATABASE_URL": os.environ["DATABASE_URL"].replace("/memory?", f"/{name}?"),
+        "MEMORY_SECRET_KEY": "a secret that all nodes share, of fifty characters or more",
         "REDIS_URL": os.environ["REDIS_URL"],
         "CELERY_BROKER_URL": os.environ["CELERY_BROKER_URL"],
     }

@@ -11458,7 +11458,7 @@ export interface operations {
         parameters: {
             query?: {
                 cursor?: string;
-                job?: "audit_partitions" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "reembed" | "restore_ledgers" | "summarize" | "transfer" | "vector_indexes" | "write_access_log" | "write_audit_reads" | string;
+                job?: "audit_partitions" | "change_in_bulk" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "reembed" | "restore_ledgers" | "summarize" | "transfer" | "vector_indexes" | "write_access_log" | "write_audit_reads" | string;
                 page_size?: number;
                 /**
                  * @description * `completed`: It ended.
@@ -11511,7 +11511,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                name: string & ("audit_partitions" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "reembed" | "restore_ledgers" | "summarize" | "transfer" | "vector_indexes" | "write_access_log" | "write_audit_reads");
+                name: string & ("audit_partitions" | "change_in_bulk" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "reembed" | "restore_ledgers" | "summarize" | "transfer" | "vector_indexes" | "write_access_log" | "write_audit_reads");
             };
             cookie?: never;
         };
