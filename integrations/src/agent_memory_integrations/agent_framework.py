@@ -45,7 +45,7 @@ class AgentMemoryHistoryProvider(HistoryProvider):
 
 
 class AgentMemoryContextProvider(ContextProvider):
-    """What the service recalls about the input, as one message. It stores nothing: the history provider does.
+    """Gives the agent what is recalled about the input, as one message. It stores nothing: the history provider does.
 
     Turns of the session itself are left out, since the history has them.
     """

@@ -14,7 +14,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class AgentMemoryBlock(BaseMemoryBlock[str]):
-    """What the service recalls about the latest messages, as a list.
+    """Gives the agent what is recalled about the latest messages, as a list.
 
     Messages that leave the short-term memory become turns of a conversation: of the memory's session, else of
     `conversation_id`. Agent and user are those of the client.

@@ -14,7 +14,7 @@ DEFAULT_RESULTS = 5
 
 
 class AgentMemoryStore(MemoryStore):
-    """What the service knows for the client's agent and user.
+    """Gives the agent what is known for the client's agent and user.
 
     `add` remembers a text. `add_messages` stores messages as turns of a conversation, from which the service extracts
     knowledge by itself, so that no model is called for it here.

@@ -90,15 +90,15 @@ def test_a_new_turn_saves_a_conversation_from_erasure(owner: Owner) -> None:
     assert clean("expired_conversations", now=after(229)) == 0
 
 
-def hold_account(owner: Owner) -> None:
+def put_account_on_hold(owner: Owner) -> None:
     set_retention(owner, legal_hold=True)
 
 
-def hold_conversation(owner: Owner) -> None:
+def put_conversation_on_hold(owner: Owner) -> None:
     set_legal_hold(owner, "c1", value=True)
 
 
-@pytest.mark.parametrize("hold", [hold_account, hold_conversation])
+@pytest.mark.parametrize("hold", [put_account_on_hold, put_conversation_on_hold])
 def test_a_legal_hold_keeps_conversations_and_their_invocations(owner: Owner, hold: Callable[[Owner], None]) -> None:
     set_retention(owner, erase_after_days=1, tool_days=1, journal_days=1)
     talk(owner, 1)
