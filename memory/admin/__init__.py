@@ -13,6 +13,9 @@ All of them are imported below, which registers their pages. What the pages shar
 - `users`, `groups`, `switcher`, `totp`: who may do what (`changed_by`), and the accounts to which pages are limited.
 - `bulk`: actions on many rows of a list, declared as `bulk_actions`; each asks for confirmation and a reason, and is
   carried out by `memory.services.bulk`, at once or by a job.
+- `playground`, `provenance`, `conversation_timeline`: what an agent would get and why, where a memory comes from, and
+  what happened in a conversation. `graph_pages` shows what is linked to a memory, as `graph_layout` places it;
+  `access_matrix` who has access to an account.
 - `object_actions`: buttons and forms that do something to one object on its page.
 - `charts`, `diffs`: numbers for the SVG and HTML templates in `templates/admin/memory/`, which render them.
 

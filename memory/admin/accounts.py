@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from memory.admin.access_matrix import AccessMatrixAdmin
 from memory.admin.agent_working import AgentWorkingMemoryAdmin
 from memory.admin.base import MAX_INLINE_ROWS, AuditedAdmin, Inline, staff_owner
 from memory.admin.columns import list_link
@@ -44,7 +45,7 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Account)
-class AccountAdmin(AuditedAdmin):
+class AccountAdmin(AccessMatrixAdmin, AuditedAdmin):
     """The pages of accounts. Deleting one would delete everything in it in one request, so it is not offered.
 
     The language is chosen when the account is added: later there may be memories, which a change has to index again.

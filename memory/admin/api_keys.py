@@ -9,9 +9,10 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
-from memory.admin.base import BoundedAdmin, adopt_row, staff_name, staff_owner
+from memory.admin.base import adopt_row, staff_name, staff_owner
 from memory.admin.columns import column
 from memory.admin.fields import ExternalIdField
+from memory.admin.key_rotation import KeyRotationAdmin
 from memory.errors import Unprocessable
 from memory.models import ApiKey
 from memory.owner import Owner
@@ -56,7 +57,7 @@ def revoke_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkRes
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(BoundedAdmin):
+class ApiKeyAdmin(KeyRotationAdmin):
     """The pages of API keys. The hash of a key's secret is on none of them."""
 
     form = ApiKeyForm
@@ -77,7 +78,7 @@ class ApiKeyAdmin(BoundedAdmin):
     search_help_text = "Search for the beginning of a key, its name, or its complete agent or user."
     autocomplete_fields = ("account",)
     fields = ("account", "agent_id", "user_id", "name", "scopes", "expires_at")
-    detail_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
+    detail_fields = ("prefix", "created_at", "last_used_at", "rotated_at", "revoked_at")
     fixed_fields = ("account", "agent_id", "user_id", *detail_fields)
     bulk_actions = (
         BulkAction(

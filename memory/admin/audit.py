@@ -27,9 +27,9 @@ class OperationFilter(KnownValueFilter):
     parameter_name = "operation"
     known = (
         "store", "retrieve", "update", "delete", "archive", "unarchive", "quarantine", "release", "pin", "unpin",
-        "bury", "unbury", "embed", "create", "revoke", "run_job", "mark", "evict", "clear", "promote", "confirm",
-        "correct", "supersede", "retract", "reject", "review", "lift", "merge", "split", "complete", "abandon",
-        "block", "unblock", "reinforce", "deep_replay", "erase", "erase_audit", "set_audit_level",
+        "bury", "unbury", "embed", "create", "revoke", "rotate", "run_job", "mark", "evict", "clear", "promote",
+        "confirm", "correct", "supersede", "retract", "reject", "review", "lift", "merge", "split", "complete",
+        "abandon", "block", "unblock", "reinforce", "deep_replay", "erase", "erase_audit", "set_audit_level",
         "export", "import",
     )  # fmt: skip
 

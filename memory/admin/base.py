@@ -26,7 +26,7 @@ from memory.owner import Owner
 from memory.services.audit import create_audited_row, delete_audited_row, update_audited_row
 from memory_project.admin_lists import BoundedPaginator, read_uuid
 from memory_project.http.problems import REDIS_ERRORS
-from memory_project.staff import AccountLimitedAdmin
+from memory_project.staff import STAFF_ACTOR, AccountLimitedAdmin
 
 if TYPE_CHECKING:
     Inline = admin.TabularInline[Any, Any]
@@ -46,7 +46,7 @@ REDIS_IS_DOWN = "Redis does not answer, and this change needs it. Nothing was ch
 
 def staff_name(request: HttpRequest) -> str:
     """Return the name of the signed-in staff user for the audit log."""
-    return f"staff:{request.user.get_username()}"[:MAX_ACTOR_CHARACTERS]
+    return f"{STAFF_ACTOR}{request.user.get_username()}"[:MAX_ACTOR_CHARACTERS]
 
 
 def staff_owner(request: HttpRequest, account_id: UUID, **columns: Any) -> Owner:

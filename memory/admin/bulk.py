@@ -6,7 +6,7 @@ one of them first. A page of rows is changed by the request itself, more by the 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
@@ -17,6 +17,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.options import IS_POPUP_VAR
 from django.contrib.admin.utils import lookup_field
+from django.contrib.auth import get_permission_codename
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -244,7 +245,10 @@ class BulkActionAdmin(Admin):
     def __init__(self, model: type[Any], admin_site: admin.AdminSite) -> None:
         super().__init__(model, admin_site)
         for action in self.find_bulk_actions():
-            register_action(str(model._meta.model_name), action)
+            # a permission of a page, such as to erase, is one to change for Django
+            verb = "delete" if action.permission == "delete" else "change"
+            codename = f"{model._meta.app_label}.{get_permission_codename(verb, model._meta)}"
+            register_action(str(model._meta.model_name), replace(action, codename=codename))
 
     def find_bulk_actions(self) -> Sequence[BulkAction]:
         """Return the actions of the list, in the order in which it offers them."""

@@ -107,8 +107,10 @@ class BulkChangeAdmin(ObjectActionAdmin):
 
 
 def describe_change(change: BulkChange) -> str:
-    what = f"{change.action.replace('_', ' ')}, {change.model}"
-    return f"Undo of: {what}" if change.undoes else what[:1].upper() + what[1:]
+    model = next((each for each in admin.site._registry if each._meta.model_name == change.model), None)
+    rows = change.model if model is None else model._meta.verbose_name_plural
+    what = f"{change.action.removesuffix('_selected').replace('_', ' ')} {rows}"
+    return f"Undo: {what}" if change.undoes else what[:1].upper() + what[1:]
 
 
 def list_properties(change: BulkChange) -> list[tuple[str, str]]:

@@ -27,6 +27,7 @@ from memory.admin.conversation_sidebar import (
     read_participants,
     read_records,
 )
+from memory.admin.conversation_timeline import TimelineAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField
 from memory.admin.filters import ConditionFilter
 from memory.admin.object_actions import ObjectAction, ObjectActionAdmin
@@ -230,7 +231,7 @@ def retry_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResu
 
 
 @admin.register(Conversation)
-class ConversationAdmin(ObjectActionAdmin):
+class ConversationAdmin(TimelineAdmin, ObjectActionAdmin):
     """The pages of conversations, which agents start. Turns are corrected on pages of their own."""
 
     list_display = ("named", "account", "started_by", "user_and_channel", "turns", "state", "summary", "extraction")

@@ -1,93 +1,47 @@
-"""The dashboard: the state of the installation, its recent history and its jobs, on one page.
+"""The first page: the state of what a member of staff sees, with a link from each figure to the rows behind it.
 
-The charts are SVG (`charts`) and need no script. All figures are of the whole installation, so nobody sees them who is
-limited to some accounts; no account's contents are shown.
+Who is not limited to accounts and has chosen none sees the whole installation, with its alerts, its recent history and
+its jobs; everybody else sees bounded counts of the accounts in question. The charts are SVG (`charts`) and need no
+script. No account's contents are shown.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils import timezone
+from django.views.decorators.cache import never_cache
 
-from memory.admin.charts import (
-    BYTES,
-    COUNT,
-    SECONDS,
-    Chart,
-    ChartSeries,
-    ChartUnit,
-    Value,
-    format_count_short,
-    format_digits,
-    format_seconds,
-    render_bar_chart,
-    render_column_chart,
-    render_line_chart,
-)
+from memory.admin.base import staff_name
+from memory.admin.charts import format_seconds
 from memory.admin.columns import list_url
+from memory.admin.dashboard_charts import DAY, DAYS, SLOT, SLOTS, chart_sections
+from memory.admin.text import excerpt_of
+from memory.admin.tiles import account_tiles, installation_tiles
 from memory.maintenance import JOBS, Job
-from memory.models import JobRun
-from memory.services.operations.alerts import (
-    LARGE_BACKLOG,
-    LATE_AFTER,
-    QueueBacklog,
-    count_embedding_backlog,
-    find_alerts,
-    format_age,
-)
+from memory.models import Account, JobRun
+from memory.services.operations.account_figures import read_account_figures
+from memory.services.operations.alerts import LARGE_BACKLOG, LATE_AFTER, QueueBacklog, find_alerts, format_age
 from memory.services.operations.samples import (
-    BACKLOG,
     BY_KIND,
     BY_TIER,
     COUNTERS,
-    DATABASE_BYTES,
-    EMBEDDING_CACHE,
-    EMBEDDING_REQUESTS,
-    LAG,
-    QUEUES,
-    RECALL,
     RECENT,
-    REDIS_BYTES,
-    SESSION_BUFFERS,
     SIZES,
-    JobDay,
-    ModelDay,
-    SampleKey,
-    last_days,
     read_increases,
-    read_job_days,
     read_last_runs,
-    read_model_days,
     read_samples,
 )
-from memory_project.measures import ANSWERED, FAILED, HIT, MISS, QUANTILES
-from memory_project.staff import is_limited
+from memory_project.staff import is_limited, visible_accounts
 
 PERMISSIONS = ("memory.view_memory", "memory.view_jobrun")
-"""Permissions of which any one opens the dashboard."""
-
-SLOT, SLOTS = timedelta(minutes=10), 144
-DAY, DAYS = timedelta(days=1), 30
-WORK_DAYS = 7
-
-CHANGING_JOBS: Mapping[str, Sequence[str]] = {
-    "decayed": ["decay"],
-    "merged": ["deduplicate"],
-    "promoted": ["globalize_facts", "promote_short_term"],
-}
-"""Changes of memories and the jobs that make them. Archiving is missing, since several jobs count it."""
-
-WAITING = {"embedding": "embeddings", "extraction": "extractions", "summary": "summaries"}
-
-CACHES = {"vectors from the cache": EMBEDDING_CACHE, "sessions read from Redis": SESSION_BUFFERS}
-
-Samples = Mapping[SampleKey, Sequence[Value]]
+"""Permissions of which any one opens the figures of the whole installation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,35 +57,45 @@ class JobLine:
     due: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
-    """A figure at the top of the page."""
+@never_cache
+def show_home(request: HttpRequest) -> HttpResponse:
+    """Show the figures that the user may see, with a fixed number of statements and one command to Redis."""
+    now, accounts = timezone.now(), visible_accounts(request)
+    sees_alerts = not is_limited(request) and any(map(request.user.has_perm, PERMISSIONS))
+    context: dict[str, Any] = {"alerts": find_alerts(now, jobs=JOBS.values())} if sees_alerts else {}
+    if accounts is not None:
+        figures = read_account_figures(now, accounts=accounts)
+        context |= {"scope": name_accounts(accounts), "groups": account_tiles(figures, accounts)}
+    elif sees_alerts:
+        context |= describe_installation(now)
+    context["groups"] = [each for group in context.get("groups", ()) if (each := group.seen_by(request.user)).tiles]
+    shared = {**admin.site.each_context(request), "title": "Home", "now": now, "sees_alerts": sees_alerts}
+    if request.user.has_perm("memory.view_auditentry"):
+        shared["own_changes_url"] = list_url("auditentry", q=staff_name(request))
+    return TemplateResponse(request, "admin/index.html", {**shared, **context})
 
-    name: str
-    figure: str
-    url: str = ""
-    """The list behind the figure, if there is one."""
+
+def name_accounts(accounts: frozenset[UUID]) -> str:
+    """Return whose figures the page shows."""
+    if len(accounts) != 1:
+        return f"Figures of your {len(accounts)} accounts." if accounts else "You see no account yet."
+    names = Account.objects.filter(pk__in=accounts).values_list("name", flat=True)
+    return f"Figures of the account {excerpt_of(''.join(names))}."
 
 
-def show_dashboard(request: HttpRequest) -> HttpResponse:
-    """Show the dashboard, with a fixed number of statements and one command to Redis."""
-    if is_limited(request) or not any(map(request.user.has_perm, PERMISSIONS)):
-        raise PermissionDenied
-    now = timezone.now()
+def describe_installation(now: datetime) -> dict[str, Any]:
     recent = read_samples([*RECENT, *BY_KIND, *BY_TIER, *SIZES], step=SLOT, slots=SLOTS, now=now)
     month = read_samples([*BY_KIND, *SIZES], step=DAY, slots=DAYS, now=now)
-    waiting = count_embedding_backlog(now)
-    context = {
-        **admin.site.each_context(request),
-        "title": "Dashboard",
-        "now": now,
-        "waiting": describe_backlog(waiting, now),
-        "alerts": find_alerts(now, jobs=JOBS.values()),
-        "tiles": [*state_tiles(recent, waiting), *rate_tiles(read_increases(COUNTERS, since=now - DAY, now=now))],
+    figures = read_account_figures(now, accounts=None)
+    rates = read_increases(COUNTERS, since=now - DAY, now=now)
+    return {
+        "scope": "Figures of the whole installation.",
+        "waiting": describe_backlog(figures.embeddings, now),
+        "groups": installation_tiles(figures, recent, rates),
+        "has_samples": any(value is not None for values in recent.values() for value in values),
         "sections": list(chart_sections(recent, month, now)),
         "jobs": list(job_lines(read_last_runs(list(JOBS)), now)),
     }
-    return TemplateResponse(request, "admin/memory/dashboard.html", context)
 
 
 def describe_backlog(waiting: QueueBacklog, now: datetime) -> str:
@@ -144,142 +108,6 @@ def describe_backlog(waiting: QueueBacklog, now: datetime) -> str:
         f"{waiting.count_text} {noun} {verb} for a vector, the first for {format_age(waiting.since, now)}. It is an "
         f"alert above {LARGE_BACKLOG:,} memories, or after {format_age(now - LATE_AFTER, now)}."
     )
-
-
-def state_tiles(recent: Samples, waiting: QueueBacklog) -> Iterator[Tile]:
-    """Yield figures of the latest samples, but the backlog as it is now, so that it agrees with the alerts."""
-    kinds = latest_counts(recent)
-    if kinds:
-        yield Tile(name="memories", figure=format_count_short(sum(kinds.values())))
-    figures: Sequence[tuple[str, SampleKey, ChartUnit]] = (
-        ("recall, 95th percentile", (RECALL, "0.95"), SECONDS),
-        ("extraction lag", (LAG, ""), SECONDS),
-        ("database", (DATABASE_BYTES, ""), BYTES),
-        ("Redis", (REDIS_BYTES, ""), BYTES),
-    )
-    for name, key, unit in figures:
-        latest = latest_value(recent[key])
-        if latest is not None:
-            yield Tile(name=name, figure=unit.format(latest))
-    if waiting.count:
-        url = list_url("memory", vector="waiting")
-        yield Tile(name="waiting for embedding, now", figure=waiting.count_text, url=url)
-
-
-def rate_tiles(counted: Mapping[SampleKey, float]) -> Iterator[Tile]:
-    """Yield the hit rates of caches and the failures of the embedder in the last 24 hours, if there were requests."""
-    for name, cache in CACHES.items():
-        hits, lookups = counted[cache, HIT], counted[cache, HIT] + counted[cache, MISS]
-        if lookups:
-            figure = f"{format_digits(100 * hits / lookups)}% of {format_count_short(lookups)}"
-            yield Tile(name=f"{name}, 24 h", figure=figure)
-    failed = counted[EMBEDDING_REQUESTS, FAILED]
-    requests = failed + counted[EMBEDDING_REQUESTS, ANSWERED]
-    if requests:
-        figure = f"{format_count_short(failed)} of {format_count_short(requests)}"
-        yield Tile(name="failed requests to the embedder, 24 h", figure=figure)
-
-
-def chart_sections(recent: Samples, month: Samples, now: datetime) -> Iterator[tuple[str, Sequence[Chart]]]:
-    """Yield headings, each with its charts."""
-    days = last_days(now, WORK_DAYS)
-    since = datetime.combine(days[0], datetime.min.time(), tzinfo=now.tzinfo)
-    jobs, models = read_job_days(since=since), read_model_days(since=days[0])
-    stored = [render_kinds(recent), render_tiers(recent), render_growth(month, now), *render_sizes(month, now)]
-    yield "Stored data", stored
-    yield "The last 24 hours", list(render_recent(recent, now))
-    yield "The last seven days, by day (UTC)", [*render_job_charts(jobs, days), *render_model_charts(models, days)]
-
-
-def render_kinds(recent: Samples) -> Chart:
-    kinds = sorted(latest_counts(recent).items(), key=lambda each: (-each[1], each[0]))
-    return render_bar_chart("kinds", "Memories by kind", kinds, unit=COUNT)
-
-
-def render_tiers(recent: Samples) -> Chart:
-    """Render the items of each tier; the last known number if a tier could not be counted, such as without Redis."""
-    found = [(tier.replace("_", "-"), latest_value(recent[name, tier])) for name, tier in BY_TIER]
-    known = [(tier, value) for tier, value in found if value is not None]
-    return render_bar_chart("tiers", "Items by tier: keys (working), rows (others)", known, unit=COUNT)
-
-
-def render_growth(month: Samples, now: datetime) -> Chart:
-    by_day = zip(*(month[key] for key in BY_KIND), strict=True)
-    totals = [sum(value or 0.0 for value in day) if any(value is not None for value in day) else None for day in by_day]
-    series = [ChartSeries(name="memories", values=totals)]
-    moments = day_labels(last_days(now, DAYS))
-    return render_line_chart("growth", f"Memories, {DAYS} days", series, moments=moments, unit=COUNT)
-
-
-def render_recent(recent: Samples, now: datetime) -> Iterator[Chart]:
-    moments = [f"{now - SLOT * slots_ago:%H:%M}" for slots_ago in reversed(range(SLOTS))]
-    recall = [ChartSeries(name=f"p{share * 100:g}", values=recent[RECALL, str(share)]) for share in QUANTILES]
-    backlog = [ChartSeries(name=WAITING[queue], values=recent[BACKLOG, queue]) for queue in QUEUES]
-    lag = [ChartSeries(name="lag", values=recent[LAG, ""])]
-    yield render_line_chart("recall", "Duration of recall", recall, moments=moments, unit=SECONDS)
-    yield render_line_chart("backlog", "Waiting work", backlog, moments=moments, unit=COUNT)
-    yield render_line_chart("lag", "Lag of extraction", lag, moments=moments, unit=SECONDS)
-
-
-def render_sizes(month: Samples, now: datetime) -> Iterator[Chart]:
-    moments = day_labels(last_days(now, DAYS))
-    for name, key in (("Database", DATABASE_BYTES), ("Redis", REDIS_BYTES)):
-        series = [ChartSeries(name=name, values=month[key, ""])]
-        yield render_line_chart(name.lower(), f"{name}, {DAYS} days", series, moments=moments, unit=BYTES)
-
-
-def render_job_charts(found: Sequence[JobDay], days: Sequence[date]) -> Iterator[Chart]:
-    def add_up(name: str, count: Callable[[JobDay], int]) -> ChartSeries:
-        values = [sum(count(each) for each in found if each.day == day) for day in days]
-        return ChartSeries(name=name, values=values)
-
-    def changed_by(jobs: Sequence[str]) -> Callable[[JobDay], int]:
-        return lambda each: each.changed if each.job in jobs else 0
-
-    memories = [add_up(name, changed_by(jobs)) for name, jobs in CHANGING_JOBS.items()]
-    memories.append(add_up("archived", lambda each: each.archived))
-    rows = [add_up("examined", lambda each: each.examined), add_up("changed", lambda each: each.changed)]
-    failed = [add_up("failed", lambda each: each.failed)]
-    groups = column_labels(days)
-    title = "Memories decayed, merged, promoted and archived"
-    yield render_column_chart("changes", title, memories, groups=groups, unit=COUNT)
-    yield render_column_chart("examined", "Rows examined and changed by jobs", rows, groups=groups, unit=COUNT)
-    yield render_column_chart("failed", "Rows on which jobs failed", failed, groups=groups, unit=COUNT)
-
-
-def render_model_charts(found: Mapping[date, ModelDay], days: Sequence[date]) -> Iterator[Chart]:
-    def by_day(name: str, attribute: str) -> ChartSeries:
-        values = [getattr(found[day], attribute) if day in found else 0 for day in days]
-        return ChartSeries(name=name, values=values)
-
-    calls = [by_day("calls", "calls"), by_day("failed", "failed_calls")]
-    tokens = [by_day("sent", "prompt_tokens"), by_day("received", "completion_tokens")]
-    groups = column_labels(days)
-    yield render_column_chart("calls", "Calls of language models", calls, groups=groups, unit=COUNT)
-    yield render_column_chart("tokens", "Tokens of language models", tokens, groups=groups, unit=COUNT)
-
-
-def latest_value(values: Sequence[Value]) -> Value:
-    return next((value for value in reversed(values) if value is not None), None)
-
-
-def latest_counts(recent: Samples) -> Mapping[str, float]:
-    """Return the number of memories by kind, as of the latest slot in which they were counted."""
-    for slot in reversed(range(SLOTS)):
-        counted = {kind: recent[name, kind][slot] for name, kind in BY_KIND}
-        known = {kind: value for kind, value in counted.items() if value is not None}
-        if known:
-            return known
-    return {}
-
-
-def day_labels(days: Sequence[date]) -> Sequence[str]:
-    return [f"{day.day} {day:%b}" for day in days]
-
-
-def column_labels(days: Sequence[date]) -> Sequence[str]:
-    """Label the days, but name the month only where it begins, since there is no room for it below each column."""
-    return [f"{day.day} {day:%b}" if day in (days[0], day.replace(day=1)) else str(day.day) for day in days]
 
 
 def job_lines(runs: Mapping[str, JobRun], now: datetime) -> Iterator[JobLine]:
@@ -308,4 +136,4 @@ def format_due(job: Job, run: JobRun | None, now: datetime) -> str:
 
 
 app_name = "dashboard"
-urlpatterns = [path("", admin.site.admin_view(show_dashboard), name="page")]
+urlpatterns = [path("", admin.site.admin_view(show_home), name="page")]

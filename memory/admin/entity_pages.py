@@ -16,14 +16,17 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
 from memory.admin.base import BoundedAdmin, staff_owner
 from memory.admin.beliefs import NamedLink, TurnQuote, entity_link, format_validity, quote_columns, turn_quote
+from memory.admin.bulk import CONFIRMED, ReasonForm
 from memory.admin.columns import change_url
 from memory.admin.link_ends import own_column
 from memory.admin.neighbourhoods import MAX_NODES, Drawing, Edge, Node, render_neighbourhood
 from memory.admin.text import error_sentence, excerpt_of, mark_invisible, text_excerpt
+from memory.audit import record_audit
 from memory.errors import MemoryServiceError, NotFound
 from memory.extraction.knowledge import RELATIONSHIP_TYPES
 from memory.kinds import all_specs
 from memory.models import Entity, Kind, Link
+from memory.owner import Owner
 from memory.retrieval.graph import WalkBounds, walk_graph
 from memory.services.entities.merge import merge_entities, split_entity
 from memory.services.memories.store import ABOUT, MENTIONS
@@ -175,34 +178,52 @@ class SplitForm(forms.Form):
 
 
 def merge_selected(pages: BoundedAdmin, request: HttpRequest, entities: Sequence[Entity]) -> HttpResponse | None:
-    """Return the page that asks which entity stays. If a survivor was posted, merge the others into it."""
+    """Return the page that asks which entity stays, and why. If both were posted, merge the others into it."""
     obstacle = find_merge_obstacle(entities)
     if obstacle:
         pages.message_user(request, obstacle, messages.ERROR)
         return None
     survivor_id = request.POST.get("survivor", "")
     survivor = next((entity for entity in entities if str(entity.pk) == survivor_id), None)
-    if request.POST.get("post") != "yes" or survivor is None:
+    form = ReasonForm(request.POST if request.POST.get("post") == CONFIRMED else None)
+    if survivor is None or not form.is_valid():
         context = {
             "type": mark_invisible(entities[0].type),
             "candidates": merge_candidates(entities),
+            "kept": survivor or entities[0],
             "selected": ACTION_CHECKBOX_NAME,
+            "form": form,
         }
         return pages.render_page(request, "entity/merge.html", "Which entity stays?", **context)
     others = [entity for entity in entities if entity.pk != survivor.pk]
-    owner, now = staff_owner(request, survivor.account_id), datetime.now(UTC)
+    owner, reason = staff_owner(request, survivor.account_id), form.cleaned_data["reason"]
     try:
         with transaction.atomic():
+            merge_others(owner, survivor, others, reason=reason)
             for other in others:
-                merge_entities(owner, survivor.pk, other.pk, now=now)
-                pages.log_change(request, other, f"Merged into {survivor.pk}.")
-            pages.log_change(request, survivor, f"Merged {len(others)} others into it.")
+                pages.log_change(request, other, f"Merged into {survivor.pk}. Reason: {reason}")
+            pages.log_change(request, survivor, f"Merged {len(others)} others into it. Reason: {reason}")
     except MemoryServiceError as err:
         pages.message_user(request, f"Nothing was merged. {error_sentence(err)}", messages.ERROR)
         return None
     message = f"Merged {len(others) + 1} entities into {excerpt_of(survivor.name)}. A split undoes this."
     pages.message_user(request, message, messages.SUCCESS)
     return HttpResponseRedirect(change_url("entity", survivor.pk))
+
+
+def merge_others(owner: Owner, survivor: Entity, others: Sequence[Entity], *, reason: str) -> None:
+    """Merge entities into one, with an audit entry that has the reason, like that of a bulk change."""
+    now = datetime.now(UTC)
+    for other in others:
+        merge_entities(owner, survivor.pk, other.pk, now=now)
+    record_audit(
+        owner,
+        operation="bulk_change",
+        memory_type="bulk",
+        affected_ids=[survivor.pk, *(other.pk for other in others)],
+        result_count=len(others),
+        config_snapshot={"model": "entity", "action": "merge", "reason": reason},
+    )
 
 
 def find_merge_obstacle(entities: Sequence[Entity]) -> str:

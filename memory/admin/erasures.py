@@ -1,16 +1,65 @@
-"""Erasures of users and of filters, with their receipts. They are requested over the API or by `erase_subject`."""
+"""Erasures of users and of filters: requested here with a preview, followed while they run, and kept as receipts."""
 
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
 from django.contrib import admin
+from django.core import signing
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.http import urlencode
+from django.views.decorators.csrf import csrf_protect
 
-from memory.admin.base import ReadOnlyAdmin
+from memory.admin.account_choice import AccountChoiceField
+from memory.admin.base import ReadOnlyAdmin, staff_owner
+from memory.admin.columns import MINUTE, change_url
+from memory.admin.exports import USER
+from memory.admin.fields import ExternalIdField
+from memory.admin.text import error_sentence, mark_invisible
+from memory.errors import MemoryServiceError
 from memory.models import Erasure
+from memory.services.custody.steps import FILTER_STEPS, SUBJECT_STEPS
+from memory.services.custody.subjects import (
+    ERASE_JOB,
+    MAX_REASON_CHARACTERS,
+    preview_subject,
+    request_subject,
+)
+from memory.tasks import run_soon
 from memory_project.admin_lists import AccountFilter
 from memory_project.staff import StaffGroup
+
+CONFIRMED = "yes"
+PREVIEW_SALT = "erasure preview"
+
+
+class EraseUserForm(forms.Form):
+    """A user of an account. `reason` is needed to erase, and stays in the receipt."""
+
+    account = AccountChoiceField()
+    user = ExternalIdField(help_text="The complete id of the user, as agents send it.")
+    reason = forms.CharField(
+        max_length=MAX_REASON_CHARACTERS,
+        required=False,
+        help_text="It stays in the receipt and must not name the user, such as “request 4711 of 3 May”.",
+        widget=forms.TextInput(attrs={"class": "vTextField", "dir": "auto"}),
+    )
+
+    def __init__(self, request: HttpRequest, data: Any = None) -> None:
+        super().__init__(data)
+        accounts: Any = self.fields["account"]
+        accounts.offer(request, (data or {}).get("account"))
 
 
 @admin.register(Erasure)
 class ErasureAdmin(ReadOnlyAdmin):
+    """The list of erasures, the page that requests one, and the page of each with its progress and its receipt."""
+
     changed_by = StaffGroup.OPERATOR
+    change_list_template = "admin/memory/erasure/change_list.html"
     list_display = (
         "__str__", "account", "scope", "status", "step", "passes", "reason", "requested_by", "requested_at",
         "completed_at", "lifted_at",
@@ -20,3 +69,141 @@ class ErasureAdmin(ReadOnlyAdmin):
     search_fields = ("id__exact", "subject_digest__exact")
     search_help_text = "Search for a complete id or subject digest."
     exclude = ("selection",)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path("erase/", view(csrf_protect(self.erase_view)), name="memory_erasure_erase"),
+            path("<path:object_id>/receipt/", view(self.receipt_view), name="memory_erasure_receipt"),
+            *super().get_urls(),
+        ]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        may_erase = {"may_erase": may_erase_users(request)}
+        return super().changelist_view(request, {**may_erase, **(extra_context or {})})
+
+    def erase_view(self, request: HttpRequest) -> HttpResponse:
+        """Ask for a user, show what would be erased, and request the erasure once that is confirmed with a reason.
+
+        An erasure is requested only for the account and the user that the page before has shown.
+        """
+        if not may_erase_users(request):
+            raise PermissionDenied
+        form = EraseUserForm(request, request.POST if request.method == "POST" else None)
+        counts: dict[str, int] | None = None
+        if form.is_bound and form.is_valid():
+            asked = form.cleaned_data
+            owner = staff_owner(request, asked["account"].pk)
+            is_confirmed = request.POST.get("post") == CONFIRMED and is_previewed(request, asked)
+            try:
+                if is_confirmed and asked["reason"].strip():
+                    erasure = request_subject(owner, asked["user"], reason=asked["reason"], now=datetime.now(UTC))
+                    run_soon(ERASE_JOB)
+                    return HttpResponseRedirect(change_url("erasure", erasure.pk))
+                counts = preview_subject(owner, asked["user"], with_names=False)
+                if is_confirmed:
+                    form.add_error("reason", "Say why the user is erased.")
+                elif request.POST.get("post") == CONFIRMED:
+                    form.add_error(
+                        None, "Nothing was erased: the account or the user is another one than was previewed."
+                    )
+            except MemoryServiceError as err:
+                form.add_error(None, error_sentence(err))
+        return self.render_page(
+            request,
+            "erasure/erase.html",
+            "Erase a user",
+            form=form,
+            counts=sorted((name.replace("_", " "), count) for name, count in counts.items()) if counts else [],
+            previewed=sign_preview(request, form.cleaned_data) if counts is not None else "",
+            account_name=mark_invisible(form.cleaned_data["account"].name) if counts is not None else "",
+            export_url=export_url(form) if counts and request.user.has_perm("memory.view_memory") else "",
+            user_name=mark_invisible(form.cleaned_data["user"]) if counts is not None else "",
+        )
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the progress and the receipt instead of a form; with `?progress=1` the progress as JSON."""
+        erasure: Erasure = self.find_row(request, object_id)
+        is_running = erasure.status in Erasure.UNFINISHED
+        steps = list(SUBJECT_STEPS if erasure.scope == Erasure.Scope.SUBJECT else FILTER_STEPS)
+        done = steps.index(erasure.step) if erasure.step in steps else 0
+        state = format_state(erasure)
+        if request.GET.get("progress"):
+            return JsonResponse({"examined": done, "state": state, "is_running": is_running})
+        return self.render_page(
+            request,
+            "erasure/change_form.html",
+            str(erasure).capitalize(),
+            erasure=erasure,
+            is_running=is_running,
+            done=done if is_running else len(steps),
+            total=len(steps),
+            state=state,
+            properties=list_properties(erasure),
+            counts=sorted((name.replace("_", " "), count) for name, count in erasure.counts.items()),
+            receipt=mark_invisible(json.dumps(erasure.receipt, indent=2, ensure_ascii=False))
+            if erasure.receipt
+            else "",
+        )
+
+    def receipt_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Return the receipt and its signature as a file, as the API verifies it."""
+        erasure: Erasure = self.find_row(request, object_id)
+        if erasure.receipt is None:
+            raise Http404("The erasure is not completed.")
+        answer = JsonResponse({"receipt": erasure.receipt, "signature": erasure.signature})
+        answer.headers["Content-Disposition"] = f'attachment; filename="erasure-{erasure.pk}.json"'
+        return answer
+
+
+def may_erase_users(request: HttpRequest) -> bool:
+    return bool(request.user.has_perm("memory.add_erasure"))
+
+
+def preview_value(request: HttpRequest, asked: dict[str, Any]) -> list[str]:
+    return [str(request.user.pk), str(asked["account"].pk), asked["user"]]
+
+
+def sign_preview(request: HttpRequest, asked: dict[str, Any]) -> str:
+    """Return the account and the user that the page shows, signed, for the confirmation to send back."""
+    return signing.dumps(preview_value(request, asked), salt=PREVIEW_SALT)
+
+
+def is_previewed(request: HttpRequest, asked: dict[str, Any]) -> bool:
+    """Return True if the page that was confirmed has shown this account and this user to this member of staff."""
+    try:
+        shown = signing.loads(request.POST.get("previewed", ""), salt=PREVIEW_SALT)
+    except signing.BadSignature:
+        return False
+    return bool(shown == preview_value(request, asked))
+
+
+def export_url(form: EraseUserForm) -> str:
+    """Return the address of the export of all memories of the user, without the format."""
+    query = {AccountFilter.parameter_name: form.cleaned_data["account"].pk, USER: form.cleaned_data["user"]}
+    return f"{reverse('admin:memory_memory_export')}?{urlencode(query)}"
+
+
+def format_state(erasure: Erasure) -> str:
+    """Format where an erasure is: its status, and while it runs its pass and its step."""
+    if erasure.status != Erasure.Status.RUNNING:
+        return erasure.status
+    where = f"step {erasure.step.replace('_', ' ')}" if erasure.step else "waiting for requests that had begun before"
+    return f"running, pass {erasure.passes + 1}, {where}"
+
+
+def list_properties(erasure: Erasure) -> list[tuple[str, str]]:
+    """Return what the page says about an erasure, by name."""
+    lifted = erasure.lifted_at
+    completed = erasure.completed_at
+    return [
+        ("Account", mark_invisible(erasure.account.name)),
+        ("Scope", "a user" if erasure.scope == Erasure.Scope.SUBJECT else "what a filter found"),
+        *([("Subject digest", erasure.subject_digest)] if erasure.subject_digest else []),
+        ("Reason", mark_invisible(erasure.reason) or "none was given"),
+        ("Requested", f"{erasure.requested_at:{MINUTE}} UTC by {mark_invisible(erasure.requested_by)}"),
+        ("Completed", f"{completed:{MINUTE}} UTC after {erasure.passes} passes" if completed else "not yet"),
+        *([("Mark lifted", f"{lifted:{MINUTE}} UTC")] if lifted else []),
+    ]

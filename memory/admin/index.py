@@ -1,4 +1,4 @@
-"""Template tags of the admin's first page and of the top of all pages, loaded as `admin_index` (see the settings)."""
+"""Template tags of all pages of the admin: menu, search box and account switcher, loaded as `admin_index`."""
 
 from typing import Any
 from uuid import UUID
@@ -6,36 +6,34 @@ from uuid import UUID
 from django import template
 from django.db.models import Q
 from django.http import HttpRequest
+from django.urls import reverse
 
+from memory.admin.navigation import list_menu
 from memory.admin.text import excerpt_of
-from memory.models import Account, FactReview
-from memory_project.staff import is_limited, limit_and_choice, limit_rows
+from memory.models import Account
+from memory_project.staff import limit_and_choice
 
-MAX_COUNTED = 1_000
 MAX_OFFERED = 50
 """Accounts that the switcher offers, besides the chosen one."""
 
 register = template.Library()
 
 
-@register.simple_tag(takes_context=True)
-def open_review_count(context: Any) -> str:
-    """Return how many reviews are open, counted up to a limit.
-
-    Return "" if there are none or the user may not see them.
-    """
+@register.inclusion_tag("admin/memory/menu.html", takes_context=True)
+def console_menu(context: Any) -> dict[str, Any]:
+    """Return the menu of all pages (`memory.admin.navigation`)."""
     request: HttpRequest = context["request"]
-    if not request.user.has_perm("memory.view_factreview"):
-        return ""
-    rows = limit_rows(FactReview.objects.filter(status=FactReview.Status.OPEN), request)
-    count = rows.values("pk")[: MAX_COUNTED + 1].count()
-    return f"more than {MAX_COUNTED:,}" if count > MAX_COUNTED else str(count or "")
+    home_url = reverse("admin:index")
+    menu = list_menu(request, context.get("available_apps") or ())
+    return {"groups": menu, "home_url": home_url, "is_home": request.path == home_url}
 
 
-@register.simple_tag(takes_context=True)
-def is_limited_to_accounts(context: Any) -> bool:
-    """Return whether the member of staff is limited to some accounts."""
-    return is_limited(context["request"])
+@register.inclusion_tag("admin/memory/search_box.html", takes_context=True)
+def console_search(context: Any) -> dict[str, Any]:
+    """Return the search box of all pages, with what was searched for."""
+    request: HttpRequest = context["request"]
+    url = reverse("search:page")
+    return {"url": url, "typed": request.GET.get("q", "") if request.path == url else ""}
 
 
 @register.inclusion_tag("admin/memory/account_switcher.html", takes_context=True)

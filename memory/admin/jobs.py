@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from memory.admin.base import BoundedAdmin, adopt_row, staff_name, staff_owner
 from memory.admin.bulk import CONFIRMED, ReasonForm, posted_selection
-from memory.admin.columns import column
+from memory.admin.columns import column, time_column
 from memory.maintenance import JOBS
 from memory.models import JobRun
 from memory.services.operations.jobs import request_installation_run, request_run
@@ -33,7 +33,7 @@ class JobRunAdmin(BoundedAdmin):
     form = JobRunForm
     changed_by = StaffGroup.OPERATOR
     list_display = (
-        "job", "status", "account", "requested_by", "dry_run", "examined", "changed", "failed", "figures", "created_at",
+        "job", "status", "account", "requested_by", "only_counted", "examined", "changed", "failed", "requested",
         "duration", "error",
     )  # fmt: skip
     list_filter = (AccountFilter, "status", "dry_run")
@@ -44,6 +44,8 @@ class JobRunAdmin(BoundedAdmin):
     actions = ("run_again",)
     allow_change = allow_delete = False
 
+    only_counted = column("Dry run", lambda run: "yes" if run.dry_run else "")
+    requested = time_column("Requested", "created_at")
     duration = column("Duration", lambda run: "" if run.duration_seconds is None else f"{run.duration_seconds:.1f} s")
 
     def get_fields(self, request: HttpRequest, obj: Any | None = None) -> Any:

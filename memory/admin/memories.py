@@ -14,10 +14,14 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.admin.base import BoundedAdmin, LeanChangeList, VersionedForm, staff_owner
+from memory.admin.base import LeanChangeList, VersionedForm, staff_owner
+from memory.admin.boosts import BOOST
 from memory.admin.columns import DAY, column, excerpt_column, list_link, row_link
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
 from memory.admin.filters import VectorFilter
+from memory.admin.graph_pages import GraphAdmin
+from memory.admin.provenance import ProvenanceAdmin
 from memory.admin.text import excerpt_of, format_decayed, list_invisible, text_excerpt
 from memory.kinds import kinds_where
 from memory.models import Account, Kind, Link, Memory, MemoryRow, Vector
@@ -148,7 +152,7 @@ UNDO_MERGE = BulkAction(
 )
 
 
-class MemoryKindAdmin(BoundedAdmin):
+class MemoryKindAdmin(ListExportAdmin):
     """Base class for the list and the pages of one kind of memory."""
 
     form: Any = MemoryForm
@@ -254,11 +258,12 @@ class MemoryKindAdmin(BoundedAdmin):
 
 
 @admin.register(Memory)
-class MemoryAdmin(MemoryKindAdmin):
+class MemoryAdmin(GraphAdmin, ProvenanceAdmin, MemoryKindAdmin):
     """Memories of all kinds in one list. Each kind is added through its own service."""
 
     list_display = ("excerpt", "kind", *MemoryKindAdmin.list_display[1:])
     list_filter = ("kind", *MemoryKindAdmin.list_filter)
+    bulk_actions = (BOOST,)
     allow_add = False
 
 

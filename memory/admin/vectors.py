@@ -24,6 +24,8 @@ class VectorAdmin(ReadOnlyAdmin):
         "live",
         "created_at",
     )
+    # the first column leads to the memory
+    list_display_links = ("model",)
     list_filter = (AccountFilter, "kind", "live")
     search_fields = ("model__exact", "agent_id__exact", "user_id__exact", "conversation_id__exact")
     search_help_text = "Search for a complete model, agent, user or conversation."

@@ -1,8 +1,12 @@
-"""A real browser in front of the admin: Playwright drives the machine's chromium. Without either, tests are skipped."""
+"""A real browser in front of the admin: Playwright drives the machine's chromium, or its own.
+
+Without either, tests are skipped.
+"""
 
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,18 +25,24 @@ def browser() -> Iterator[Any]:
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="the browser tests need the package playwright, which is not installed"
     )
-    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if program is None:
-        pytest.skip("the browser tests need chromium, which is not installed (Debian: apt-get install chromium)")
     # Playwright runs an event loop in this thread, where Django would refuse to query
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     try:
         with playwright.sync_playwright() as driver:
+            program = next(filter(None, map(shutil.which, CHROMIUM)), driver.chromium.executable_path)
+            if not Path(program).exists():
+                pytest.skip(
+                    "the browser tests need chromium: `make test-browser` installs it, or apt-get install chromium"
+                )
             opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
             yield opened
             opened.close()
     finally:
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--screenshots", action="store_true", help="Write docs/console.md and its pictures anew.")
 
 
 @pytest.fixture
@@ -54,5 +64,13 @@ def visitor(browser: Any, live_server: Any, staff: Client) -> Iterator[Visitor]:
     context = browser.new_context(viewport=WIDE, base_url=live_server.url, reduced_motion="reduce")
     session = staff.cookies[settings.SESSION_COOKIE_NAME].value
     context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
+    yield Visitor.at(context)
+    context.close()
+
+
+@pytest.fixture
+def guest(browser: Any, live_server: Any) -> Iterator[Visitor]:
+    """Somebody at such a screen who has not logged in."""
+    context = browser.new_context(viewport=WIDE, base_url=live_server.url, reduced_motion="reduce")
     yield Visitor.at(context)
     context.close()

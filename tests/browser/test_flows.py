@@ -91,3 +91,25 @@ def test_two_tabs_lead_to_the_search_box(visitor: Visitor) -> None:
     visitor.page.keyboard.press("Tab")
 
     assert visitor.page.evaluate("document.activeElement.closest('#changelist-search') !== null")
+
+
+def test_the_search_for_everything_is_a_few_tabs_away(visitor: Visitor) -> None:
+    visitor.open(list_url("fact"))
+
+    tabs = 0
+    while visitor.page.evaluate("document.activeElement.id") != "console-search":
+        visitor.page.keyboard.press("Tab")
+        tabs += 1
+        assert tabs <= 12
+
+
+def test_phones_fold_the_menu(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 800})
+    visitor.open(list_url("fact"))
+    entities = visitor.page.locator("#console-menu").get_by_role("link", name="Entities")
+    folded = not entities.is_visible()
+
+    visitor.page.get_by_text("Menu", exact=True).click()
+
+    assert folded
+    assert entities.is_visible()

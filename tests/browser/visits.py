@@ -11,6 +11,10 @@ RECORD_VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) =>
     window.violations.push(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`));
+// colours change at once, so that they can be measured
+const still = new CSSStyleSheet();
+still.replaceSync("*, *::before, *::after { transition: none !important; animation: none !important; }");
+document.adoptedStyleSheets = [still];
 """
 OVERFLOW = """() => {
     const width = document.documentElement.clientWidth, boxes = [];
@@ -96,8 +100,6 @@ class Visitor:
         self.page.set_viewport_size({"width": 1280, "height": 900})
         for scheme, rules in axe.items() if axe_source() else ():
             self.page.emulate_media(color_scheme=scheme)
-            # until colours have changed
-            self.page.wait_for_timeout(250)
             self.measuring.append(scheme)
             if not self.page.evaluate("Boolean(window.axe)"):
                 self.page.evaluate(axe_source() + "; undefined")

@@ -1,18 +1,23 @@
 """Actions on many rows: previewed, with a reason, within one account, resumable and undoable."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.db import DataError, IntegrityError
 from django.test import Client
 from django.utils import timezone
 
+from memory.errors import Unprocessable
 from memory.maintenance import find_job, runner
-from memory.models import Account, Agent, AuditEntry, BulkChange, BulkChangePage, JobRun, Memory
+from memory.models import Account, Agent, AuditEntry, BulkChange, BulkChangePage, JobRun, Memory, StaffLimit
 from memory.owner import Owner
+from memory.services.bulk.actions import ACTIONS, find_action
 from memory.services.bulk.run import continue_bulk_change
 from memory_project import admin_lists
+from memory_project.ids import uuid7
 from tests.memory.admin.pages import choose, list_url, page_url, shown
 from tests.memory.episodes import draft, store
 from tests.memory.turns import talk
@@ -150,6 +155,88 @@ def test_a_running_bulk_change_is_stopped(staff: Client, account: Account) -> No
 
     change.refresh_from_db()
     assert (change.status, change.examined, archived()) == ("stopped", 100, 100)
+
+
+@pytest.fixture
+def curator(staff: Client, account: Account) -> User:
+    """A curator who has asked for the change of more rows than a page has."""
+    user = User.objects.create_user("cora", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__endswith="_episodicmemory"))
+    client = Client()
+    client.force_login(user)
+    rows = remember(account, 101)
+    choose_all(client, "archive", rows[0])
+    continue_bulk_change(account.id, BulkChange.objects.get().id, now=timezone.now())
+    return user
+
+
+@pytest.mark.parametrize(
+    ("revoke", "said"),
+    [
+        (lambda user: StaffLimit.objects.create(user=user, account_ids=[uuid7()]), "may not see this account"),
+        (lambda user: user.user_permissions.clear(), "may not do this to such rows any more"),
+        (lambda user: User.objects.filter(pk=user.pk).update(is_active=False), "not an active member of staff"),
+        (lambda user: User.objects.filter(pk=user.pk).update(is_staff=False), "not an active member of staff"),
+        (lambda user: user.delete(), "not an active member of staff"),
+    ],
+)
+def test_a_bulk_change_stops_when_who_asked_for_it_may_no_longer_make_it(
+    staff: Client, curator: User, revoke: Any, said: str
+) -> None:
+    revoke(curator)
+    work()
+
+    change = BulkChange.objects.get()
+    assert (change.status, change.examined, archived()) == ("stopped", 100, 100)
+    assert said in shown(staff.get(page_url("bulkchange", change.id)))
+    assert AuditEntry.objects.filter(operation="bulk_change_stopped", affected_ids=[str(change.id)]).exists()
+
+
+def test_a_bulk_change_goes_on_for_staff_whose_name_the_log_cuts(curator: User) -> None:
+    User.objects.filter(pk=curator.pk).update(username="c" * 150)
+    BulkChange.objects.update(requested_by=f"staff:{'c' * 150}"[:150])
+
+    work()
+
+    assert BulkChange.objects.get().status == "completed"
+
+
+def test_a_bulk_change_waits_for_a_worker_that_knows_its_action(curator: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as older:
+        older.delitem(ACTIONS, (LIST, "archive"))
+        work()
+    waiting = BulkChange.objects.get().status
+    work()
+
+    assert (waiting, BulkChange.objects.get().status) == ("running", "completed")
+
+
+def test_a_bulk_change_goes_on_for_staff_who_are_limited_to_its_account(curator: User, account: Account) -> None:
+    StaffLimit.objects.create(user=curator, account_ids=[account.id])
+
+    work()
+
+    assert (BulkChange.objects.get().status, archived()) == ("completed", 101)
+
+
+@pytest.mark.parametrize("error", [Unprocessable("no rows today"), IntegrityError("memories_check"), DataError("x")])
+def test_a_bulk_change_whose_page_is_refused_stops_and_says_why(
+    staff: Client, account: Account, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    rows = remember(account, 101)
+    choose_all(staff, "archive", rows[0])
+
+    def refuse(*given: Any) -> Any:
+        raise error
+
+    monkeypatch.setitem(ACTIONS, (LIST, "archive"), replace(find_action(LIST, "archive"), apply=refuse))
+    work()
+
+    change = BulkChange.objects.get()
+    assert (change.status, change.changed, archived()) == ("stopped", 0, 0)
+    page = shown(staff.get(page_url("bulkchange", change.id)))
+    assert "No rows today." in page or "The database refused" in page
+    assert JobRun.objects.get(status="incomplete").failed == 1
 
 
 def test_a_deletion_cannot_be_undone_and_says_so(staff: Client, account: Account) -> None:

@@ -1,6 +1,8 @@
-"""The dashboard: charts of figures over time, jobs and alerts, in a fixed number of queries."""
+"""The first page: figures with links, charts over time, jobs and alerts, in a fixed number of queries."""
 
+import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -8,8 +10,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from memory.models import Account, JobRun, MetricSample, ModelUsage
+from memory.admin import tiles
+from memory.maintenance import JOBS
+from memory.models import Account, Conversation, JobRun, Memory, MetricSample, ModelUsage
+from memory.owner import Owner
+from memory.services.operations import account_figures, alerts
 from tests.memory.admin.pages import queries_of, shown
+from tests.memory.episodes import draft, store
+from tests.memory.turns import talk
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
@@ -21,6 +29,13 @@ def url() -> str:
 
 def sample(name: str, value: float, label: str = "", *, minutes_ago: float = 5) -> None:
     MetricSample.objects.create(name=name, label=label, value=value, at=timezone.now() - timedelta(minutes=minutes_ago))
+
+
+def tile(page: str, name: str) -> tuple[str, str]:
+    """Return the address and the text of a figure at the top of the page."""
+    found = re.search(rf'<dt>{re.escape(name)}</dt><dd><a href="([^"]+)">([^<]+)</a></dd>', page)
+    assert found, name
+    return unescape(found[1]), found[2]
 
 
 def test_without_any_figures_the_page_says_so(staff: Client, url: str) -> None:
@@ -40,8 +55,9 @@ def test_samples_are_drawn_and_shown_as_text(staff: Client, url: str) -> None:
 
     page = shown(staff.get(url))
 
-    assert "<dt>memories</dt><dd>1.5k</dd>" in page
-    assert "<title>turn: 1.2k</title>" in page
+    assert tile(page, "all memories") == ("/admin/memory/memory/", "1.5k")
+    assert tile(page, "turns") == ("/admin/memory/turn/", "1.2k")
+    assert tile(page, "95th percentile") == ("#chart-recall", "12 ms")
     assert "p95 12 ms now, 12 ms at most" in page
     assert '<path class="line" d="M' in page
     assert "embeddings 7 now, 7 at most" in page
@@ -71,8 +87,8 @@ def test_cache_and_embedder_figures_cover_the_last_24_hours(staff: Client, url: 
 
     page = shown(staff.get(url))
 
-    assert "<dt>vectors from the cache, 24 h</dt><dd>88.9% of 90</dd>" in page
-    assert "<dt>failed requests to the embedder, 24 h</dt><dd>4 of 20</dd>" in page
+    assert tile(page, "vectors from the cache, 24 h")[1] == "88.9% of 90"
+    assert tile(page, "failed embeddings, 24 h")[1] == "4 of 20"
     assert "sessions read from Redis" not in page
 
 
@@ -102,7 +118,7 @@ def test_the_dashboard_takes_the_same_queries_for_any_number_of_rows(staff: Clie
         sample("memory_rows", number, "turn", minutes_ago=10 * number)
         JobRun.objects.create(job="embed", status="completed", account=account, examined=3)
 
-    assert queries_of(staff, url) == before <= 17
+    assert queries_of(staff, url) == before <= 27
 
 
 def test_the_dashboard_contains_no_inline_style_or_script(staff: Client, url: str) -> None:
@@ -114,13 +130,80 @@ def test_the_dashboard_contains_no_inline_style_or_script(staff: Client, url: st
     assert not [word for word in ("style=", "<style", "<script", "onload", "onclick") if word in page]
 
 
-def test_the_dashboard_requires_permission(newcomer: Client, client: Client, url: str) -> None:
-    link = f'href="{url}"'
-    assert newcomer.get(url).status_code == 403
-    assert link not in shown(newcomer.get(reverse("admin:index")))
+def test_each_figure_leads_to_as_many_rows(staff: Client, url: str, account: Account) -> None:
+    owner = Owner(account_id=account.id, agent_id="assistant")
+    store(owner, draft("one"), draft("two"))
+    talk(owner, 3)
+    Memory.objects.update(embed_after=timezone.now() - timedelta(minutes=1))
+    Conversation.objects.update(extract_parked_at=timezone.now(), extract_after=None)
+    JobRun.objects.create(job="embed", status="failed", account=account)
+    JobRun.objects.create(job="embed", status="failed", account=account, created_at=timezone.now() - timedelta(days=2))
+    staff.post(reverse("switcher:switch"), {"account": account.id})
 
+    page = shown(staff.get(url))
+
+    for name in ("all memories", "turns", "episodes", "waiting for embedding", "extractions parked", "failed"):
+        address, figure = tile(page, name)
+        assert figure == str(staff.get(address).context["cl"].result_count) != "0", name
+    for address, _ in re.findall(r"<dd><a href=\"([^\"]+)\">([^<]+)</a></dd>", page):
+        assert staff.get(unescape(address)).status_code == 200
+
+
+def test_figures_are_those_of_the_accounts_that_one_sees(limited: Client, url: str, stranger: Account) -> None:
+    owner = Owner(account_id=stranger.id, agent_id="assistant")
+    store(owner, draft("hidden"))
+    ModelUsage.objects.create(account=stranger, day=timezone.now().date(), use="summary", model="x", calls=7, cost=3)
+    JobRun.objects.create(job="embed", status="failed", account=stranger)
+    sample("memory_rows", 1_200, "turn")
+
+    page = shown(limited.get(url))
+
+    assert "Figures of the account workshop." in page
+    assert (tile(page, "all memories")[1], tile(page, "failed")[1], tile(page, "spent, 7 days")[1]) == (
+        "0",
+        "0",
+        "0.00",
+    )
+    assert "1.2k" not in page
+    assert "alert" not in page
+    assert str(stranger.id) not in page
+
+
+def test_counts_of_an_account_end_at_a_limit(
+    staff: Client, url: str, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(Owner(account_id=account.id, agent_id="assistant"), *[draft(f"memory {number}") for number in range(9)])
+    for module in (account_figures, alerts, tiles):
+        monkeypatch.setattr(module, "MAX_COUNTED", 5)
+    staff.post(reverse("switcher:switch"), {"account": account.id})
+
+    page = shown(staff.get(url))
+
+    assert tile(page, "episodes")[1] == "5 or more"
+
+
+def test_alerts_are_those_of_readiness(staff: Client, client: Client, url: str) -> None:
+    JobRun.objects.create(job="embed", status="failed", finished_at=timezone.now())
+
+    names = re.findall(r"<li><strong>([a-z_]+)</strong>", shown(staff.get(url)))
+
+    assert "job_failed" in names
+    assert names == [each.name for each in alerts.find_alerts(timezone.now(), jobs=JOBS.values())]
+
+
+def test_who_may_see_nothing_gets_a_page_without_figures(newcomer: Client, client: Client, url: str) -> None:
+    page = shown(newcomer.get(url))
+
+    assert "The menu has the pages that you may open." in page
+    assert "<dt>" not in page
+    assert "alert" not in page
     User.objects.get(username="newcomer").user_permissions.add(Permission.objects.get(codename="view_jobrun"))
-
-    assert newcomer.get(url).status_code == 200
-    assert link in shown(newcomer.get(reverse("admin:index")))
+    allowed = shown(newcomer.get(url))
+    assert "There are no alerts." in allowed or "alerts-heading" in allowed
+    assert tile(allowed, "running")[1] == "0"
+    assert "waiting for" not in allowed
     assert client.get(url).status_code == 302
+
+
+def test_the_address_of_the_former_dashboard_leads_home(staff: Client, url: str) -> None:
+    assert staff.get("/admin/dashboard/").headers["Location"] == url == "/admin/"

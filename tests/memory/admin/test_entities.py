@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
@@ -126,6 +127,21 @@ def test_trust_and_salience_of_an_entity_are_corrected(staff: Client, ana: Entit
     save(staff, ana, trust="0.5", salience="0.9")
 
     assert (stored(ana).trust, stored(ana).salience) == (0.5, 0.9)
+
+
+def test_a_merge_needs_a_reason_and_keeps_it(staff: Client, owner: Owner, ana: Entity) -> None:
+    other = entity_of(owner, "Ana L.")
+
+    refused = shown(merge(staff, other, ana, reason=" "))
+    unmerged = stored(ana).merged_into_id
+    merge(staff, other, ana, reason="One person.")
+
+    assert "This field is required." in refused
+    assert f'value="{other.pk}" id="survivor-2" checked' in refused
+    assert (unmerged, stored(ana).merged_into_id) == (None, other.pk)
+    entry = AuditEntry.objects.get(operation="bulk_change")
+    assert (entry.actor, entry.config_snapshot["reason"]) == ("staff:chief", "One person.")
+    assert "Reason: One person." in LogEntry.objects.get(object_id=str(ana.pk)).change_message
 
 
 def test_merging_asks_which_entity_stays_and_lists_the_links_that_move(

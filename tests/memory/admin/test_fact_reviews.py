@@ -1,5 +1,6 @@
 """The review queue: two facts that contradict each other, side by side, and what staff decide."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -114,13 +115,17 @@ def test_the_list_shows_open_reviews_by_default(staff: Client, owner: Owner, rev
     assert found == [[review.pk], [decided.pk], [decided.pk, review.pk]]
 
 
+def contradictions_on_home(page: str) -> list[str]:
+    return re.findall(r"contradictions to decide</dt><dd><a href=\S+>(\d+)</a>", page)
+
+
 def test_the_admin_index_counts_open_reviews(staff: Client, newcomer: Client, review: FactReview) -> None:
     waiting, unseen = (shown(client.get(reverse("admin:index"))) for client in (staff, newcomer))
     decide(staff, review, "kept_old")
 
-    assert "1 contradiction between facts</a> waits" in waiting
+    assert contradictions_on_home(waiting) == ["1"]
     assert "contradiction" not in unseen
-    assert "contradiction" not in shown(staff.get(reverse("admin:index")))
+    assert contradictions_on_home(shown(staff.get(reverse("admin:index")))) in ([], ["0"])
 
 
 def test_a_review_whose_old_fact_was_rejected_meanwhile_can_be_decided(
