@@ -25,8 +25,10 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import close_old_connections
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 
 from memory_project.redis import RECORDED_REPLIES
+from memory_project.redis_urls import parse_sentinels
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -133,17 +135,37 @@ def async_client() -> "redis.asyncio.Redis":
     """Return the event loop's client of Redis."""
     loop = asyncio.get_running_loop()
     if loop not in CLIENTS:
-        pool = redis.asyncio.BlockingConnectionPool.from_url(
-            settings.REDIS_URL,
-            decode_responses=True,
-            max_connections=REDIS_CONNECTIONS,
-            timeout=settings.REDIS_TIMEOUT_SECONDS,
-            socket_timeout=settings.REDIS_TIMEOUT_SECONDS,
-            socket_connect_timeout=settings.REDIS_TIMEOUT_SECONDS,
-            protocol=2,
-        )
-        CLIENTS[loop] = redis.asyncio.Redis(connection_pool=pool)
+        CLIENTS[loop] = make_async_client()
     return CLIENTS[loop]
+
+
+class LimitedSentinelPool(SentinelConnectionPool, redis.asyncio.BlockingConnectionPool):
+    """Connections to the master behind Sentinels, in whose number calls wait as for those of one Redis."""
+
+
+def make_async_client() -> "redis.asyncio.Redis":
+    timeouts = {
+        "socket_timeout": settings.REDIS_TIMEOUT_SECONDS,
+        "socket_connect_timeout": settings.REDIS_TIMEOUT_SECONDS,
+    }
+    options: dict[str, Any] = {"decode_responses": True, "protocol": 2, **timeouts}
+    address = parse_sentinels(settings.REDIS_URL)
+    if address is None:
+        pool = redis.asyncio.BlockingConnectionPool.from_url(
+            settings.REDIS_URL, max_connections=REDIS_CONNECTIONS, timeout=settings.REDIS_TIMEOUT_SECONDS, **options
+        )
+        return redis.asyncio.Redis(connection_pool=pool)
+    guards: Any = Sentinel  # redis-py has no types of it
+    asked = guards(address.sentinels, sentinel_kwargs=address.sentinel_options() | timeouts)
+    found: redis.asyncio.Redis = asked.master_for(
+        address.service,
+        connection_pool_class=LimitedSentinelPool,
+        max_connections=REDIS_CONNECTIONS,
+        timeout=settings.REDIS_TIMEOUT_SECONDS,
+        **options,
+        **address.redis_options(),
+    )
+    return found
 
 
 async def close_async_client() -> None:
@@ -152,6 +174,9 @@ async def close_async_client() -> None:
     if client is not None:
         await client.aclose()
         await client.connection_pool.disconnect()
+        asked = getattr(client.connection_pool, "sentinel_manager", None)
+        for sentinel in asked.sentinels if asked is not None else ():
+            await sentinel.aclose()
 
 
 def in_thread(method: Callable[Concatenate[Any, P], T]) -> Twin[P, T]:

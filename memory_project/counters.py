@@ -3,8 +3,10 @@
 import logging
 import os
 import shutil
+import socket
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,11 +17,14 @@ logger = logging.getLogger(__name__)
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 FOLDER = "metrics"
-WORKER = "worker-"
-"""Prefix of the names of workers' folders; the rest, as in those of web servers, is the main process's id."""
+WORKER, SCRAPED = "worker-", "scraped-"
+"""Prefixes of the names of folders: of workers whose counts a web server of the node answers, and of processes that
+answer theirs themselves. The rest, as in the names of web servers' folders, is the main process's id."""
 FILE_BYTES = {"counter": 1 << 20, "histogram": 1 << 22}
 """Sizes of a process's files: far more than the routes and jobs that there are need."""
 RELEASED_BYTES = 64
+FORMER_SECONDS = 86_400
+"""Seconds without a change after which the counts of another machine or container are those of one that is gone."""
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108  a folder of our own in it
 
 
@@ -28,15 +33,20 @@ def share_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
 
     prometheus_client looks there when it is first imported: call this before anything that imports it.
     """
-    share_in(data_dir / FOLDER / str(os.getpid()), environ)
+    share_in(node_folder(data_dir) / str(os.getpid()), environ)
 
 
-def share_worker_counters(data_dir: Path, environ: MutableMapping[str, str]) -> None:
-    """Share the counters of a Celery worker and of the processes that it forks.
+def share_worker_counters(data_dir: Path, environ: MutableMapping[str, str], *, is_scraped: bool = False) -> None:
+    """Share the counters of a Celery worker and of the processes that it forks; of one that is scraped, apart.
 
     What a dead worker counted stays until a server starts.
     """
-    share_in(data_dir / FOLDER / f"{WORKER}{os.getpid()}", environ)
+    share_in(node_folder(data_dir) / f"{SCRAPED if is_scraped else WORKER}{os.getpid()}", environ)
+
+
+def node_folder(data_dir: Path) -> Path:
+    """Return the folder of this machine or container, among those that share the data: ids of processes repeat."""
+    return data_dir / FOLDER / socket.gethostname()
 
 
 def share_in(folder: Path, environ: MutableMapping[str, str]) -> None:
@@ -48,8 +58,9 @@ def share_in(folder: Path, environ: MutableMapping[str, str]) -> None:
     except OSError as err:
         logger.warning("each process counts for itself: %s", err.strerror)
         return
-    if is_new and not folder.name.startswith(WORKER):
+    if is_new and folder.name.isdecimal():
         clear_dead(folder.parent)
+        clear_former(folder.parent)
     environ[VARIABLE] = str(folder)
 
 
@@ -87,9 +98,20 @@ def clear_dead(parent: Path) -> None:
     Only a starting server does this: its own counts begin at zero too, and sums that shrink look like a restart.
     """
     for folder in parent.iterdir():
-        pid = folder.name.removeprefix(WORKER)
+        pid = folder.name.removeprefix(WORKER).removeprefix(SCRAPED)
         if pid.isdecimal() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear_former(own: Path) -> None:
+    """Delete the counts of other machines and containers on this data that have not changed for a day."""
+    for folder in own.parent.iterdir():
+        if folder == own or not folder.is_dir():
+            continue
+        with suppress(OSError):
+            changed = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+            if changed < time.time() - FORMER_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def counted_files(folder: str) -> list[Path]:
@@ -100,4 +122,4 @@ def counted_files(folder: str) -> list[Path]:
 
 def all_counted_files(data_dir: Path, measure: str) -> list[Path]:
     """Return the files of all web servers and workers on this data, for one type: "counter" or "histogram"."""
-    return sorted((data_dir / FOLDER).glob(f"*/{measure}*.db"))
+    return sorted((data_dir / FOLDER).glob(f"*/*/{measure}*.db"))

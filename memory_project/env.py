@@ -105,6 +105,6 @@ def url(name: str, default: str, *, schemes: Sequence[str], shown_default: str) 
     """Read a URL with one of the schemes. Raises SettingError, without repeating the value: it may hold a password."""
     declare(name, default=shown_default, allowed=", ".join(f"{scheme}://…" for scheme in schemes))
     value = os.environ.get(name, default).strip()
-    if urlsplit(value).scheme not in schemes:
+    if value != default and urlsplit(value).scheme not in schemes:
         raise SettingError(f"{name} must be a URL that starts with one of {', '.join(schemes)}, and '://'.")
     return value

@@ -5,10 +5,13 @@ Ids only: never contents, embeddings or keys.
 
 import json
 import logging
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 from uuid import UUID
 
@@ -57,13 +60,34 @@ class JsonFormatter(logging.Formatter):
             "request_id": getattr(record, "request_id", NOBODY),
             "job_id": getattr(record, "job_id", NOBODY),
         }
+        line |= getattr(record, "access", {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
 
 
+def log_uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """Log the error that ends the process."""
+    logging.getLogger("memory_project").critical("ended by an error", exc_info=(kind, error, traceback))
+
+
+def say_last(text: str) -> int:
+    """Say why the process does not start, in the format of the log, before that may be configured; return 1."""
+    if os.environ.get("MEMORY_LOG_FORMAT", "").strip() == "json":
+        record = logging.LogRecord("memory_project", logging.ERROR, "", 0, text, None, None)
+        text = JsonFormatter().format(record)
+    sys.stderr.write(f"{text}\n")
+    return 1
+
+
 def configure_logging(format_: str, *, level: str, task_level: str) -> dict[str, Any]:
-    """Return Django's LOGGING for a format, `text` or `json`, and the levels of most lines and of Celery's tasks."""
+    """Return Django's LOGGING for a format, `text` or `json`, and the levels of most lines and of Celery's tasks.
+
+    With `json`, errors that end the process and warnings of Python are lines of the log as well.
+    """
+    if format_ == "json":
+        sys.excepthook = log_uncaught
+        logging.captureWarnings(True)
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -93,5 +117,7 @@ def configure_logging(format_: str, *, level: str, task_level: str) -> dict[str,
             "httpx2": {"level": "WARNING"},
             "waitress": {"level": "ERROR"},
             "openai": {"level": "WARNING"},
+            # a line for each request is for machines
+            "memory_project.access": {"level": "INFO" if format_ == "json" else "WARNING"},
         },
     }

@@ -1,7 +1,8 @@
 """Redis as a tier: one client per process, one registry of key patterns.
 
-Every key starts with its account and carries its conversation as the hash tag, so that a cluster keeps what one
-script touches in one slot, and no account can name another's key. Durations are seconds.
+Every key starts with its account, so that no account can name another's key, and carries its conversation or agent as
+the hash tag. A Redis Cluster is refused all the same: what marks an injection also writes the journal of all accounts,
+which no hash tag puts into the same slot. Durations are seconds.
 """
 
 import time
@@ -14,8 +15,12 @@ from uuid import UUID
 
 import redis
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
+from redis.sentinel import Sentinel
+
+from memory_project.redis_urls import parse_sentinels
 
 KEY_PATTERNS = {
     "working_memory": "account:{account_id}:working_memory:{{{conversation_id}}}",
@@ -40,6 +45,9 @@ VALUE_PATTERN = "account:{account_id}:value:{name}"
 
 ONCE_PATTERN = "account:{account_id}:once:{tag}:{write_id}"
 """The keys by which a script knows that this write was done already (see ONCE). The tag is that of what it writes."""
+
+RUNNING_PATTERN = "account:{account_id}:running:{request_hash}"
+"""The keys of the requests with an `Idempotency-Key` that run now; each holds a word of the one that runs."""
 
 ONCE = """
 -- the last two arguments: the key that remembers this write (empty: none does), and for how many seconds
@@ -253,15 +261,37 @@ def client() -> "redis.Redis":
 
     One retry on a fresh connection covers a restarted server.
     """
-    return ImpatientRedis.from_url(
-        settings.REDIS_URL,
-        decode_responses=True,
-        socket_timeout=settings.REDIS_TIMEOUT_SECONDS,
-        socket_connect_timeout=settings.REDIS_TIMEOUT_SECONDS,
+    options: dict[str, Any] = {
+        "decode_responses": True,
+        "socket_timeout": settings.REDIS_TIMEOUT_SECONDS,
+        "socket_connect_timeout": settings.REDIS_TIMEOUT_SECONDS,
         # not after a time-out: what did not answer in time would hold the request up once more
-        retry=Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), 1, supported_errors=(redis.ConnectionError,)),
-        protocol=2,
+        "retry": Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), 1, supported_errors=(redis.ConnectionError,)),
+        "protocol": 2,
+    }
+    address = parse_sentinels(settings.REDIS_URL)
+    if address is None:
+        return ImpatientRedis.from_url(settings.REDIS_URL, **options)
+    timeouts = {name: options[name] for name in ("socket_timeout", "socket_connect_timeout")}
+    guards: Any = Sentinel  # redis-py has no types of it
+    asked = guards(address.sentinels, sentinel_kwargs=address.sentinel_options() | timeouts)
+    found: redis.Redis = asked.master_for(
+        address.service, redis_class=ImpatientRedis, **options, **address.redis_options()
     )
+    return found
+
+
+def refuse_cluster() -> None:
+    """Raise ImproperlyConfigured if Redis is a node of a Redis Cluster. One that does not answer is not judged."""
+    try:
+        is_cluster = client().info("cluster").get("cluster_enabled")
+    except redis.RedisError:
+        return
+    if is_cluster:
+        raise ImproperlyConfigured(
+            "REDIS_URL names a Redis Cluster, which keeps keys apart that a mark in the ledger changes together: use a "
+            "single Redis or Valkey, with replicas behind Sentinels (redis+sentinel://…)"
+        )
 
 
 @cache

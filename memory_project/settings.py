@@ -3,22 +3,24 @@
 Settings of the domain are in `memory/conf.py`; docs/configuration.md lists both.
 """
 
-import tomllib
 from pathlib import Path
 
 import environ
 
 from memory_project import env
 from memory_project.encryption import split_keys
+from memory_project.installation import TEMPLATES_DIR, default_data_folder, read_version
 from memory_project.logs import configure_logging
 from memory_project.postgresql.hangs import WatchedConnection
 from memory_project.postgresql.options import SESSION_OPTIONS
+from memory_project.redis_urls import SENTINEL_SCHEME, broker_options, broker_url, cache_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
+VERSION = read_version()
 MIN_SECRET_CHARACTERS, MIN_SECRET_VARIETY = 32, 8
-DATA_DIR = Path(env.text("MEMORY_DATA_DIR", str(BASE_DIR / ".data"), shown_default=".data"))
-"""Folder of the embedded servers' data, the stored secrets and the built model."""
+DATA_DIR = Path(env.text("MEMORY_DATA_DIR", str(default_data_folder()), shown_default=".data"))
+"""Folder of the embedded servers' data, the stored secrets and the built model. Of an installed wheel, by default
+`agent-memory` in `$XDG_DATA_HOME` (`~/.local/share`)."""
 SECRETS_DIR = Path(env.text("MEMORY_SECRETS_DIR", str(DATA_DIR), shown_default="MEMORY_DATA_DIR"))
 """Folder with the files `secret_key`, `encryption_keys` and `tombstone_key`, which all nodes may share."""
 
@@ -99,7 +101,7 @@ APPEND_SLASH = False
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [TEMPLATES_DIR],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -112,6 +114,12 @@ TEMPLATES = [
     },
 ]
 
+ROLE_HEALTH_VIEWS = {
+    "/health/live": "memory.api.health.live",
+    "/health/ready": "memory.api.health.ready",
+    "/metrics": "memory.api.metrics.process_metrics",
+}
+"""What a worker or a beat answers at its own port."""
 KEY_CHECK = "memory.services.operations.canary.check_keys"
 MASK_SECRETS = "memory.api.masking.mask_secrets"
 STREAM_KEY_CHECK = "memory.api.authentication.judge_stream_key"
@@ -121,6 +129,8 @@ AT_WEB_START = [
     "memory_project.http.docs.render_documents",
 ]
 """What the web server calls before it forks its processes."""
+AT_WORKER_START = ["memory.services.embedding.embed.load_local_model"]
+"""What a worker calls before it forks its processes."""
 WEB_WORKERS = env.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
 """Processes of the web server."""
 WEB_THREADS = env.whole_number("MEMORY_WEB_THREADS", 8, low=1, high=256)
@@ -144,6 +154,9 @@ DATABASE_URL = env.url(
 )
 """URL of a PostgreSQL with the `vector` extension. If it is set, the embedded PostgreSQL does not start."""
 DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
+DATABASE_POOLER_URL = env.url("DATABASE_POOLER_URL", "", schemes=["postgres", "postgresql"], shown_default="none")
+"""URL of a PgBouncer in transaction mode in front of the same database, which web processes then use. Its role gets
+its settings by `manage.py migrate`."""
 STATEMENT_TIMEOUT_SECONDS = env.seconds("MEMORY_STATEMENT_TIMEOUT_SECONDS", 30.0, low=0, high=86_400)
 """Seconds that a statement of a web process may take; jobs and commands have no limit. 0: none."""
 LOCK_TIMEOUT_SECONDS = env.seconds("MEMORY_LOCK_TIMEOUT_SECONDS", 3.0, low=0, high=86_400)
@@ -173,29 +186,18 @@ DATABASES["default"] |= {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.url(
-    "REDIS_URL", "redis://127.0.0.1:6379/0", schemes=["redis", "rediss", "unix"], shown_default="the embedded Valkey"
+    "REDIS_URL",
+    "redis://127.0.0.1:6379/0",
+    schemes=["redis", "rediss", "unix", SENTINEL_SCHEME],
+    shown_default="the embedded Valkey",
 )
-"""URL of a Redis or Valkey. If it is set, the embedded Valkey does not start."""
+"""URL of a Redis or Valkey, or of its Sentinels. If it is set, the embedded Valkey does not start."""
 REDIS_TIMEOUT_SECONDS = env.seconds("REDIS_TIMEOUT_SECONDS", 2.0, low=0.05, high=60)
 """Seconds until Redis counts as down; after that it is not asked for two seconds."""
 
-CACHES = {
-    "default": {
-        "BACKEND": "django_redis.cache.RedisCache",
-        "LOCATION": REDIS_URL,
-        "KEY_PREFIX": "cache",
-        "OPTIONS": {
-            "REDIS_CLIENT_CLASS": "memory_project.redis.ImpatientRedis",
-            "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
-            "SOCKET_TIMEOUT": REDIS_TIMEOUT_SECONDS,
-            "SOCKET_CONNECT_TIMEOUT": REDIS_TIMEOUT_SECONDS,
-        },
-    }
-}
+CACHES = {"default": cache_settings(REDIS_URL, timeout_seconds=REDIS_TIMEOUT_SECONDS)}
 
-CELERY_BROKER_URL = env.text(
-    "CELERY_BROKER_URL", REDIS_URL.replace("unix://", "redis+socket://", 1), shown_default="REDIS_URL"
-)
+CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", broker_url(REDIS_URL), shown_default="REDIS_URL")
 """URL of Celery's broker."""
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -211,6 +213,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "unacked_restore_limit": 100,
     "socket_timeout": 5,
     "socket_connect_timeout": 3,
+    **(broker_options(REDIS_URL) if CELERY_BROKER_URL.startswith("sentinel://") else {}),
 }
 # a message only notifies a worker (the row is the queue): it may fail at once, it may not hold a request up
 CELERY_TASK_PUBLISH_RETRY = False
@@ -381,6 +384,7 @@ if SESSION_TTL_HOURS > SESSION_MAX_TTL_HOURS:
     )
 
 LANGUAGE_CODE = "en"
+FORMAT_MODULE_PATH = "memory_project.formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"

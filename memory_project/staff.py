@@ -26,6 +26,9 @@ CHOSEN_ACCOUNT = "admin_account"
 
 CACHED = "_visible_accounts"
 
+STAFF_ACTOR = "staff:"
+"""What the names of staff begin with in the audit log."""
+
 
 class StaffGroup(StrEnum):
     """The groups that every installation has. Who is in two of them may do what either may."""

@@ -1,7 +1,7 @@
 """OpenTelemetry: spans `gen_ai.memory.<operation>`, where an endpoint is configured; else nothing, at no cost.
 
 Configured by OpenTelemetry's own variables: `OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`) switches it on, and
-needs the extra `otel` installed (a system check says so). `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`, headers and the
+the SDK is part of the installation. `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`, headers and the
 like are the SDK's. Spans are sent by OTLP over HTTP, every few seconds, by a thread; what cannot be sent is dropped.
 
 Attributes are counts, kinds, models and our own ids: never a text, a key, an agent's or a user's id. Of an error, its
@@ -76,7 +76,7 @@ def find_tracer() -> Any | None:
     if not is_wanted():
         return None
     if not is_sdk_installed():
-        logger.error("nothing is traced: the extra otel is not installed")
+        logger.error("nothing is traced: OpenTelemetry is not installed")
         return None
     try:
         return make_provider().get_tracer("memory")

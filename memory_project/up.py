@@ -20,6 +20,8 @@ from memory_project.embedded.locks import FileLock
 from memory_project.embedded.paths import PROJECT, data_folder, make_data_folder
 from memory_project.embedded.servers import SharedServers
 from memory_project.env import SettingError, declare
+from memory_project.installation import IS_CLONE, MANAGE
+from memory_project.logs import say_last
 from memory_project.supervisor.log import Log
 from memory_project.supervisor.loop import OWN_NAME, Loop, StopRequest
 from memory_project.supervisor.parts import Address, RunningPart, end_marked, parts_at
@@ -51,8 +53,7 @@ def main() -> int:
             with FileLock(folder / "up.lock") as lock:
                 run(stop, claim(lock, address), mark=str(lock.path))
     except (EmbeddedServerError, SettingError, UpError) as err:
-        sys.stderr.write(f"{err}\n")
-        return 1
+        return say_last(str(err))
     return 0
 
 
@@ -71,6 +72,11 @@ declare(
     description="Port on which `make up` serves MCP.",
 )
 declare(
+    "MEMORY_SERVICE_URL",
+    default="http://127.0.0.1 and MEMORY_PORT",
+    description="Address of the web server for the MCP server, where that is a role of its own.",
+)
+declare(
     "MEMORY_MCP_HOSTS",
     default="none",
     description="Host headers that the MCP server answers besides those of this machine, separated by commas.",
@@ -83,7 +89,7 @@ declare(
 declare(
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     default="none",
-    description="Address to which traces (`gen_ai.memory.*`) are sent by OTLP over HTTP; needs the extra `otel`.",
+    description="Address to which traces (`gen_ai.memory.*`) are sent by OTLP over HTTP.",
 )
 
 
@@ -167,7 +173,7 @@ def prepare(log: Log, address: Address) -> None:
 def manage(*arguments: str) -> str:
     """Run a manage.py command, which uses our servers through the environment, and return what it printed."""
     done = subprocess.run(  # noqa: S603  our own command lines
-        [sys.executable, str(PROJECT / "manage.py"), *arguments],
+        [sys.executable, "-m", "memory_project.manage", *arguments],
         cwd=PROJECT,
         check=False,
         stdin=subprocess.DEVNULL,
@@ -185,17 +191,20 @@ def print_addresses(log: Log, address: Address, made: Mapping[str, str | None]) 
     """Print the addresses, and secrets if `manage.py bootstrap` has just made them: else they are None there."""
     executable = Path(sys.executable)
     python = executable.relative_to(PROJECT) if executable.is_relative_to(PROJECT) else executable
+    manage_by = f"{python} {MANAGE}" if IS_CLONE else MANAGE
     user = made["admin_user"]
-    password = made["admin_password"] or f"as before; to reset it: {python} manage.py changepassword {user}"
-    key = made["api_key"] or f"as before; for another one: {python} manage.py create_api_key --account NAME"
+    password = made["admin_password"] or f"as before; to reset it: {manage_by} changepassword {user}"
+    key = made["api_key"] or f"as before; for another one: {manage_by} create_api_key --account NAME"
     once = "" if made["api_key"] is None else "\n  The password and the key are shown this once.\n"
-    log.print(
+    addresses = {"api_docs": f"{address.url()}/api/docs", "admin": f"{address.url()}/admin/", "mcp": address.mcp_url()}
+    log.announce(
+        {**addresses, **made},
         f"\n  API docs        {address.url()}/api/docs\n"
         f"  Admin           {address.url()}/admin/\n"
         f"  MCP             {address.mcp_url() or 'not served'}\n"
         f"  Admin user      {user}\n"
         f"  Admin password  {password}\n"
-        f"  API key         {key}\n{once}"
+        f"  API key         {key}\n{once}",
     )
 
 

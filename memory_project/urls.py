@@ -20,8 +20,12 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="docs")),
     path("", include("memory.api.operations")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
-    path("admin/dashboard/", include("memory.admin.dashboard")),
+    # in place of Django's first page, whose name it keeps
+    path("admin/", include("memory.admin.dashboard")),
+    path("admin/dashboard/", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/search/", include("memory.admin.search")),
     path("admin/account/", include("memory.admin.switcher")),
+    path("admin/playground/", include("memory.admin.playground")),
     path("admin/totp/", include("memory.admin.totp")),
     path("admin/", admin.site.urls),
 ]

@@ -6,7 +6,6 @@ CELERY_BROKER_URL   missing: the same server as REDIS_URL
 """
 
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, broker_url, store_url
 from memory_project.embedded.servers import SharedServers
 from memory_project.files import scratch_file
+from memory_project.redis_urls import broker_url as spell_for_broker
 
 DEFAULT_SOCKET_PARENT = "/tmp"  # noqa: S108  the folder in it is checked before use
 SERVERLESS_COMMANDS = frozenset(
@@ -126,5 +126,4 @@ def _let_broker_follow(environ: Environ) -> None:
     """Use a configured Redis as the broker too, in kombu's spelling of its socket."""
     if "REDIS_URL" not in environ or "CELERY_BROKER_URL" in environ:
         return
-    spelled = environ["REDIS_URL"].replace("unix://", "redis+socket://", 1)
-    environ["CELERY_BROKER_URL"] = re.sub(r"([?&])db=", r"\1virtual_host=", spelled)
+    environ["CELERY_BROKER_URL"] = spell_for_broker(environ["REDIS_URL"])

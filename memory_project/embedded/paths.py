@@ -18,10 +18,11 @@ from pathlib import Path
 from memory_project.embedded.errors import EmbeddedServerError
 from memory_project.embedded.programs import Programs, make_shared_folder, programs_for
 from memory_project.embedded.users import ServerUser, user_for
+from memory_project.installation import PROJECT as PROJECT
+from memory_project.installation import default_data_folder
 
 logger = logging.getLogger(__name__)
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 SYSTEM_DATA = Path("/var/lib")
 PROGRAM_COPIES = "agent-memory-programs"
 SERVER_FOLDERS = ("postgres", "valkey")
@@ -49,7 +50,7 @@ class ServerPaths:
 
 def data_folder(environ: Mapping[str, str]) -> Path:
     """Return MEMORY_DATA_DIR, by default `.data`. A relative path is resolved against the project's folder."""
-    return PROJECT / (environ.get("MEMORY_DATA_DIR") or ".data")
+    return PROJECT / (environ.get("MEMORY_DATA_DIR") or default_data_folder())
 
 
 def secrets_folder(environ: Mapping[str, str]) -> Path:

@@ -7,17 +7,21 @@ repeated, and their answers are recorded after the write.
 A write to Redis notes in its script that it was done (`memory_project.redis.ONCE`), so that it happens once even if its
 answer could not be recorded. A stream of turns is compared by the hash of its body once all of it was read.
 
-While a request runs, a PostgreSQL session lock keeps out a second one with the same key. The lock ends with its
-connection, so a killed process leaves nothing behind.
+While a request runs, a mark in Redis keeps out a second one with the same key; that of a killed process expires.
+Without Redis, only writes are kept apart: by a lock of the transaction of the write. Both work through a pooler that
+gives each transaction another session.
 """
 
 import hashlib
 import re
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import redis
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
@@ -33,8 +37,19 @@ from memory_project.http.credentials import Credential, get_credential
 from memory_project.http.problems import Problem
 from memory_project.http.streams import is_ndjson_stream
 from memory_project.measures import HIT, KEPT_ANSWERS, MISS
+from memory_project.redis import RUNNING_PATTERN, client, script
 
 MAX_ID_CHARACTERS = 100
+RUNNING_SECONDS = 60
+"""Seconds for which a request keeps out others with the same key, if it does not end before."""
+
+END_RUN = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+    redis.call('DEL', KEYS[1])
+end
+"""
+"""Deletes the mark of a request, but not one that another has made since it expired."""
+
 VALID_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
@@ -48,7 +63,7 @@ class AlreadyAnswered(Exception):  # noqa: N818  an answer, not an error: ends t
 
 @dataclass(slots=True, kw_only=True)
 class IdempotentAttempt:
-    """One request with an `Idempotency-Key`. Holds the key's lock from `acquire` until `release`."""
+    """One request with an `Idempotency-Key`."""
 
     credential: Credential
     request_hash: str
@@ -57,32 +72,50 @@ class IdempotentAttempt:
     user_id: str = ""
     conversation_id: str = ""
     is_recorded: bool = False
+    mark: str = field(default_factory=secrets.token_hex)
+
+    def begin_run(self) -> bool:
+        """Mark that the request runs, and return False if another with the same key does. True without Redis."""
+        try:
+            is_free = client().set(self._running_key, self.mark, nx=True, ex=RUNNING_SECONDS)
+            # a command that was repeated on a new connection finds its own mark
+            return bool(is_free) or client().get(self._running_key) == self.mark
+        except redis.RedisError:
+            return True
+
+    def end_run(self) -> None:
+        """Delete the mark of this request."""
+        with suppress(redis.RedisError):
+            script(END_RUN)(keys=[self._running_key], args=[self.mark])
+
+    @property
+    def _running_key(self) -> str:
+        return RUNNING_PATTERN.format(account_id=self.credential.account_id, request_hash=self.request_hash)
 
     @property
     def _lock_id(self) -> int:
         return int.from_bytes(bytes.fromhex(self.request_hash)[:8], "big", signed=True)
 
-    def acquire(self) -> None:
-        """Take the lock. Raises a 409 problem while another request with the same key is running."""
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(%s)", [self._lock_id])
-            if not cursor.fetchone()[0]:
-                detail = "A request with the same Idempotency-Key is still running. Retry after it has finished."
-                raise Problem(409, "request_in_progress", detail)
+    def lock(self) -> None:
+        """Lock the key until the caller's transaction ends, and replay what was recorded before.
 
-    def release(self) -> None:
-        """Release the lock. The connection returns to a pool, where a lock would outlive the request."""
-        if connection.connection is None or connection.connection.closed:
-            return
+        Raises a 409 problem while another request with the same key writes, else what `replay` raises.
+        """
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [self._lock_id])
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [self._lock_id])
+            if not cursor.fetchone()[0]:
+                raise still_running()
+        # after the lock: another request may have written since this one looked first
+        if self._find_answer() is not None:
+            self.replay()
 
     def replay(self) -> None:
         """Raise AlreadyAnswered if an answer is recorded, or a 422 problem if the recorded body differs."""
-        kept = _answers().fresh(self.now).filter(**self._identity()).first()
+        kept = self._find_answer()
         KEPT_ANSWERS.labels(MISS if kept is None else HIT).inc()
         if kept is None:
             return
+        self.is_recorded = True
         if kept.body_hash != self.body_hash:
             detail = "This Idempotency-Key was used with a different body. Use a new key for a new request."
             raise Problem(422, "idempotency_key_reused", detail)
@@ -93,6 +126,9 @@ class IdempotentAttempt:
         if kept.etag:
             answer["ETag"] = kept.etag
         raise AlreadyAnswered(answer)
+
+    def _find_answer(self) -> Any:
+        return _answers().fresh(self.now).filter(**self._identity()).first()
 
     @property
     def write_id(self) -> str:
@@ -125,12 +161,17 @@ class IdempotentAttempt:
         }
 
 
+def still_running() -> Problem:
+    detail = "A request with the same Idempotency-Key is still running. Retry after it has finished."
+    return Problem(409, "request_in_progress", detail)
+
+
 def _answers() -> Any:
     return apps.get_model("memory", "IdempotentRequest")._default_manager
 
 
 def begin_attempt(request: Request) -> IdempotentAttempt | None:
-    """Return the attempt of a write with an `Idempotency-Key`, holding its lock; None for other requests.
+    """Return the attempt of a write with an `Idempotency-Key`, which keeps others out; None for other requests.
 
     Raises AlreadyAnswered, or a problem: 400 malformed key, 409 still running, 422 another body.
     """
@@ -153,12 +194,17 @@ def begin_attempt(request: Request) -> IdempotentAttempt | None:
         user_id=named_in(request, fields, "user_id") or credential.user_id,
         conversation_id=named_in(request, fields, "conversation_id"),
     )
-    attempt.acquire()
+    if is_stream:
+        # may take long, and is kept apart where it writes
+        return attempt
+    is_free = attempt.begin_run()
     try:
-        if not is_stream:
-            attempt.replay()
+        # before a 409: a killed process may have left both an answer and its mark
+        attempt.replay()
+        if not is_free:
+            raise still_running()
     except BaseException:
-        attempt.release()
+        attempt.end_run()
         raise
     return attempt
 

@@ -6,6 +6,7 @@ line ends with a line feed; the last one may lack it. Blank lines at the end are
 
 import hashlib
 import json
+import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +25,8 @@ NDJSON = "application/x-ndjson"
 ZIP = "application/zip"
 READ_BYTES = 65_536
 BATCH_BYTES = 8 * 1024**2
-"""Size of the lines held in memory together, unless a single line is longer."""
+"""Size of the spooled lines held in memory together, apart from the last one."""
+ENCODER = json.JSONEncoder(separators=(",", ":"))
 STREAM_SLOTS = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
 """Streams that this process stores at the same time."""
 
@@ -53,19 +55,18 @@ def has_body_of(environ: Mapping[str, Any], wanted: str) -> bool:
 
 
 @contextmanager
-def spool_lines(request: Request, check: Callable[[Any], object]) -> Iterator[tuple[IO[bytes], str]]:
-    """Yield the lines of the request's body in a temporary file, after all have passed `check`, and their SHA-256.
+def spool_lines(request: Request, read: Callable[[Any], object]) -> Iterator[tuple[IO[bytes], str]]:
+    """Yield a temporary file with what `read` made of each line of the request's body, and the SHA-256 of the lines.
 
-    `check` takes the value of a line. Raises a 400 problem with the line's number (from 1) for invalid JSON and for a
-    ValidationError of `check`, 413 for a line over BODY_LIMIT_BYTES, 503 while too many other streams are stored, and
-    507 for a full disk.
+    `read` takes the value of a line; what it returns is pickled, for `batch_spooled`. Raises a 400 problem with the
+    line's number (from 1) for invalid JSON and for a ValidationError of `read`, 413 for a line over BODY_LIMIT_BYTES,
+    503 while too many other streams are stored, and 507 for a full disk.
     """
     with stream_slot(), report_full_disk(), tempfile.TemporaryFile() as spool:
         digest = hashlib.sha256()
         lines = split_body_lines(read_body(request), limit_bytes=settings.BODY_LIMIT_BYTES)
         for number, line in enumerate(lines, 1):
-            check_line(number, line, check)
-            spool.write(line + b"\n")
+            pickle.dump(read_line(number, line, read), spool, pickle.HIGHEST_PROTOCOL)
             digest.update(line + b"\n")
         spool.seek(0)
         yield spool, digest.hexdigest()
@@ -122,9 +123,9 @@ def refuse_blank_line(number: int) -> None:
         raise Problem(400, "invalid_line", detail, line=number)
 
 
-def check_line(number: int, line: bytes, check: Callable[[Any], object]) -> None:
+def read_line(number: int, line: bytes, read: Callable[[Any], object]) -> object:
     try:
-        check(parse_json(line))
+        return read(parse_json(line))
     except ParseError as err:
         detail = f"Line {number} cannot be read. {err.detail}".replace("The body", "It")
         raise Problem(400, "invalid_line", detail, line=number) from err
@@ -133,16 +134,15 @@ def check_line(number: int, line: bytes, check: Callable[[Any], object]) -> None
         raise Problem(400, "invalid_line", detail, line=number, errors=errors_by_field(err.detail)) from err
 
 
-def batch_lines(spool: Iterable[bytes], *, max_lines: int) -> Iterator[list[Any]]:
-    """Yield the values of spooled lines in batches of at most `max_lines` lines and BATCH_BYTES bytes."""
+def batch_spooled(spool: IO[bytes], *, max_lines: int) -> Iterator[list[Any]]:
+    """Yield what was spooled in batches of at most `max_lines` lines, and little more than BATCH_BYTES bytes."""
     batch: list[Any] = []
-    size_bytes = 0
-    for line in spool:
-        if batch and (len(batch) == max_lines or size_bytes + len(line) > BATCH_BYTES):
+    start = spool.tell()
+    while spool.peek(1):  # type: ignore[attr-defined]
+        batch.append(pickle.load(spool))  # noqa: S301  from a file that only this process can open
+        if len(batch) == max_lines or spool.tell() - start > BATCH_BYTES:
             yield batch
-            batch, size_bytes = [], 0
-        batch.append(json.loads(line))
-        size_bytes += len(line)
+            batch, start = [], spool.tell()
     if batch:
         yield batch
 
@@ -164,7 +164,7 @@ def write_json_array(target: IO[bytes], name: str, elements: Iterable[Mapping[st
     target.write(json.dumps({name: []}).encode()[:-2])
     count = 0
     for count, element in enumerate(elements, 1):
-        target.write(b"," * (count > 1) + json.dumps(element, separators=(",", ":")).encode())
+        target.write(b"," * (count > 1) + ENCODER.encode(element).encode())
     target.write(b"]}")
     target.seek(0)
     return count

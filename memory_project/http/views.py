@@ -39,7 +39,7 @@ from memory_project.http.idempotency import (
     record_with_write,
 )
 from memory_project.http.problems import Problem
-from memory_project.http.serializers import refuse_unknown_names
+from memory_project.http.serializers import check_data, refuse_unknown_names
 from memory_project.http.streams import NDJSON, ZIP, has_body_of, is_ndjson_stream
 from memory_project.http.throttling import Allowance
 from memory_project.redis import REQUESTED_WRITES, RequestedWrites
@@ -111,7 +111,7 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     def body(self) -> dict[str, Any]:
         """Return the request's body, checked by the action's serializer."""
-        return self._checked(self.bodies[self.action], self.mask_written(self.request.data))
+        return check_data(self.bodies[self.action], self.mask_written(self.request.data))
 
     def mask_written(self, value: Any) -> Any:
         """Return what the client wrote, with its secrets masked if the account asks for it and the action stores it."""
@@ -127,13 +127,7 @@ class ServiceViewSet(GenericViewSet[Any]):
             for name in shape._declared_fields
             if name in self.request.query_params
         }
-        return self._checked(shape, own)
-
-    def _checked(self, shape: type[Serializer[Any]], data: Any) -> dict[str, Any]:
-        serializer = shape(data=data, context=self.get_serializer_context())
-        serializer.is_valid(raise_exception=True)
-        checked: dict[str, Any] = serializer.validated_data
-        return checked
+        return check_data(shape, own)
 
     @property
     def answer_shape(self) -> type[AnswerSerializer]:
@@ -193,6 +187,7 @@ class ServiceViewSet(GenericViewSet[Any]):
         if self._attempt is None:
             return write()
         with transaction.atomic():
+            self._attempt.lock()
             response = write()
             if response.status_code < 400:
                 record_with_write(self._attempt, response)
@@ -204,6 +199,11 @@ class ServiceViewSet(GenericViewSet[Any]):
         if self._attempt is not None:
             self._attempt.body_hash = body_hash
             self._attempt.replay()
+
+    def lock_stream(self) -> None:
+        """Keep other streams with the same `Idempotency-Key` out until the caller's transaction ends."""
+        if self._attempt is not None:
+            self._attempt.lock()
 
     def record_stream(self, answer: IO[bytes], short: Mapping[str, Any]) -> None:
         """Record the answer of a stream in the transaction of its write; `short` instead if it is too long."""
@@ -221,7 +221,7 @@ class ServiceViewSet(GenericViewSet[Any]):
         finally:
             if self._attempt is not None:
                 REQUESTED_WRITES.set(None)
-                self._attempt.release()
+                self._attempt.end_run()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         # before scopes are checked: no scope would help

@@ -23,6 +23,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         SERVER.refuse_if_hanging()
         return super().get_new_connection(conn_params)
 
+    def chunked_cursor(self) -> Any:
+        """Return a server-side cursor; behind a pooler only within a transaction, which alone keeps its session."""
+        if self.settings_dict.get("IS_POOLED") and not self.in_atomic_block:
+            return self.cursor()
+        return super().chunked_cursor()
+
     def _commit(self) -> None:
         try:
             super()._commit()  # type: ignore[misc]  # the stubs do not know it

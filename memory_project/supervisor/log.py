@@ -1,11 +1,13 @@
 """One readable log: every line says which part it came from."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 WIDTH = 9
-COLOURS = {"web": 36, "worker": 32, "beat": 35, "postgres": 34, "valkey": 33}
+COLOURS = {"node": 36, "mcp": 35, "postgres": 34, "valkey": 33}
 # a part that writes without line ends may not fill our memory
 MAX_LINE_BYTES = 65_536
 
@@ -14,14 +16,26 @@ class Log:
     """Prefixed lines on standard output, coloured on a terminal (unless NO_COLOR is set)."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
+        self._is_json = environ.get("MEMORY_LOG_FORMAT", "").strip() == "json"
         self._is_coloured = sys.stdout.isatty() and not environ.get("NO_COLOR")
 
     def write(self, part: str, line: str) -> None:
-        """Write one line of one part."""
+        """Write one line of one part. With MEMORY_LOG_FORMAT=json, each is an object that names the part."""
+        if self._is_json:
+            self.print(format_as_json(part, line))
+            return
         prefix = f"{part:<{WIDTH}}|"
         if self._is_coloured:
             prefix = f"\x1b[{COLOURS.get(part, 1)}m{prefix}\x1b[0m"
         self.print(f"{prefix} {line}")
+
+    def announce(self, facts: Mapping[str, str | None], text: str) -> None:
+        """Print a text for people; for machines, the facts in it."""
+        if self._is_json:
+            line = {"message": "the addresses, and secrets that are shown this once", **facts}
+            self.write("up", json.dumps(line))
+        else:
+            self.print(text)
 
     def print(self, text: str) -> None:
         """Print text without a prefix. If nobody reads any more, the parts run on in silence."""
@@ -34,6 +48,17 @@ class Log:
         except OSError:
             # a full disk, which is waited out: the line is lost, or comes later
             return
+
+
+def format_as_json(part: str, line: str) -> str:
+    """Return the part's JSON object with its name, or an object around a line that is none."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = line
+    if not isinstance(found, dict):
+        found = {"time": datetime.now(UTC).isoformat(), "level": "INFO", "logger": part, "message": line}
+    return json.dumps({"part": part, **found}, ensure_ascii=False)
 
 
 class LineBuffer:

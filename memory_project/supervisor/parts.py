@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,9 @@ from memory_project.supervisor.restarts import MAX_WAIT_SECONDS, Restarts
 
 READ_BYTES = 65_536
 MCP_SOURCES = (PROJECT / "clients/python/src", PROJECT / "integrations/src")
+FEW_ARENAS = {"MALLOC_ARENA_MAX": "2"}
+"""For glibc, which else keeps freed memory for each of up to eight threads a core."""
+MCP_PACKAGE = "agent_memory_integrations"
 MARK_VARIABLE = "MEMORY_PART_OF"
 """The environment variable by which the processes of a part are found, whatever group they went to."""
 WEB_END_SECONDS = 5.0
@@ -68,19 +72,41 @@ class Part:
     sources: Sequence[Path] = ()
 
 
+# static files come from the packages; root runs the worker only where root runs everything
+PYTHON = (sys.executable, "-W", "ignore:No directory at", "-W", "ignore:You're running the worker")
+CELERY = (*PYTHON, "-m", "celery", "--app", "memory_project.celery", "--quiet")
+LEVEL = ("--loglevel", "INFO")
+
+
 def parts_at(address: Address) -> list[Part]:
-    """Return web, worker and beat, in the order in which they stop, and before them the MCP server if it has a port."""
-    # static files come from the packages; root runs the worker only where root runs everything
-    python = (sys.executable, "-W", "ignore:No directory at", "-W", "ignore:You're running the worker")
-    celery = (*python, "-m", "celery", "--app", "memory_project.celery", "--quiet")
-    web = (*python, "-m", "memory_project.web", "--bind", address.netloc(), "--health", address.health_netloc())
-    worker = ("worker", "--loglevel", "INFO")
-    return [
-        *([mcp_part(address, address.mcp_port)] if address.mcp_port else []),
-        Part(name="web", command=web, grace_seconds=web_stop_seconds()),
-        Part(name="worker", command=(*celery, *worker, "--without-gossip", "--without-mingle"), grace_seconds=8),
-        Part(name="beat", command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="), grace_seconds=8),
-    ]
+    """Return the node (web server and worker), and before it, as it stops first, the MCP server if it has a port."""
+    mcp = []
+    if address.mcp_port is not None and is_mcp_installed():
+        mcp = [mcp_part(address, address.mcp_port, service_url=address.url())]
+    return [*mcp, node_part(address)]
+
+
+def node_part(address: Address) -> Part:
+    """Return web server and worker, which share what they have loaded."""
+    command = (*PYTHON, "-m", "memory_project.node", "--bind", address.netloc(), "--health", address.health_netloc())
+    return Part(name="node", command=command, grace_seconds=web_stop_seconds())
+
+
+def web_part(address: Address) -> Part:
+    """Return the web server."""
+    command = (*PYTHON, "-m", "memory_project.web", "--bind", address.netloc(), "--health", address.health_netloc())
+    return Part(name="web", command=command, grace_seconds=web_stop_seconds())
+
+
+def worker_part(*, has_beat: bool) -> Part:
+    """Return a worker; with beat, it schedules jobs as well."""
+    options = ("--without-gossip", "--without-mingle", *(["--beat"] if has_beat else []))
+    return Part(name="worker", command=(*CELERY, "worker", *LEVEL, *options), grace_seconds=8)
+
+
+def beat_part() -> Part:
+    """Return the scheduler alone."""
+    return Part(name="beat", command=(*CELERY, "beat", *LEVEL, "--pidfile="), grace_seconds=8)
 
 
 def web_stop_seconds() -> float:
@@ -90,10 +116,15 @@ def web_stop_seconds() -> float:
     return DRAIN_SECONDS + STOP_SECONDS + WEB_END_SECONDS
 
 
-def mcp_part(address: Address, port: int) -> Part:
-    """Return the MCP server, which is a client of the web part."""
-    command = (sys.executable, "-m", "agent_memory_integrations.mcp.http", address.host, str(port), address.url())
-    return Part(name="mcp", command=command, grace_seconds=10, sources=MCP_SOURCES)
+def is_mcp_installed() -> bool:
+    """Return whether the MCP server is there: beside the service in a clone, or installed."""
+    return any(each.exists() for each in MCP_SOURCES) or find_spec(MCP_PACKAGE) is not None
+
+
+def mcp_part(address: Address, port: int, *, service_url: str) -> Part:
+    """Return the MCP server, which is a client of the web server at `service_url`."""
+    command = (sys.executable, "-m", "memory_project.mcp_role", address.host, str(port), service_url)
+    return Part(name="mcp", command=command, grace_seconds=10, sources=[each for each in MCP_SOURCES if each.exists()])
 
 
 class RunningPart:
@@ -102,7 +133,7 @@ class RunningPart:
     def __init__(self, part: Part, *, environ: Mapping[str, str], mark: str, log: Log) -> None:
         self.part = part
         self._mark = f"{mark}:{part.name}"
-        self._environ = {**environ, MARK_VARIABLE: self._mark, "PYTHONUNBUFFERED": "1"}
+        self._environ = {**FEW_ARENAS, **environ, MARK_VARIABLE: self._mark, "PYTHONUNBUFFERED": "1"}
         if part.sources:
             given = environ.get("PYTHONPATH", "")
             self._environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*map(str, part.sources), given]))

@@ -9,7 +9,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 from memory_project.counters import reserve_files, share_counters
 from memory_project.encryption import check_database_keys, check_encryption_keys
-from memory_project.postgresql.options import limit_statements
+from memory_project.logs import say_last
+from memory_project.postgresql.options import prepare_web_connections
+from memory_project.redis import refuse_cluster
 
 
 def main() -> None:
@@ -23,13 +25,14 @@ def main() -> None:
         from memory_project.web.launcher import Launcher, listen, load_application  # noqa: PLC0415  loads Django's apps
 
         sockets = [listen(address) for address in (options.bind, options.health) if address != "none"]
-        limit_statements()
+        prepare_web_connections()
         application = load_application()
         check_database_keys()
+        refuse_cluster()
     except ImproperlyConfigured as error:
-        sys.exit(f"The web server does not start: {error}.")
+        sys.exit(say_last(f"The web server does not start: {error}."))
     except OSError as error:
-        sys.exit(f"The web server does not start: {options.bind} or {options.health}: {error.strerror}.")
+        sys.exit(say_last(f"The web server does not start: {options.bind} or {options.health}: {error.strerror}."))
     sys.exit(Launcher(application, sockets).run())
 
 

@@ -32,6 +32,8 @@ SILENCE_SECONDS = 60.0
 """Seconds after which a process that has not turned its loop is killed."""
 LATE_SECONDS = 2.0
 """Seconds that a process has to end after the time for requests in flight."""
+COLLECTION_OBJECTS, COLLECTIONS = 10_000, 20
+"""New objects after which the youngest are collected for cycles, and such collections after which older ones are."""
 SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 
@@ -94,6 +96,8 @@ class Launcher:
         # what is shared stays shared: a collection would write to all of it
         gc.collect()
         gc.freeze()
+        # a recall makes thousands of objects and few cycles: by default it would collect three times
+        gc.set_threshold(COLLECTION_OBJECTS, COLLECTIONS, COLLECTIONS)
         for listener in self._sockets:
             listener.listen(BACKLOG)
         for kind, listener in zip(("Listening", "Health"), self._sockets, strict=False):

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from math import inf
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +19,7 @@ from memory_project.counters import (
     VARIABLE,
     WORKER,
     all_counted_files,
+    node_folder,
     release_files,
     reserve_files,
     share_counters,
@@ -52,7 +54,7 @@ def test_a_scrape_sums_the_counters_of_running_and_ended_processes(
     count_elsewhere("share_counters", tmp_path, 1)
     count_elsewhere("share_worker_counters", tmp_path, 10)
     count_elsewhere("share_worker_counters", tmp_path, 100)
-    [server] = [folder for folder in (tmp_path / "metrics").iterdir() if folder.name.isdecimal()]
+    [server] = [folder for folder in node_folder(tmp_path).iterdir() if folder.name.isdecimal()]
     monkeypatch.setenv(VARIABLE, str(server))
 
     samples = {sample.name: sample.value for metric in CountedTogether().collect() for sample in metric.samples}
@@ -65,7 +67,7 @@ def test_a_scrape_sums_the_counters_of_running_and_ended_processes(
 
 
 def test_a_starting_server_clears_the_counters_of_ended_processes(tmp_path: Path) -> None:
-    parent = tmp_path / "metrics"
+    parent = node_folder(tmp_path)
     for name in ("999999999", f"{WORKER}999999999", f"{WORKER}{os.getpid()}", "kept"):
         (parent / name).mkdir(parents=True)
 
@@ -77,6 +79,22 @@ def test_a_starting_server_clears_the_counters_of_ended_processes(tmp_path: Path
 
     assert {folder.name for folder in parent.iterdir()} == {str(os.getpid()), f"{WORKER}{os.getpid()}", "kept"}
     assert environ == {VARIABLE: str(parent / str(os.getpid()))}
+
+
+def test_a_starting_server_clears_the_counters_of_machines_that_are_gone(tmp_path: Path) -> None:
+    folders = node_folder(tmp_path).parent
+    for name in ("gone", "1234", "other"):
+        counted = folders / name / "7" / "counter_7.db"
+        counted.parent.mkdir(parents=True)
+        counted.touch()
+    long_ago = time.time() - 2 * 86_400
+    for name in ("gone", "1234"):
+        for path in (*(folders / name).rglob("*"), folders / name):
+            os.utime(path, (long_ago, long_ago))
+
+    share_counters(tmp_path, {})
+
+    assert {folder.name for folder in folders.iterdir()} == {"other", node_folder(tmp_path).name}
 
 
 def test_files_of_counts_have_their_space_on_disk_before_anything_is_counted(tmp_path: Path) -> None:
@@ -100,7 +118,7 @@ def test_a_process_without_space_for_its_counts_counts_elsewhere(tmp_path: Path)
 
 def test_counters_cleared_during_a_scrape_are_left_out(tmp_path: Path) -> None:
     count_elsewhere("share_worker_counters", tmp_path, 10)
-    (dead,) = (tmp_path / "metrics").iterdir()
+    (dead,) = node_folder(tmp_path).iterdir()
     count_elsewhere("share_worker_counters", tmp_path, 100)
 
     def find_and_clear() -> list[Path]:
@@ -115,7 +133,7 @@ def test_counters_cleared_during_a_scrape_are_left_out(tmp_path: Path) -> None:
 
 def test_an_empty_counter_file_counts_nothing(tmp_path: Path) -> None:
     count_elsewhere("share_worker_counters", tmp_path, 10)
-    for folder in (tmp_path / "metrics").iterdir():
+    for folder in node_folder(tmp_path).iterdir():
         (folder / "counter_1.db").touch()
 
     assert outcome_counts(tmp_path)["memory_embedding_cache_lookups_total", "hit"] == 10

@@ -24,10 +24,11 @@ from memory_project.embedded.paths import PROJECT
 from memory_project.supervisor.parts import Address, marked_processes
 from memory_project.up import UpError, address_from_environment, claim
 
-SECONDS = 100
+SECONDS = 200
 # each starts half a dozen processes while other tests run
-pytestmark = pytest.mark.timeout(300)
-SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "MEMORY_SECRET_KEY")
+pytestmark = pytest.mark.timeout(400)
+# pytest-django names the settings, which the service must find by itself
+SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "MEMORY_SECRET_KEY", "DJANGO_SETTINGS_MODULE")
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
@@ -130,7 +131,7 @@ class Service:
 
     def processes(self) -> list[int]:
         """Everything that works on this data: parts by their mark, servers by their command line."""
-        marks = [f"{self.data}/up.lock:{name}" for name in ("mcp", "web", "worker", "beat")]
+        marks = [f"{self.data}/up.lock:{name}" for name in ("mcp", "node")]
         parts = [process.pid for mark in marks for process in marked_processes(mark)]
         return parts + [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if self.serves(pid)]
 
@@ -224,7 +225,7 @@ def test_one_command_starts_everything_prints_its_urls_and_leaves_no_process_whe
 
     assert first_start.exit_code == 0
     order = [line.split("stopping ")[1] for line in printed.splitlines() if "| stopping " in line]
-    assert order == ["mcp", "web", "worker", "beat", "Valkey and PostgreSQL"]
+    assert order == ["mcp", "node", "Valkey and PostgreSQL"]
     assert first_start.left == []
 
 
@@ -247,9 +248,9 @@ def test_the_next_start_takes_over_the_servers_of_a_killed_service(known: Servic
 @pytest.mark.slow
 def test_killed_parts_are_restarted_and_commands_share_the_running_servers(known: Service) -> None:
     known.start()
-    web = known.master_of("web")
+    node = known.master_of("node")
 
-    for pid in (web, known.pid_of("valkey/valkey.pid"), known.pid_of("postgres/postmaster.pid")):
+    for pid in (node, known.pid_of("valkey/valkey.pid"), known.pid_of("postgres/postmaster.pid")):
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: "starting it again" in known.output() and "starting again" in known.output(), "a restart")
     # one that is asked of whom has been killed never comes
