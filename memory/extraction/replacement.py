@@ -2,8 +2,9 @@
 
 "Standup was moved to 10" replaces "Our standup is at 9:30"; "My daughter Ngozi studies in Ghent" does not replace "My
 daughter Chioma studies in Utrecht". A logistic regression over few features decides: phrases of change in the later
-text, numbers and names that differ, subjects that differ, plans and questions, the time between them, and how near the
-two are in meaning compared with all else that was said (`rank` and `nearer`).
+text, numbers and names that differ, subjects that differ, plans and questions, how long the texts are, whether they
+name the same thing ("our standup", "the standup"), the time between them, and how near the two are in meaning compared
+with all else that was said (`rank` and `nearer`).
 
 The weights are in `replacement.json`, with how they were learned (`manage.py learn_replacements`).
 """
@@ -73,6 +74,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][a-zA-Z'-]+|\b[A-Za-z]+[-_./][\w.-]+")
+_THING = re.compile(r"\b(?:my|our|the|his|her|their)\s+(\w+)", re.IGNORECASE)
 _WORD = re.compile(r"[a-z0-9][a-z0-9'-]+", re.IGNORECASE)
 _STOP_WORDS = frozenset(
     re.findall(
@@ -86,6 +88,8 @@ _STOP_WORDS = frozenset(
 )
 _SUBJECT_WORDS = 5
 _MIN_WORDS = 3
+_LONG_CHARACTERS = 400
+"""Longer texts count as being as long as this."""
 _DAY = timedelta(days=1)
 
 
@@ -122,6 +126,8 @@ class _Words:
     numbers: frozenset[str]
     names: frozenset[str]
     subject: frozenset[str]
+    things: frozenset[str]
+    length: float
     has_change: bool
     is_negated: bool
     is_question: bool
@@ -138,6 +144,8 @@ def _read_words(text: str) -> _Words:
         numbers=frozenset(_NUMBER.findall(text)),
         names=frozenset(name.lower() for name in _NAME.findall(text)),
         subject=_named_subject(text),
+        things=frozenset(thing.lower() for thing in _THING.findall(text)),
+        length=math.log1p(min(len(text), _LONG_CHARACTERS)),
         has_change=any(change.search(text) for change in _CHANGES),
         is_negated=_NEGATION.search(text) is not None,
         is_question="?" in text,
@@ -174,6 +182,7 @@ FEATURES = (
     *("is_same_conversation", "nearer", "rank", "has_change", "newer_asks", "older_asks"),
     *("other_subject", "newer_plans", "older_plans", "older_is_over"),
     *("other_number", "other_names", "other_names_with_change", "is_short", "days", "shared_words", "other_negation"),
+    *("older_length", "newer_length", "same_thing"),
 )
 
 
@@ -202,6 +211,9 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
         math.log1p((pair.newer.at - pair.older.at) / _DAY),
         len(older.content & newer.content) / smaller,
         float(older.is_negated != newer.is_negated),
+        older.length,
+        newer.length,
+        float(bool(older.things & newer.things)),
     )
 
 

@@ -21,7 +21,7 @@ from memory.models import Fact, Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.floods import limit_templates
 from memory.retrieval.plans import LinkBetween, ScoringContext, Selector
-from memory.scoring import PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
+from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
 
 MIN_COMPARED = 50
 COMPARED_PER_RESULT = 2
@@ -43,6 +43,10 @@ SUPERSEDES, PROMOTED_FROM, REPLACES, DERIVED_FROM = "SUPERSEDES", "PROMOTED_FROM
 
 MAX_REORDERED = 20
 """Candidates at the front whose replacements are moved before them."""
+MAX_FOUND_TOGETHER = 8
+"""The question asks for what both of two candidates among as many at the front say: a weak link orders them, too."""
+MAX_STATEMENT_CHARACTERS = 250
+"""A longer text says more than what a weak link may replace."""
 NEARLY_SAME = 0.9
 """Factor on the score of a statement that is probably replaced, or that answers less than the other one."""
 PAST_QUESTION = re.compile(
@@ -182,19 +186,24 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
     """Put a statement before the one that it replaces, and mark that one with what replaced it and when.
 
     A question about the past gets the earlier one first. Links say with which probability one replaces the other; the
-    order changes from PROBABLE_REPLACEMENT on, the mark and a lower score need SURE_REPLACEMENT. With `as_of` or
+    order changes from PROBABLE_REPLACEMENT on, for two short statements at the front from POSSIBLE_REPLACEMENT on (not
+    where the question is in the past tense); the mark and a lower score need SURE_REPLACEMENT. With `as_of` or
     `include_superseded` the order stays.
     """
+    if not any(link.type == REPLACES for link in context.links):
+        return list(candidates)
     by_id = {each: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
     pairs = replaced_pairs(candidates[:MAX_REORDERED], by_id, context.links)
     query = context.query
     is_about_past = PAST_QUESTION.search(query.text) is not None
     trust = PAST_TENSE_FACTOR if PAST_TENSE.search(query.text) else 1.0
     is_history = query.as_of is not None or query.include_superseded
+    front = {each.id for each in candidates[:MAX_FOUND_TOGETHER]}
     for older, newer, weight in pairs:
         if weight >= SURE_REPLACEMENT:
             older.superseded_by, older.superseded_at = newer.id, newer.event_time
-        if is_history or weight * trust < PROBABLE_REPLACEMENT:
+        is_asked_for = trust == 1.0 and {older.id, newer.id} <= front and len(older.text) <= MAX_STATEMENT_CHARACTERS
+        if is_history or weight * trust < (POSSIBLE_REPLACEMENT if is_asked_for else PROBABLE_REPLACEMENT):
             continue
         if is_about_past:
             put_first(older, newer, factor=NEARLY_SAME)
@@ -251,7 +260,7 @@ def order_by_lineage(candidates: Sequence[Candidate], context: ScoringContext) -
     Of a fact and the fact that it was promoted to, the better one stands for both. Search leaves out superseded facts
     unless the question is about a time at which they were true, or believed: only then both can be candidates.
     """
-    if not context.links:
+    if not any(link.type in (SUPERSEDES, PROMOTED_FROM) for link in context.links):
         return list(candidates)
     ranked = join_copies(candidates, context.links)
     successors = find_successors(ranked, context.links)

@@ -75,7 +75,7 @@ class Sql:
     text: str
     parameters: Mapping[str, Any]
 
-    def numbered(self) -> "NumberedStatement":
+    def numbered(self, *, plans_once: bool = False) -> "NumberedStatement":
         """Return the statement with numbered placeholders and without indentation."""
         names: dict[str, int] = {}
 
@@ -84,7 +84,7 @@ class Sql:
             return f"${names.setdefault(name, len(names) + 1)}" if name else "%"
 
         text = PLACEHOLDER.sub(number, collapse_whitespace(self.text))
-        return NumberedStatement(text=text, names=tuple(names), parameters=self.parameters)
+        return NumberedStatement(text=text, names=tuple(names), parameters=self.parameters, plans_once=plans_once)
 
     def read_dicts(self, owner: Owner, values: Mapping[str, Any], *, now: datetime) -> list[dict[str, Any]]:
         """Run the statement for an owner with JSON columns parsed. Return its rows by column name."""
@@ -152,13 +152,16 @@ class NumberedStatement:
     text: str
     names: tuple[str, ...]
     parameters: Mapping[str, Any]
+    plans_once: bool = False
+    """True for look-ups by key, whose plan is the same for all parameters (`numbered_cursor`)."""
 
     def read(self, values: Mapping[str, Any]) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
         """Run the statement. Return the names of its columns, and its rows."""
         given = {**self.parameters, **values}
-        with numbered_cursor() as cursor:
+        with numbered_cursor(plans_once=self.plans_once) as cursor:
             cursor.execute(self.text, [given[name] for name in self.names])
-            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+            rows = cursor.fetchall()
+            return [column[0] for column in cursor.description or ()], rows
 
     def read_dicts(self, owner: Owner, values: Mapping[str, Any], *, now: datetime) -> list[dict[str, Any]]:
         """Run the statement for an owner. Return its rows by column name."""

@@ -8,13 +8,14 @@ its evidence replace those that are theirs, too. Recalls order and mark turns by
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
+from psycopg.pq import Format
 
 from memory.extraction.replacement import (
     MAX_COMPARED_CHARACTERS,
@@ -25,8 +26,8 @@ from memory.extraction.replacement import (
     replacement_probability,
 )
 from memory.models import Conversation, Link, Turn
-from memory.models.statements import binary_cursor
-from memory.scoring import PROBABLE_REPLACEMENT
+from memory.models.statements import VECTOR_HEAD_BYTES, binary_cursor
+from memory.scoring import POSSIBLE_REPLACEMENT
 from memory.services.claims import take_shares
 from memory.services.embedding.serving import serving_model
 from memory.services.memories.store import REPLACES, NewLink, insert_links
@@ -36,8 +37,8 @@ MAX_TURNS = 2_000
 MAX_NEIGHBOURS = 30
 MAX_PAIRS = 8
 """Nearest turns that may be replaced by one turn."""
-PLACES_AT_ONCE = 256
-"""Turns compared in one product of vectors: 2 MB of results."""
+PLACES_AT_ONCE = 64
+"""Turns compared in one product of vectors: their neighbours' vectors take 12 MB at 1,536 dimensions."""
 SPOKEN_ROLES = ("user", "assistant")
 TURNS_AT_ONCE = 500
 """Turns of a former conversation that are compared by one statement."""
@@ -84,8 +85,6 @@ WHERE newer.account_id = %(account_id)s AND newer.source_id = %(newer)s AND newe
 WHOLE_TURN, PART_OF_TURN = 0.9, 0.4
 """Weights of links by evidence: whether all that is known from the earlier turn was superseded, which marks it."""
 UUID_BYTES = 16
-VECTOR_HEAD_BYTES = 4
-"""Bytes before the numbers of a sent halfvec: its dimensions and two unused bytes."""
 
 
 def is_comparable(turn: Turn) -> bool:
@@ -115,7 +114,7 @@ def find_replacements(account_id: UUID, turn_ids: Sequence[UUID], *, model: str)
     links = []
     for compared in compare_turns(account_id, turn_ids, model=model):
         probability = replacement_probability(compared.pair)
-        if probability >= PROBABLE_REPLACEMENT:
+        if probability >= POSSIBLE_REPLACEMENT:
             link = NewLink(source_id=compared.newer_id, type=REPLACES, target_id=compared.older_id, weight=probability)
             links.append(link)
     return links
@@ -216,15 +215,17 @@ def compare_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> 
         return
     sayings = read_sayings(account_id, {each for pair in near for each in (pair.turn_id, pair.other_id)})
     for pair in near:
-        ends = [(each, sayings[each]) for each in (pair.other_id, pair.turn_id) if each in sayings]
-        if len(ends) == len(("older", "newer")) and all(may_state(saying.text) for _, saying in ends):
-            (older_id, older), (newer_id, newer) = sorted(ends, key=lambda said: said[1].at)
-            compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer)
-            yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=compared)
+        older, newer = sayings.get(pair.other_id), sayings.get(pair.turn_id)
+        if older is None or newer is None:
+            continue
+        older_id, newer_id = pair.other_id, pair.turn_id
+        if newer.at < older.at:
+            older_id, newer_id, older, newer = newer_id, older_id, newer, older
+        compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer)
+        yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=compared)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearTurn:
+class NearTurn(NamedTuple):
     """A turn near one of the turns to compare, with `rank` and `nearer` as a `Pair` has them."""
 
     turn_id: UUID
@@ -235,7 +236,7 @@ class NearTurn:
 
 def find_nearest_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> list[NearTurn]:
     """Return the MAX_PAIRS nearest turns of each turn, among the latest of its agent, user and channel."""
-    with binary_cursor() as cursor:
+    with binary_cursor(results=Format.BINARY) as cursor:
         parameters: dict[str, Any] = {"account_id": account_id, "ids": list(turn_ids), "model": model}
         parameters["roles"] = list(SPOKEN_ROLES)
         cursor.execute(LATEST_VECTORS, parameters)
@@ -247,11 +248,10 @@ def find_nearest_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str
         sent = np.frombuffer(vectors, dtype=np.uint8).reshape(len(latest), -1)[:, VECTOR_HEAD_BYTES:]
         numbers = np.ascontiguousarray(sent).view(">f2").reshape(len(latest), width).astype(np.float32)
         places = [place for place, each in enumerate(latest) if each in wanted]
+        turns = [UUID(bytes=each) for each in latest]
         for place, near in zip(places, nearest_rows(numbers, places), strict=True):
-            turn_id = UUID(bytes=latest[place])
             for rank, (other, nearer) in enumerate(near):
-                other_id = UUID(bytes=latest[other])
-                found.append(NearTurn(turn_id=turn_id, other_id=other_id, rank=rank, nearer=nearer))
+                found.append(NearTurn(turns[place], turns[other], rank, nearer))
     return found
 
 
@@ -261,23 +261,31 @@ def nearest_rows(vectors: NDArray[np.float32], places: Sequence[int]) -> Iterato
     With each of them comes how many neighbours are nearer to it than the row at the place is.
     """
     count = min(MAX_NEIGHBOURS, len(vectors) - 1)
+    if not count:
+        yield from ([] for _ in places)
+        return
     for start in range(0, len(places), PLACES_AT_ONCE):
-        some = places[start : start + PLACES_AT_ONCE]
-        for place, likeness in zip(some, vectors[some] @ vectors.T, strict=True):
-            likeness[place] = -np.inf
-            nearest = np.argpartition(likeness, -count)[-count:] if count else np.zeros(0, dtype=np.intp)
-            nearest = nearest[np.argsort(-likeness[nearest], kind="stable")]
-            best = nearest[:MAX_PAIRS]
-            among = vectors[best] @ vectors[nearest].T
-            np.fill_diagonal(among, -np.inf)
-            nearer = (among > likeness[best, None]).sum(axis=1)
-            yield list(zip(best.tolist(), nearer.tolist(), strict=True))
+        some = np.asarray(places[start : start + PLACES_AT_ONCE])
+        likeness = vectors[some] @ vectors.T
+        likeness[np.arange(len(some)), some] = -np.inf
+        nearest = np.argpartition(likeness, -count, axis=1)[:, -count:]
+        order = np.argsort(-np.take_along_axis(likeness, nearest, axis=1), axis=1, kind="stable")
+        nearest = np.take_along_axis(nearest, order, axis=1)
+        best = nearest[:, :MAX_PAIRS]
+        among = vectors[best] @ vectors[nearest].transpose(0, 2, 1)
+        itself = np.arange(best.shape[1])
+        among[:, itself, itself] = -np.inf
+        nearer = (among > np.take_along_axis(likeness, best, axis=1)[:, :, None]).sum(axis=2)
+        for each, others in zip(best.tolist(), nearer.tolist(), strict=True):
+            yield list(zip(each, others, strict=True))
 
 
 def read_sayings(account_id: UUID, turn_ids: Collection[UUID]) -> dict[UUID, Saying]:
-    with binary_cursor() as cursor:
+    """Return what those of the turns say that may state something."""
+    with binary_cursor(results=Format.BINARY) as cursor:
         cursor.execute(SAYINGS, {"account_id": account_id, "ids": list(turn_ids)})
-        return {
+        sayings = {
             turn_id: make_saying(text, speaker=name, conversation_id=conversation_id, at=at)
             for turn_id, name, conversation_id, at, text in cursor.fetchall()
         }
+    return {turn_id: saying for turn_id, saying in sayings.items() if may_state(saying.text)}

@@ -15,7 +15,7 @@ from lab.evaluation.loading import load_samples, steps_of
 from lab.evaluation.progress import open_bar
 from lab.evaluation.replacing import OTHERS_SHARE, ComparedPairs, compare_sample, judge_held_out, learn_replacements
 from memory.extraction.replacement import FEATURES, WEIGHTS_FILE
-from memory.scoring import PROBABLE_REPLACEMENT, SURE_REPLACEMENT
+from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT
 
 PURPOSE = "learning"
 DIGITS = 3
@@ -45,7 +45,9 @@ class Command(BaseCommand):
             raise CommandError("No question names what its answers replaced: there is nothing to learn from.")
         others = [each for path in options["others"] for each in compare_file(open_file(path), share=OTHERS_SHARE)]
         learned = learn_replacements([*pairs, *others])
-        figures = judge_held_out([*pairs, *others], least=(PROBABLE_REPLACEMENT, SURE_REPLACEMENT))
+        figures = judge_held_out(
+            [*pairs, *others], least=(POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT)
+        )
         document = {
             "intercept": round(learned.intercept, DIGITS),
             "weights": dict(zip(FEATURES, learned.weights.round(DIGITS).tolist(), strict=True)),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.extraction.replacement import Pair, make_saying, may_state, replacement_probability
-from memory.scoring import PROBABLE_REPLACEMENT, SURE_REPLACEMENT
+from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT
 from tests.properties import examples
 
 SAID = datetime(2026, 6, 1, 9, tzinfo=UTC)
@@ -19,6 +19,10 @@ REPLACED = [
     ("My brother works at the Brandt bakery.", "My brother quit the bakery, he is with the railway now."),
     ("We use Travis for continuous integration.", "We no longer use Travis, builds go through Drone."),
     ("Sofia handles the invoices.", "Karim took over the invoices from Sofia."),
+]
+RESTATED = [
+    ("Our stand-up is at 8:30.", "I always eat my apple after our 10:15 stand-up."),
+    ("My physiotherapist is Ludo.", "Wanda has cold hands, but she is a good physiotherapist for my shoulder."),
 ]
 BOTH_HOLD = [
     ("My daughter Ines studies in Porto.", "My daughter Clara studies in Braga."),
@@ -41,6 +45,13 @@ def pair(older: str, newer: str, *, days: float = 5, conversation_id: str = "lat
 @pytest.mark.parametrize(("older", "newer"), REPLACED)
 def test_a_statement_of_change_replaces_the_earlier_statement(older: str, newer: str) -> None:
     assert replacement_probability(pair(older, newer)) >= SURE_REPLACEMENT
+
+
+@pytest.mark.parametrize(("older", "newer"), RESTATED)
+def test_a_statement_with_another_value_may_replace_the_earlier_one_without_a_word_of_change(
+    older: str, newer: str
+) -> None:
+    assert replacement_probability(pair(older, newer)) >= POSSIBLE_REPLACEMENT
 
 
 @pytest.mark.parametrize(("older", "newer"), BOTH_HOLD)

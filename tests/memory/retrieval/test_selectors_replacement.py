@@ -29,12 +29,34 @@ def order(*links: LinkBetween, scores: tuple[float, ...] = (1.0, 0.8, 0.6), **qu
         pytest.param([replaces(3, 1)], [3, 2, 1], id="the replaced one loses half of its score"),
         pytest.param([replaces(1, 2)], [1, 3, 2], id="the replaced one is behind already"),
         pytest.param([replaces(3, 1, probability=0.3)], [3, 1, 2], id="probably replaced"),
-        pytest.param([replaces(3, 1, probability=0.1)], [1, 2, 3], id="hardly replaced"),
+        pytest.param([replaces(3, 1, probability=0.1)], [3, 1, 2], id="possibly replaced, and both are asked for"),
+        pytest.param([replaces(3, 1, probability=0.04)], [1, 2, 3], id="hardly replaced"),
         pytest.param([replaces(9, 1)], [1, 2, 3], id="the replacement was not found"),
     ],
 )
 def test_the_later_statement_comes_first(links: list[LinkBetween], expected: list[int]) -> None:
     assert order(*links, text="Where does she live?") == expected
+
+
+@pytest.mark.parametrize(
+    ("place", "length", "expected"),
+    [
+        pytest.param(8, 250, 8, id="both among the first eight"),
+        pytest.param(9, 250, 1, id="the later one is further behind"),
+        pytest.param(8, 251, 1, id="a long text says more than what is replaced"),
+    ],
+)
+def test_a_weak_link_orders_short_statements_that_are_found_together(place: int, length: int, expected: int) -> None:
+    older, *others = ranked(*(1.0 - each / 100 for each in range(9)))
+    older.text = "x" * length
+
+    ordered = order_by_replacement([older, *others], asking(replaces(place, 1, probability=0.1), text="Where is she?"))
+
+    assert numbers(ordered)[0] == expected
+
+
+def test_a_weak_link_orders_nothing_for_a_question_in_the_past_tense() -> None:
+    assert order(replaces(3, 1, probability=0.1), text="Where did she get the tickets?") == [1, 2, 3]
 
 
 @pytest.mark.parametrize("text", ["Where did she live before Porto?", "What was the original deadline?"])

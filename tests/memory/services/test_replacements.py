@@ -72,7 +72,7 @@ def test_a_corrected_turn_loses_the_links_of_its_former_text(owner: Owner) -> No
     store_statement(owner, BEFORE, days_ago=6, conversation_id="mon")
     newer = store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
 
-    changes = {"text": "Lunch is on the house this Friday."}
+    changes = {"text": "Can you book us a table for lunch?"}
     correct_memory(owner, newer.id, changes=changes, version=newer.version, now=NOW)
     embed_pending(now=NOW + timedelta(minutes=1), limit=10)
 
