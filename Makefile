@@ -16,7 +16,7 @@ PARALLEL := -n 3 --dist worksteal
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 19
 
-up: install  ## start everything: PostgreSQL, Valkey, web, worker and beat, on http://127.0.0.1:8002
+up: install  ## start everything: PostgreSQL, Valkey, web, worker and MCP, on http://127.0.0.1:8002
 	@exec $(BIN)/python -m memory_project.up
 
 lint: install-dev  ## format, lint, spelling, import order, types and links of the documentation
@@ -37,8 +37,10 @@ test: lint  ## the gate, on servers of its own: lint, and every test that is not
 test-all: install-dev  ## the rest: slow tests (kills, outages, growth, memory), and property tests at full length
 	$(BIN)/pytest $(PARALLEL) --hypothesis-profile full -m "slow or property"
 
-test-browser: install-dev  ## walk the admin in chromium, if Playwright and chromium are there: errors, overflow, accessibility
-	$(BIN)/pytest -n 0 --hypothesis-profile quick tests/browser
+test-browser: install-dev  ## do the tasks of staff in chromium and walk all pages: errors, overflow, accessibility; ARGS=--screenshots
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		$(BIN)/playwright install chromium
+	$(BIN)/pytest $(PARALLEL) --hypothesis-profile quick tests/browser $(ARGS)
 
 docs: install-dev  ## build the documentation as a site in site/; broken links are errors
 	$(BIN)/mkdocs build --strict --quiet

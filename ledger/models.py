@@ -54,6 +54,8 @@ class Injection(models.Model):
         ]
         indexes = [
             models.Index(fields=["account", "conversation_id", "stream_id"], name="injection_history"),
+            # where a memory was injected
+            models.Index(fields=["account", "item_key", "stream_id"], name="injection_by_item"),
             BrinIndex(fields=["at"], name="injection_at"),
         ]
 

@@ -45,6 +45,7 @@ class AsyncWorkingMemory(AsyncTwin[WorkingMemory]):
         super().__init__(WorkingMemory(owner))
 
     get = over_redis(WorkingMemory.get)
+    peek = over_redis(WorkingMemory.peek)
     set = over_redis(WorkingMemory.set)
     delete = over_redis(WorkingMemory.delete)
     clear = over_redis(WorkingMemory.clear)

@@ -134,7 +134,7 @@ def check_tracing(**_options: Any) -> list[CheckMessage]:
     if not tracing.is_wanted() or tracing.is_sdk_installed():
         return []
     text = f"{' or '.join(tracing.ENDPOINTS)} is set, but OpenTelemetry is not installed: nothing is traced."
-    return [CheckWarning(text, hint="Install the extra `otel` (see pyproject.toml), or unset it.", id="memory.W016")]
+    return [CheckWarning(text, hint="Install what pyproject.toml names of it, or unset it.", id="memory.W016")]
 
 
 @register()
@@ -206,7 +206,9 @@ def check_connections(*, databases: Sequence[str] | None = None, **_options: Any
 def complain_of_connections(allowed: int, of_others: int) -> list[CheckMessage]:
     """Report pools that can open more connections than the server allows, besides those of other databases."""
     database: Any = settings.DATABASES[DATABASE]
-    in_web = settings.WEB_WORKERS * database["OPTIONS"]["pool"]["max_size"]
+    # a pooler limits those of the web server by itself
+    per_process = 0 if settings.DATABASE_POOLER_URL else database["OPTIONS"]["pool"]["max_size"]
+    in_web = settings.WEB_WORKERS * per_process
     # a process of the worker needs one, and one more for its lease; beat and a command one each
     wanted = in_web + 2 * settings.CELERY_WORKER_CONCURRENCY + 2
     if wanted <= allowed - of_others:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from memory.errors import NotFound
 from memory.maintenance import JOBS, Job, find_job, runner
 from memory.models import JobRun
-from memory.services.operations.jobs import schedule_overdue_run, schedule_run
+from memory.services.operations.jobs import schedule_due_run, schedule_overdue_run, schedule_run
 from memory_project.celery import app
 from memory_project.worker_notifications import worker_notifier
 
@@ -37,9 +37,9 @@ def run_job(name: str) -> None:
 
 @app.task  # type: ignore[untyped-decorator]
 def run_scheduled_job(name: str) -> None:
-    """Queue a run of a job that is due, and do what waits for it."""
+    """Queue a run of a job that is due, unless another beat did, and do what waits for it."""
     if name in JOBS:
-        schedule_run(name)
+        schedule_due_run(name, since=JOBS[name].due_since(timezone.now()))
     run_job(name)
 
 

@@ -26,6 +26,7 @@ from tests.embedding_server import two_topics as two_topics
 from tests.emptying import empty_after_commits
 from tests.http_server import httpserver as httpserver
 from tests.language_model_server import language_model_server as language_model_server
+from tests.pooler import pooler_url as pooler_url
 from tests.properties import register_profiles
 from tests.redis_elsewhere import redis_away
 from tests.reranker_server import reranker_server as reranker_server

@@ -1,16 +1,18 @@
 """The README's ten lines, over a real socket: import the sample, ask it, and inject nothing twice."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 from django.core.management import call_command
-from pytest_django.live_server_helper import LiveServer
 
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from tests.pooler import needs_pgbouncer
+from tests.web_server import serve
 
 SAMPLE = Path(__file__).parent.parent / "docs" / "sample"
 QUESTIONS = json.loads((SAMPLE / "questions.json").read_text())
@@ -29,11 +31,22 @@ class Agent:
             return json.loads(answer.read())
 
 
+@pytest.fixture(params=["direct", pytest.param("pooled", marks=needs_pgbouncer)])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a server; of a pooled one, all transactions share three sessions of PostgreSQL."""
+    if request.param == "direct":
+        yield request.getfixturevalue("live_server").url
+        return
+    own = {"DATABASE_POOLER_URL": request.getfixturevalue("pooler_url"), "EMBEDDING_PROVIDER": "local"}
+    with serve(own) as server:
+        yield f"http://127.0.0.1:{server.port}"
+
+
 @pytest.fixture
-def agent(live_server: LiveServer) -> Agent:
+def agent(url: str) -> Agent:
     account = Account.objects.create(name="default")
     call_command("import_conversations", str(SAMPLE / "conversations.jsonl"))
-    return Agent(live_server.url, issue_key(account, scopes=READ_WRITE_OPERATE).secret)
+    return Agent(url, issue_key(account, scopes=READ_WRITE_OPERATE).secret)
 
 
 @pytest.mark.django_db(transaction=True)

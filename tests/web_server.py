@@ -16,7 +16,7 @@ from typing import IO
 import pytest
 from django.db import connection
 
-from memory_project.supervisor.parts import Address, parts_at
+from memory_project.supervisor.parts import Address, web_part
 from tests.concurrency import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -81,7 +81,7 @@ def database_url(*, sockets: Path | None = None) -> str:
 @contextmanager
 def serve(environ: dict[str, str] | None = None) -> Generator[WebServer]:
     """Run the web server on a port of its own until the end of the block."""
-    [part] = [part for part in parts_at(Address(host="127.0.0.1", port=0, health_port=0)) if part.name == "web"]
+    part = web_part(Address(host="127.0.0.1", port=0, health_port=0))
     own = {"DATABASE_URL": database_url(), "MEMORY_WEB_WORKERS": "1", "MEMORY_WEB_THREADS": "4"}
     # a model of 100 MB would be loaded at each start, and these tests embed nothing
     own |= {"EMBEDDING_PROVIDER": "tiny", "MEMORY_ALLOW_TINY_EMBEDDINGS": "1"}

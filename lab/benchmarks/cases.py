@@ -24,7 +24,7 @@ from memory.retrieval.search import MemoryQuery, search_episodes
 from memory.tiers import working
 from memory.tiers.base import to_json
 from memory.tiers.working import WorkingMemory, refused_above_bytes
-from memory_project.redis import conversation_key, script
+from memory_project.redis import conversation_key, once_arguments, script
 
 TOP_K = 10
 QUESTIONS = 50
@@ -108,7 +108,7 @@ def mark_ledger(scratch: Scratch, client: KeepAliveClient) -> list[BenchmarkVari
     ledger.mark(place, "skill:first")
 
     def mark_bare(number: int) -> None:
-        bare(keys=keys, args=[*shared, f"skill:bare-{number}", ledger.DEFAULT_VALUE])
+        bare(keys=keys, args=[*shared, f"skill:bare-{number}", ledger.DEFAULT_VALUE, *once_arguments(keys[0])])
 
     def mark_over_http(number: int) -> None:
         client.request("POST", LEDGER_MARK, encode({"item_key": f"skill:http-{number}", "agent_id": owner.agent_id}))

@@ -19,7 +19,7 @@ from django.core.management.base import CommandError
 from memory_project.embedded.daemons import signal_on_parent_death
 from memory_project.embedded.paths import PROJECT
 from memory_project.encryption import current_keys
-from memory_project.supervisor.parts import Address, parts_at
+from memory_project.supervisor.parts import Address, web_part
 
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
@@ -56,7 +56,7 @@ def web_server(variables: Mapping[str, str] = MappingProxyType({})) -> Iterator[
     """Run the web server as `make up` does, without rate limits, over the servers of this process."""
     address = Address(host="127.0.0.1", port=free_port(), health_port=free_port())
     with tempfile.TemporaryDirectory(prefix="agent-memory-bench-") as folder, tempfile.TemporaryFile() as log:
-        [part] = [part for part in parts_at(address) if part.name == "web"]
+        part = web_part(address)
         process = subprocess.Popen(  # noqa: S603  our own command line
             part.command,
             cwd=PROJECT,

@@ -10,14 +10,14 @@ from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
-from redis import RedisError
+from redis import RedisError, ResponseError
 
 from memory.maintenance import JOBS
 from memory.models import Conversation, Memory
 from memory.services.operations.alerts import MAX_COUNTED, find_alerts_of_redis, find_alerts_of_rows, read_worker_signs
 from memory.services.operations.canary import compare_keys
 from memory_project.deadlines import POSTGRESQL, REDIS, AnswerDeadline
-from memory_project.redis import SHARED_KEYS, client
+from memory_project.redis import SHARED_KEYS, client, refuse_cluster
 from memory_project.stopping import STOPPING
 
 TIMEOUT_SECONDS = 2.5
@@ -72,13 +72,22 @@ def await_check(check: "Future[Any]", deadline: AnswerDeadline) -> str:
         return str(err)
     except TimeoutError:
         return "does not answer"
+    except ResponseError as err:
+        return f"refuses commands ({type(err).__name__})"
     except (DatabaseError, RedisError) as err:
         return f"not reachable ({type(err).__name__})"
     return "ok"
 
 
 def write_to_redis() -> None:
-    """Write a key that lives for a moment: a Redis without memory still answers a PING."""
+    """Write a key that lives for a moment: a Redis without memory still answers a PING.
+
+    Raises NotReady for a Redis Cluster.
+    """
+    try:
+        refuse_cluster()
+    except ImproperlyConfigured as err:
+        raise NotReady(f"{err}") from err
     client().set(SHARED_KEYS["health_probe"], "1", ex=PROBE_SECONDS)
 
 

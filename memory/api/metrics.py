@@ -173,6 +173,14 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
+@require_safe
+def process_metrics(request: HttpRequest) -> HttpResponse:
+    """Answer the counts of this process and those forked from it; the installation's figures are the web server's."""
+    registry = CollectorRegistry()
+    registry.register(ProcessCollector())
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
 class ProcessCollector(Collector):
     """The counts of all processes if they share a folder, else those of this process."""
 

@@ -34,7 +34,7 @@ from memory_project.http.answer_limits import CUT
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.problems import Problem
 from memory_project.http.serializers import ActingFields, ExternalId, refuse_unknown_names
-from memory_project.http.streams import batch_lines, is_ndjson_stream, spool_lines, write_json_array
+from memory_project.http.streams import batch_spooled, is_ndjson_stream, spool_lines, write_json_array
 
 LOOKUPS = {"role": "role", "since": "event_time__gte", "until": "event_time__lt", "after_index": "index__gt"}
 
@@ -161,8 +161,9 @@ class Turns(OwnerViewSet):
         with spool_lines(self.request, reader.read) as (spool, body_hash), ExitStack() as stack:
             self.refuse_repeated_stream(body_hash)
             answer: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
-            batches = embed_first_batch(map(reader.read_all, batch_lines(spool, max_lines=MAX_TURNS)))
+            batches = embed_first_batch(batch_spooled(spool, max_lines=MAX_TURNS))
             with transaction.atomic():
+                self.lock_stream()
                 defaults = defaults_from_body(query)
                 stored = store_turn_stream(owner, conversation_id, batches=batches, now=now, defaults=defaults)
                 count = write_json_array(answer, "turns", serialize_stream(stored))

@@ -13,6 +13,8 @@ from memory.services.memories.store import ClientVector, validate_vector
 from memory_project.http.serializers import ExternalId, StrictSerializer
 
 ARRAY_OF_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": MAX_WIDTH}
+NUMBERS = frozenset({int, float})
+"""Types of JSON numbers. `true` and `false` are of a type of their own."""
 QUERY_HELP = "Text to search for. Required without `query_embedding`."
 MODEL_HELP = "Name of the model that produced the vector. Default: the configured embedding model."
 
@@ -29,7 +31,7 @@ class EmbeddingField(serializers.Field[Embedding, Any, Any, Any]):
     def to_internal_value(self, data: Any) -> Embedding:
         if not isinstance(data, list) or not 1 <= len(data) <= MAX_WIDTH:
             self.fail("shape")
-        if not all(type(number) in (int, float) for number in data):
+        if not NUMBERS.issuperset(map(type, data)):
             self.fail("number")
         try:
             vector = np.asarray(data, dtype=np.float64)

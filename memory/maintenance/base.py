@@ -80,6 +80,15 @@ class Job:
         today = now.replace(hour=self.every.hour, minute=self.every.minute, second=0, microsecond=0)
         return today if today <= now else today - timedelta(days=1)
 
+    def due_since(self, now: datetime) -> datetime:
+        """Return the time since which a scheduled run stands for the one that is due now; `now` for a job that is off.
+
+        Beats are a little early or late: the last tenth of an interval is the next run's.
+        """
+        if isinstance(self.every, timedelta):
+            return now - 0.9 * self.every
+        return self.last_due(now) or now
+
 
 Progress = Callable[[BatchReport], None]
 """Called with the report of each batch once it is stored."""

@@ -7,10 +7,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.db import connection, models
+from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from memory.models.statements import numbered_cursor
 from memory.reasoning import ReasoningTier
 from memory_project.ids import uuid7
 from memory_project.tenancy import AccountForeignKey, AccountQuerySet, ReferenceInAccount, RowInAccount
@@ -253,7 +254,7 @@ FIND_USABLE = """
 SELECT k.id, k.account_id, k.agent_id, k.user_id, k.scopes, k.prefix, k.last_used_at, a.audit_level,
     a.has_erasures, a.secrets
 FROM api_keys k JOIN accounts a ON a.id = k.account_id
-WHERE k.secret_hash = %s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > %s)
+WHERE k.secret_hash = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)
 """
 
 
@@ -301,6 +302,7 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, editable=False)
+    rotated_at = models.DateTimeField(null=True, editable=False, help_text="Time when another key replaced this one.")
 
     objects = ApiKeyQuerySet.as_manager()
 
@@ -320,7 +322,7 @@ class ApiKey(models.Model):
     @staticmethod
     def find_usable(secret: str, now: datetime) -> "UsableKey | None":
         """Return the key with this secret, or None if there is none, or it is revoked or expired. One statement."""
-        with connection.cursor() as cursor:
+        with numbered_cursor() as cursor:
             cursor.execute(FIND_USABLE, [ApiKey.hash_secret(secret), now])
             row = cursor.fetchone()
         return UsableKey(*row) if row else None

@@ -28,7 +28,7 @@ class BulkChange(AccountRow):
         RUNNING = "running"
         COMPLETED = "completed"
         STOPPED = "stopped"
-        """Staff stopped it. What was done until then stays."""
+        """Staff stopped it, or it was refused. What was done until then stays."""
 
     UNFINISHED = (Status.QUEUED, Status.RUNNING)
 

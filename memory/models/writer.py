@@ -7,15 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.db.models.expressions import DatabaseDefault
+from psycopg.pq import Format
 
 from memory.models.memory import MemoryRow
-from memory.models.statements import Embedding, binary_cursor, half_vector
+from memory.models.statements import Embedding, HalfVectors, binary_cursor
 from memory.owner import Owner
 from memory_project.ids import uuid7
 
@@ -37,6 +38,13 @@ SELECT id, created_at FROM stored
 """
 
 SAME_IDENTITY = "(account_id, kind, identity)"
+
+LANGUAGE_OF_ACCOUNT = "coalesce((SELECT language FROM accounts WHERE id = %s::uuid), '')"
+TEXT_TYPES = ("varchar", "text")
+JSON_TYPES = ("json", "jsonb")
+PLAIN_TYPES = frozenset((UUID, bool, datetime, type(None)))
+"""Types of values that go to the driver as they are, unless they are JSON."""
+MIN_ROWS_TO_PLAN_ONCE = 100
 
 # not by ON DELETE SET NULL, which a distributed database refuses for keys of several columns
 DELETE_MEMORIES = """
@@ -63,12 +71,16 @@ WITH invocations AS (
 UPDATE memories SET source_record_id = NULL WHERE account_id = %(account_id)s AND source_record_id = ANY(%(ids)s)
 """
 
-INSERT_VECTOR = """
+# one look-up per vector: right after a table was filled, the planner would join all memories of the account
+INSERT_VECTORS = """
 INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, channel, conversation_id,
     context_id, event_time, live, expires_at, model, width, vector, passage, passage_start, passage_end, is_given)
-SELECT %s, id, account_id, kind, agent_id, user_id, channel, conversation_id, context_id, event_time,
-    NOT (archived OR quarantined OR buried), expires_at, %s, %s, %s, %s, %s, %s, %s
-FROM memories WHERE id = %s AND account_id = %s
+SELECT own.id, m.id, m.account_id, m.kind, m.agent_id, m.user_id, m.channel, m.conversation_id, m.context_id,
+    m.event_time, NOT (m.archived OR m.quarantined OR m.buried), m.expires_at, %s, own.width, own.vector, own.passage,
+    own.passage_start, own.passage_end, own.is_given
+FROM unnest(%s::uuid[], %s::uuid[], %s::int[], %s::halfvec[], %s::smallint[], %s::int[], %s::int[], %s::bool[])
+    AS own (id, memory_id, width, vector, passage, passage_start, passage_end, is_given)
+CROSS JOIN LATERAL (SELECT * FROM memories WHERE account_id = %s AND id = own.memory_id OFFSET 0) AS m
 ON CONFLICT (account_id, memory_id, model, passage)
 DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector, created_at = EXCLUDED.created_at,
     passage_start = EXCLUDED.passage_start, passage_end = EXCLUDED.passage_end, is_given = EXCLUDED.is_given
@@ -104,8 +116,9 @@ def insert_memories(rows: Sequence[M]) -> list[M]:
     columns = [column for field in fields if (column := insert_column(field, in_order)) is not None]
     names = ", ".join(f'"{column.name}"' for column in columns)
     statement = INSERT_MEMORIES.format(names=names, values=values_sql(columns), conflict=SAME_IDENTITY)
+    plan_once(rows)
     with insert_cursor(rows) as cursor:
-        cursor.execute(statement, [column.parameter for column in columns])
+        cursor.execute(statement, insert_parameters(columns))
         stored: dict[UUID, datetime] = dict(cursor.fetchall())
     new = [row for row in rows if row.id in stored]
     for row in new:
@@ -116,42 +129,78 @@ def insert_memories(rows: Sequence[M]) -> list[M]:
 
 def insert_cursor(rows: Sequence[MemoryRow]) -> AbstractContextManager[CursorWrapper]:
     """Return a cursor for the insert. For one row, parameters within the text save a round trip."""
-    return binary_cursor() if len(rows) > 1 else connection.cursor()
+    return binary_cursor(results=Format.BINARY) if len(rows) > 1 else connection.cursor()
+
+
+def plan_once(rows: Sequence[object]) -> None:
+    """Keep the plans of what is run for each of many rows, triggers and checks of references, until the commit.
+
+    Planned anew for each row, as sessions do by default, these take four times as long. Plans of former batches are
+    discarded: one from when a table was nearly empty would read through all rows of the account for each row.
+    """
+    if len(rows) >= MIN_ROWS_TO_PLAN_ONCE:
+        with connection.cursor() as cursor:
+            cursor.execute("DISCARD PLANS; SET LOCAL plan_cache_mode = auto")
 
 
 def values_sql(columns: Sequence["InsertColumn"]) -> str:
-    """Return the SQL of the rows, from parameters that hold one column each."""
-    if len(columns[0].values) == 1:
-        return f"VALUES ({', '.join(['%s'] * len(columns))})"
-    # composed of types alone
-    return f"SELECT * FROM unnest({', '.join(f'%s::{column.db_type}[]' for column in columns)})"  # noqa: S608
+    """Return the SQL of the rows, from parameters that hold one column each, or one value for all rows."""
+    values = ", ".join(column.expression or f'new."{column.name}"' for column in columns)
+    several = [column for column in columns if not column.expression]
+    if not several:
+        return f"VALUES ({values})"
+    names = ", ".join(f'"{column.name}"' for column in several)
+    # composed of names and types alone
+    return (
+        f"SELECT {values} FROM unnest({', '.join(f'%s::{column.db_type}[]' for column in several)})"  # noqa: S608
+        f" AS new ({names})"
+    )
+
+
+def insert_parameters(columns: Sequence["InsertColumn"]) -> list[Any]:
+    """Return the parameters of `values_sql`: those of the expressions stand before the arrays."""
+    constants = [column.values[0] for column in columns if column.expression]
+    return constants + [column.values for column in columns if not column.expression]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertColumn:
-    """One column of the rows. `db_type` has no length: a cast to it would truncate values that the table refuses."""
+    """One column of the rows, or one value that all of them have.
+
+    `db_type` has no length: a cast to it would truncate values that the table refuses.
+    """
 
     name: str
     db_type: str
-    values: list[Any]
-
-    @property
-    def parameter(self) -> Any:
-        """The list of values, or the value if there is only one row."""
-        return self.values if len(self.values) > 1 else self.values[0]
+    values: Sequence[Any]
+    expression: str = ""
+    """The SQL of the value that all rows have, with one parameter."""
 
 
 def insert_column(field: Any, rows: Sequence[MemoryRow]) -> InsertColumn | None:
     """Return the column, or None if the database fills it, which it does for all rows of a call or for none."""
     values = [field.pre_save(row, add=True) for row in rows]
-    if isinstance(values[0], DatabaseDefault):
+    first = values[0]
+    if isinstance(first, DatabaseDefault):
         return None
     db_type = str(field.db_type(connection)).partition("(")[0]
-    prepared = [field.get_db_prep_save(value, connection) for value in values]
-    if db_type in ("varchar", "text"):
+    expression = ""
+    if len(values) == 1 or (is_plain(first) and values.count(first) == len(values)):
+        values, expression = values[:1], f"%s::{db_type}"
+        if field.column == "language" and not first and rows[0].account_id == rows[-1].account_id:
+            # the trigger would look it up for each row
+            values, expression = [str(rows[0].account_id)], LANGUAGE_OF_ACCOUNT
+    if db_type in TEXT_TYPES:
         # members of enumerations become texts, since an array is of one type
-        prepared = [value if value is None else str(value) for value in prepared]
-    return InsertColumn(name=field.column, db_type=db_type, values=prepared)
+        values = [value if value is None else str(value) for value in values]
+    elif db_type in JSON_TYPES or not PLAIN_TYPES.issuperset(map(type, values)):
+        values = [field.get_db_prep_save(value, connection) for value in values]
+    return InsertColumn(name=field.column, db_type=db_type, values=values, expression=expression)
+
+
+def is_plain(value: Any) -> bool:
+    """Return False for JSON that may be equal to other JSON and still be spelled differently, as 1 and 1.0 are."""
+    return not isinstance(value, dict | list) or not value
 
 
 def delete_memory_rows(account_id: UUID, memory_ids: Sequence[UUID]) -> None:
@@ -181,31 +230,49 @@ class PassageVector:
 def insert_vectors(
     account_id: UUID, *, model: str, vectors: Sequence[tuple[UUID, Embedding]], given: Collection[UUID] = ()
 ) -> int:
-    """Store embeddings of an account's memories, binary and pipelined, and return how many memories existed.
+    """Store embeddings of an account's memories in binary and return how many memories existed. One statement.
 
     Those of the memories `given` came from clients.
     """
-    parameters: list[Any] = [
-        (uuid7(), model, len(vector), half_vector(vector), 0, None, None, memory_id in given, memory_id, account_id)
-        for memory_id, vector in vectors
-    ]
-    with binary_cursor() as cursor:
-        cursor.executemany(INSERT_VECTOR, parameters)
-        return int(cursor.rowcount)
+    rows = [NewVector(memory_id, vector, is_given=memory_id in given) for memory_id, vector in vectors]
+    return insert_each_vector(account_id, model=model, rows=rows)
 
 
 def insert_passages(account_id: UUID, *, model: str, passages: Mapping[UUID, Sequence[PassageVector]]) -> None:
     """Store the embeddings of the passages of an account's memories in place of former ones. No statement for none."""
     if not passages:
         return
-    parameters: list[Any] = [
-        (uuid7(), model, len(each.vector), half_vector(each.vector), number, each.start, each.end, False, memory_id)
+    rows = [
+        NewVector(memory_id, each.vector, number, each.start, each.end)
         for memory_id, own in passages.items()
         for number, each in enumerate(own, start=1)
     ]
     with binary_cursor() as cursor:
         cursor.execute(DELETE_PASSAGES, [account_id, list(passages), model])
-        cursor.executemany(INSERT_VECTOR, [(*row, account_id) for row in parameters])
+    insert_each_vector(account_id, model=model, rows=rows)
+
+
+class NewVector(NamedTuple):
+    """A row of vectors, without what it has from its memory. Passage 0 is the whole text."""
+
+    memory_id: UUID
+    vector: Embedding
+    passage: int = 0
+    start: int | None = None
+    end: int | None = None
+    is_given: bool = False
+
+
+def insert_each_vector(account_id: UUID, *, model: str, rows: Sequence[NewVector]) -> int:
+    if not rows:
+        return 0
+    memory_ids, vectors, *others = (list[Any](column) for column in zip(*rows, strict=True))
+    widths = [len(vector) for vector in vectors]
+    parameters: list[Any] = [model, [uuid7() for _ in rows], memory_ids, widths, HalfVectors(vectors), *others]
+    plan_once(rows)
+    with binary_cursor() as cursor:
+        cursor.execute(INSERT_VECTORS, [*parameters, account_id])
+        return int(cursor.rowcount)
 
 
 def insert_participants(owner: Owner, *, conversation_ids: Sequence[str]) -> None:

@@ -21,5 +21,5 @@ links in `graph` and `artifact_lineage`; lists by time in `timeline` and `timeli
 `resume` and `replay`. `judging` gives hits of such searches the confidence that results of a recall have.
 
 All SQL contains the WHERE of a queryset that starts at `visible_to(owner)` (`statements.where_sql`, `visibility`), so
-tenant isolation is that of the ORM.
+tenant isolation is that of the ORM. `hidden` alone looks beyond that, for staff, within the account.
 """

@@ -21,7 +21,8 @@ GIVES_ORDERS = "gives orders to the model, so it is told last"
 """Reasons that more than one stage gives; each is shown once. No reason quotes a memory."""
 
 
-@dataclass(slots=True, kw_only=True)
+# not kw_only: hundreds are made for each question, and names of so many arguments take twice as long as all else
+@dataclass(slots=True)
 class Candidate:
     """A memory that may be an answer. Stages change `score`, and record in `signals` and `reasons` what they did.
 
@@ -132,24 +133,30 @@ class Candidate:
         if factor != 1.0:
             self.score *= factor
             self.signals[name] = self.signals.get(name, 1.0) * factor
-        self.add_reason(reason)
+        if reason:
+            self.add_reason(reason)
 
     def add_retrieval_reasons(self, *, is_near: bool) -> None:
         """Add the reasons of the retrievers that found it.
 
         Vector search finds everything if there are few memories, so only what `is_near` is said to be close in meaning.
         """
-        self.add_reason(SHARES_WORDS if self.bm25 > 0 else "")
-        self.add_reason(IS_NEAR if is_near and "vector" in self.ways else "")
-        self.add_reason(IS_OF_THE_TIME if "temporal" in self.ways else "")
+        if self.bm25 > 0:
+            self.add_reason(SHARES_WORDS)
+        if is_near and "vector" in self.ways:
+            self.add_reason(IS_NEAR)
+        if "temporal" in self.ways:
+            self.add_reason(IS_OF_THE_TIME)
         if self.hops is not None:
             self.add_reason(IS_LINKED_TO_NAMED if self.hops else IS_NAMED)
-        self.add_reason(IS_BENEATH_FOUND if self.part_of else "")
-        self.add_reason(IS_PINNED if self.pinned else "")
+        if self.part_of:
+            self.add_reason(IS_BENEATH_FOUND)
+        if self.pinned:
+            self.add_reason(IS_PINNED)
 
     def add_reason(self, reason: str) -> None:
-        """Add a reason, unless it is empty or already there."""
-        if reason and reason not in self.reasons:
+        """Add a reason, unless it is already there."""
+        if reason not in self.reasons:
             self.reasons.append(reason)
 
     def absorb(self, other: "Candidate") -> None:

@@ -5,10 +5,10 @@ deadline; the rows say when each ended. All candidates are scored by words and b
 them, so that scores can be standardized over all of them.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from sys import intern
+from operator import itemgetter
 from typing import Any
 
 from memory.kinds import Kind, all_kinds
@@ -19,7 +19,7 @@ from memory.retrieval.kind_searches import CONFIDENT, TRUE, TRUE_AND_BELIEVED_NO
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, RecallContext, Retriever, VisibleRows
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Mode, Query, Scope
 from memory.retrieval.retrievers import RETRIEVERS
-from memory.retrieval.retrievers.lexical import term_params, term_scores_sql
+from memory.retrieval.retrievers.lexical import ASKED_TERMS, term_params, term_scores_sql
 from memory.retrieval.scopes import scope_condition
 from memory.retrieval.statements import NumberedStatement, Sql, memory_sql, owner_params, owner_shape
 from memory.retrieval.visibility import visibility_filter
@@ -195,7 +195,8 @@ def build_gathering_statement(shape: GatheringShape) -> NumberedStatement:
             ),""")
         before = f"{name}_end"
     text = f"""
-        WITH {all_kinds_filter.ctes} begun AS MATERIALIZED (SELECT clock_timestamp() AS at), {"".join(parts)}
+        WITH {all_kinds_filter.ctes} {ASKED_TERMS}
+        begun AS MATERIALIZED (SELECT clock_timestamp() AS at), {"".join(parts)}
         found AS MATERIALIZED ({union_sql(shape.retrievers)})
         SELECT {timing_columns(shape.retrievers)}, scored.* FROM begun
         {" ".join(f"CROSS JOIN {name}_end" for name in shape.retrievers)}
@@ -231,7 +232,7 @@ def true_facts_sql(shape: GatheringShape, table: str, *, further: str = "") -> s
         fact = FACTS_BELIEVED_THEN.format(memory_id=ID_COLUMNS[table], further=further.format("known"))
     else:
         fact = memory_sql(f"{TRUE_AND_BELIEVED_NOW}{further.format('{own}')}", table=table)
-    return f"({table}.kind <> 'fact' OR {fact})"
+    return f"CASE {table}.kind WHEN 'fact' THEN {fact} ELSE true END"
 
 
 def union_sql(retrievers: Sequence[str]) -> str:
@@ -323,19 +324,32 @@ def parse_gathered_rows(
 
 def make_candidates(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[Candidate]:
     """Return a Candidate per row. `columns` are its fields, except that `ways` has bits instead of names."""
-    ways, text = columns.index("ways"), columns.index("text")
+    kind, ways, text = (columns.index(name) for name in ("kind", "ways", "text"))
     names_of = {
         bits: frozenset(name for place, name in enumerate(names) if bits >> place & 1)
         for bits in {row[ways] for row in rows}
     }
-    # Python compares names of arguments character by character unless they are interned: that took six times as long as
-    # everything else here
-    columns = [intern(column) for column in columns]
-    kinds = {kind.value: kind for kind in all_kinds()}
-    made = []
-    for row in rows:
-        own = dict(zip(columns, row, strict=True))
-        own["kind"], own["ways"] = kinds[own["kind"]], names_of[row[ways]]
-        own["is_cut"] = len(row[text]) > MAX_TEXT_CHARACTERS
-        made.append(Candidate(**own))
-    return made
+    kinds = {each.value: each for each in all_kinds()}
+    pick, defaults = candidate_arguments((*columns, *COMPUTED))
+    return [
+        Candidate(*pick((*row, kinds[row[kind]], names_of[row[ways]], len(row[text]) > MAX_TEXT_CHARACTERS, *defaults)))
+        for row in rows
+    ]
+
+
+COMPUTED = ("kind", "ways", "is_cut")
+"""Fields of a Candidate that follow a row of the statement."""
+
+
+@lru_cache(maxsize=64)
+def candidate_arguments(columns: tuple[str, ...]) -> tuple[Callable[[Sequence[Any]], tuple[Any, ...]], tuple[Any, ...]]:
+    """Return what puts values of these fields into the order of a Candidate's, and the defaults to add to the values.
+
+    Of a field that is named twice the later value counts.
+    """
+    own = fields(Candidate)
+    places = {name: place for place, name in enumerate(columns)}
+    needed = own[: 1 + max(number for number, each in enumerate(own) if each.name in places)]
+    missing = [each for each in needed if each.name not in places]
+    places |= {each.name: len(columns) + number for number, each in enumerate(missing)}
+    return itemgetter(*(places[each.name] for each in needed)), tuple(each.default for each in missing)

@@ -32,7 +32,7 @@ LINKS_BETWEEN = Sql(
             AND target_id = ANY(%(ids)s::uuid[]) OFFSET 0
         ) AS linked ORDER BY linked.weight DESC, linked.id LIMIT %(most)s""",
     parameters={},
-).numbered()
+).numbered(plans_once=True)
 
 FULL_TEXTS = Sql(
     # the length of a text is known without reading it
@@ -42,7 +42,7 @@ FULL_TEXTS = Sql(
             FROM memories WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
         ) AS wanted WHERE bytes_before < %(max_bytes)s""",
     parameters={},
-).numbered()
+).numbered(plans_once=True)
 
 
 def read_links_between(owner: Owner, ids: Collection[UUID]) -> Sequence[LinkBetween]:
@@ -134,4 +134,4 @@ def build_adjacent_turns_statement(shape: OwnerShape) -> NumberedStatement:
                 AND event_time >= coalesce(%(since)s::timestamptz, '-infinity')
                 AND event_time < coalesce(%(until)s::timestamptz, 'infinity') OFFSET 0
         ) AS turns"""
-    return Sql(text=text, parameters=visible.parameters).numbered()
+    return Sql(text=text, parameters=visible.parameters).numbered(plans_once=True)

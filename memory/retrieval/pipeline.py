@@ -10,7 +10,8 @@ import math
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, repeat
+from operator import contains
 from uuid import UUID
 
 from memory.errors import ProviderError
@@ -132,8 +133,8 @@ def run_pipeline(
     helpful = keep_helpful(run, ranked)
     abstained, ranked = bool(ranked) and not helpful, helpful
     results = keep_pinned(ranked, run.query.top_k)
-    kept = {result.id for result in results}
-    others = [each for each in ranked if each.id not in kept]
+    kept = set(map(id, results))
+    others = [each for each in ranked if id(each) not in kept]
     episodes = [each for each in others if EPISODES.name in each.ways]
     load_full_texts(context.owner, [*results, *episodes])
     results = put_instructions_last(results)
@@ -304,11 +305,11 @@ def rank_candidates(run: RecallRun, candidates: Sequence[Candidate]) -> list[Can
         started = time.perf_counter()
         run.links = read_links_between(run.context.owner, linked)
         run.record_metric("links", started, len(run.links))
-    context = run.scoring_context
+    context, signals = run.scoring_context, [candidate.signals for candidate in candidates]
     for name, scorer in run.plan.scorers.items():
         started = time.perf_counter()
         scorer(candidates, context)
-        run.record_metric(name, started, sum(name in candidate.signals for candidate in candidates))
+        run.record_metric(name, started, sum(map(contains, signals, repeat(name))))
     return sort_best_first(candidates)
 
 
@@ -375,8 +376,8 @@ def keep_pinned(ranked: Sequence[Candidate], top_k: int) -> list[Candidate]:
     """Return the first `top_k`. The last ones make room for pinned candidates further behind."""
     pinned = [each for each in ranked if each.pinned][:top_k]
     others = [each for each in ranked if not each.pinned][: top_k - len(pinned)]
-    kept = {each.id for each in (*pinned, *others)}
-    return [each for each in ranked if each.id in kept]
+    kept = {id(each) for each in (*pinned, *others)}
+    return [each for each in ranked if id(each) in kept]
 
 
 def put_instructions_last(results: Sequence[Candidate]) -> list[Candidate]:

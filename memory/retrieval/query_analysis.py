@@ -34,6 +34,7 @@ from memory.retrieval.statements import (
     NumberedStatement,
     OwnerShape,
     Sql,
+    memory_by_id_sql,
     owner_shape,
     where_sql,
 )
@@ -84,14 +85,15 @@ PHRASES = f"""
             unnest(places) AS place
     ) AS quoted WHERE words IS NOT NULL) AS phrases"""
 
-ENTITIES = """
+ENTITIES = f"""
     (SELECT array_agg(id) FROM (
-        SELECT id FROM memories WHERE {entities} AND id IN (
+        SELECT id FROM (
             SELECT entity_id FROM entity_names
             WHERE account_id = %(account_id)s AND name_digest = ANY(%(digests)s::text[])
-            UNION ALL SELECT entity_id FROM entity_names
+            UNION SELECT entity_id FROM entity_names
             WHERE account_id = %(account_id)s AND lower(name) = ANY(%(spelt)s::text[])
-        ) ORDER BY salience DESC, id LIMIT %(most_entities)s
+        ) AS called CROSS JOIN LATERAL {memory_by_id_sql("called.entity_id")}
+        WHERE {{entities}} ORDER BY salience DESC, id LIMIT %(most_entities)s
     ) AS named) AS entities"""
 
 # the chain passes through conversations that the owner has no part in; what was said in them stays invisible
@@ -221,7 +223,10 @@ def build_analysis_statement(owner: OwnerShape, shape: AnalysisShape) -> Numbere
     )
     ctes = f"WITH {visible.ctes.removesuffix(',')}" if visible.ctes else ""
     text = f"{ctes} SELECT {', '.join(parts)}"
-    return Sql(text=text, parameters={**visible.parameters, **goals.parameters, **entities.parameters}).numbered()
+    # planning takes three times as long as running it. A kept plan locks every partition of the vectors and reads one
+    return Sql(text=text, parameters={**visible.parameters, **goals.parameters, **entities.parameters}).numbered(
+        plans_once=True
+    )
 
 
 def has_pending_sql(rows: str, *, has_agent: bool, has_vector: bool) -> str:

@@ -69,14 +69,17 @@ def score_kind_weight(candidates: Sequence[Candidate], _context: ScoringContext)
     both, so names and one-line strategies would come before turns. The weights correct that, and a strategy that fits
     clearly better still comes first: the smallest weight costs it as much as 1.4 standard deviations.
     """
+    factors = {kind: kind_factor(spec_of(kind).recall_weight) for kind in {each.kind for each in candidates}}
     for candidate in candidates:
-        candidate.apply_factor("kind_weight", kind_factor(spec_of(candidate.kind).recall_weight))
+        if (factor := factors[candidate.kind]) != 1.0:
+            candidate.apply_factor("kind_weight", factor)
 
 
 def score_salience(candidates: Sequence[Candidate], _context: ScoringContext) -> None:
     """Weigh by salience (X11). The initial salience of 0.5 changes nothing."""
     for candidate in candidates:
-        candidate.apply_factor("salience", salience_factor(candidate.salience))
+        if (factor := salience_factor(candidate.salience)) != 1.0:
+            candidate.apply_factor("salience", factor)
 
 
 def score_provenance(candidates: Sequence[Candidate], context: ScoringContext) -> None:
@@ -86,7 +89,8 @@ def score_provenance(candidates: Sequence[Candidate], context: ScoringContext) -
     """
     derived = {link.source for link in context.links if link.type == DERIVED_FROM}
     for candidate in candidates:
-        is_derived = candidate.id in derived
+        # hashing an id takes longer than the rest
+        is_derived = bool(derived) and candidate.id in derived
         factor = provenance_factor(
             trust=candidate.trust,
             confidence=candidate.confidence,
@@ -254,7 +258,7 @@ def score_relationship(candidates: Sequence[Candidate], context: ScoringContext)
     near = walked | {each.id: (0, IS_NAMED) for each in candidates if each.hops == 0} | named
     for memory_id, found in linked_memories(named, own_knowledge_ids(candidates, context), context.links):
         near[memory_id] = min(near.get(memory_id, found), found)
-    for candidate in candidates:
+    for candidate in candidates if near else ():
         if candidate.id in near:
             hops, reason = near[candidate.id]
             candidate.apply_factor("relationship", relationship_factor(hops), reason)

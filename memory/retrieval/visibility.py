@@ -42,7 +42,7 @@ def reasoning_is_allowed(*, table: str) -> str:
     """
     kinds = ", ".join(repr(kind.value) for kind in sorted(reasoning_kinds()))
     tier = memory_sql("{own}.tier", table=table)
-    return f"({table}.kind NOT IN ({kinds}) OR {tier} = ANY((SELECT tiers FROM allowed)::text[]))"
+    return f"CASE WHEN {table}.kind IN ({kinds}) THEN {tier} = ANY((SELECT tiers FROM allowed)::text[]) ELSE true END"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def visibility_ctes(owner: Owner, wanted: Collection[Kind], parameters: dict[str
             "attended AS MATERIALIZED (SELECT array_agg(conversation_id) AS ids FROM conversation_participants "
             f"WHERE {where.text}),"
         )
-    return " ".join(ctes)
+    return " ".join(filter(None, ctes))
 
 
 def has_contexts(kinds: Collection[Kind]) -> bool:

@@ -131,7 +131,7 @@ class StoredField:
 
 
 class WorkingMemory:
-    """The working memory that `owner` sees. Every call is one round trip and renews the expiry."""
+    """The working memory that `owner` sees. Every call is one round trip, and all but `peek` renew the expiry."""
 
     def __init__(self, owner: Owner) -> None:
         if "\x00" in owner.agent_id:
@@ -142,6 +142,12 @@ class WorkingMemory:
         """Return all fields that the owner sees; empty if nothing is stored."""
         flat: list[str] = self._run(READ, conversation_id)
         seen = visible_fields(self._owner.agent_id, zip(flat[::2], flat[1::2], strict=True))
+        return {name: from_json(value) for name, value in seen.items()}
+
+    def peek(self, conversation_id: str) -> dict[str, Any]:
+        """Return what `get` returns without renewing the expiry, for staff who only look."""
+        stored: dict[str, str] = client().hgetall(self._key(conversation_id))  # type: ignore[assignment]
+        seen = visible_fields(self._owner.agent_id, stored.items())
         return {name: from_json(value) for name, value in seen.items()}
 
     def set(self, conversation_id: str, data: Mapping[str, Any]) -> WorkingMemoryWrite:

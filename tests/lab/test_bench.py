@@ -84,7 +84,7 @@ def test_an_interrupted_scratch_account_leaves_nothing_behind(empty_redis: None)
 
 @pytest.mark.django_db
 def test_a_database_that_is_not_migrated_is_refused_in_a_sentence() -> None:
-    MigrationRecorder(connection).record_unapplied("ledger", "0002_accounts_in_keys")
+    MigrationRecorder(connection).record_unapplied("ledger", "0003_injections_by_item")
 
     with pytest.raises(CommandError, match=r"^The database is not migrated"):
         call_command("bench")

@@ -272,3 +272,5 @@ def test_pools_that_may_exceed_the_connections_of_the_server_are_reported(
     found = [message.id for message in checks.complain_of_connections(wanted + spare, of_others)]
 
     assert found == ([] if is_enough else ["memory.W019"])
+    settings.DATABASE_POOLER_URL = "postgres://memory@pooler/memory"
+    assert checks.complain_of_connections(2 * 3 + 2 + of_others, of_others) == []

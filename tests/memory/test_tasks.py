@@ -4,6 +4,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from celery.schedules import crontab
+from django.db.models.functions import Now
 
 from memory.maintenance import JOBS
 from memory.models import JobRun
@@ -50,6 +51,19 @@ def test_a_scheduled_job_leaves_a_run_of_the_installation() -> None:
 
     run = JobRun.objects.get()
     assert (run.status, run.account, run.requested_by) == ("completed", None, SCHEDULE)
+
+
+@pytest.mark.django_db
+def test_of_several_beats_one_schedules_a_run() -> None:
+    for name in ("expire", "audit_partitions"):
+        run_scheduled_job(name)
+        run_scheduled_job(name)
+        assert JobRun.objects.scheduled(name).count() == 1
+        JobRun.objects.update(created_at=Now() - timedelta(days=2))
+
+        run_scheduled_job(name)
+
+        assert JobRun.objects.scheduled(name).filter(created_at__gt=Now() - timedelta(hours=1)).count() == 1
 
 
 @pytest.mark.django_db

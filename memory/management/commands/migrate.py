@@ -3,8 +3,11 @@
 import time
 from typing import Any
 
+from django.conf import settings
 from django.core.management.commands import migrate
-from django.db import connections
+
+from memory_project.postgresql.locks import lock_connection
+from memory_project.postgresql.options import store_role_settings
 
 MIGRATE_LOCK_ID = 0x6D656D626F6F7401
 LOOK_SECONDS = 0.5
@@ -16,16 +19,13 @@ class Command(migrate.Command):
 
         The lock belongs to a transaction on a connection of its own: it holds through PgBouncer as well, ends with the
         process, and a transaction that is idle at READ COMMITTED keeps no index from being built concurrently.
+        Afterwards, the role of a pooler gets the settings of its sessions.
         """
-        connection: Any = connections[options["database"]].copy()
-        connection.settings_dict["OPTIONS"].pop("pool", None)
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute("BEGIN")
-                cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-                # a statement that waits would hold a snapshot, for whose end an index built concurrently waits
-                while not cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [MIGRATE_LOCK_ID]).fetchone()[0]:
-                    time.sleep(LOOK_SECONDS)
-                return super().handle(*args, **options)
-        finally:
-            connection.close()
+        with lock_connection(options["database"]) as cursor:
+            # a statement that waits would hold a snapshot, for whose end an index built concurrently waits
+            while not cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [MIGRATE_LOCK_ID]).fetchone()[0]:
+                time.sleep(LOOK_SECONDS)
+            printed = super().handle(*args, **options)
+            if settings.DATABASE_POOLER_URL:
+                store_role_settings()
+        return printed

@@ -6,8 +6,9 @@ from its `ModelSpec`. Which one serves searches is known to `memory.services.emb
 To add one: a module next to `openai.py` with a class that implements `EmbeddingProvider`, and its name in PROVIDERS.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
@@ -24,6 +25,8 @@ from memory_project.embedded.models import BUNDLED_MODEL, find_bundled_folder, l
 DEFAULT_OPENAI_MODEL = "text-embedding-3-small"
 NESTED_MODELS = ("text-embedding-3-",)
 """Beginnings of the names of models that are known to be trained for prefixes."""
+MAX_COUNTED_LINES = 50_000
+"""Lines whose tokens a process keeps."""
 WIDEST = 4000
 """Maximum number of dimensions. A vector of half precision must fit into a page of PostgreSQL."""
 
@@ -114,9 +117,20 @@ def prefixes_of(provider: EmbeddingProvider, given: TextPrefixes) -> TextPrefixe
 def count_by_lines(count: Callable[[str], int]) -> Callable[[str], int]:
     """Return a function that counts tokens by `count`, but never fewer than estimated, and each distinct line once.
 
-    No tokenizer joins words of two lines, so the tokens of a text are those of its lines.
+    No tokenizer joins words of two lines, so the tokens of a text are those of its lines. Counts are kept by digests,
+    so that no text stays here after its erasure.
     """
-    count_line = cache(lambda line: max(count(line), estimate_tokens(line)))
+    known: dict[bytes, int] = {}
+
+    def count_line(line: str) -> int:
+        digest = hashlib.blake2b(line.encode(errors="surrogatepass"), digest_size=16).digest()
+        tokens = known.get(digest)
+        if tokens is None:
+            if len(known) >= MAX_COUNTED_LINES:
+                known.clear()
+            tokens = known[digest] = max(count(line), estimate_tokens(line))
+        return tokens
+
     return lambda text: sum(map(count_line, text.splitlines(keepends=True)))
 
 
@@ -126,7 +140,13 @@ def token_counter() -> Callable[[str], int]:
     Never returns fewer than the estimate: such a tokenizer has one token for any word it does not know, however long.
     """
     provider = embedding_provider()
-    return count_by_lines(provider.count_tokens) if isinstance(provider, LocalEmbeddings) else estimate_tokens
+    return local_counter(provider) if isinstance(provider, LocalEmbeddings) else estimate_tokens
+
+
+@lru_cache(maxsize=4)
+def local_counter(provider: LocalEmbeddings) -> Callable[[str], int]:
+    """Return the function that counts by the tokenizer of local weights, with the counts of former requests."""
+    return count_by_lines(provider.count_tokens)
 
 
 def is_nested(model: str) -> bool:

@@ -9,6 +9,7 @@ To add a signal, write a function, add its line to SIGNALS, and run `manage.py l
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -303,19 +304,19 @@ def tells_when(table: Table) -> Scores:
 
 
 def times(table: Table) -> Scores:
-    return weigh_by_relevance(table, lambda turn: turn.times)
+    return weigh_by_relevance(table, attrgetter("times"))
 
 
 def numbers(table: Table) -> Scores:
-    return weigh_by_relevance(table, lambda turn: turn.numbers)
+    return weigh_by_relevance(table, attrgetter("numbers"))
 
 
 def happened(table: Table) -> Scores:
-    return weigh_by_relevance(table, lambda turn: turn.happened)
+    return weigh_by_relevance(table, attrgetter("happened"))
 
 
 def places(table: Table) -> Scores:
-    return weigh_by_relevance(table, lambda turn: turn.places)
+    return weigh_by_relevance(table, attrgetter("places"))
 
 
 def weigh_by_relevance(table: Table, feature: Callable[[TurnFeatures], float]) -> Scores:
@@ -325,20 +326,22 @@ def weigh_by_relevance(table: Table, feature: Callable[[TurnFeatures], float]) -
 
 
 def reacts(table: Table) -> Scores:
-    return feature_values(table, lambda turn: turn.reacts)
+    return feature_values(table, attrgetter("reacts"))
 
 
 def asks(table: Table) -> Scores:
     """Return the share of words in questions: a turn that only asks answers nothing."""
-    return feature_values(table, lambda turn: turn.asks)
+    return feature_values(table, attrgetter("asks"))
 
 
 def feature_values(table: Table, feature: Callable[[TurnFeatures], float]) -> NDArray[np.float64]:
-    return np.array([feature(turn) for turn in table.features])
+    return np.array(list(map(feature, table.features)))
 
 
 def parent(table: Table) -> Scores:
     """Return how much higher the found goal that this one is part of scores in words and meaning."""
+    if not any(each.part_of for each in table.candidates):
+        return np.zeros(table.size)
     scores = table.words + table.meaning
     rows = {each.id: row for row, each in enumerate(table.candidates)}
     above = [rows.get(each.part_of, row) if each.part_of else row for row, each in enumerate(table.candidates)]

@@ -10,13 +10,14 @@ other words, expansions less. A memory's score is multiplied by 1 + the number o
 up without scores (`has_words_or_ids`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
+from memory.models.statements import fetch_rows
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, Retriever, Term, VisibleRows
 from memory.retrieval.queries import Query
 
@@ -41,6 +42,13 @@ CORPUS = """
     SELECT coalesce(sum(docs), 0)::float8 AS docs, coalesce(sum(tokens), 0)::float8 AS tokens
     FROM memory_terms WHERE account_id = %(account_id)s AND term = ''"""
 """The number of the account's memories and the sum of their lengths."""
+
+ASKED_TERMS = """
+    asked AS MATERIALIZED (
+        SELECT * FROM unnest(%(terms)s::tsquery[], %(weights)s::float8[], %(contents)s::bool[], %(subjects)s::bool[])
+            WITH ORDINALITY AS asked (term, weight, is_content, is_subject, place)
+    ),"""
+"""The CTE of the question's terms, which `bm25_of_terms_sql` and `term_scores_sql` read for each row."""
 
 LANGUAGE = "(SELECT language FROM accounts WHERE id = %(account_id)s)"
 
@@ -118,9 +126,7 @@ def term_scores_sql(shape: GatheringShape) -> str:
             FROM (
                 SELECT {bm25_of_term_sql("%(average)s::float8")} AS score, is_content, is_subject,
                     1::bigint << (place::int - 1) AS bit
-                FROM unnest(%(terms)s::tsquery[], %(weights)s::float8[], %(contents)s::bool[], %(subjects)s::bool[])
-                    WITH ORDINALITY AS asked (term, weight, is_content, is_subject, place)
-                WHERE memories.lexemes @@ term
+                FROM asked WHERE memories.lexemes @@ term
             ) AS held
         ) AS scored CROSS JOIN ({phrases_held_sql(shape)}) AS phrases"""
 
@@ -135,26 +141,27 @@ def phrases_held_sql(shape: GatheringShape) -> str:
 
 def bm25_of_terms_sql(shape: GatheringShape) -> str:
     """Return the score of the current row as an expression over `term_params`."""
-    score = bm25_sql("%(terms)s::tsquery[]", "%(weights)s::float8[]", "%(average)s::float8")
+    score = bm25_sql("asked", "%(average)s::float8")
     return f"{score} * (1 + ({phrases_held_sql(shape)}))" if shape.has_phrases else score
 
 
-def bm25_sql(terms: str, weights: str, average: str) -> str:
-    """Return BM25 of the current row as an expression over terms (tsqueries), their weights and the average length.
+def bm25_sql(asked: str, average: str) -> str:
+    """Return BM25 of the current row as an expression over the average length and `asked`, rows of `term` and `weight`.
 
     tf / (tf + k) is written as 1 - k / (k + tf) and terms that are not in the row are skipped, because counting takes
     most of the time: each matching term is counted once.
     """
     return f"""(
         SELECT coalesce(sum({bm25_of_term_sql(average)}), 0)
-        FROM unnest({terms}, {weights}) AS asked (term, weight) WHERE memories.lexemes @@ term
+        FROM {asked} WHERE memories.lexemes @@ term
     )::float8"""
 
 
 def bm25_of_term_sql(average: str) -> str:
     """Return the share of one `term` with its `weight` in the score of the current row, which holds the term."""
-    k = f"({K1} * (1 - {B} + {B} * memories.token_count / {average}))"
-    return f"weight * ({K1} + 1) * (1 - {k} / ({k} + memory_term_frequency(memories.lexemes, term)))"
+    # as doubles: of decimals, each row would be converted
+    k = f"({K1}::float8 * ({1 - B}::float8 + {B}::float8 * memories.token_count / {average}))"
+    return f"weight * {K1 + 1}::float8 * (1 - {k} / ({k} + memory_term_frequency(memories.lexemes, term)))"
 
 
 def best_by_words_sql(rows: str, score: str, *, limit: str, selective: str) -> str:
@@ -174,21 +181,19 @@ def best_by_all_words_sql(rows: str, score: str, *, limit: str, selective: str, 
 
     Which words select depends on the account. Among the rows of a small agent in a large account, or behind a narrow
     filter, other words may be the ones that find. PostgreSQL never executes the branch it does not need (one-time
-    filters on counts). The second branch does not use the index over words, whose entries for common words are as long
-    as the account is large.
+    filters on counts). The second branch reads the rows once, without the index over words, whose entries for common
+    words are as long as the account is large.
     """
     return f"""
         WITH few AS MATERIALIZED ({best_by_words_sql(rows, score, limit=limit, selective=selective)}),
-        size AS MATERIALIZED (
-            SELECT count(*) AS rows FROM (
-                SELECT FROM memories WHERE {rows} AND (SELECT count(*) FROM few) < {limit} AND {every} IS NOT NULL
-                LIMIT {MAX_EXHAUSTIVE_ROWS} + 1
-            ) AS counted
+        seen AS MATERIALIZED (
+            SELECT id, lexemes, token_count FROM memories
+            WHERE {rows} AND (SELECT count(*) FROM few) < {limit} AND {every} IS NOT NULL
+            LIMIT {MAX_EXHAUSTIVE_ROWS} + 1
         ),
         every AS MATERIALIZED (
-            SELECT id, {score} AS score FROM memories
-            WHERE {rows} AND ts_match_vq(lexemes, {every})
-                AND (SELECT rows FROM size) BETWEEN 1 AND {MAX_EXHAUSTIVE_ROWS}
+            SELECT id, {score} AS score FROM seen AS memories
+            WHERE lexemes @@ {every} AND (SELECT count(*) FROM seen) <= {MAX_EXHAUSTIVE_ROWS}
             ORDER BY score DESC, id LIMIT {limit}
         )
         SELECT id, score FROM every UNION ALL SELECT id, score FROM few WHERE NOT EXISTS (SELECT FROM every)"""
@@ -200,7 +205,8 @@ def bm25_ctes(*, rows: str) -> str:
     `rows` is the condition on the memories to search. Parameters: account_id, query, limit. The CTEs are MATERIALIZED,
     or the planner would evaluate them for each row.
     """
-    score = bm25_sql("(SELECT terms FROM question)", "(SELECT weights FROM question)", "(SELECT average FROM question)")
+    terms = "unnest((SELECT terms FROM question), (SELECT weights FROM question)) AS asked (term, weight)"
+    score = bm25_sql(terms, "(SELECT average FROM question)")
     return f"""
     weighed AS MATERIALIZED (
         SELECT * FROM ({weighed_terms_sql(f"SELECT {lexemes_sql('%(query)s')} AS term, 1 AS weight")}) AS terms
@@ -253,16 +259,17 @@ LEXICAL = LexicalRetriever()
 
 
 # account by account, since lexemes begin with their account, and so does every index
+ASKED_WORDS = f"""
+    SELECT accounts.id AS account_id, (
+        SELECT string_agg({QUOTED_TERM}, ' & ')::tsquery
+        -- without the further forms of a word, which have no positions
+        FROM unnest(memory_lexemes(accounts.id, accounts.language, %s)) AS word (term, positions, weights)
+        WHERE positions IS NOT NULL
+    ) AS words
+    FROM accounts"""
+
 MATCHING_IDS = f"""
-    WITH asked AS MATERIALIZED (
-        SELECT accounts.id AS account_id, (
-            SELECT string_agg({QUOTED_TERM}, ' & ')::tsquery
-            -- without the further forms of a word, which have no positions
-            FROM unnest(memory_lexemes(accounts.id, accounts.language, %s)) AS word (term, positions, weights)
-            WHERE positions IS NOT NULL
-        ) AS words
-        FROM accounts WHERE %s::uuid IS NULL OR accounts.id = %s::uuid
-    )
+    WITH asked AS MATERIALIZED ({ASKED_WORDS} WHERE %s::uuid IS NULL OR accounts.id = %s::uuid)
     SELECT m.id FROM asked JOIN memories m ON m.account_id = asked.account_id AND m.lexemes @@ asked.words
     UNION SELECT m.id FROM asked JOIN memories m ON m.account_id = asked.account_id AND m.conversation_id = %s
     UNION SELECT m.id FROM asked JOIN memories m ON m.account_id = asked.account_id AND m.agent_id = %s
@@ -276,3 +283,20 @@ def has_words_or_ids(text: str, *, account_id: UUID | None) -> Q:
     """
     parameters: list[Any] = [text, account_id, account_id, text, text, text]
     return Q(pk__in=RawSQL(MATCHING_IDS, parameters))  # noqa: S611 - a constant with parameters
+
+
+SOME_MATCHING_IDS = f"""
+    WITH asked AS MATERIALIZED ({ASKED_WORDS} WHERE %s::uuid[] IS NULL OR accounts.id = ANY(%s::uuid[]))
+    SELECT m.id FROM asked JOIN memories m ON m.account_id = asked.account_id AND m.lexemes @@ asked.words
+    WHERE m.kind = ANY(%s::text[]) LIMIT %s"""
+
+
+def find_ids_by_words(
+    text: str, *, accounts: Collection[UUID] | None, kinds: Collection[str], limit: int
+) -> list[UUID]:
+    """Return the ids of at most `limit` memories of these kinds that hold all words of a text, in no order.
+
+    `accounts` None searches all of them. One statement.
+    """
+    given = None if accounts is None else list(accounts)
+    return [id_ for (id_,) in fetch_rows(SOME_MATCHING_IDS, [text, given, given, list(kinds), limit])]

@@ -231,6 +231,31 @@ def issue_key(
     return IssuedKey(key=key, secret=secret)
 
 
+def rotate_key(owner: Owner, key_id: UUID, *, overlap: timedelta, now: datetime) -> IssuedKey:
+    """Issue a key like this one, which stays valid for `overlap`; without one it is revoked immediately.
+
+    Raises NotFound, and Conflict for a key that is revoked or expired, or was rotated already: a key that copied its
+    shortened validity would end with it.
+    """
+    with transaction.atomic():
+        rows = ApiKey.objects.filter(account_id=owner.account_id, id=key_id).select_related("account")
+        old = require_found(rows.select_for_update(of=("self",)).first(), "API key")
+        if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
+            raise Conflict("the key is not valid any more: issue a new one")
+        if old.rotated_at is not None:
+            raise Conflict(
+                "the key was rotated already: if the secret of the newer key was not kept, rotate the newer key"
+            )
+        shared = {name: getattr(old, name) for name in ("scopes", "agent_id", "user_id", "name", "expires_at")}
+        issued = issue_key(old.account, actor=owner.actor, **shared)
+        until = min(now + overlap, old.expires_at or now + overlap) if overlap else old.expires_at
+        rows.update(rotated_at=now, expires_at=until)
+        if not overlap:
+            revoke_keys(owner, [key_id], now=now)
+        record_audit(owner, operation="rotate", memory_type="api_key", affected_ids=[key_id, issued.key.id])
+    return issued
+
+
 def check_key_scopes(scopes: Collection[str], *, user_id: str) -> None:
     """Raise Unprocessable if a key with these scopes cannot be bound to the user."""
     if user_id and ApiKey.Scope.OPERATE in scopes:

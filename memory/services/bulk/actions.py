@@ -34,7 +34,8 @@ class BulkAction:
     """An action that staff can do to many rows of a model.
 
     `label` names it in the list of actions, `done` begins the sentence that reports it, such as "Retracted". `undo`
-    gets the ids of the rows that were changed; without one the action cannot be undone.
+    gets the ids of the rows that were changed; without one the action cannot be undone. `codename` is the permission
+    that a member of staff needs for as long as the change runs; the list sets it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class BulkAction:
     done: str
     apply: Apply
     permission: str = "change"
+    codename: str = ""
     undo: Apply | None = None
     explanation: str = ""
     is_destructive: bool = False

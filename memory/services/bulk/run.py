@@ -3,16 +3,19 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
+from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.contrib.auth import get_user_model
+from django.db import DataError, IntegrityError, transaction
 from django.db.models import F
 
 from memory.audit import record_audit
-from memory.errors import Unprocessable, require_found
+from memory.errors import MemoryServiceError, Unprocessable, require_found
 from memory.models import BulkChange, BulkChangePage
 from memory.owner import Owner
-from memory.services.bulk.actions import MAX_REFUSALS, BulkResult, find_action
+from memory.services.bulk.actions import MAX_REFUSALS, BulkAction, BulkResult, find_action
+from memory_project.staff import STAFF_ACTOR, limit_of
 
 PAGE_ROWS = 100
 """Rows of a transaction. A change of no more rows is made by the request that asks for it."""
@@ -69,8 +72,9 @@ def split_ids(row_ids: Iterable[UUID], size: int) -> Iterator[list[UUID]]:
 def continue_bulk_change(account_id: UUID, change_id: UUID, *, now: datetime) -> BulkChange:
     """Do the next page of a bulk change in one transaction, and return the change. Does nothing if it is finished.
 
-    Raises NotFound for an unknown change or action, and whatever the action raises besides refusals: RedisError,
-    DatabaseError.
+    The change stops, with the reason among its refusals, if who requested it may no longer make it, or if the page is
+    refused as a whole. Raises NotFound for an unknown change and for an action that this version does not know, with
+    which another worker goes on, and RedisError and OperationalError.
     """
     mine = BulkChange.objects.filter(account_id=account_id, id=change_id)
     with transaction.atomic():
@@ -79,14 +83,55 @@ def continue_bulk_change(account_id: UUID, change_id: UUID, *, now: datetime) ->
             return change
         waiting = BulkChangePage.objects.filter(account_id=account_id, change_id=change_id, done_at=None)
         page = waiting.order_by("number").first()
-        owner = Owner(account_id=account_id, actor=change.requested_by)
-        if page is not None:
-            done = apply_page(owner, change, page, now=now)
-            count_page(change, page, done)
-        if not waiting.exists():
+        refusal = find_withdrawn_right(change, find_action(change.model, change.action))
+        if page is not None and not refusal:
+            refusal = do_page(change, page, now=now)
+        if refusal:
+            refusals = [refusal, *change.refusals][:MAX_REFUSALS]
+            mine.update(status=BulkChange.Status.STOPPED, finished_at=now, refusals=refusals)
+            audit_change(owner_of(change), change, "bulk_change_stopped", change.changed)
+        elif not waiting.exists():
             mine.update(status=BulkChange.Status.COMPLETED, finished_at=now)
     change.refresh_from_db()
     return change
+
+
+def owner_of(change: BulkChange) -> Owner:
+    return Owner(account_id=change.account_id, actor=change.requested_by)
+
+
+def find_withdrawn_right(change: BulkChange, action: BulkAction) -> str:
+    """Return why the member of staff who requested the change may not make it any more, or "" for one who may."""
+    if not change.requested_by.startswith(STAFF_ACTOR):
+        return ""
+    user = find_requester(change.requested_by)
+    if user is None:
+        return "who requested it is not an active member of staff any more"
+    if not user.has_perm(action.codename):
+        return "who requested it may not do this to such rows any more"
+    limit = limit_of(user)
+    return "" if limit is None or change.account_id in limit else "who requested it may not see this account any more"
+
+
+def find_requester(actor: str) -> Any:
+    """Return the active member of staff with this name in the audit log, which cuts long ones; None without one."""
+    name = actor.removeprefix(STAFF_ACTOR)
+    is_cut = len(actor) == BulkChange._meta.get_field("requested_by").max_length
+    users = get_user_model()._default_manager.filter(is_active=True, is_staff=True)
+    found = list(users.filter(**{"username__startswith" if is_cut else "username": name})[:2])
+    return found[0] if len(found) == 1 else None
+
+
+def do_page(change: BulkChange, page: BulkChangePage, *, now: datetime) -> str:
+    """Do a page and count it. Return why it was refused as a whole, with nothing changed, or ""."""
+    try:
+        with transaction.atomic():
+            count_page(change, page, apply_page(owner_of(change), change, page, now=now))
+    except MemoryServiceError as err:
+        return str(err)
+    except (IntegrityError, DataError) as err:
+        return f"the database refused to change a page of rows ({type(err).__name__})"
+    return ""
 
 
 def apply_page(owner: Owner, change: BulkChange, page: BulkChangePage, *, now: datetime) -> BulkResult:

@@ -80,6 +80,7 @@ KEY_RULES: dict[str, str] = {
     "session": "keys of the user are deleted; in sessions of others, what names the user",
     "agent": "values that name the user are deleted, and so are their names",
     "once": "holds digits and times, and expires with the answers that are kept",
+    "running": "holds a random word, while a request runs",
     "value": "values that name the user are deleted",
     "ledger_journal": "becomes rows of `injections`, which are erased",
     "ledger_epoch": "holds no texts",

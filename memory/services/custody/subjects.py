@@ -55,15 +55,20 @@ class ErasureFilter:
         return Selection(owner=owner, user_id=self.user_id, channel=self.channel, before=self.before)
 
 
-def preview_subject(owner: Owner, user_id: str) -> dict[str, int]:
-    """Return how many rows of each table erasing the user would erase or change. Redis is not counted."""
+def preview_subject(owner: Owner, user_id: str, *, with_names: bool = True) -> dict[str, int]:
+    """Return how many rows of each table erasing the user would erase or change. Redis is not counted.
+
+    Rows that only name the user are counted `with_names`, which reads every row of the account.
+    """
     check_user_id(user_id)
     selection = Selection(owner=owner, user_id=user_id)
     counts = Counter({"conversations": conversations_of(selection).count()})
     for name, model in tables().items():
         if has_user(model) and name != "conversations":
             counts[name] += model._default_manager.filter(account_id=owner.account_id, user_id=user_id).count()
-        if rule_of(model) is not StoreRule.KEEP and name not in ("memory_terms", "memory_vectors", "conversations"):
+        if not with_names or rule_of(model) is StoreRule.KEEP:
+            continue
+        if name not in ("memory_terms", "memory_vectors", "conversations"):
             counts[f"{name} that name the user"] += count_named(owner, name, user_id)
     return dict(+counts)
 

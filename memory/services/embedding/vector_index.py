@@ -22,11 +22,12 @@ from psycopg import sql
 
 from memory.errors import Conflict, Unprocessable
 from memory.retrieval.retrievers.vector import index_expression, indexed_width
+from memory_project.postgresql.locks import try_advisory_lock
 
 BUILD_LOCK_ID = 0x766563746F72  # "vector": builds on one table wait for each other anyway, so one lock is enough
 POLL_SECONDS = 0.2
 ROWS_PER_LIST = 50
-# cancels only the build itself: cancelling the unlock would leave the lock on a pooled connection
+# cancels only the build itself
 CANCEL_BUILD = """
 SELECT pg_cancel_backend(pid) FROM pg_stat_activity
 WHERE pid = %s AND state = 'active' AND starts_with(query, 'CREATE INDEX')"""
@@ -331,13 +332,11 @@ def create_statement(name: str, partition: str, indexed: IndexedVectors, method:
 
 @contextmanager
 def build_lock() -> Iterator[None]:
-    """Hold the session's build lock. If the client dies, the server releases it only after it has stopped building."""
-    if not run_query("SELECT pg_try_advisory_lock(%s)", BUILD_LOCK_ID)[0][0]:
-        raise Conflict("A vector index is being built or dropped already: wait for it to end.")
-    try:
+    """Keep other builds out until the end of the block. Raises Conflict while there is one."""
+    with try_advisory_lock(BUILD_LOCK_ID) as is_free:
+        if not is_free:
+            raise Conflict("A vector index is being built or dropped already: wait for it to end.")
         yield
-    finally:
-        run_query("SELECT pg_advisory_unlock(%s)", BUILD_LOCK_ID)
 
 
 @contextmanager

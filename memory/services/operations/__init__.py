@@ -1,5 +1,6 @@
 """Figures, alerts and upkeep for operators of the installation.
 
+- `account_figures`: `read_account_figures`, `count_memories_by_kind`, `count_vectors`: bounded figures.
 - `alerts`: `find_alerts`, what is behind or broken now.
 - `canary`: `check_keys` at the start of a process; `compare_keys`, `replace_canary`: whether the
   keys are those of the database.

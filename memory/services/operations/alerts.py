@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from math import floor, log2
 from typing import Any, NamedTuple, Protocol, cast
+from uuid import UUID
 
 from django.db.models import (
     Case,
@@ -212,16 +213,23 @@ def read_installation() -> Installation:
     return Installation(*row)
 
 
-def count_embedding_backlog(now: datetime) -> QueueBacklog:
+def count_embedding_backlog(now: datetime, *, accounts: Collection[UUID] | None = None) -> QueueBacklog:
     backoff = {"base": conf.EMBED_BACKOFF_SECONDS, "limit": conf.EMBED_BACKOFF_LIMIT_SECONDS}
     due = Greatest(first_due_at("embed_after", F("embed_attempts"), **backoff), F("created_at"))
-    return count_backlog(Memory.objects.awaiting_embedding().order_by("embed_after"), due, now)
+    rows = limit_accounts(Memory.objects.awaiting_embedding(), accounts)
+    return count_backlog(rows.order_by("embed_after"), due, now)
 
 
-def count_queue_backlog(queue: ConversationQueue, now: datetime) -> QueueBacklog:
+def limit_accounts(rows: "QuerySet[Any]", accounts: Collection[UUID] | None) -> "QuerySet[Any]":
+    return rows if accounts is None else rows.filter(account_id__in=accounts)
+
+
+def count_queue_backlog(
+    queue: ConversationQueue, now: datetime, *, accounts: Collection[UUID] | None = None
+) -> QueueBacklog:
     backoff = {"base": queue.setting("BACKOFF_SECONDS"), "limit": queue.setting("BACKOFF_LIMIT_SECONDS")}
     due_or_failed = Q(**{f"{queue.due}__lte": now}) | Q(**{f"{queue.due}__isnull": False, f"{queue.attempts}__gt": 0})
-    rows = Conversation.objects.filter(due_or_failed).order_by(queue.due)
+    rows = limit_accounts(Conversation.objects.filter(due_or_failed), accounts).order_by(queue.due)
     # an attempt is counted when it begins, but postpones the row only when it fails
     under_way = Case(When(**{f"{queue.lease}__gt": now}, then=1.0), default=0.0)
     return count_backlog(rows, first_due_at(queue.due, F(queue.attempts) - under_way, **backoff), now)

@@ -62,6 +62,12 @@ def schedule_run(job: str) -> None:
     JobRun.objects.bulk_create([JobRun(job=job, requested_by=SCHEDULE)], ignore_conflicts=True)
 
 
+def schedule_due_run(job: str, *, since: datetime) -> None:
+    """Queue a run unless another worker's beat has queued it since: each worker has one."""
+    if not JobRun.objects.scheduled(job).filter(created_at__gte=since).exists():
+        schedule_run(job)
+
+
 def schedule_overdue_run(job: str, *, due: datetime, now: datetime) -> None:
     """Queue a run if none was queued since `due`, because beat or the whole service was down then.
 

@@ -127,11 +127,24 @@ def build_prompt_context(owner: Owner, request: PromptContextRequest, *, now: da
     Without a query, a vector and a message of a user, the message is working memory and the keys in the ledger. Takes
     at most five statements, and as many again if others took all that was recalled. Raises as `recall`.
     """
+    fields = WorkingMemory(owner).get(request.recall_request.query.conversation_id)
+    return build_with_fields(owner, request, fields, now=now)
+
+
+def preview_prompt_context(owner: Owner, request: PromptContextRequest, *, now: datetime) -> PromptContext:
+    """Return what `build_prompt_context` would return, and change nothing: no expiry is renewed, nothing is marked."""
+    fields = WorkingMemory(owner).peek(request.recall_request.query.conversation_id)
+    return build_with_fields(owner, replace(request, mark_injected=False), fields, now=now)
+
+
+def build_with_fields(
+    owner: Owner, request: PromptContextRequest, fields: Mapping[str, Any], *, now: datetime
+) -> PromptContext:
+    """Return the context with those of these fields of working memory that the request asks for."""
     deadline = deadline_of_request(request.recall_request)
     request = replace(request, recall_request=replace(request.recall_request, deadline=deadline))
     query = request.recall_request.query
     conversation = look_up_conversation(owner, query.conversation_id)
-    fields = WorkingMemory(owner).get(query.conversation_id)
     if request.working_fields is not None:
         fields = {name: fields[name] for name in request.working_fields if name in fields}
     if not query.text and request.recall_request.own is None and query.vector is None:

@@ -5,7 +5,7 @@ import hashlib
 import logging
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from io import RawIOBase
 from typing import IO, Any, cast
@@ -21,7 +21,6 @@ from memory import conf
 from memory.audit import record_audit
 from memory.errors import Conflict, MemoryServiceError, Unprocessable, require_found
 from memory.models import JobRun, Transfer, TransferPart
-from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import is_valid_id
 from memory.services.custody.marks import refuse_erased_user
@@ -30,11 +29,14 @@ from memory.services.transfer.export import export_archive
 from memory.services.transfer.load import load_archive
 from memory.services.transfer.selection import TransferScope
 from memory_project.encryption import SealBroken
+from memory_project.postgresql.locks import try_advisory_lock
 
 logger = logging.getLogger(__name__)
 
 TRANSFER_JOB = "transfer"
 PART_BYTES = 512 * 1024
+MAX_UNFINISHED = 10
+"""Exports and imports of an account that are queued or run."""
 MAX_ERROR_CHARACTERS = 1_000
 UNEXPECTED = (DatabaseError, RedisError, TypeError, ValueError, RecursionError)
 """Errors of values in an archive that passed its checks."""
@@ -96,8 +98,9 @@ def read_parts(transfer: Transfer) -> Iterator[bytes]:
 def request_export(owner: Owner, scope: TransferScope, *, include_vectors: bool = False, now: datetime) -> Transfer:
     """Queue an export of the account, or of an agent or a user of it.
 
-    Raises Unprocessable for both, and Conflict for a user that was erased.
+    Raises Unprocessable for both, and Conflict for a user that was erased, or where MAX_UNFINISHED archives wait.
     """
+    refuse_many_transfers(owner.account_id)
     if scope.agent_id and scope.user_id:
         raise Unprocessable("name an agent or a user, not both: an archive is of one of them, or of the account")
     if scope.name and not is_valid_id(scope.name):
@@ -117,8 +120,9 @@ def request_export(owner: Owner, scope: TransferScope, *, include_vectors: bool 
 def request_import(owner: Owner, chunks: Iterable[bytes], *, dry_run: bool = False, now: datetime) -> Transfer:
     """Keep an archive in parts and queue its import, in one transaction.
 
-    Whether the archive can be imported shows when the import runs.
+    Whether the archive can be imported shows when the import runs. Raises Conflict where MAX_UNFINISHED archives wait.
     """
+    refuse_many_transfers(owner.account_id)
     draft = Transfer(account_id=owner.account_id, direction=Direction.IMPORT, dry_run=dry_run)
     draft.requested_at, draft.requested_by = now, owner.actor
     with transaction.atomic():
@@ -130,6 +134,11 @@ def request_import(owner: Owner, chunks: Iterable[bytes], *, dry_run: bool = Fal
         draft.size_bytes, draft.digest = writer.size_bytes, writer.digest.hexdigest()
         draft.expires_at = now + archive_ttl()
         return queue_transfer(owner, draft, now=now)
+
+
+def refuse_many_transfers(account_id: UUID) -> None:
+    if Transfer.objects.in_account(account_id).unfinished().count() >= MAX_UNFINISHED:
+        raise Conflict(f"{MAX_UNFINISHED} exports and imports of the account are not completed; wait for one of them")
 
 
 def queue_transfer(owner: Owner, draft: Transfer, *, now: datetime) -> Transfer:
@@ -183,19 +192,14 @@ def run_transfer(transfer: Transfer, *, now: datetime, renew: Callable[[], None]
     return transfer
 
 
-@contextmanager
-def transfer_lock(transfer_id: UUID) -> Iterator[bool]:
-    """Hold the session's lock of a transfer, and yield False if another worker or command has it.
+def lock_id(transfer_id: UUID) -> int:
+    """Return the key of the advisory lock of a transfer."""
+    return int.from_bytes(transfer_id.bytes[8:], "big", signed=True)
 
-    If the client dies, the server releases it.
-    """
-    lock = f"transfer {transfer_id}"
-    [(is_held,)] = fetch_rows("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [lock])
-    try:
-        yield bool(is_held)
-    finally:
-        if is_held:
-            fetch_rows("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [lock])
+
+def transfer_lock(transfer_id: UUID) -> AbstractContextManager[bool]:
+    """Lock a transfer until the end of the block; False if another worker or command has it."""
+    return try_advisory_lock(lock_id(transfer_id))
 
 
 def run_export(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) -> None:

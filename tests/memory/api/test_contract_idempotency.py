@@ -13,6 +13,7 @@ from memory.models import Account, Agent, IdempotentRequest
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory_project.http.credentials import Credential
 from memory_project.http.idempotency import IdempotentAttempt
+from memory_project.redis import client
 from tests.api_client import ServiceClient
 
 PLANNER = {"agent_id": "planner"}
@@ -107,19 +108,19 @@ def test_idempotency_keys_on_reads_are_ignored(api: ServiceClient) -> None:
     assert not IdempotentRequest.objects.exists()
 
 
-def test_advisory_locks_are_released_after_the_request(api: ServiceClient) -> None:
-    post(api, "/agents", PLANNER, "a-1")
-    post(api, "/agents", PLANNER, "a-1")
-    post(api, "/agents", {"agent_id": "driver"}, "a-1")
+@pytest.fixture
+def committed_key(transactional_db: None) -> str:
+    return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
+
+
+def test_advisory_locks_are_released_with_the_write(committed_key: str) -> None:
+    api = ServiceClient(committed_key)
+    for body in (PLANNER, PLANNER, {"agent_id": "driver"}):
+        post(api, "/agents", body, "a-1")
 
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
         assert cursor.fetchone()[0] == 0
-
-
-@pytest.fixture
-def committed_key(transactional_db: None) -> str:
-    return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
 
 
 def test_of_two_simultaneous_requests_one_writes_and_the_other_must_wait(committed_key: str) -> None:
@@ -142,6 +143,40 @@ def test_of_two_simultaneous_requests_one_writes_and_the_other_must_wait(committ
 
     assert answers == [409, 201]
     assert Agent.objects.count() == 1
+
+
+@pytest.mark.parametrize("table", ["teams", "memories"])
+def test_a_request_that_writes_in_steps_keeps_others_out_until_its_end(committed_key: str, table: str) -> None:
+    team = ServiceClient(committed_key).post("/teams", {"name": "crew"}).json()["id"]
+    asked = {"agent_id": "planner", "conversation_id": "talk", "query": "seats", "mark_injected": True}
+    answers: list[tuple[int, str]] = []
+
+    def send() -> None:
+        api = ServiceClient(committed_key)
+        answer = (
+            api.delete(f"/teams/{team}", HTTP_IDEMPOTENCY_KEY="a-1")
+            if table == "teams"
+            else post(api, "/context", asked, "a-1")
+        )
+        answers.append((answer.status_code, answer.get("Idempotency-Replayed", "")))
+        connection.close()
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        first = threading.Thread(target=send)
+        first.start()
+        give_up_at = time.monotonic() + 30
+        while not list(client().scan_iter("account:*:running:*")) and time.monotonic() < give_up_at:
+            time.sleep(0.005)
+        second = threading.Thread(target=send)
+        second.start()
+        second.join(20)
+    first.join(20)
+    send()
+
+    status = 204 if table == "teams" else 200
+    assert answers == [(409, ""), (status, ""), (status, "true")]
+    assert not list(client().scan_iter("account:*:running:*"))
 
 
 # of this database: other tests beside this one hold locks of their own

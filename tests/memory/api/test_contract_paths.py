@@ -176,7 +176,7 @@ def test_over_http_request_metrics_are_labelled_by_route_and_not_by_id(own_web: 
 
     figures = own_web.request("GET", "/metrics").body.decode()
 
-    assert 'http_requests_total{method="GET",route="/api/v1/agents/<id:agent_id>",status="404"} 1.0' in figures
+    assert 'memory_http_requests_total{method="GET",route="/api/v1/agents/<id:agent_id>",status="404"} 1.0' in figures
     assert "nobody" not in figures
 
 

@@ -57,7 +57,7 @@ def test_the_readiness_check_fails_for_a_redis_without_memory() -> None:
         redis.client().config_set("maxmemory", "1")
         answer = Client().get("/health/ready")
 
-    assert (answer.status_code, answer.json()["checks"]["redis"]) == (503, "not reachable (OutOfMemoryError)")
+    assert (answer.status_code, answer.json()["checks"]["redis"]) == (503, "refuses commands (OutOfMemoryError)")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
-from django.db import DataError
+from django.db import DataError, connection, transaction
 
 from memory.models import Kind, Memory, Turn, Vector
-from memory.models.writer import insert_vectors
+from memory.models.writer import MIN_ROWS_TO_PLAN_ONCE, insert_vectors
 from memory.owner import Owner
 from tests.memory.episodes import MODEL, direction, draft, store
 from tests.memory.turns import say, turn
@@ -52,3 +53,32 @@ def test_the_vector_of_a_hidden_memory_is_not_live(owner: Owner, hidden: str) ->
     insert_vectors(owner.account_id, model=MODEL, vectors=[(episode.id, direction(0))])
 
     assert Vector.objects.get().live is False
+
+
+def test_vectors_of_different_widths_are_stored_by_one_statement(owner: Owner) -> None:
+    first, second = store(owner, draft("one"), draft("two"))
+    vectors = [(first.id, np.array([0.5, -1.0], dtype=np.float32)), (second.id, np.array([1, 0, 2], dtype=np.float32))]
+
+    assert insert_vectors(owner.account_id, model="another", vectors=vectors) == 2
+
+    stored = Vector.objects.filter(model="another").order_by("width")
+    assert [(each.memory_id, each.vector) for each in stored] == [
+        (first.id, [0.5, -1.0]),
+        (second.id, [1.0, 0.0, 2.0]),
+    ]
+
+
+def test_a_plan_of_the_bulk_insert_ends_with_its_transaction(owner: Owner) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        say(owner, *(turn(f"number {number}") for number in range(MIN_ROWS_TO_PLAN_ONCE)))
+        cursor.execute("SHOW plan_cache_mode")
+        within = cursor.fetchone()[0]
+
+    assert within == "auto"
+
+
+def test_numbers_that_are_equal_but_spelled_differently_stay_so(owner: Owner) -> None:
+    say(owner, turn("one", metadata={"a": 1}), turn("two", metadata={"a": 1.5}), turn("three", metadata={"a": True}))
+
+    stored = Turn.objects.order_by("index").values_list("metadata", flat=True)
+    assert [repr(each["a"]) for each in stored] == ["1", "1.5", "True"]

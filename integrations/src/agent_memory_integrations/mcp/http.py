@@ -2,7 +2,7 @@
 
 `python -m agent_memory_integrations.mcp.http HOST PORT URL` serves them for the service at that URL.
 Host headers other than those of this machine are answered 421 unless MEMORY_MCP_HOSTS names them, and a service that
-is away 503.
+is away 503. `/health/live`, `/health/ready` and `/metrics` answer probes and scrapes.
 """
 
 import os
@@ -20,11 +20,18 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory_integrations.mcp.callers import Callers
+from agent_memory_integrations.mcp.operations import CountedApplication
 from agent_memory_integrations.mcp.server import PROFILES, build_server
 from agent_memory_integrations.mem0 import make_mem0_application
 from agent_memory_integrations.memory_tool_routes import PATH as MEMORY_TOOL
 from agent_memory_integrations.memory_tool_routes import make_memory_tool_application
 
+PATHS = (
+    *(f"/mcp/{profile}".rstrip("/") for profile in sorted(PROFILES, reverse=True)),
+    "/compat/mem0",
+    "/compat/memory-tool",
+)
+"""What is served, the longer paths first, as requests are counted by."""
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -107,8 +114,8 @@ def main() -> None:
     """Serve until stopped."""
     host, port, base_url = sys.argv[1:]
     hosts = [each.strip() for each in os.environ.get("MEMORY_MCP_HOSTS", "").split(",") if each.strip()]
-    application = make_application(base_url=base_url, hosts=hosts)
-    uvicorn.run(application, host=host, port=int(port), log_level="warning", access_log=False)
+    application = CountedApplication(make_application(base_url=base_url, hosts=hosts), base_url=base_url, paths=PATHS)
+    uvicorn.run(application, host=host, port=int(port), log_level="warning", log_config=None, access_log=False)
 
 
 if __name__ == "__main__":

@@ -46,11 +46,12 @@ def test_a_killed_erasure_is_completed_by_the_next_process(owner: Owner, empty_r
 
     for _ in range(KILLS):
         run_and_kill(erasure, batches=chance.randint(1, 4), seconds=chance.random() / 10)
-    steps = Erasure.objects.values_list("step", flat=True).get()
+    # the step is empty between two passes
+    begun = Erasure.objects.exclude(step="", passes=0).exists()
     while erasure.status != "completed":
         erasure = continue_erasure(owner.account_id, erasure.id, now=later())
 
-    assert steps != ""
+    assert begun
     assert set(Memory.objects.values_list("user_id", flat=True)) == {"ben"}
     assert not Conversation.objects.exists()
     assert (erasure.counts["conversations"], erasure.counts["turn"]) == (CONVERSATIONS, CONVERSATIONS * 20)

@@ -239,6 +239,11 @@ def test_recall_omits_excluded_ids(owner: Owner) -> None:
     assert recalled_texts(owner, without=[one.id]) == {other.text}
 
 
+@pytest.mark.parametrize("kind", list(Kind))
+def test_an_account_recalls_each_kind_by_itself(account: Account, kind: Kind) -> None:
+    assert recalled_texts(Owner(account_id=account.id), kinds=[kind]) == set()
+
+
 def test_each_step_has_a_metric(owner: Owner) -> None:
     say_archive(owner)
 

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from memory import conf
+from memory.errors import Conflict
 from memory.maintenance import JOBS
 from memory.maintenance.runner import run_at_once
 from memory.models import Account, Fact, JobRun, Transfer, TransferPart
@@ -54,11 +55,23 @@ def test_the_job_makes_the_archive_in_parts_and_imports_one(
     assert not TransferPart.objects.filter(transfer_id=imported.id).exists()
 
 
+def test_an_account_has_at_most_ten_unfinished_transfers(owner: Owner, stranger: Account, empty_redis: None) -> None:
+    for _ in range(transfers.MAX_UNFINISHED):
+        request(owner)
+
+    with pytest.raises(Conflict, match="10 exports and imports of the account are not completed"):
+        request(owner)
+    with pytest.raises(Conflict):
+        transfers.request_import(owner, [b"PK"], now=datetime.now(UTC))
+    request(Owner(account_id=stranger.id))
+    assert (Transfer.objects.count(), TransferPart.objects.count()) == (transfers.MAX_UNFINISHED + 1, 0)
+
+
 def test_a_transfer_that_another_worker_does_is_left_to_it(owner: Owner, empty_redis: None) -> None:
     asked = request(owner)
     other = connection.copy()
     with other.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [f"transfer {asked.id}"])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [transfers.lock_id(asked.id)])
         run_job(owner.account_id)
         asked.refresh_from_db()
         left = asked.status
