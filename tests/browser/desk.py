@@ -24,8 +24,11 @@ class Desk:
 
     def log_in(self) -> None:
         self.page.set_viewport_size({"width": WIDE, "height": HIGH})
+        # nothing of the last page may still be under way: its answer would bring the cookies of another form
+        self.page.goto("about:blank")
         self.page.context.clear_cookies()
         self.visitor.open("/admin/")
+        self.page.locator("#id_username:focus").wait_for()
         self.type(NAME)
         self.press("Tab")
         self.type(PASSWORD)
