@@ -13,8 +13,8 @@ from lab.evaluation.learning import Numbers, RankingChoice, cross_entropy, learn
 from lab.evaluation.recording import LEARNED, RecordedQuestion
 from memory.retrieval.plans import Plan
 from memory.retrieval.ranking import Weights, learned_weights, rank_by_weights
+from memory.retrieval.ranking.registers import REGISTERS
 from memory.retrieval.ranking.signals import OF_REGISTERS, SIGNALS
-from memory.retrieval.ranking.turns import REGISTERS
 
 L2 = 0.3
 """Default penalty of large weights."""

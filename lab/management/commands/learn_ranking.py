@@ -114,11 +114,20 @@ def cost(text: str) -> float:
 
 
 def record_file(samples: list[EvaluationSample], *, file: str) -> list[RecordedQuestion]:
-    """Record a file in an account of its own: words then count as they do where nothing else is stored."""
+    """Record a file in an account of its own: words then count as they do where nothing else is stored.
+
+    Statements that were replaced are about the question as well: their order is not the ranker's.
+    """
+    samples = [with_replaced(sample) for sample in samples]
     with scratch_account(PURPOSE) as scratch:
         with open_bar("loading", steps_of(samples)) as advance:
             loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
         return [replace(each, file=file) for each in record_each(loaded, ())]
+
+
+def with_replaced(sample: EvaluationSample) -> EvaluationSample:
+    questions = [replace(each, answers=[*each.answers, *each.replaced]) for each in sample.questions]
+    return replace(sample, questions=questions)
 
 
 def learn_from(recorded: Sequence[RecordedQuestion], *, l2: float) -> Lessons:

@@ -5,7 +5,7 @@ in the signals `bm25` and `similarity`. Three fusions are available; the first i
 
 - `learned`: s = sum over the signals of weight * value (`signals`, `weights.json`), relevance = e^((s - best) / 2).
   Each `ranked.<signal>` in `Candidate.signals` is one weight * value. Turns have weights of their own, by the register
-  of the conversations (`turns.REGISTERS`): the turns around them count as well, while all other kinds stand alone.
+  of the conversations (`registers.REGISTERS`): the turns around them count as well, while all other kinds stand alone.
 - `standardized`: words and meaning alone.
 - `rrf`: reciprocal rank fusion of the two.
 
@@ -25,6 +25,7 @@ import numpy as np
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Fusion, ScoringContext
+from memory.retrieval.ranking.registers import REGISTERS
 from memory.retrieval.ranking.signals import (
     MIN_MEANING_DEVIATION,
     MIN_WORDS_DEVIATION,
@@ -38,7 +39,6 @@ from memory.retrieval.ranking.signals import (
     similarity_scores,
     standard_scores,
 )
-from memory.retrieval.ranking.turns import REGISTERS
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
 SIGNAL_PREFIX = "ranked."

@@ -14,6 +14,7 @@ from difflib import get_close_matches
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Query
+from memory.retrieval.ranking.registers import find_register
 from memory.retrieval.rewriters.self_query import ASSISTANT, USER
 from memory.retrieval.rewriters.words import INSIDE_NAMES, MAX_READ_CHARACTERS, NAMELESS, frozen_words, split_words
 
@@ -26,16 +27,8 @@ MAX_CACHED_TEXTS = 20_000
 MIN_TRANSCRIPT_LINES = 2
 """Lines that a speaker of a transcript has at least. Nobody named Plan says "Plan: sell the sofa"."""
 PAIR = 2
-MIN_NAMED_SHARE = 0.25
-"""Share of the turns that have a speaker's name in talk."""
 SPELLED_ALIKE = 0.75
 """Similarity of two spellings of one name (`difflib`): "Aqib" and "Akib"."""
-
-TALK, CHAT, NOTES = "talk", "chat", "notes"
-REGISTERS = (TALK, CHAT, NOTES)
-"""Kinds of conversations: talk between people with names; a user and an assistant; messages of one side alone.
-
-They are told apart by the turns among the candidates of a question, and have weights of their own."""
 
 TRANSCRIPT = re.compile(r"([^\W\d_][\w'’. -]{0,40}):\s")
 """The speaker's name at the beginning of a line of a transcript."""
@@ -156,18 +149,8 @@ def find_speakers(candidates: Sequence[Candidate], query: Query) -> Speakers:
         of_rows=of_rows,
         asked={speaker for name in asked_names(query) for speaker in named[name]},
         are_subjects=bool(query.subjects) and all(named[name] for name in query.subjects),
-        register=find_register(candidates, of_rows),
+        register=find_register(candidates, of_rows, query),
     )
-
-
-def find_register(candidates: Sequence[Candidate], of_rows: Sequence[str]) -> str:
-    """Return the kind of conversation that the turns among the candidates are."""
-    turns = [(each.role, speaker) for each, speaker in zip(candidates, of_rows, strict=True) if each.index is not None]
-    named = sum(bool(speaker) for _, speaker in turns)
-    answered = sum(role == ASSISTANT and not speaker for role, speaker in turns)
-    if answered and answered >= named:
-        return CHAT
-    return TALK if named and named >= MIN_NAMED_SHARE * len(turns) else NOTES
 
 
 def speaker_nicknamed(name: str, candidates: Sequence[Candidate], of_rows: Sequence[str]) -> set[str]:
