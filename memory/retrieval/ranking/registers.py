@@ -43,7 +43,7 @@ def find_register(candidates: Sequence[Candidate], speakers: Sequence[str], quer
 
 
 def is_unread(query: Query) -> bool:
-    """Return True if most of the question is in other letters, and the bundled model, which reads English, embedded it."""
+    """Return True if most of the question is in other letters, and the bundled model, which reads English, read it."""
     if query.text.isascii() or query.vector is None or query.model != BUNDLED_MODEL:
         return False
     letters = [sign for sign in query.text if sign.isalpha()]
