@@ -149,11 +149,15 @@ def learn_some(
 
 
 def telling_columns(choices: Sequence[RankingChoice], count: int) -> NDArray[np.bool_]:
-    """Return the signals that distinguish candidates of enough questions: from a handful nothing can be learned."""
-    times = np.zeros(count)
+    """Return the signals that distinguish candidates of enough questions: from a handful nothing can be learned.
+
+    Enough is a share of the questions that have the signal: a register's own signals exist in its questions alone.
+    """
+    times, asked = np.zeros(count), np.zeros(count)
     for choice in choices:
         times[choice.places] += (choice.signals != choice.signals[0]).any(axis=0)
-    telling: NDArray[np.bool_] = (times > 0) & (times >= LEAST_TAUGHT * len(choices))
+        asked[choice.places] += 1
+    telling: NDArray[np.bool_] = (times > 0) & (times >= LEAST_TAUGHT * asked)
     return telling
 
 

@@ -13,6 +13,7 @@ from werkzeug import Response
 from lab.evaluation.ranker import L2, OF_OTHERS
 from lab.management.commands import learn_ranking
 from memory.retrieval.ranking import WEIGHTS_FILE, learned_weights
+from memory.retrieval.ranking.registers import REGISTERS
 from memory.retrieval.ranking.signals import SIGNALS
 from tests.embedding_server import EmbeddingServer
 from tests.lab.commands import nothing_is_left, run, run_json
@@ -30,7 +31,7 @@ def test_turn_weights_are_learned_from_a_conversation(tmp_path: Path) -> None:
     assert set(report["turns"]["talk"]) <= set(SIGNALS)
     assert report["turns"]["talk"]["words"] > 0
     assert report["others"] == {name: weight for name, weight in learned_weights().others.items() if weight}
-    assert report["learnt"]["questions"] == {"talk": 2, "chat": 0, "notes": 0, "others": 0}
+    assert report["learnt"]["questions"] == dict.fromkeys([*REGISTERS, "others"], 0) | {"talk": 2}
     assert report["learnt"]["recall@10"]["fitted"] == 1.0
     assert nothing_is_left()
 
@@ -41,7 +42,7 @@ def test_several_files_are_learned_from_together(tmp_path: Path) -> None:
 
     report = run_json("learn_ranking", write(tmp_path, ABOUT_TURNS), str(all_kinds))
 
-    assert report["learnt"]["questions"] == {"talk": 2, "chat": 0, "notes": 0, "others": 2}
+    assert report["learnt"]["questions"] == dict.fromkeys([*REGISTERS, "others"], 0) | {"talk": 2, "others": 2}
     assert report["learnt"]["samples"] == 2
     assert [row["name"] for row in report["figures"]] == ["as shipped", "fitted", "held out"]
 

@@ -21,7 +21,7 @@ from lab.evaluation.ranker import (
 )
 from lab.evaluation.recording import RecordedQuestion
 from memory.retrieval.ranking import Weights, learned_weights
-from memory.retrieval.ranking.turns import NOTES
+from memory.retrieval.ranking.registers import NOTES
 from memory.retrieval.techniques import choose_plan
 
 CANDIDATES = 30

@@ -34,11 +34,12 @@ def find_register(candidates: Sequence[Candidate], speakers: Sequence[str], quer
     """
     if is_unread(query):
         return OTHER_SCRIPT
+    # lists, not generators: this runs on the path of every recall
     turns = [(each, speaker) for each, speaker in zip(candidates, speakers, strict=True) if each.index is not None]
     names = [speaker for _, speaker in turns if speaker]
-    answered = sum(each.role == ASSISTANT and not speaker for each, speaker in turns)
-    if answered and (answered >= len(names) or len(set(names)) == 1):
-        return LONG_CHAT if median(each.token_count for each, _ in turns) >= MIN_LONG_TOKENS else CHAT
+    answers = [each for each, speaker in turns if each.role == ASSISTANT and not speaker]
+    if answers and (len(answers) >= len(names) or len(set(names)) == 1):
+        return LONG_CHAT if median([each.token_count for each, _ in turns]) >= MIN_LONG_TOKENS else CHAT
     return TALK if names and len(names) >= MIN_NAMED_SHARE * len(turns) else NOTES
 
 

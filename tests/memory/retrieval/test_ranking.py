@@ -24,8 +24,8 @@ from memory.retrieval.ranking import (
     rank_by_weights,
     read_weights,
 )
+from memory.retrieval.ranking.registers import REGISTERS
 from memory.retrieval.ranking.signals import SIGNALS
-from memory.retrieval.ranking.turns import REGISTERS
 from tests.memory.candidates import asking, found, numbers
 from tests.memory.episodes import NOW
 from tests.properties import examples

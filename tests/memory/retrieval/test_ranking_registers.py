@@ -1,4 +1,4 @@
-"""Registers: talk, chats and notes are told apart; nicknames, what is nearby, and what an assistant said."""
+"""Registers of conversations and questions; nicknames, what is nearby, and what an assistant said."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,8 +8,10 @@ import pytest
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.ranking import Weights, compute_signals, rank_by_weights
+from memory.retrieval.ranking.registers import CHAT, LONG_CHAT, MIN_LONG_TOKENS, NOTES, OTHER_SCRIPT, TALK
 from memory.retrieval.ranking.signals import make_table
-from memory.retrieval.ranking.turns import CHAT, NOTES, TALK, find_speakers
+from memory.retrieval.ranking.turns import find_speakers
+from memory_project.embedded.models import BUNDLED_MODEL
 from tests.memory.candidates import asking, found
 
 Said = tuple[str, str, str]
@@ -42,12 +44,55 @@ def signal(name: str, candidates: Sequence[Candidate], **asked: Any) -> list[flo
         ([("user", "", "How?"), ("assistant", "", "So.")], CHAT),
         ([("user", "Ana", "How?"), ("assistant", "", "So.")], CHAT),
         ([("user", "", "Door code 4711."), ("user", "", "Bins on Monday.")], NOTES),
+        ([("user", "Ana", "How?"), ("user", "Ana", "And why?"), ("assistant", "", "So.")], CHAT),
+        ([("user", "Ana", "How?"), ("user", "Ben", "And why?"), ("assistant", "", "So.")], TALK),
         ([("user", "Ana", "Hi."), *[("user", "", "A note.")] * 4], NOTES),
+        ([], NOTES),
     ],
-    ids=["friends", "one with a name", "chat", "chat with a name", "notes", "hardly any names"],
+    ids=[
+        "friends",
+        "one with a name",
+        "chat",
+        "chat with a name",
+        "notes",
+        "a user with a name who says more than the assistant",
+        "two people and an assistant who says little",
+        "hardly any names",
+        "no turns",
+    ],
 )
-def test_roles_and_names_tell_the_register(said: Sequence[Said], register: str) -> None:
+def test_roles_and_names_decide_the_register(said: Sequence[Said], register: str) -> None:
     assert find_speakers(turns(said), asking().query).register == register
+
+
+@pytest.mark.parametrize(
+    ("tokens", "register"), [((20, MIN_LONG_TOKENS - 1, 900), CHAT), ((20, MIN_LONG_TOKENS, 900), LONG_CHAT)]
+)
+def test_the_median_length_of_its_messages_makes_a_chat_a_long_one(tokens: Sequence[int], register: str) -> None:
+    chat = turns([("user", "", "How?"), ("assistant", "", "So."), ("user", "", "I see.")])
+    for each, token_count in zip(chat, tokens, strict=True):
+        each.token_count = token_count
+
+    assert find_speakers(chat, asking().query).register == register
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "register"),
+    [
+        ("我的门禁密码是多少?", BUNDLED_MODEL, OTHER_SCRIPT),
+        ("Где живёт Elise?", BUNDLED_MODEL, OTHER_SCRIPT),
+        ("Où habite Élise, và tại sao?", BUNDLED_MODEL, TALK),
+        ("Who is 李?", BUNDLED_MODEL, TALK),
+        ("我的门禁密码是多少?", "multilingual-e5-small", TALK),
+    ],
+    ids=["Chinese", "Russian with a name", "accents", "one Chinese name", "a model that reads Chinese"],
+)
+def test_questions_in_a_script_that_the_bundled_model_does_not_read_have_a_register(
+    text: str, model: str, register: str
+) -> None:
+    asked = asking(text=text, vector=np.ones(3), model=model).query
+
+    assert find_speakers(turns(FRIENDS), asked).register == register
 
 
 def test_each_register_has_its_own_weights() -> None:

@@ -15,7 +15,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Plan
 from memory.retrieval.queries import Query
 from memory.retrieval.ranking import SIGNAL_PREFIX, Weights, rank_by_weights
-from memory.retrieval.ranking.turns import REGISTERS
+from memory.retrieval.ranking.registers import REGISTERS
 from memory.retrieval.techniques import choose_plan
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.facts.learn import FactDraft, learn_fact
