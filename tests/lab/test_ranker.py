@@ -21,7 +21,7 @@ from lab.evaluation.ranker import (
 )
 from lab.evaluation.recording import RecordedQuestion
 from memory.retrieval.ranking import Weights, learned_weights
-from memory.retrieval.ranking.registers import NOTES
+from memory.retrieval.ranking.registers import LONG_CHAT, NOTES
 from memory.retrieval.techniques import choose_plan
 
 CANDIDATES = 30
@@ -74,6 +74,15 @@ def test_memories_that_no_question_asks_about_keep_their_weights() -> None:
     assert weighing(learned.others.weights) == {"meaning": 2.0}
     assert (learned.others.questions, learned.others.nll) == (0, None)
     assert weighing(learn_weights([]).weights.turns[NOTES]) == weighing(learned_weights().turns[NOTES])
+
+
+def test_a_rare_register_learns_its_own_signals_from_its_few_questions() -> None:
+    rare = [replace(each, register=LONG_CHAT) for each in many(8, by="asks")]
+
+    learned = learn_weights([*many(400, by="covers"), *rare]).turns[LONG_CHAT]
+
+    assert max(learned.weights, key=lambda name: learned.weights[name]) == "asks"
+    assert "asks" not in learned.kept
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5])

@@ -27,7 +27,15 @@ def test_the_update_sets_cover_every_register(name: str, updates: int, both: int
     assert all(types[f"past, {register}"] for register in REGISTERS)
 
 
-@pytest.mark.parametrize("name", ["updates", "updates-held-out"])
+@pytest.mark.parametrize("name", ["notes", "notes-held-out"])
+def test_in_the_notes_one_side_alone_speaks(name: str) -> None:
+    samples = read_file(FOLDER / f"{name}.json")
+
+    assert {turn.message.role for sample in samples for talk in sample.talks for turn in talk.turns} == {"user"}
+    assert questions_by_type(samples).keys() == {"update", "both", "past"}
+
+
+@pytest.mark.parametrize("name", ["updates", "updates-held-out", "notes", "notes-held-out"])
 def test_update_questions_name_replaced_turns_that_are_older_than_the_answers(name: str) -> None:
     for sample in read_file(FOLDER / f"{name}.json"):
         said_at = {turn.client_id: turn.timestamp for talk in sample.talks for turn in talk.turns if turn.timestamp}
@@ -36,8 +44,9 @@ def test_update_questions_name_replaced_turns_that_are_older_than_the_answers(na
             assert all(said_at[old] < said_at[new] for old in question.replaced for new in question.answers)
 
 
-def test_the_held_out_set_shares_no_conversation_and_no_question() -> None:
-    known, held_out = (read_file(FOLDER / name) for name in ("updates.json", "updates-held-out.json"))
+@pytest.mark.parametrize("name", ["updates", "notes"])
+def test_the_held_out_set_shares_no_conversation_and_no_question(name: str) -> None:
+    known, held_out = (read_file(FOLDER / file) for file in (f"{name}.json", f"{name}-held-out.json"))
 
     for parts in (
         [{talk.conversation_id for sample in samples for talk in sample.talks} for samples in (known, held_out)],
