@@ -16,10 +16,10 @@ from memory.retrieval.ranking import Weights, learned_weights, rank_by_weights
 from memory.retrieval.ranking.registers import REGISTERS
 from memory.retrieval.ranking.signals import OF_REGISTERS, SIGNALS
 
-L2 = 0.3
-"""Default penalty of large weights."""
+L2 = 0.0075
+"""Default penalty of large weights (of the sum of their squares), for each question: it is compared with a mean."""
 PLACES = 10
-LEAST_TAUGHT = 0.05
+LEAST_TAUGHT = 0.1
 """Share of the questions in which a signal must vary; below it, it keeps its weight."""
 PARTS = 5
 """Number of parts into which the questions of a single sample are split."""
@@ -92,7 +92,7 @@ def learn_registers(
     parts = np.zeros(telling.size)
     if telling.any():
         some = [each.limited_to(telling) for each in choices]
-        parts[telling] = learn(some, l2=l2, start=np.zeros(int(telling.sum())))
+        parts[telling] = learn(some, l2=l2 * len(some), start=np.zeros(int(telling.sum())))
     shared, *own = parts.reshape(-1, len(names))
     is_common, *is_own = telling.reshape(-1, len(names))
     learned = {}
@@ -139,7 +139,7 @@ def learn_some(
     telling = telling_columns(choices, len(names))
     weights = vector_of(kept, names)
     if telling.any():
-        weights[telling] = learn([each.limited_to(telling) for each in choices], l2=l2)
+        weights[telling] = learn([each.limited_to(telling) for each in choices], l2=l2 * len(choices))
     return LearningSet(
         weights=dict(zip(names, weights.tolist(), strict=True)),
         questions=len(choices),

@@ -76,7 +76,7 @@ class Command(BaseCommand):
         parser.epilog = EPILOG
         parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
         parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in each file")
-        parser.add_argument("--l2", type=cost, default=L2, help=f"how much large weights cost (default: {L2})")
+        parser.add_argument("--l2", type=cost, default=L2, help=f"cost of large weights per question (default: {L2})")
         place = parser.add_mutually_exclusive_group()
         place.add_argument(
             "--write", dest="place", action="store_const", const=WEIGHTS_FILE, help="write them where recall reads them"
