@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 from pytest_django import Settings
 
 from memory import conf
-from memory.models import EpisodicMemory, ServingModelState, Vector
+from memory.models import EpisodicMemory, ReembedEntry, ServingModelState, Vector
 from memory.owner import Owner
 from memory.providers.embeddings import ModelSpec, embedding_provider, open_model
-from memory.services.embedding.change import plan_change, start_change
+from memory.services.embedding.change import STALE_FOR, plan_change, start_change
 from memory.services.embedding.embed import embed_texts
 from memory.services.embedding.reembed import continue_change
 from memory.services.embedding.serving import CACHE
@@ -60,6 +61,21 @@ def go_on(*, until: str = "idle", size: int = 20) -> int:
         if ServingModelState.objects.filter(phase=until).exists():
             return number
         continue_change(now=timezone.now(), size=size)
+    raise AssertionError(f"the change never came to the phase {until}")
+
+
+def settle() -> None:
+    """Let the time pass after which no process stores vectors of the former model any more."""
+    ServingModelState.objects.update(switched_at=F("switched_at") - STALE_FOR)
+
+
+def retry(*, until: str) -> None:
+    """Continue the change, failed texts at once, up to a phase."""
+    for _ in range(MAX_BATCHES):
+        if ServingModelState.objects.filter(phase=until).exists():
+            return
+        ReembedEntry.objects.update(due_at=NOW)
+        continue_change(now=timezone.now(), size=20)
     raise AssertionError(f"the change never came to the phase {until}")
 
 

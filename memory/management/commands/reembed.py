@@ -27,6 +27,7 @@ from memory.providers.embeddings import (
 from memory.providers.embeddings.tiny import TINY_WIDTH
 from memory.providers.endpoints import has_secret
 from memory.services.embedding.change import (
+    STALE_FOR,
     ChangeStatus,
     Phase,
     estimate_change,
@@ -36,6 +37,7 @@ from memory.services.embedding.change import (
     request_finish,
     start_change,
 )
+from memory.services.embedding.reembed import next_model_answers
 from memory_project.embedded.models import BUNDLED_MODEL
 
 WAIT_SECONDS = 2.0
@@ -124,10 +126,10 @@ class Command(BaseCommand):
                     continue
                 if run.status == JobRun.Status.FAILED:
                     raise CommandError(run.error)
-                if run.failed and not run.changed:
+                if run.failed and not run.changed and not next_model_answers():
                     raise CommandError(
-                        "The new model does not answer, or refuses the texts. Nothing is lost: run the same command "
-                        "again, or let the worker try again every minute."
+                        "The new model does not answer. Nothing is lost: run the same command again, or let the "
+                        "worker try again every minute."
                     )
                 if not run.changed:
                     time.sleep(WAIT_SECONDS)
@@ -204,7 +206,7 @@ def show_model(spec: ModelSpec | None) -> dict[str, Any] | None:
 
 def serialize_status(status: ChangeStatus) -> dict[str, Any]:
     models = {name: show_model(getattr(status, name)) for name in ("serving", "next", "former", "configured")}
-    names = ("phase", "done", "failed", "left", "lacking", "started_at", "switched_at")
+    names = ("phase", "done", "failed", "left", "refused", "lacking", "started_at", "switched_at")
     return models | {name: getattr(status, name) for name in names}
 
 
@@ -215,11 +217,20 @@ def format_status(status: ChangeStatus) -> str:
     if status.next is not None:
         done = f"{status.done:,} memories embedded, {status.left:,} written meanwhile are left"
         lines.append(f"A change to {status.next.describe()} is going on ({status.phase}): {done}.")
+    if status.refused:
+        lines.append(f"Memories that it refuses, which do not keep it from serving: {status.refused:,}.")
     if status.failed:
         lines.append(f"Failed attempts: {status.failed:,}; the log of the worker has the reasons.")
     if status.former is not None:
-        doing = "are being dropped" if status.phase == Phase.DROP else "are kept; --finish drops them"
+        doing = format_dropping(status) if status.phase == Phase.DROP else "are kept; --finish drops them"
         lines.append(f"Vectors of {status.former.describe()}, which served before, {doing}.")
     if status.configured is not None and not status.configured.is_same(status.serving):
         lines.append(f"The settings configure {status.configured.describe()}.")
     return "\n".join(lines)
+
+
+def format_dropping(status: ChangeStatus) -> str:
+    since = status.switched_at
+    if since is None or timezone.now() >= since + STALE_FOR:
+        return "are being dropped"
+    return f"are dropped from {since + STALE_FOR:%H:%M:%S} UTC on: until then, processes may still store some"

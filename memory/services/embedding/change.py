@@ -7,7 +7,7 @@ after the change. The work is done step by step in `reembed`.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +33,10 @@ LOCK_TIMEOUT_MS = 2_000
 """Time for which writers may have to wait for the switch, and the switch for writers."""
 MAX_LATE_ROWS = 500
 """Memories without a vector of the next model with which it may begin to serve: they are queued by the switch."""
+MAX_ATTEMPTS = 3
+"""Failed attempts after which a memory does not keep the next model from serving: it is tried again later."""
+STALE_FOR = timedelta(minutes=5)
+"""Time after the switch for which a process may still store what it embedded by the former model."""
 MAX_COUNTED = 10_000
 PROBE_SECONDS = 20.0
 OTHER_WIDTH = "SELECT EXISTS (SELECT FROM memory_vectors WHERE model = %s AND width <> %s)"
@@ -60,7 +64,8 @@ class ChangeEstimate:
 class ChangeStatus:
     """The models and how far the change is. `left` counts memories that were written since the walk passed them.
 
-    `lacking` counts those without a vector of the serving model; both counts end at MAX_COUNTED.
+    `refused` counts those of which the next model makes no vector, `lacking` those without a vector of the serving
+    one. All three counts end at MAX_COUNTED.
     """
 
     serving: ModelSpec
@@ -72,6 +77,7 @@ class ChangeStatus:
     done: int
     failed: int
     left: int
+    refused: int
     lacking: int
     started_at: datetime | None
     switched_at: datetime | None
@@ -205,13 +211,14 @@ def switch_models(*, now: datetime) -> int | None:
     """Let the next model serve, in one transaction, and return how many memories still lack a vector of it.
 
     These become due for the job `embed`, and searches say so until then. Returns None, and changes nothing, if there
-    are more than MAX_LATE_ROWS of them, or somebody else has locked one. Raises Conflict as `lock_writers` does.
+    are more than MAX_LATE_ROWS of them, or somebody else has locked one. Those that the model has refused do not count:
+    `release_refused` takes them off the queue afterwards. Raises Conflict as `lock_writers` does.
     """
     try:
         with transaction.atomic():
             lock_writers()
             state = ServingModelState.objects.select_for_update().get(id=STATE_ID)
-            late = read_queue(limit=MAX_LATE_ROWS + 1)
+            late = read_queue(hopeful_entries(), limit=MAX_LATE_ROWS + 1)
             if state.phase != Phase.SWITCH or len(late) > MAX_LATE_ROWS:
                 return None
             queue_late_rows(late, now=now)
@@ -225,9 +232,32 @@ def switch_models(*, now: datetime) -> int | None:
     return len(late)
 
 
-def read_queue(*, limit: int) -> list[ReembedEntry]:
+def read_queue(entries: "QuerySet[ReembedEntry]", *, limit: int) -> list[ReembedEntry]:
     """Return entries of the queue, due or not."""
-    return take_shares(ReembedEntry.objects.all(), first_entries, limit=limit, account_id=None)
+    return take_shares(entries, first_entries, limit=limit, account_id=None)
+
+
+def hopeful_entries() -> "QuerySet[ReembedEntry]":
+    """Return the entries of memories that the next model has not refused for good."""
+    return ReembedEntry.objects.filter(attempts__lt=MAX_ATTEMPTS)
+
+
+def refused_entries() -> "QuerySet[ReembedEntry]":
+    return ReembedEntry.objects.filter(attempts__gte=MAX_ATTEMPTS)
+
+
+def release_refused(*, now: datetime) -> int:
+    """Make memories that the serving model refused before the switch due for the job `embed`, a bounded number.
+
+    Returns how many. None is left if somebody else has locked one of them: a later call tries again.
+    """
+    refused = read_queue(ReembedEntry.objects.all(), limit=MAX_LATE_ROWS)
+    try:
+        with transaction.atomic():
+            queue_late_rows(refused, now=now)
+    except OperationalError:
+        return 0
+    return len(refused)
 
 
 def first_entries(entries: "QuerySet[ReembedEntry]", share: int) -> "QuerySet[ReembedEntry]":
@@ -270,7 +300,8 @@ def find_status() -> ChangeStatus | None:
         next=next_spec,
         former=former,
         configured=find_configured_model(),
-        left=len(read_queue(limit=MAX_COUNTED)),
+        left=len(read_queue(hopeful_entries(), limit=MAX_COUNTED)),
+        refused=len(read_queue(refused_entries(), limit=MAX_COUNTED)),
         lacking=Memory.objects.awaiting_embedding()[:MAX_COUNTED].count(),
         **{name: getattr(state, name) for name in names},
     )

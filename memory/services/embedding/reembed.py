@@ -20,16 +20,26 @@ from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Now
 
 from memory import conf
-from memory.errors import Conflict
+from memory.errors import Conflict, ProviderError
 from memory.models import Memory, ReembedEntry, ServingModelState, Vector
 from memory.models.embedding_state import STATE_ID
 from memory.models.writer import insert_passages, insert_vectors
 from memory.services.account_walk import read_account_page
 from memory.services.claims import has_due_rows, take_shares
 from memory.services.embedding.account_indexes import apply_index_change, find_index_changes
-from memory.services.embedding.change import Phase, first_entries, record_serving_model, switch_models
+from memory.services.embedding.change import (
+    PROBE_SECONDS,
+    STALE_FOR,
+    Phase,
+    first_entries,
+    hopeful_entries,
+    read_state,
+    record_serving_model,
+    release_refused,
+    switch_models,
+)
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.embedding.queue import ClaimProgress, embed_pending, embed_portions
+from memory.services.embedding.queue import MAX_REFUSALS, ClaimProgress, embed_pending, embed_portions
 from memory.services.embedding.serving import CACHE, EmbeddingModel, parse_spec, use_model
 from memory.services.embedding.vector_index import IndexedVectors, build_lock, drop_all_indexes, drop_indexes
 
@@ -37,8 +47,6 @@ logger = logging.getLogger(__name__)
 
 DROPPED_AT_ONCE = 1_000
 """Memories whose vectors of a model are dropped in one transaction."""
-MAX_ATTEMPTS = 3
-"""Failed attempts after which a memory does not keep the next model from serving: it is queued by the switch."""
 FULL_BATCH_SHARE = 4
 """While more than a quarter of a batch was due, what was written meanwhile is embedded before the switch."""
 RENEW_SECONDS = 1.0
@@ -97,8 +105,10 @@ def count_change() -> ChangeReport:
     return ChangeReport(examined=Memory.objects.count(), is_over=True)
 
 
-def rest(_step: ChangeStep) -> ChangeReport:
-    return OVER
+def rest(step: ChangeStep) -> ChangeReport:
+    """Hand memories that the model refused before the switch over to the job `embed`."""
+    released = release_refused(now=step.now)
+    return ChangeReport(examined=released, is_over=not released)
 
 
 def walk_memories(step: ChangeStep) -> ChangeReport:
@@ -112,22 +122,28 @@ def walk_memories(step: ChangeStep) -> ChangeReport:
     report = ChangeReport(
         examined=len(page.rows), changed=embedded.stored, failed=len(embedded.failed), is_over=embedded.stopped
     )
+    if not embedded.stopped:
+        queue_failed(embedded.failed, now=step.now)
     if embedded.stopped or embedded.left:
         # the same page again, of which fewer are lacking now
         return step.save(report)
-    queue_failed(embedded.failed, now=step.now)
     if page.cursor:
         return step.save(report, cursor=page.cursor)
     return step.save(report, cursor="", phase=Phase.INDEX)
 
 
 def find_lacking(account_id: UUID, ids: Sequence[UUID], *, has: str, lacks: str) -> list[Memory]:
-    """Return those of an account's memories that have a vector of the one model and none of the other."""
+    """Return those of an account's memories that have a vector of the one model and none of the other.
+
+    Those that the other one has refused are left out: they are in the queue.
+    """
     vectors = Vector.objects.whole().filter(account_id=OuterRef("account_id"), memory_id=OuterRef("id"))
     # not as Exists, which becomes a join of all partitions: this looks into that of the memory's account
     serving, coming = (Subquery(vectors.filter(model=model).values("id")[:1]) for model in (has, lacks))
     found = Memory.objects.alias(serving=serving, coming=coming).filter(serving__isnull=False, coming=None)
-    rows = found.filter(account_id=account_id, id__in=ids).exclude(text__regex=r"^\s*$")
+    refused = ReembedEntry.objects.filter(account_id=account_id, memory_id__in=ids, attempts__gt=0)
+    wanted = set(ids) - set(refused.values_list("memory_id", flat=True))
+    rows = found.filter(account_id=account_id, id__in=wanted).exclude(text__regex=r"^\s*$")
     return list(rows.only("account", "kind", "text", "content_hash", "embed_attempts").order_by("id"))
 
 
@@ -152,6 +168,10 @@ def embed_memories(step: ChangeStep, rows: Sequence[Memory]) -> EmbeddedMemories
         row.embed_attempts = 1  # those of the queue are of another model
     progress = ClaimProgress.start(rows, portion_tokens=None)
     stored = embed_portions(progress, store=store_next_vectors, renew=step.renew, model=step.next_model)
+    while progress.refusals > MAX_REFUSALS and progress.is_over and answers(step.next_model):
+        # it is these texts that it refuses, however many they are
+        progress.refusals, progress.is_over = 0, False
+        stored += embed_portions(progress, store=store_next_vectors, renew=step.renew, model=step.next_model)
     left = progress.untried_rows()
     return EmbeddedMemories(
         stored=stored,
@@ -159,6 +179,21 @@ def embed_memories(step: ChangeStep, rows: Sequence[Memory]) -> EmbeddedMemories
         left=len(left),
         stopped=progress.is_over or bool(progress.waiting and not left),
     )
+
+
+def next_model_answers() -> bool:
+    """Return True if the model that is being prepared answers, or none is."""
+    state = read_state()
+    return state is None or state.next is None or answers(use_model(parse_spec(state.next)))
+
+
+def answers(model: EmbeddingModel) -> bool:
+    """Return True if the model embeds a harmless text."""
+    try:
+        model.provider.embed(["ready"], deadline_seconds=PROBE_SECONDS)
+    except ProviderError:
+        return False
+    return True
 
 
 def store_next_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
@@ -216,14 +251,14 @@ def build_indexes(step: ChangeStep) -> ChangeReport:
 
 def catch_up_and_switch(step: ChangeStep) -> ChangeReport:
     """Embed what was written since the walk passed it; once hardly anything is due, let the next model serve."""
-    due = ReembedEntry.objects.filter(due_at__lte=Now())
+    due = hopeful_entries().filter(due_at__lte=Now())
     entries = take_shares(due, first_entries, limit=step.size, account_id=None)
     embedded = embed_queued(step, entries)
     failed = len(embedded.failed)
     report = ChangeReport(examined=len(entries), changed=embedded.stored, failed=failed, is_over=embedded.stopped)
     if embedded.stopped or embedded.left or len(entries) > step.size // FULL_BATCH_SHARE:
         return step.save(report)
-    if has_due_rows(ReembedEntry.objects.filter(attempts__range=(1, MAX_ATTEMPTS - 1)), account_id=None):
+    if has_due_rows(hopeful_entries().filter(attempts__gt=0), account_id=None):
         # tried again by a later run, when they are due
         return step.save(replace(report, is_over=True))
     step.save(report)
@@ -234,6 +269,7 @@ def catch_up_and_switch(step: ChangeStep) -> ChangeReport:
         return replace(report, is_over=True)
     if late is None:
         return replace(report, is_over=not report.examined)
+    late += release_refused(now=step.now)
     logger.info("the embedding model %s serves searches; %s memories lack its vector", step.next_model.name, late)
     if late:
         embed_pending(now=step.now, limit=late, renew=step.renew)
@@ -264,7 +300,13 @@ def by_account(entry: ReembedEntry) -> tuple[UUID, UUID]:
 
 
 def drop_former_vectors(step: ChangeStep) -> ChangeReport:
-    """Drop the vectors of the model that served before, its indexes first."""
+    """Drop the vectors of the model that served before, its indexes first.
+
+    Not before no process can store one any more: the database queues what such processes store only while it knows the
+    former model.
+    """
+    if step.state.switched_at is not None and step.now < step.state.switched_at + STALE_FOR:
+        return OVER
     report, cursor = drop_vectors(step, parse_spec(step.state.former).name, {})
     if cursor is None:
         return report

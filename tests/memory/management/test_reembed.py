@@ -22,7 +22,16 @@ from memory.owner import Owner
 from memory.services.embedding.change import record_serving_model
 from memory.services.embedding.serving import serving_model
 from tests.embedding_server import answer_vectors
-from tests.memory.reembedding import begin, count_vectors, forget_models, found_by_meaning, go_on, remember, tiny
+from tests.memory.reembedding import (
+    begin,
+    count_vectors,
+    forget_models,
+    found_by_meaning,
+    go_on,
+    remember,
+    settle,
+    tiny,
+)
 from tests.memory.reembedding import tiny_models as tiny_models
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tiny_models")]
@@ -60,7 +69,10 @@ def test_the_documented_commands_change_the_model(owner: Owner, endpoint: str) -
     commands = [shlex.split(line)[1:] for line in COMMAND.findall(PAGE.read_text())]
     served = [[*line, "--provider", "openai"] if "--model" in line else line for line in commands]
 
-    printed = [reembed(*line) for line in served]
+    printed = []
+    for line in served:
+        settle()
+        printed.append(reembed(*line))
 
     assert [line[-1] for line in commands] == ["--dry-run", "1024", "--json", "--finish"]
     assert "Would change to text-embedding-3-large (1024 dimensions): 1 memories to embed" in printed[0]

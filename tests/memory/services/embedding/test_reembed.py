@@ -15,20 +15,31 @@ from memory.owner import Owner
 from memory.providers.embeddings import ModelSpec
 from memory.services.embedding.change import (
     MAX_LATE_ROWS,
+    find_status,
     plan_change,
     record_serving_model,
     request_abort,
     request_finish,
     switch_models,
 )
-from memory.services.embedding.queue import embed_pending
+from memory.services.embedding.queue import MAX_REFUSALS, embed_pending
 from memory.services.embedding.reembed import continue_change
 from memory.services.embedding.serving import CACHE, read_known_models, serving_model
 from memory.services.memories.store import TextUpdate, update_texts, validate_vector
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer
 from tests.memory.episodes import NOTHING, NOW, draft, store
-from tests.memory.reembedding import begin, change_to, count_vectors, found_by_meaning, go_on, remember, tiny
+from tests.memory.reembedding import (
+    begin,
+    change_to,
+    count_vectors,
+    found_by_meaning,
+    go_on,
+    remember,
+    retry,
+    settle,
+    tiny,
+)
 from tests.memory.reembedding import tiny_models as tiny_models
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("tiny_models")]
@@ -78,6 +89,7 @@ def test_a_change_there_and_back_finds_everything_by_meaning(owner: Owner, *, fi
     remember(owner, "second")
     if finishes:
         request_finish()
+        settle()
         go_on()
     change_to(tiny(64))
     remember(owner, "third")
@@ -169,10 +181,30 @@ def test_finish_drops_the_former_models_vectors(owner: Owner) -> None:
     change_to(tiny(384))
 
     request_finish()
+    settle()
     go_on()
 
     assert set(Vector.objects.values_list("model", flat=True)) == {"tiny-384"}
     assert ServingModelState.objects.get().former is None
+
+
+def test_finish_waits_until_no_process_embeds_by_the_former_model(owner: Owner) -> None:
+    continue_change(now=NOW, size=10)
+    former = read_known_models()
+    change_to(tiny(384))
+    request_finish()
+    waits = continue_change(now=timezone.now(), size=10)
+    conf.EMBEDDING_STATE_SECONDS = 60
+    CACHE.remember(former)
+    remember(owner, "Ana moved to Porto")
+    conf.EMBEDDING_STATE_SECONDS = 0
+    settle()
+    go_on()
+    embed_pending(now=timezone.now(), limit=10)
+
+    assert waits.is_over
+    assert count_vectors() == {"tiny-384": 1}
+    assert found_by_meaning(owner, "Ana moved to Porto") == (["Ana moved to Porto"], ["embedding_model_differs"])
 
 
 def test_requests_that_make_no_sense_are_refused_with_a_sentence() -> None:
@@ -240,6 +272,35 @@ def test_a_text_that_the_next_model_refuses_does_not_keep_it_from_serving(
     assert serving_model().name == MODEL
     assert found_by_meaning(owner, "good") == (["good"], ["embedding_pending"])
     assert list(Memory.objects.awaiting_embedding().values_list("text", flat=True)) == ["bad"]
+
+
+def test_texts_that_the_next_model_refuses_stop_nothing_however_many_they_are(
+    owner: Owner, served: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = [f"bad {number}" for number in range(MAX_REFUSALS + 3)]
+    monkeypatch.setattr("memory.services.embedding.change.MAX_LATE_ROWS", 5)
+    remember(owner, "good", *bad)
+    begin(SERVED)
+    well = served.answer
+    served.answer = lambda texts: Response("no", status=400) if any(map(is_bad, texts)) else well(texts)
+    retry(until="switch")
+    while serving_model().name != MODEL:
+        retried = ReembedEntry.objects.update(due_at=NOW)
+        continue_change(now=timezone.now(), size=20)
+        status = find_status()
+    while not continue_change(now=timezone.now(), size=20).is_over:
+        pass
+
+    assert retried == len(bad)
+    assert status is not None
+    assert (status.refused, status.lacking) == (len(bad) - 5, 5)
+    assert found_by_meaning(owner, "good") == (["good"], ["embedding_pending"])
+    assert sorted(Memory.objects.awaiting_embedding().values_list("text", flat=True)) == sorted(bad)
+    assert not ReembedEntry.objects.exists()
+
+
+def is_bad(text: str) -> bool:
+    return text.startswith("bad")
 
 
 def test_vectors_that_clients_send_without_a_model_are_of_the_serving_one(owner: Owner) -> None:

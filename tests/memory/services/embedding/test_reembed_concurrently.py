@@ -35,7 +35,7 @@ from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.embedding_server import answer_vectors
 from tests.memory.maintenance.workers import environment, wait_until
 from tests.memory.nested_vectors import indexes_of_accounts
-from tests.memory.reembedding import begin, change_to, forget_models, found_by_meaning, go_on, remember, tiny
+from tests.memory.reembedding import begin, change_to, forget_models, found_by_meaning, go_on, remember, settle, tiny
 from tests.memory.reembedding import tiny_models as tiny_models
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tiny_models")]
@@ -169,6 +169,7 @@ def test_indexes_of_large_accounts_are_built_before_the_switch(owner: Owner, lar
     go_on()
     served = found_by_meaning(owner, "Memory 7")[0][0]
     request_finish()
+    settle()
     go_on()
 
     assert (walked, len(built)) == (set(), 1)
@@ -199,6 +200,7 @@ def test_an_alert_says_that_the_settings_differ_and_what_to_do(owner: Owner, end
     change_to(tiny(64))
     former = differing()
     request_finish()
+    settle()
     go_on()
     unannounced = differing()
     degraded = recall(owner, RecallRequest(query=Query(text="boiler")), now=timezone.now()).degraded
