@@ -12,6 +12,7 @@ them nothing is held back: words alone cannot tell that nothing answers.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -31,6 +32,7 @@ CONFIDENCE_FILE = Path(__file__).with_name("confidence.json")
 FEATURES = ("similarity", "words", "stranger")
 FLOOR = 0.035
 """Prompt contexts and packets show no evidence if the best result is less likely to help than this."""
+WORD = re.compile(r"[^\W_]+")
 MAX_JUDGED = 20
 """The first results, which confidence was learned from and by which the floor decides."""
 
@@ -159,10 +161,12 @@ def is_asked(term: Term) -> bool:
 
 
 def is_about_stranger(candidates: Sequence[Judged], context: ScoringContext) -> bool:
-    """Return True if the question has subjects, and no candidate names one or is theirs."""
+    """Return True if the question has subjects, none is the user, and no candidate names one or is theirs."""
     subjects = context.query.subjects
     if not subjects:
         return False
     named = sum(1 << bit for bit, term in enumerate(context.analysis.terms) if term.is_subject)
     words = {word.casefold() for subject in subjects for word in subject.split()}
+    if words & set(WORD.findall(context.owner.user_id.casefold())):
+        return False
     return not any(each.held & named or words & set(each.speaker.casefold().split()) for each in candidates)

@@ -75,13 +75,14 @@ def make_table(candidates: Sequence[Candidate], context: ScoringContext) -> Tabl
     segments = find_segments(candidates)
     speakers = find_speakers(candidates, context.query)
     by_gist = is_turn & speakers.are_subjects & ~np.isnan(gist_scores(candidates))
+    found_words = standard_scores(bm25_scores(candidates), min_deviation=MIN_WORDS_DEVIATION)
     return Table(
         candidates=candidates,
         context=context,
         is_turn=is_turn,
-        words=standard_scores(bm25_scores(candidates), min_deviation=MIN_WORDS_DEVIATION),
+        words=found_words,
         content=standard_scores(content_scores(candidates, speakers), min_deviation=MIN_WORDS_DEVIATION),
-        meaning=meaning_scores(candidates, by_gist),
+        meaning=meaning_scores(candidates, by_gist, found_words),
         by_gist=by_gist,
         features=[NO_FEATURES if each.index is None else turn_features(each.text) for each in candidates],
         speakers=speakers,
@@ -137,15 +138,21 @@ def content_scores(candidates: Sequence[Candidate], speakers: Speakers) -> Score
     return content
 
 
-def meaning_scores(candidates: Sequence[Candidate], by_gist: NDArray[np.bool_]) -> Scores:
+MAX_GUESSED_SHARE = 0.5
+
+
+def meaning_scores(candidates: Sequence[Candidate], by_gist: NDArray[np.bool_], found_words: Scores) -> Scores:
     """Return standard scores of similarity. Candidates `by_gist` are put in the order of their gist scores.
 
-    Mean and deviation of their scores stay, so these turns keep their place among other kinds.
+    Mean and deviation of their scores stay, so these turns keep their place among other kinds. What waits for its
+    vector is as near as its words (`found_words`) say, from average to MAX_GUESSED_SHARE of what the nearest has.
     """
     meaning = standard_scores(similarity_scores(candidates), min_deviation=MIN_MEANING_DEVIATION)
     if by_gist.any():
         scores = standard_scores(gist_scores(candidates)[by_gist], min_deviation=MIN_MEANING_DEVIATION)
         meaning[by_gist] = meaning[by_gist].mean() + meaning[by_gist].std() * scores
+    waits = np.array([each.similarity is None for each in candidates], dtype=np.bool_)
+    meaning[waits] = np.clip(found_words[waits], 0.0, MAX_GUESSED_SHARE * meaning.max(initial=0.0))
     return meaning
 
 

@@ -112,6 +112,15 @@ def test_a_stranger_is_named_by_no_candidate_and_speaks_none(
     assert is_about_stranger(candidates, question(*TERMS, subjects=subjects)) == is_stranger
 
 
+@pytest.mark.parametrize("user_id", ["Henk", "henk-bakery", "u:henk"])
+def test_the_user_is_no_stranger_where_no_message_has_a_name(user_id: str) -> None:
+    asked = question(*TERMS, subjects=["Henk"])
+    by_user = replace(asked, owner=replace(asked.owner, user_id=user_id))
+
+    assert is_about_stranger([found(1)], asked)
+    assert not is_about_stranger([found(1)], by_user)
+
+
 def test_confidence_is_logistic_in_the_features() -> None:
     features = confidence_features(
         [found(1, similarity=0.5, held=0b0001), found(2, similarity=None)], question(*TERMS, subjects=["Priya"])

@@ -174,6 +174,18 @@ def test_a_turn_without_a_vector_is_of_average_meaning() -> None:
     assert table.meaning.tolist() == pytest.approx([-1, 1, 0])
 
 
+def test_what_waits_for_its_vector_is_as_near_as_its_words_say_up_to_half_of_the_nearest() -> None:
+    embedded = [no_turn(number, similarity=0.4, bm25=0.0) for number in range(2, 10)]
+
+    few = table_of(no_turn(1, similarity=0.8, bm25=0.0), *embedded, no_turn(10, similarity=None, bm25=9.0))
+    many = table_of(no_turn(1, similarity=0.8, bm25=30.0), *embedded, no_turn(10, similarity=None, bm25=9.0))
+    least = table_of(no_turn(1, similarity=0.8, bm25=9.0), *embedded, no_turn(10, similarity=None, bm25=0.0))
+
+    assert few.meaning[-1] == few.meaning[0] / 2 < few.words[-1]
+    assert 0 < many.meaning[-1] == many.words[-1] < many.meaning[0] / 2
+    assert least.meaning[-1] == 0.0
+
+
 def test_nan_and_infinite_values_count_as_zero() -> None:
     fields = ("bm25", "content", "naming", "similarity", "gist")
     unknown: list[dict[str, Any]] = [dict.fromkeys(fields, bad) for bad in (math.nan, math.inf)]
