@@ -21,6 +21,7 @@ from django.db.models import (
     OuterRef,
     Q,
     QuerySet,
+    Subquery,
     Value,
     When,
 )
@@ -114,8 +115,10 @@ def old_invocations(now: datetime) -> QuerySet[ToolInvocation]:
 def ended_marks(now: datetime) -> QuerySet[Injection]:
     """Return the journal's old entries from before a ledger's end: no ledger is restored from them.
 
-    The entry of the end is due once the entries before it are gone.
+    The entry of the end is due once the entries before it are gone. The newest entry of all stays: from it on, a flush
+    knows which entries of the stream are stored.
     """
+    newest = Injection.objects.order_by("-stream_id").values("stream_id")[:1]
     same = Injection.objects.filter(account_id=OuterRef("account_id"), conversation_id=OuterRef("conversation_id"))
     ended_later = Exists(same.filter(event=Injection.Event.ENDED, stream_id__gt=OuterRef("stream_id")))
     has_earlier = Exists(same.filter(stream_id__lt=OuterRef("stream_id")))
@@ -124,6 +127,7 @@ def ended_marks(now: datetime) -> QuerySet[Injection]:
     )
     is_over = Q(ended_later) | Q(~has_earlier, event=Injection.Event.ENDED)
     rows = Injection.objects.filter(is_over, ~Exists(kept), account__legal_hold=False)
+    rows = rows.exclude(stream_id=Subquery(newest))
     return rows.filter(at__lt=cut_at(now, "account__journal_days"))
 
 

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 
 from ledger import store as ledger
-from ledger.journal import flush_journal, restore_all_ledgers
+from ledger.journal import flush_journal, last_journalled_id, restore_all_ledgers
 from ledger.models import Injection
 from memory.maintenance import Batch
 from memory.maintenance.retention_jobs import CLEANUP_STAGES
@@ -173,6 +173,24 @@ def test_only_the_journal_of_ended_ledgers_goes_and_the_others_can_be_restored(o
     assert list(left) == [("b", "later"), ("c", "item")]
     restore_all_ledgers()
     assert [set(ledger.get_all(each)) for each in (ended, again, open_one)] == [set(), {"later"}, {"item"}]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_newest_entry_of_the_journal_stays_since_flushes_go_on_from_it(owner: Owner) -> None:
+    set_retention(owner, journal_days=10)
+    restore_all_ledgers()
+    ended = ConversationRef(account_id=owner.account_id, conversation_id="a")
+    ledger.mark(ended, "item")
+    ledger.end_ledger(ended)
+    flush_journal(100)
+    Injection.objects.all().update(at=NOW)
+    newest = last_journalled_id()
+
+    for _ in range(2):
+        clean("injections", now=after(11))
+
+    assert last_journalled_id() == newest
+    assert [row.event for row in Injection.objects.all()] == [Injection.Event.ENDED]
 
 
 def test_a_preview_says_what_goes_and_why(owner: Owner) -> None:
