@@ -241,9 +241,12 @@ class Memories(VersionedViewSet):
 
         pages: Any = read
         page: Any = self.paginate_queryset(pages) or []
-        found = find_memories(owner, [item.id for item in page])
+        found = {row.id: row for row in find_memories(owner, [item.id for item in page])}
         paginator: Any = self.paginator
-        return self.get_paginated_response(paginator.serialize_rows(found, MemoryAnswer.serialize))
+        # what was deleted meanwhile keeps its place, or the next page would repeat memories of this one
+        rows = [found.get(item.id) for item in page]
+        answers = paginator.serialize_rows(rows, lambda row: row and MemoryAnswer.serialize(row))
+        return self.get_paginated_response([answer for answer in answers if answer])
 
     def create(self, request: Request) -> Response:
         """Remember a text: one call, after which `/recall` finds it.

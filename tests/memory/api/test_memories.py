@@ -1,9 +1,10 @@
 """`/memories`: one call to remember a text, and memories of any kind by their id."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
@@ -13,6 +14,7 @@ from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from memory.services.extraction.extract import extract_due
 from memory.services.facts.supersede import retract_fact
+from memory.services.forgetting import find_memories
 from tests.api_client import ServiceClient
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.facts import know
@@ -226,6 +228,25 @@ def test_memories_are_listed_latest_first_in_pages(bound_api: ServiceClient) -> 
     second = bound_api.get(first["next"].partition("/api/v1")[2]).json()
 
     assert [[each["text"] for each in page["results"]] for page in (first, second)] == [["day 3", "day 2"], ["day 1"]]
+
+
+def test_a_memory_deleted_while_its_page_is_read_shifts_no_other(
+    bound_api: ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in range(1, 6):
+        remember(bound_api, text=f"day {day}", event_time=f"2026-05-0{day}T12:00:00Z")
+
+    def delete_and_find(owner: Owner, memory_ids: Sequence[UUID]) -> list[Memory]:
+        Memory.objects.filter(text="day 4").delete()
+        return find_memories(owner, memory_ids)
+
+    monkeypatch.setattr("memory.api.memories.find_memories", delete_and_find)
+    first = bound_api.get("/memories?page_size=3").json()
+    second = bound_api.get(first["next"].partition("/api/v1")[2]).json()
+    back = bound_api.get(second["previous"].partition("/api/v1")[2]).json()
+
+    pages = [[each["text"] for each in page["results"]] for page in (first, second, back)]
+    assert pages == [["day 5", "day 3"], ["day 2", "day 1"], ["day 5", "day 3"]]
 
 
 @pytest.mark.parametrize(
