@@ -115,10 +115,11 @@ def old_invocations(now: datetime) -> QuerySet[ToolInvocation]:
 def ended_marks(now: datetime) -> QuerySet[Injection]:
     """Return the journal's old entries from before a ledger's end: no ledger is restored from them.
 
-    The entry of the end is due once the entries before it are gone. The newest entry of all stays: from it on, a flush
-    knows which entries of the stream are stored.
+    The entry of the end is due once the entries before it are gone. The newest entry of an account stays: from the
+    newest of all on, a flush knows which entries of the stream are stored.
     """
-    newest = Injection.objects.order_by("-stream_id").values("stream_id")[:1]
+    own = Injection.objects.filter(account_id=OuterRef("account_id"))
+    newest = own.order_by("-stream_id").values("stream_id")[:1]
     same = Injection.objects.filter(account_id=OuterRef("account_id"), conversation_id=OuterRef("conversation_id"))
     ended_later = Exists(same.filter(event=Injection.Event.ENDED, stream_id__gt=OuterRef("stream_id")))
     has_earlier = Exists(same.filter(stream_id__lt=OuterRef("stream_id")))

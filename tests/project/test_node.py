@@ -98,6 +98,9 @@ def test_a_node_that_stops_refuses_connections_once_its_web_server_does() -> Non
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
             except ConnectionRefusedError:
                 return True
+            except ConnectionResetError:
+                # in the queue of the socket when it was closed: the next one is refused
+                return False
             return False
 
         wait_for(is_refused)
