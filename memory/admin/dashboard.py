@@ -27,7 +27,8 @@ from memory.admin.tiles import account_tiles, installation_tiles
 from memory.maintenance import JOBS, Job
 from memory.models import Account, JobRun
 from memory.services.operations.account_figures import read_account_figures
-from memory.services.operations.alerts import LARGE_BACKLOG, LATE_AFTER, QueueBacklog, find_alerts, format_age
+from memory.services.operations.alerts import LARGE_BACKLOG, find_alerts, format_age
+from memory.services.operations.backlogs import LATE_AFTER, QueueBacklog
 from memory.services.operations.samples import (
     BY_KIND,
     BY_TIER,

@@ -16,7 +16,7 @@ from memory.services.operations.account_figures import (
     count_memories_by_kind,
     count_vectors,
 )
-from memory.services.operations.alerts import MAX_COUNTED
+from memory.services.operations.backlogs import MAX_COUNTED
 from memory.services.operations.samples import (
     DATABASE_BYTES,
     EMBEDDING_CACHE,

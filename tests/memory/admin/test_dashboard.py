@@ -14,7 +14,7 @@ from memory.admin import tiles
 from memory.maintenance import JOBS
 from memory.models import Account, Conversation, JobRun, Memory, MetricSample, ModelUsage
 from memory.owner import Owner
-from memory.services.operations import account_figures, alerts
+from memory.services.operations import account_figures, alerts, backlogs
 from tests.memory.admin.pages import queries_of, shown
 from tests.memory.episodes import draft, store
 from tests.memory.turns import talk
@@ -173,7 +173,7 @@ def test_counts_of_an_account_end_at_a_limit(
     staff: Client, url: str, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(Owner(account_id=account.id, agent_id="assistant"), *[draft(f"memory {number}") for number in range(9)])
-    for module in (account_figures, alerts, tiles):
+    for module in (account_figures, backlogs, tiles):
         monkeypatch.setattr(module, "MAX_COUNTED", 5)
     staff.post(reverse("switcher:switch"), {"account": account.id})
 
