@@ -13,7 +13,7 @@ from memory.kinds import all_kinds
 from memory.models import Conversation, FactReview, JobRun, ModelUsage, Vector
 from memory.models.statements import fetch_rows
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES
-from memory.services.operations.alerts import (
+from memory.services.operations.backlogs import (
     MAX_COUNTED,
     QueueBacklog,
     count_embedding_backlog,
