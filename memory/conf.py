@@ -200,8 +200,8 @@ RECALL_TECHNIQUES = names("MEMORY_RECALL_TECHNIQUES")
 # room for working memory, three summaries of 500 tokens, and 2,000 tokens of evidence
 CONTEXT_TOKENS = whole_number("MEMORY_CONTEXT_TOKENS", 4_000, low=100, high=1_000_000)
 """Tokens of a prompt context unless the request gives `max_tokens`."""
-# with what was said around them, 20 hold 4 to 8 % more of the evidence than 10, and 50 need twice the tokens
-CONTEXT_RESULTS = whole_number("MEMORY_CONTEXT_RESULTS", 20, low=1, high=200)
+# 60 short turns fill 2,000 tokens; with 20, turns next to them take the room of better ones (docs/recall.md)
+CONTEXT_RESULTS = whole_number("MEMORY_CONTEXT_RESULTS", 60, low=1, high=200)
 """Memories of a prompt context unless the request gives `top_k`."""
 RECALL_DEADLINE_MS = whole_number("MEMORY_RECALL_DEADLINE_MS", 5_000, low=1, high=600_000)
 """Milliseconds that a recall may take unless the request gives `deadline_ms`."""

@@ -5,6 +5,7 @@ The order is not by score per token, since a line of three words would then come
 results, the turns next to chosen ones go in, those of the best first.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,8 +16,8 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.lookups import ADJACENT_TURNS
 
 NO_DEADLINE = Deadline()
-MAX_JOINED_GAP = 2 * ADJACENT_TURNS
-"""Turns of a conversation belong to one passage if their numbers differ by no more: their adjacent turns meet."""
+MAX_JOINED_GAP = 30
+"""Turns of a conversation belong to one passage if their numbers differ by no more: a gap costs less than a head."""
 
 Spot = tuple[str, int]
 
@@ -67,6 +68,8 @@ class Packing:
     is_late: bool = False
     turns: dict[str, dict[int, Candidate]] = field(default_factory=dict)
     """Chosen turns by conversation and index."""
+    indexes: dict[str, list[int]] = field(default_factory=dict)
+    """The indexes of chosen turns by conversation, in ascending order."""
     others: list[Candidate] = field(default_factory=list)
 
     def add(self, note: Candidate) -> bool:
@@ -82,6 +85,7 @@ class Packing:
         self.left -= around + self.costs.line_tokens(note)
         if is_turn(note):
             self.turns.setdefault(note.conversation_id, {})[note.index or 0] = note
+            insort(self.indexes.setdefault(note.conversation_id, []), note.index or 0)
         else:
             self.others.append(note)
         return True
@@ -89,30 +93,35 @@ class Packing:
     def passages(self) -> list[list[Candidate]]:
         """Return the notes of each passage, in no order of passages. Turns are in chronological order."""
         runs = [[other] for other in self.others]
-        for turns in self.turns.values():
-            runs += split_runs([turns[index] for index in sorted(turns)])
+        for conversation_id, turns in self.turns.items():
+            runs += split_runs([turns[index] for index in self.indexes[conversation_id]])
         return runs
 
     def _tokens_around(self, note: Candidate) -> int:
         """Return the tokens added besides a note's line: negative if it joins two passages, which drops a head."""
-        before, after = (self._nearest(note, step) for step in (-1, 1))
+        before, after = self._adjoining_turns(note)
         added = self._tokens_above(before, note)
         if after is None:
             return added
-        is_joined = before is not None and (after.index or 0) - (before.index or 0) <= MAX_JOINED_GAP
+        is_joined = before is not None and are_joined(before, after)
         return added + self._tokens_above(note, after) - self._tokens_above(before if is_joined else None, after)
 
     def _tokens_above(self, before: Candidate | None, note: Candidate) -> int:
         """Return the tokens above the line of a note: the head of the passage if it is the first, else the gap."""
         return self.costs.head_tokens(note) if before is None else self.costs.gap_tokens(before, note)
 
-    def _nearest(self, note: Candidate, step: int) -> Candidate | None:
-        """Return the nearest chosen turn before (step -1) or after a turn in the same passage, or None."""
+    def _adjoining_turns(self, note: Candidate) -> tuple[Candidate | None, Candidate | None]:
+        """Return the chosen turns right before and after a turn in the same passage, or None."""
         if not is_turn(note):
-            return None
-        turns = self.turns.get(note.conversation_id, {})
-        near = ((note.index or 0) + step * reach for reach in range(1, MAX_JOINED_GAP + 1))
-        return next((turns[index] for index in near if index in turns), None)
+            return None, None
+        turns, indexes = self.turns.get(note.conversation_id, {}), self.indexes.get(note.conversation_id, [])
+        place = bisect_left(indexes, note.index or 0)
+        before = turns[indexes[place - 1]] if place else None
+        after = turns[indexes[place]] if place < len(indexes) else None
+        return (
+            before if before is not None and are_joined(before, note) else None,
+            after if after is not None and are_joined(note, after) else None,
+        )
 
 
 def pack_passages(
@@ -148,6 +157,11 @@ def is_turn(note: Candidate) -> bool:
     return note.kind == Kind.TURN and note.index is not None
 
 
+def are_joined(before: Candidate, after: Candidate) -> bool:
+    """Return True if two turns of a conversation, the earlier one first, belong to one passage."""
+    return (after.index or 0) - (before.index or 0) <= MAX_JOINED_GAP
+
+
 def adjacent_notes(note: Candidate, adjacent: Mapping[Spot, Candidate]) -> list[Candidate]:
     """Return the existing neighbours of a turn, nearest first, then earliest first."""
     if not is_turn(note):
@@ -161,7 +175,7 @@ def split_runs(turns: Sequence[Candidate]) -> list[list[Candidate]]:
     """Split turns of one conversation, in chronological order, where the gap between two is too wide to join."""
     runs: list[list[Candidate]] = []
     for turn in turns:
-        if runs and (turn.index or 0) - (runs[-1][-1].index or 0) <= MAX_JOINED_GAP:
+        if runs and are_joined(runs[-1][-1], turn):
             runs[-1].append(turn)
         else:
             runs.append([turn])

@@ -68,11 +68,11 @@ def packed(evidence: Sequence[Candidate], *neighbours: Candidate, budget: int = 
 
 
 def test_a_turn_that_does_not_fit_is_skipped_for_the_next_one() -> None:
-    assert packed([said(0, 20), said(10, 50), said(20, 5)], budget=50) == [[0], [20]]
+    assert packed([said(0, 20), said(100, 50), said(200, 5)], budget=50) == [[0], [200]]
 
 
 def test_a_short_line_does_not_displace_the_best_evidence() -> None:
-    assert packed([said(0, 40), said(10, 1)], budget=50) == [[0]]
+    assert packed([said(0, 40), said(100, 1)], budget=50) == [[0]]
 
 
 def test_neighbours_join_a_turn_in_the_order_of_time() -> None:
@@ -80,21 +80,25 @@ def test_neighbours_join_a_turn_in_the_order_of_time() -> None:
 
 
 def test_all_results_go_in_before_any_neighbour() -> None:
-    assert packed([said(5), said(20)], said(4), said(6), budget=30) == [[5], [20]]
+    assert packed([said(5), said(200)], said(4), said(6), budget=30) == [[5], [200]]
 
 
 def test_the_neighbours_of_the_best_go_in_first() -> None:
-    neighbours = (said(3), said(5), said(20), said(22))
+    neighbours = (said(3), said(5), said(200), said(202))
 
-    assert packed([said(21), said(4)], *neighbours, budget=40) == [[20, 21, 22], [4]]
+    assert packed([said(201), said(4)], *neighbours, budget=40) == [[200, 201, 202], [4]]
 
 
 @pytest.mark.parametrize(
     ("second", "expected"),
-    [(6, [[5, 6]]), (7, [[5, 7]]), (8, [[5], [8]])],
-    ids=["next to it", "one neighbour apart", "farther apart"],
+    [
+        (6, [[5, 6]]),
+        (5 + MAX_JOINED_GAP, [[5, 5 + MAX_JOINED_GAP]]),
+        (6 + MAX_JOINED_GAP, [[5], [6 + MAX_JOINED_GAP]]),
+    ],
+    ids=["next to it", "as far as may be", "farther apart"],
 )
-def test_turns_with_adjacent_neighbours_form_one_passage(second: int, expected: list[list[int]]) -> None:
+def test_turns_that_are_not_far_apart_form_one_passage(second: int, expected: list[list[int]]) -> None:
     assert packed([said(5), said(second)]) == expected
 
 
@@ -103,7 +107,7 @@ def test_a_shared_neighbour_of_two_turns_is_packed_once_between_them() -> None:
 
 
 def test_a_turn_that_joins_two_passages_saves_one_heading() -> None:
-    assert packed([said(0), said(4), said(2)], budget=2 * (HEAD + 5)) == [[0, 2, 4]]
+    assert packed([said(0), said(60), said(30)], budget=2 * (HEAD + 5)) == [[0, 30, 60]]
 
 
 def test_turns_of_other_conversations_are_other_passages() -> None:
@@ -111,15 +115,15 @@ def test_turns_of_other_conversations_are_other_passages() -> None:
 
 
 def test_passages_are_ordered_by_their_best_turn() -> None:
-    evidence = [fact(1), said(9), said(30), said(8)]
+    evidence = [fact(1), said(9), said(300), said(8)]
 
-    assert packed(evidence) == [[None], [8, 9], [30]]
+    assert packed(evidence) == [[None], [8, 9], [300]]
 
 
 def test_a_kept_turn_is_packed_before_better_ones() -> None:
-    last = said(20)
+    last = said(200)
 
-    assert packed([said(0), said(10), last], budget=30, kept={last.item_key}) == [[0], [20]]
+    assert packed([said(0), said(100), last], budget=30, kept={last.item_key}) == [[0], [200]]
 
 
 def test_a_kept_neighbour_is_packed_without_its_turn() -> None:
@@ -131,9 +135,9 @@ def test_a_kept_neighbour_is_packed_without_its_turn() -> None:
 def test_tokens_of_a_turn_too_long_to_fit_are_not_counted() -> None:
     costs, long = Costs(), said(0, 1_000)
 
-    pack_passages([long, said(10)], (), budget=50, costs=costs)
+    pack_passages([long, said(100)], (), budget=50, costs=costs)
 
-    assert costs.counted == [said(10)]
+    assert costs.counted == [said(100)]
 
 
 def test_each_line_is_counted_once_however_many_join_it() -> None:
@@ -147,17 +151,23 @@ def test_each_line_is_counted_once_however_many_join_it() -> None:
 
 
 def test_past_the_deadline_only_turns_with_known_token_counts_are_packed() -> None:
-    costs, known = Costs(counted=[said(0), said(20)]), [said(0), said(20)]
+    costs, known = Costs(counted=[said(0), said(200)]), [said(0), said(200)]
     late = Deadline(0.0)
 
-    packed = pack_passages([known[0], said(10), known[1]], (), budget=1_000, costs=costs, deadline=late)
+    packed = pack_passages([known[0], said(100), known[1]], (), budget=1_000, costs=costs, deadline=late)
 
-    assert (indexes(packed.passages), packed.is_late) == ([[0], [20]], True)
+    assert (indexes(packed.passages), packed.is_late) == ([[0], [200]], True)
     assert not pack_passages(known, (), budget=1_000, costs=costs, deadline=late).is_late
 
 
+PLACES = st.integers(0, 20).map(lambda number: 7 * number)
 NOTES = st.lists(
-    st.builds(said, st.integers(0, 20), st.integers(1, 60), conversation_id=st.sampled_from(["c1", "c2"])),
+    st.builds(
+        said,
+        PLACES,
+        st.integers(1, 60),
+        conversation_id=st.sampled_from(["c1", "c2"]),
+    ),
     unique_by=lambda note: note.id,
     max_size=20,
 )
