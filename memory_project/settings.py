@@ -242,7 +242,8 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Agent memory",
-    "DESCRIPTION": "What an agent is working on, what was said, what is true, what was already injected.",
+    "DESCRIPTION": "A memory service for agents. It stores what is being worked on, what was said, what is true and "
+    "what worked, recalls it within a budget of tokens, and knows what was already put into a prompt.",
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
     "LICENSE": {"name": "MIT", "identifier": "MIT"},

@@ -13,6 +13,9 @@ from memory.models.accounts import LAST_USED_RESOLUTION
 from memory_project.http.credentials import Credential
 from memory_project.http.problems import ProblemDetails
 
+INVALID_KEY_DETAIL = (
+    "The API key is not valid: it is unknown, revoked, expired or malformed. Send it as `Authorization: Bearer <key>`."
+)
 BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{1,200})")
 
 
@@ -26,7 +29,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         match = BEARER.fullmatch(header.strip())
         credential = find_credential(match[1], now=timezone.now()) if match else None
         if credential is None:
-            raise AuthenticationFailed("The API key is not valid: it is unknown, revoked, expired or malformed.")
+            raise AuthenticationFailed(INVALID_KEY_DETAIL)
         return None, credential
 
     def authenticate_header(self, request: Request) -> str:
@@ -41,8 +44,7 @@ def judge_stream_key(authorization: str) -> ProblemDetails | None:
     match = BEARER.fullmatch(authorization.strip())
     credential = find_credential(match[1], now=timezone.now()) if match else None
     if credential is None:
-        detail = "The API key is not valid: it is unknown, revoked, expired or malformed."
-        return ProblemDetails(status=401, code="authentication_failed", detail=detail)
+        return ProblemDetails(status=401, code="authentication_failed", detail=INVALID_KEY_DETAIL)
     if "write" not in credential.scopes:
         return ProblemDetails(status=403, code="missing_scope", detail="This key lacks the scope write.")
     return None

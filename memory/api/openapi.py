@@ -10,6 +10,7 @@ from uuid import UUID
 
 from memory.api.openapi_enums import ENUMS, describe_enum
 from memory.api.openapi_examples import BODIES, OMITTED, VALUES
+from memory.api.openapi_fields import FIELDS, HEADERS, PATH_PARAMETERS, QUERY_PARAMETERS
 
 Schema = dict[str, Any]
 LABELS = re.compile(r"^\* `[^`]*` - .*$\n?", re.MULTILINE)
@@ -43,7 +44,11 @@ GROUPS = [
         "What was said: turns, the live session, summaries, and what was put into prompts already.",
         frozenset({"conversations", "episodic", "ledger"}),
     ),
-    OperationGroup("Agents and teams", "Who acts.", frozenset({"agents", "key", "teams"})),
+    OperationGroup(
+        "Agents and teams",
+        "The agents of the account, their teams, and what the key of a request may do.",
+        frozenset({"agents", "key", "teams"}),
+    ),
     OperationGroup(
         "Knowledge",
         "What is true: facts, entities, relationships, and profiles of users.",
@@ -90,13 +95,36 @@ def describe(result: Schema, **_options: Any) -> Schema:
     for name in ENUMS.keys() & schemas.keys():
         schemas[name]["description"] = describe_enum(name, schemas[name]["enum"])
     replace_labels(result)
+    describe_fields(schemas)
     ordered = sorted(GROUPS, key=lambda group: group.name not in FIRST)
     ordered.sort(key=lambda group: FIRST.index(group.name) if group.name in FIRST else len(FIRST))
     result["tags"] = [{"name": group.name, "description": group.description} for group in ordered]
     for path, operation in iterate_operations(result):
         operation["tags"] = [find_group(path)]
+        describe_parameters(operation)
         add_examples(operation, schemas)
     return result
+
+
+PARAMETERS = {"header": HEADERS, "path": PATH_PARAMETERS, "query": QUERY_PARAMETERS}
+
+
+def describe_parameters(operation: Schema) -> None:
+    """Describe the parameters that are declared without a description. Raises LookupError for one that has none."""
+    for parameter in operation.get("parameters", ()):
+        if not parameter.get("description"):
+            parameter["description"] = PARAMETERS[parameter["in"]][parameter["name"]]
+
+
+def describe_fields(schemas: Schema) -> None:
+    """Describe the fields that are declared without a description, as far as their names are known.
+
+    A field that refers to another schema is described there.
+    """
+    for schema in schemas.values():
+        for name, field in schema.get("properties", {}).items():
+            if name in FIELDS and not field.get("description") and "$ref" not in str(field):
+                field["description"] = FIELDS[name]
 
 
 def replace_labels(described: Any) -> None:

@@ -88,10 +88,19 @@ def read_mem0(document: Any) -> Records:
         yield partial(make_mem0_note, each)
 
 
+MEM0_KEPT = ("categories", "run_id", "actor_id", "role", "app_id", "attributed_to")
+MEM0_MEMBERS = frozenset(
+    {"id", "data", "memory", "text", "text_lemmatized", "hash", "user_id", "agent_id", "created_at", "updated_at"}
+    | {"expiration_date", "metadata", *MEM0_KEPT}
+)
+
+
 def make_mem0_note(each: Json) -> ForeignMemory:
     body = each.get("payload") or each
-    metadata = dict(body.get("metadata") or {})
-    kept = {name: body[name] for name in ("categories", "run_id", "actor_id", "role") if body.get(name)}
+    # a point of the vector store has the metadata between its own members
+    own = {name: value for name, value in body.items() if name not in MEM0_MEMBERS} if "payload" in each else {}
+    metadata = own | dict(body.get("metadata") or {})
+    kept = {name: body[name] for name in MEM0_KEPT if body.get(name)}
     expires = body.get("expiration_date")
     return ForeignMemory(
         source_id=str(each["id"]),
@@ -139,7 +148,7 @@ def read_zep(document: Any) -> Records:
 
 def make_zep_fact(edge: Json, user_id: str) -> ForeignMemory:
     return ForeignMemory(
-        source_id=str(edge["uuid"]),
+        source_id=zep_id(edge),
         text=str(edge.get("fact") or ""),
         kind=Kind.FACT,
         user_id=user_id,
@@ -153,12 +162,17 @@ def make_zep_fact(edge: Json, user_id: str) -> ForeignMemory:
 def make_zep_note(node: Json, user_id: str) -> ForeignMemory:
     summary = str(node.get("summary") or "")
     return ForeignMemory(
-        source_id=str(node["uuid"]),
+        source_id=zep_id(node),
         text=f"{node.get('name') or 'Entity'}: {summary}" if summary.strip() else "",
         user_id=user_id,
         metadata={"zep": {"labels": node["labels"]}} if node.get("labels") else {},
         event_time=parse_any_time(node.get("created_at")),
     )
+
+
+def zep_id(row: Json) -> str:
+    """Return the id of an edge or node. Zep's Python client writes it as `uuid_`."""
+    return str(row["uuid"] if "uuid" in row else row["uuid_"])
 
 
 def read_letta(document: Any) -> Records:
@@ -200,9 +214,12 @@ def make_letta_block(block: Json, agents: list[Json]) -> ForeignMemory:
 
 
 def read_hindsight(document: Any) -> Records:
-    """Read the memory units of a bank, as its list or a recall returns them."""
+    """Read the memory units of a bank, as its list or a recall returns them. The list has invalidated ones as well."""
     bank_id = str(document.get("bank_id") or "") if isinstance(document, Mapping) else ""
     for unit in list_of(document, "items", "results", "memories"):
+        if isinstance(unit, Mapping) and unit.get("state", "valid") == "invalidated":
+            yield SkippedRecord("It was invalidated there.")
+            continue
         yield partial(make_hindsight_note, unit, bank_id)
 
 

@@ -184,7 +184,8 @@ _COMPLETION = r"""
     \b(?:finished|done|pass(?:ed|es)|deployed|complet(?:ed|e)|merged|fixed|shipped|succeeded|confirmed|verified)\b
     | \b(?:(?<!\bi\ )(?<!\bwe\ )found|root\ cause|turn(?:s|ed)\ out|rolled\ (?:back|out)|migrated|restored|created)\b
     | \b(?:wrote|written|pushed|opened|ordered|booked|paid|sent|received|installed|applied)\b
-    | \b(?:renamed|moved|removed|added|repaired|resolved|released|published)\b | \bok\b\s*[:(]
+    | \b(?:renamed|removed|added|repaired|resolved|released|published)\b | \bok\b\s*[:(]
+    | \b(?:(?<!\bi\ )moved\b | moved\b(?!\ (?:back\ )?(?:to|from|in|out|house|home|abroad)\b))
     | \bis\ (?:now\ )?(?:live|up|green|ready|in\ place|stable|the\ (?:cause|culprit))\b
     | \b(?:came|comes)\ (?:back|to|in|out)\b
 """

@@ -12,9 +12,10 @@ from django.urls import get_resolver
 from memory_project.http.paths import API_PREFIX
 
 CURRENT_PREFIX = f"{API_PREFIX}v1/"
+VERSIONED_PREFIX = re.compile(rf"^{API_PREFIX}(?:v\d+(?:/|$))?")
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 MAX_COMPARED_CHARACTERS = 200
-MIN_SIMILARITY = 0.6
+MIN_SIMILARITY, MIN_NOUN_SIMILARITY = 0.6, 0.7
 MEANT_BY = {
     "search": "/api/v1/memories/search",
     "remember": "/api/v1/memories",
@@ -22,9 +23,11 @@ MEANT_BY = {
     "store": "/api/v1/memories",
     "messages": "/api/v1/conversations/{conversation_id}/turns",
     "users": "/api/v1/profiles/{user_id}",
+    "sessions": "/api/v1/conversations/{conversation_id}",
+    "threads": "/api/v1/conversations/{conversation_id}",
     "health": "/health/ready",
 }
-"""Paths for the last words that newcomers try first, below the prefix or without it."""
+"""Paths for the words that newcomers try first, below the prefix or without it."""
 
 
 def describe_unknown_route(path: str) -> str:
@@ -33,23 +36,32 @@ def describe_unknown_route(path: str) -> str:
     near = find_nearest_route(shown)
     if near is None:
         return f"There is no path {shown}. `/api/docs` lists all of them."
-    form = " Ids of ours must be UUIDs in lower case." if is_same_but_for_parameters(shown, near) else ""
+    form = " Ids that the service makes are UUIDs in lower case." if is_same_but_for_parameters(shown, near) else ""
     return f"There is no path {shown}. Did you mean {near}?{form} `/api/docs` lists all of them."
 
 
 def find_nearest_route(path: str) -> str | None:
     """Return the path template that is most similar to the path, or None if none is similar."""
-    if (meant := MEANT_BY.get(path.removeprefix(CURRENT_PREFIX).strip("/"))) is not None:
-        return meant
+    word, *below = path.removeprefix(CURRENT_PREFIX).strip("/").split("/")
+    if word in MEANT_BY and (not below or "{" in MEANT_BY[word]):
+        return MEANT_BY[word]
     if not path.startswith(API_PREFIX):
         path = CURRENT_PREFIX + path.lstrip("/").removeprefix("v1/")
     matcher = SequenceMatcher(b=path, autojunk=False)
     best, nearest = MIN_SIMILARITY, None
     for template in api_routes(settings.ROOT_URLCONF):
+        if not is_same_resource(template, path):
+            continue
         matcher.set_seq1(fill_parameters(template, path))
         if matcher.real_quick_ratio() >= best and matcher.quick_ratio() >= best and matcher.ratio() > best:
             best, nearest = matcher.ratio(), template
     return nearest
+
+
+def is_same_resource(template: str, path: str) -> bool:
+    """Return whether the nouns after the prefix are alike: an id that fits says nothing about a path."""
+    noun, given = (VERSIONED_PREFIX.sub("", each).partition("/")[0] for each in (template, path))
+    return SequenceMatcher(a=noun, b=given, autojunk=False).ratio() > MIN_NOUN_SIMILARITY
 
 
 def fill_parameters(template: str, path: str) -> str:

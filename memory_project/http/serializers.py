@@ -17,7 +17,16 @@ TEXT_FIELDS = ("claim", "summary", "insight", "description", "content", "thought
 MEANT_BY: Mapping[str, tuple[str, ...]] = {
     "limit": ("top_k", "page_size"),
     "k": ("top_k",),
+    "n_results": ("top_k",),
+    "max_results": ("top_k", "page_size"),
+    "threshold": ("min_score",),
     "q": ("query",),
+    "question": ("query",),
+    "prompt": ("query",),
+    "memory": (TEXT,),
+    "content": (TEXT,),
+    "statement": ("claim", TEXT),
+    "fact": ("claim",),
     TEXT: ("query", "task_description"),
     "messages": ("turns",),
     "message": ("content", "turns"),
@@ -25,6 +34,7 @@ MEANT_BY: Mapping[str, tuple[str, ...]] = {
     "name": ("pool_id", "key"),
     "session_id": ("conversation_id",),
     "thread_id": ("conversation_id",),
+    "run_id": ("conversation_id", "workflow_run_id"),
     "namespace": ("channel",),
     "project": ("channel",),
     "ttl": ("ttl_seconds",),
@@ -177,6 +187,9 @@ class Text(serializers.CharField):
         return super().to_internal_value(data)
 
 
+BOUNDS = {"max_value": "Must be at most {max_value}.", "min_value": "Must be at least {min_value}."}
+
+
 class ExternalId(Text):
     """An id chosen by the client: 1 to 100 characters, no control characters."""
 
@@ -195,6 +208,8 @@ class ExternalId(Text):
 class WholeNumber(serializers.IntegerField):
     """A JSON number without a fraction. Texts and booleans, which int() would accept, are refused."""
 
+    default_error_messages = {"invalid": "Must be a whole number, without quotes.", **BOUNDS}
+
     def to_internal_value(self, data: Any) -> int:
         if isinstance(data, float) and data.is_integer():
             return int(data)
@@ -205,6 +220,8 @@ class WholeNumber(serializers.IntegerField):
 
 class Flag(serializers.BooleanField):
     """The JSON values true and false; not 1, not "yes"."""
+
+    default_error_messages = {"invalid": "Must be true or false, without quotes."}
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -244,6 +261,8 @@ class BoundedList(serializers.ListField):
 
 class FiniteFloat(serializers.FloatField):
     """A JSON number. The texts `"nan"` and `"inf"`, which float() would accept, are refused."""
+
+    default_error_messages = {"invalid": "Must be a number, without quotes.", **BOUNDS}
 
     def to_internal_value(self, data: Any) -> float:
         if isinstance(data, bool | str):

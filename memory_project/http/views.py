@@ -274,7 +274,15 @@ class ServiceViewSet(GenericViewSet[Any]):
         except UnicodeDecodeError as err:
             # Django would silently change the ids in it
             raise Problem(400, "invalid_query", "The query string is not valid UTF-8.") from err
-        refuse_unknown_names(request.query_params, self.known_parameters(), noun="query parameter")
+        known = self.known_parameters()
+        misplaced = (
+            set(request.query_params) & set(getattr(self.bodies.get(self.action), "_declared_fields", ())) - known
+        )
+        if misplaced:
+            raise ValidationError(
+                {name: [f'"{name}" belongs in the body of this request, not in its query.'] for name in misplaced}
+            )
+        refuse_unknown_names(request.query_params, known, noun="query parameter")
         repeated = {name for name, given in request.query_params.lists() if len(given) > 1}
         if repeated:
             raise ValidationError({name: ["Give this parameter only once."] for name in repeated})

@@ -136,6 +136,7 @@ def test_messages_are_stored_with_progress(mcp_url: str, bound_key: str) -> None
         result = await client.call_tool("remember_messages", given, progress_callback=note)
         assert result.structured_content is not None
         assert result.structured_content["stored"] == 1
+        assert steps == [0, 1]
 
     over_http(mcp_url, bound_key, use)
 

@@ -2475,7 +2475,10 @@ export interface components {
          */
         AccessLevelEnum: "read" | "write";
         AccessLogAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /**
              * Format: uuid
@@ -2516,13 +2519,18 @@ export interface components {
             data?: {
                 [key: string]: unknown;
             };
+            /** @description The text. */
             text?: string;
             calls?: components["schemas"]["CallShapeRequest"][];
         };
         AgentAnswer: {
+            /** @description Name of the agent. Empty: none. */
             agent_id: string;
             description: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
         };
         AgentChangeRequest: {
@@ -2539,7 +2547,10 @@ export interface components {
         };
         /** @description An artifact with the rows around it. */
         ArtifactAround: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -2551,15 +2562,23 @@ export interface components {
             channel: string;
             /** @description Number of the revision, from 1. */
             revision: number;
+            /** @description Label of the revision, such as a version or a commit. */
             label: string;
+            /** @description Digest of the content, by which a change is recognized. */
             digest: string;
+            /** @description True for the latest revision. */
             is_latest: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /** @description Conversation in which it was produced. May be empty. */
             conversation_id: string;
+            /** @description Address of the content. Empty: none. */
             uri: string;
             type: string;
+            /** @description Short name for people. Empty: none. */
             title: string;
             description: string;
             /**
@@ -2572,14 +2591,21 @@ export interface components {
              * @description Goal that it is for.
              */
             goal_id: string | null;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
             /** @description Increases by one with each change of this revision. */
             version: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
@@ -2621,16 +2647,26 @@ export interface components {
             goal_id?: string | null;
         };
         ArtifactName: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
+            /** @description Address of the content. Empty: none. */
             uri: string;
             /** @description May be empty. */
             title: string;
         };
         AuditAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             timestamp: string;
             /** @description Accountable party: `key:<prefix>`, `staff:<name>` or `job:<name>`. */
             actor: string;
@@ -2639,8 +2675,10 @@ export interface components {
             operation: string;
             memory_type: string;
             affected_ids: string[];
+            /** @description Name of the user. Empty: none. */
             user_id: string;
             session_id: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             source_channel: string;
             /** @description Channels of the results of recalls and resumes, channels searched by searches and graph walks, or the channel that a promotion went to. */
@@ -2653,6 +2691,7 @@ export interface components {
             /** @description Milliseconds that a recall took. */
             latency_ms: number | null;
             success: boolean;
+            /** @description What went wrong. Empty: nothing. */
             error_message: string;
             promoted_from_channel: string;
             /** Format: double */
@@ -2674,15 +2713,20 @@ export interface components {
          */
         BlankEnum: "";
         CachedAnswer: {
+            /** @description Key under which it is stored. */
             key: string;
             /** @description Agent that stored the result. Empty: the account. */
             agent_id: string;
             /** @description Seconds until the result expires. */
             ttl_seconds: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time from which it is forgotten. Null: never.
+             */
             expires_at: string;
             /** @description Number of times it was found since it was stored. */
             hit_count: number;
+            /** @description The value: any JSON. */
             value: unknown;
         };
         CachedBodyRequest: {
@@ -2694,12 +2738,16 @@ export interface components {
             ttl_seconds?: number;
         };
         CachedKeyAnswer: {
+            /** @description Key under which it is stored. */
             key: string;
             /** @description Agent that stored the result. Empty: the account. */
             agent_id: string;
             /** @description Seconds until the result expires. */
             ttl_seconds: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time from which it is forgotten. Null: never.
+             */
             expires_at: string;
             /** @description Number of times it was found since it was stored. */
             hit_count: number;
@@ -2721,13 +2769,17 @@ export interface components {
          */
         CertaintyEnum: "explicit" | "implied" | "inferred" | "uncertain";
         CheckAnswer: {
+            /** @description Key by which the injection ledger knows it. */
             item_key: string;
             injected: boolean;
             /** @description Value the item was marked with; null if it was not marked. */
             value: string | null;
         };
         CompletedGoal: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -2759,6 +2811,7 @@ export interface components {
             completed_at: string | null;
             /** @description Outcome of the work on it. May be empty. */
             result: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -2769,9 +2822,15 @@ export interface components {
              * @description Time when it was set.
              */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
@@ -2952,7 +3011,10 @@ export interface components {
             snippet_start: number;
             /** @description Character after the snippet in the whole text. */
             snippet_end: number;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -3016,6 +3078,7 @@ export interface components {
          */
         ContextTypeEnum: "agent_memory" | "knowledge_base" | "shared_context" | "tool_cache" | "project_context";
         ConversationAnswer: {
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /** @description Agent that started it. Empty: it was started for the account. */
             agent_id: string;
@@ -3023,23 +3086,33 @@ export interface components {
             user_id: string;
             /** @description Channel of its first write. */
             channel: string;
+            /** @description Short name for people. Empty: none. */
             title: string;
             /** @description Conversation that it resumes. Empty: none. */
             continues: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
             outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the beginning. Null: not begun yet.
+             */
             started_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest turn. Null: there is none.
+             */
             last_turn_at: string | null;
             /**
              * Format: date-time
              * @description Null if not ended, or reopened by a turn.
              */
             ended_at: string | null;
+            /** @description True if it is kept, but found by no search. */
             archived: boolean;
+            /** @description Number of turns. */
             turn_count: number;
             /** @description Turns with an index below this are in the summary. */
             summarized_count: number;
@@ -3060,9 +3133,15 @@ export interface components {
             extraction: components["schemas"]["QueueStateEnum"];
             /** @description Error of the last attempt to extract. Empty: none. */
             extract_error: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description Agents that wrote into it, and may therefore read it. */
             participants: string[];
@@ -3100,7 +3179,9 @@ export interface components {
             truncated: boolean;
         };
         DataAnswer: {
+            /** @description Id of the pool. */
             pool_id: string;
+            /** @description Path within the data: keys and list positions, separated by slashes. */
             path: string;
             /** @description Version of the pool. */
             version: number;
@@ -3134,10 +3215,14 @@ export interface components {
          */
         EmbeddingEnum: "stored" | "pending";
         EndedAnswer: {
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /** @description Always `ended`. */
             status: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the end. Null: not ended yet.
+             */
             ended_at: string;
             outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
             /** @description True if there is a summary of its turns already. */
@@ -3148,7 +3233,10 @@ export interface components {
             cleared: boolean;
         };
         EntityAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -3158,6 +3246,7 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
+            /** @description Name. */
             name: string;
             type: string;
             aliases: string[];
@@ -3172,8 +3261,12 @@ export interface components {
             salience: number;
             /** Format: date-time */
             first_seen: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest read. Null: never read.
+             */
             last_accessed: string | null;
+            /** @description Number of times that it was read. */
             access_count: number;
             /** @description Increases by one with each change. */
             version: number;
@@ -3238,7 +3331,10 @@ export interface components {
             entries: components["schemas"]["EntryAnswer"][];
         };
         EntryAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -3248,7 +3344,10 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the persistent context.
+             */
             context_id: string;
             /** @description Unique name in the context. Empty: none. */
             key: string;
@@ -3270,12 +3369,19 @@ export interface components {
             confidence: number;
             /** @description Counts changes of the content only. */
             version: number;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /**
              * Format: double
@@ -3285,7 +3391,10 @@ export interface components {
             /** @description Version before; staff may have deleted it. */
             previous_version: number | null;
             source: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
@@ -3378,12 +3487,18 @@ export interface components {
          */
         EntryTypeEnum: "fact" | "observation" | "reflection" | "decision" | "plan" | "tool_output" | "conversation_summary";
         EpisodeRecord: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             number: number;
             client_id: string;
             status: components["schemas"]["TurnStatusEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
             slots: components["schemas"]["ExpandedSlot"][];
         };
@@ -3419,17 +3534,30 @@ export interface components {
             degraded: components["schemas"]["DegradedEnum"][];
         };
         ErasureAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             scope: components["schemas"]["ErasureAnswerScopeEnum"];
             status: components["schemas"]["ErasureAnswerStatusEnum"];
             reason: string;
+            /** @description Who asked for it. */
             requested_by: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the request.
+             */
             requested_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the beginning. Null: not begun yet.
+             */
             started_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the end. Null: not ended yet.
+             */
             completed_at: string | null;
             /**
              * Format: date-time
@@ -3465,15 +3593,20 @@ export interface components {
          */
         ErasureAnswerStatusEnum: "queued" | "running" | "completed";
         EvictAnswer: {
+            /** @description Key by which the injection ledger knows it. */
             item_key: string;
             /** @description False if the item was not in the ledger. */
             evicted: boolean;
         };
         ExpandedSlot: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             slot: components["schemas"]["SlotEnum"];
             level: number;
+            /** @description The text. */
             text: string;
             data: {
                 [key: string]: unknown;
@@ -3484,15 +3617,28 @@ export interface components {
             provenance: string;
         };
         ExportAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             status: components["schemas"]["TransferStatusEnum"];
+            /** @description Who asked for it. */
             requested_by: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the request.
+             */
             requested_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the beginning. Null: not begun yet.
+             */
             started_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the end. Null: not ended yet.
+             */
             completed_at: string | null;
             /**
              * Format: date-time
@@ -3516,7 +3662,10 @@ export interface components {
             include_vectors: boolean;
         };
         FactAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -3526,7 +3675,9 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
+            /** @description Text of the fact. */
             claim: string;
             /**
              * Format: double
@@ -3538,11 +3689,17 @@ export interface components {
             temporal: components["schemas"]["TemporalEnum"];
             /** @description Status today, whatever time was asked for. */
             status: components["schemas"]["FactStatusEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time since which it is true. Null: unknown.
+             */
             valid_from: string | null;
             /** @description Whether `valid_from` was stated, or is the time when the fact was said. Null: no `valid_from`. */
             valid_from_source: components["schemas"]["ValidFromSourceEnum"] | components["schemas"]["NullEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time until which it was true. Null: it is true now, as far as is known.
+             */
             valid_to: string | null;
             /**
              * Format: date-time
@@ -3562,14 +3719,24 @@ export interface components {
              * @description Turn that states the fact.
              */
             source_turn_id: string | null;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
@@ -3605,7 +3772,10 @@ export interface components {
             valid_to?: string | null;
         };
         FactDetail: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -3615,7 +3785,9 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
+            /** @description Text of the fact. */
             claim: string;
             /**
              * Format: double
@@ -3627,11 +3799,17 @@ export interface components {
             temporal: components["schemas"]["TemporalEnum"];
             /** @description Status today, whatever time was asked for. */
             status: components["schemas"]["FactStatusEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time since which it is true. Null: unknown.
+             */
             valid_from: string | null;
             /** @description Whether `valid_from` was stated, or is the time when the fact was said. Null: no `valid_from`. */
             valid_from_source: components["schemas"]["ValidFromSourceEnum"] | components["schemas"]["NullEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time until which it was true. Null: it is true now, as far as is known.
+             */
             valid_to: string | null;
             /**
              * Format: date-time
@@ -3651,14 +3829,24 @@ export interface components {
              * @description Turn that states the fact.
              */
             source_turn_id: string | null;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
@@ -3789,7 +3977,10 @@ export interface components {
             snippet_start: number;
             /** @description Character after the snippet in the whole text. */
             snippet_end: number;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -3799,7 +3990,10 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the persistent context.
+             */
             context_id: string;
             /** @description Unique name in the context. Empty: none. */
             key: string;
@@ -3822,12 +4016,19 @@ export interface components {
             confidence: number;
             /** @description Counts changes of the content only. */
             version: number;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /** @description True if `content` is not the whole content. */
             truncated: boolean;
@@ -3845,7 +4046,10 @@ export interface components {
             reasons: string[];
         };
         FoundEpisode: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -3855,16 +4059,27 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
+            /** @description Text of the summary. */
             summary: string;
+            /** @description Decisions that were made in the conversation. */
             key_decisions: unknown[];
+            /** @description Names of people, places and things in the summary. */
             entities_mentioned: unknown[];
+            /** @description Names of the tools that were called. */
             tools_called: unknown[];
             /** @description Author: `extractive` (quotes), a model's name, or empty for the agent. */
             summarizer: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /**
              * Format: double
@@ -3878,7 +4093,10 @@ export interface components {
             confidence: number;
         };
         FoundLearning: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -3893,6 +4111,7 @@ export interface components {
              * @description Null if the team was deleted.
              */
             team: string | null;
+            /** @description Text of the insight. */
             insight: string;
             /** @description Number of agents that it helped. */
             helpful_count: number;
@@ -3903,12 +4122,19 @@ export interface components {
              * @description Share of agents that it helps, at least: Wilson's lower bound at 95 %.
              */
             score: number;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /**
              * Format: double
@@ -3917,7 +4143,10 @@ export interface components {
             similarity: number | null;
         };
         FoundStrategy: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -3934,22 +4163,35 @@ export interface components {
             context_pattern: string;
             /** @description May be empty. */
             task_type: string;
+            /** @description Names of the tools in the order of their use. */
             tool_sequence: string[];
+            /** @description Number of successes. */
             success_count: number;
+            /** @description Number of failures. */
             failure_count: number;
             /**
              * Format: double
              * @description Expected share of successes: (successes + 1) / (uses + 2).
              */
             success_rate: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest use. Null: never used.
+             */
             last_used: string | null;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /**
              * Format: double
@@ -3968,11 +4210,15 @@ export interface components {
             score: number;
         };
         GoalAnswer: {
+            /** @description Id of the goal. Null: none. */
             goal_id: string;
             description: string;
         };
         GoalBlockerAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             description: string;
             status: components["schemas"]["GoalStatusEnum"];
@@ -4067,7 +4313,10 @@ export interface components {
          */
         GoalStatusEnum: "active" | "blocked" | "completed" | "abandoned";
         GoalWithRelated: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -4099,6 +4348,7 @@ export interface components {
             completed_at: string | null;
             /** @description Outcome of the work on it. May be empty. */
             result: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -4109,9 +4359,15 @@ export interface components {
              * @description Time when it was set.
              */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
@@ -4140,21 +4396,30 @@ export interface components {
             truncated: boolean;
         };
         GraphEdge: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** Format: uuid */
             source: string;
             /** Format: uuid */
             target: string;
             type: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Weight of the link. Searches follow greater ones first.
+             */
             weight: number;
             properties: {
                 [key: string]: unknown;
             };
         };
         GraphNode: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -4168,21 +4433,39 @@ export interface components {
             salience: number;
             /** @description Number of links from the nearest start; 0 for a start. */
             depth: number;
+            /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
         };
         ImportAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             status: components["schemas"]["TransferStatusEnum"];
+            /** @description Who asked for it. */
             requested_by: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the request.
+             */
             requested_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the beginning. Null: not begun yet.
+             */
             started_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the end. Null: not ended yet.
+             */
             completed_at: string | null;
             /**
              * Format: date-time
@@ -4236,14 +4519,22 @@ export interface components {
          *     Those are encrypted at rest; a page of them would be large, and an answer that is recorded is in plain text.
          */
         InvocationAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Agent that called it. Empty: the account. */
             agent_id: string;
+            /** @description Name of the user. Empty: none. */
             user_id: string;
+            /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
+            /** @description Number of the turn that called the tool. Null: unknown. */
             turn_index: number | null;
+            /** @description Name of the tool. */
             tool_name: string;
             /** @description May be empty. */
             task_type: string;
@@ -4251,21 +4542,35 @@ export interface components {
             success: boolean | null;
             /** @description Duration in milliseconds. */
             latency_ms: number | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             timestamp: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
         };
         /** @description A call with its input, output and error. */
         InvocationInFull: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Agent that called it. Empty: the account. */
             agent_id: string;
+            /** @description Name of the user. Empty: none. */
             user_id: string;
+            /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
+            /** @description Number of the turn that called the tool. Null: unknown. */
             turn_index: number | null;
+            /** @description Name of the tool. */
             tool_name: string;
             /** @description May be empty. */
             task_type: string;
@@ -4273,23 +4578,38 @@ export interface components {
             success: boolean | null;
             /** @description Duration in milliseconds. */
             latency_ms: number | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             timestamp: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             tool_input: unknown;
             tool_output: unknown;
+            /** @description What went wrong. Empty: nothing. */
             error_message: string | null;
             /** @description True if some of these are null because their encryption key is gone. */
             sealed: boolean;
         };
         ItemAnswer: {
             namespace: string[];
+            /** @description Key under which it is stored. */
             key: string;
+            /** @description The value: any JSON. */
             value: unknown;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /**
              * Format: double
@@ -4423,7 +4743,9 @@ export interface components {
             user_id: string;
         };
         KeyedValueAnswer: {
+            /** @description Key under which it is stored. */
             key: string;
+            /** @description The value: any JSON. */
             value: unknown;
             /** @description Tier that the value was read from or written to. */
             tier: components["schemas"]["MemoryTierEnum"];
@@ -4488,8 +4810,12 @@ export interface components {
             id: string;
             /** @description The words of a message may only suggest it. */
             status: components["schemas"]["TurnStatusEnum"];
+            /** @description The text. */
             text: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
         };
         LearningSearchRequest: {
@@ -4541,19 +4867,30 @@ export interface components {
             truncated: boolean;
         };
         LineageArtifact: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Number of the revision, from 1. */
             revision: number;
+            /** @description Label of the revision, such as a version or a commit. */
             label: string;
+            /** @description Digest of the content, by which a change is recognized. */
             digest: string;
+            /** @description True for the latest revision. */
             is_latest: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /** @description Distance from the artifact asked for. Negative: it is an ancestor of that one. */
             step: number;
+            /** @description Address of the content. Empty: none. */
             uri: string;
             type: string;
+            /** @description Short name for people. Empty: none. */
             title: string;
         };
         LineageLink: {
@@ -4577,14 +4914,19 @@ export interface components {
             type: string;
             /** @description `out`: from the artifact to the memory. */
             direction: components["schemas"]["DirectionEnum"];
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
+            /** @description Key by which the injection ledger knows it. */
             item_key: string;
             kind: string;
             /** @description Beginning of its text. Empty for structured turns. */
             label: string;
         };
         ListedConversation: {
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /** @description Agent that started it. Empty: it was started for the account. */
             agent_id: string;
@@ -4592,23 +4934,33 @@ export interface components {
             user_id: string;
             /** @description Channel of its first write. */
             channel: string;
+            /** @description Short name for people. Empty: none. */
             title: string;
             /** @description Conversation that it resumes. Empty: none. */
             continues: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
             outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the beginning. Null: not begun yet.
+             */
             started_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest turn. Null: there is none.
+             */
             last_turn_at: string | null;
             /**
              * Format: date-time
              * @description Null if not ended, or reopened by a turn.
              */
             ended_at: string | null;
+            /** @description True if it is kept, but found by no search. */
             archived: boolean;
+            /** @description Number of turns. */
             turn_count: number;
             /** @description Turns with an index below this are in the summary. */
             summarized_count: number;
@@ -4629,12 +4981,19 @@ export interface components {
             extraction: components["schemas"]["QueueStateEnum"];
             /** @description Error of the last attempt to extract. Empty: none. */
             extract_error: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
         };
         MarkAnswer: {
+            /** @description Key by which the injection ledger knows it. */
             item_key: string;
             /** @description Value stored in the ledger: that of the first mark. */
             value: string;
@@ -4646,16 +5005,26 @@ export interface components {
             agent_id?: string;
             /** @description Key of the item. Convention: `skill:…`, `entity:…`, `artifact:…`. */
             item_key: string;
-            /** @default injected */
+            /**
+             * @description The value: any JSON.
+             * @default injected
+             */
             value?: string;
         };
         MemberAnswer: {
+            /** @description Name of the agent. Empty: none. */
             agent_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
         };
         MemoryAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -4666,9 +5035,11 @@ export interface components {
             /** @description Name of the project, or `_global`. */
             channel: string;
             kind: components["schemas"]["KindEnum"];
+            /** @description The text. */
             text: string;
             /** @description Empty: none. */
             conversation_id: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -4687,9 +5058,15 @@ export interface components {
              * @description Time from which it is forgotten. Null: never.
              */
             expires_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description Counts changes; the ETag has it. */
             version: number;
@@ -4781,12 +5158,18 @@ export interface components {
             refusal?: string;
             annotations?: unknown;
             audio?: unknown;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             index: number;
             /** @description Agent that stored it. */
             agent_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             timestamp: string;
         };
         MessagesAnswer: {
@@ -5695,6 +6078,7 @@ export interface components {
             data?: {
                 [key: string]: unknown;
             };
+            /** @description The text. */
             text: string;
         };
         /**
@@ -5711,8 +6095,12 @@ export interface components {
              */
             id: string;
             kind: components["schemas"]["NoteEnum"];
+            /** @description The text. */
             text: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
             reasons: string[];
         };
@@ -5729,6 +6117,7 @@ export interface components {
                 [key: string]: unknown;
             };
             status: components["schemas"]["TurnStatusEnum"];
+            /** @description The text. */
             text?: string;
         };
         /** @description The acting agent, the user that the operation is for, and the project. */
@@ -5741,16 +6130,25 @@ export interface components {
             channel?: string;
         };
         PacketArtifact: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
+            /** @description Address of the content. Empty: none. */
             uri: string;
+            /** @description Short name for people. Empty: none. */
             title: string;
             type: string;
             /** @description The latest revision. */
             revision: number;
             revision_label: string;
+            /** @description Digest of the content, by which a change is recognized. */
             digest: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the goal. Null: none.
+             */
             goal_id: string | null;
         };
         PacketConstraint: {
@@ -5759,11 +6157,15 @@ export interface components {
              * @description Memory that states it. Null for the user's profile.
              */
             id: string | null;
+            /** @description The text. */
             text: string;
             source: components["schemas"]["SourceEnum"];
         };
         PacketEvidence: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             kind: components["schemas"]["KindEnum"];
             /** @description Its role for the work. */
@@ -5776,7 +6178,10 @@ export interface components {
              */
             score: number;
             reasons: string[];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
             /** @description Empty: none. */
             conversation_id: string;
@@ -5784,12 +6189,19 @@ export interface components {
             item_key: string;
         };
         PacketGoal: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             description: string;
             status: components["schemas"]["GoalStatusEnum"];
+            /** @description The greater, the more pressing. */
             priority: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it is due. Null: none.
+             */
             deadline: string | null;
             overdue: boolean;
             /** Format: uuid */
@@ -5802,258 +6214,475 @@ export interface components {
             result: string;
         };
         PacketStrategy: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
+            /** @description The text. */
             text: string;
             task_type: string;
+            /** @description Names of the tools in the order of their use. */
             tool_sequence: string[];
             /** Format: double */
             success_rate: number;
+            /** @description Number of successes. */
             success_count: number;
+            /** @description Number of failures. */
             failure_count: number;
         };
         PaginatedAccessLogAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["AccessLogAnswer"][];
         };
         PaginatedAgentAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["AgentAnswer"][];
         };
         PaginatedAuditAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["AuditAnswer"][];
         };
         PaginatedCachedKeyAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["CachedKeyAnswer"][];
         };
         PaginatedEntityAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["EntityAnswer"][];
         };
         PaginatedEntryAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["EntryAnswer"][];
         };
         PaginatedErasureAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["ErasureAnswer"][];
         };
         PaginatedExportAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["ExportAnswer"][];
         };
         PaginatedFactAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["FactAnswer"][];
         };
         PaginatedImportAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["ImportAnswer"][];
         };
         PaginatedInvocationAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["InvocationAnswer"][];
         };
         PaginatedListedConversationList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["ListedConversation"][];
         };
         PaginatedMemberAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["MemberAnswer"][];
         };
         PaginatedMemoryAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["MemoryAnswer"][];
         };
         PaginatedParticipantAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["ParticipantAnswer"][];
         };
         PaginatedPersistentContextAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["PersistentContextAnswer"][];
         };
         PaginatedPoolAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["PoolAnswer"][];
         };
         PaginatedPostingAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["PostingAnswer"][];
         };
         PaginatedRecordAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["RecordAnswer"][];
         };
         PaginatedRelationshipAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["RelationshipAnswer"][];
         };
         PaginatedRememberedAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["RememberedAnswer"][];
         };
         PaginatedRunAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["RunAnswer"][];
         };
         PaginatedShortTermAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["ShortTermAnswer"][];
         };
         PaginatedSnapshotAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["SnapshotAnswer"][];
         };
         PaginatedStoredArtifactList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["StoredArtifact"][];
         };
         PaginatedStoredEpisodeList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["StoredEpisode"][];
         };
         PaginatedStoredGoalList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["StoredGoal"][];
         };
         PaginatedStoredLearningList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["StoredLearning"][];
         };
         PaginatedStoredStrategyList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["StoredStrategy"][];
         };
         PaginatedStoredWorkEpisodeList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["StoredWorkEpisode"][];
         };
         PaginatedTeamAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["TeamAnswer"][];
         };
         PaginatedToolAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["ToolAnswer"][];
         };
         PaginatedTurnAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["TurnAnswer"][];
         };
         PaginatedVersionAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["VersionAnswer"][];
         };
         PaginatedWorkflowRunAnswerList: {
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             next: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Address of the next page. Null: this is the last one.
+             */
             previous: string | null;
             results: components["schemas"]["WorkflowRunAnswer"][];
         };
@@ -6067,8 +6696,12 @@ export interface components {
             created_at: string;
         };
         PersistentContextAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
+            /** @description Name. */
             name: string;
             description: string;
             context_type: components["schemas"]["ContextTypeEnum"];
@@ -6082,21 +6715,34 @@ export interface components {
             archived: boolean;
             /** @description Increases with each change of the context, not of its entries. */
             version: number;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
         };
         PlacedRecord: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Agent that recorded it. Empty: the account. */
             agent_id: string;
+            /** @description Name of the user. Empty: none. */
             user_id: string;
+            /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /** @description Number in its conversation, from 0. Never reused. */
             number: number;
@@ -6112,7 +6758,9 @@ export interface components {
              * @description Work episode that it is merged into.
              */
             episode_id: string | null;
+            /** @description Number of the first message that belongs to it. */
             first_index: number | null;
+            /** @description Number of the last message that belongs to it. */
             last_index: number | null;
             status: components["schemas"]["TurnStatusEnum"];
             /** @description 0 raw, 1 slots shortened, 2 merged, 3 archived. */
@@ -6123,21 +6771,34 @@ export interface components {
             tokens: number;
             /** @description Estimated number of tokens of its slots as they were stored. */
             raw_tokens: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             timestamp: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             slots: components["schemas"]["PlacedSlot"][];
             /** @description Part of the reasoning that was kept. Null: none was sent. */
             reasoning: components["schemas"]["KeptAnswer"] | null;
         };
         PlacedSlot: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -6152,11 +6813,17 @@ export interface components {
             tokens: number;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             timestamp: string;
         };
         PlacedTurn: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Place in the log, from 0 without gaps. */
             index: number;
@@ -6174,6 +6841,7 @@ export interface components {
             why?: string;
         };
         PoolAnswer: {
+            /** @description Id of the pool. */
             pool_id: string;
             pool_type: components["schemas"]["PoolAnswerPoolTypeEnum"];
             scope: components["schemas"]["PoolScopeEnum"];
@@ -6188,15 +6856,24 @@ export interface components {
             access_control: components["schemas"]["AccessControlAnswer"];
             /** @description Increases with each write, of its access control too. */
             version: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time from which it is forgotten. Null: never.
+             */
             expires_at: string | null;
             /** @description Number of top-level members of the data, or of postings, or of cached results. */
             entry_count: number;
             /** @description Size of all of them as compact JSON, expired results included. */
             size_bytes: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
         };
         /**
@@ -6231,6 +6908,7 @@ export interface components {
          */
         PoolScopeEnum: "global" | "account" | "team" | "agent" | "task";
         PoolStatisticsAnswer: {
+            /** @description Id of the pool. */
             pool_id: string;
             /** @description Number of top-level members of the data, or of postings, or of cached results. Expired results do not count. */
             entry_count: number;
@@ -6254,7 +6932,10 @@ export interface components {
             /** @description Agent that posted it. Empty: the account. */
             agent_id: string;
             content: unknown;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
         };
         /**
@@ -6280,15 +6961,23 @@ export interface components {
             steps: components["schemas"]["StepAnswer"][];
         };
         ProducingRecord: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             number: number;
             status: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
         };
         ProfileAnswer: {
+            /** @description Name of the user. Empty: none. */
             user_id: string;
             preferences: {
                 [key: string]: unknown;
@@ -6297,6 +6986,7 @@ export interface components {
             communication_style: {
                 [key: string]: unknown;
             };
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -6306,9 +6996,15 @@ export interface components {
             };
             /** @description Increases by one with each change. */
             version: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
         };
         ProfileChangeRequest: {
@@ -6541,12 +7237,19 @@ export interface components {
             explain?: boolean;
         };
         RecalledGoal: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             description: string;
             status: components["schemas"]["GoalStatusEnum"];
+            /** @description The greater, the more pressing. */
             priority: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it is due. Null: none.
+             */
             deadline: string | null;
         };
         RecalledMemory: {
@@ -6556,7 +7259,10 @@ export interface components {
             snippet_start: number;
             /** @description Character after the snippet in the whole text. */
             snippet_end: number;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -6601,8 +7307,12 @@ export interface components {
              * @description Comparable within one answer only.
              */
             score: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
+            /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
             /** @description Why it was found, for people. */
             reasons: string[];
@@ -6616,6 +7326,7 @@ export interface components {
             };
         };
         RecalledProfile: {
+            /** @description Name of the user. Empty: none. */
             user_id: string;
             preferences: {
                 [key: string]: unknown;
@@ -6634,12 +7345,18 @@ export interface components {
             signature: string;
         };
         RecordAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Agent that recorded it. Empty: the account. */
             agent_id: string;
+            /** @description Name of the user. Empty: none. */
             user_id: string;
+            /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /** @description Number in its conversation, from 0. Never reused. */
             number: number;
@@ -6655,7 +7372,9 @@ export interface components {
              * @description Work episode that it is merged into.
              */
             episode_id: string | null;
+            /** @description Number of the first message that belongs to it. */
             first_index: number | null;
+            /** @description Number of the last message that belongs to it. */
             last_index: number | null;
             status: components["schemas"]["TurnStatusEnum"];
             /** @description 0 raw, 1 slots shortened, 2 merged, 3 archived. */
@@ -6666,26 +7385,42 @@ export interface components {
             tokens: number;
             /** @description Estimated number of tokens of its slots as they were stored. */
             raw_tokens: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             timestamp: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description Slots as the policy allows them now. A merged turn has none. */
             slots: components["schemas"]["SlotAnswer"][];
         };
         /** @description A structured turn with its slots and the rows that it refers to. */
         RecordInFull: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Agent that recorded it. Empty: the account. */
             agent_id: string;
+            /** @description Name of the user. Empty: none. */
             user_id: string;
+            /** @description Project that it belongs to. `_global`: none in particular. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /** @description Number in its conversation, from 0. Never reused. */
             number: number;
@@ -6701,7 +7436,9 @@ export interface components {
              * @description Work episode that it is merged into.
              */
             episode_id: string | null;
+            /** @description Number of the first message that belongs to it. */
             first_index: number | null;
+            /** @description Number of the last message that belongs to it. */
             last_index: number | null;
             status: components["schemas"]["TurnStatusEnum"];
             /** @description 0 raw, 1 slots shortened, 2 merged, 3 archived. */
@@ -6712,14 +7449,24 @@ export interface components {
             tokens: number;
             /** @description Estimated number of tokens of its slots as they were stored. */
             raw_tokens: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             timestamp: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description Slots as the policy allows them now. A merged turn has none. */
             slots: components["schemas"]["SlotAnswer"][];
@@ -6754,48 +7501,79 @@ export interface components {
             conversation_id?: string;
         };
         RelatedConversation: {
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /** @description Distance from the conversation asked for. Negative: it came before. */
             step: number;
             /** @description Conversation that it resumes. Empty: none. */
             continues: string;
+            /** @description Short name for people. Empty: none. */
             title: string;
             outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the beginning. Null: not begun yet.
+             */
             started_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest turn. Null: there is none.
+             */
             last_turn_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the end. Null: not ended yet.
+             */
             ended_at: string | null;
+            /** @description Number of turns. */
             turn_count: number;
         };
         RelatedGoal: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             description: string;
             status: components["schemas"]["GoalStatusEnum"];
+            /** @description The greater, the more pressing. */
             priority: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it is due. Null: none.
+             */
             deadline: string | null;
         };
         RelationshipAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** Format: uuid */
             source: string;
             /** Format: uuid */
             target: string;
             type: string;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description Weight of the link. Searches follow greater ones first.
+             */
             weight: number;
             properties: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
         };
         RememberedAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -6820,12 +7598,18 @@ export interface components {
              * @description Importance of a context entry, salience of other kinds: 0 to 1.
              */
             importance: number;
+            /** @description Number of times that it was read. */
             access_count: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest read. Null: never read.
+             */
             last_accessed: string | null;
+            /** @description True if it is kept, but found by no search. */
             archived: boolean;
             /** @description Empty: none. */
             conversation_id: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -6933,12 +7717,16 @@ export interface components {
             tier: components["schemas"]["ReasoningTierEnum"] | components["schemas"]["BlankEnum"];
             /** @description Origin of that reasoning. */
             provenance: components["schemas"]["ProvenanceEnum"] | components["schemas"]["BlankEnum"];
+            /** @description The text. */
             text: string;
             /** @description Estimated number of tokens of the text. */
             tokens: number;
             /** @description Why the piece is included. */
             reason: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
         };
         ReplayTarget: {
@@ -6983,7 +7771,10 @@ export interface components {
             missing: number;
             /** Format: uuid */
             snapshot_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the persistent context.
+             */
             context_id: string;
         };
         ResumeAnswer: {
@@ -7039,14 +7830,23 @@ export interface components {
             deadline_ms?: number;
         };
         RevisionAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Number of the revision, from 1. */
             revision: number;
+            /** @description Label of the revision, such as a version or a commit. */
             label: string;
+            /** @description Digest of the content, by which a change is recognized. */
             digest: string;
+            /** @description True for the latest revision. */
             is_latest: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
         };
         /** @description Grants to take from an agent. The key determines who revokes. */
@@ -7077,6 +7877,7 @@ export interface components {
             status: components["schemas"]["JobStatusEnum"];
             /** @description Name of the job. */
             job: string;
+            /** @description Who asked for it. */
             requested_by: string;
             dry_run: boolean;
             /** @description Number of workers that started the present batch. */
@@ -7095,9 +7896,15 @@ export interface components {
             cursor: string;
             /** @description Why it failed. Empty if it did not. */
             error: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the beginning. Null: not begun yet.
+             */
             started_at: string | null;
             /** Format: date-time */
             finished_at: string | null;
@@ -7136,15 +7943,23 @@ export interface components {
             dry_run?: boolean;
         };
         SavedAnswer: {
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it was saved. Null: never.
+             */
             saved_at: string;
+            /** @description Number of turns. */
             turn_count: number;
         };
         SavedValuesAnswer: {
             /** @description Number of values. */
             values: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it was saved. Null: never.
+             */
             saved_at: string;
         };
         ScopeFieldsRequest: {
@@ -7182,7 +7997,10 @@ export interface components {
             snippet_start: number;
             /** @description Character after the snippet in the whole text. */
             snippet_end: number;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -7242,7 +8060,10 @@ export interface components {
              * @description Time when it happened.
              */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /**
              * Format: date-time
@@ -7254,6 +8075,7 @@ export interface components {
              * @description Importance of a context entry, salience of other kinds: 0 to 1.
              */
             importance: number;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -7268,7 +8090,10 @@ export interface components {
             value: unknown;
         };
         ServedGoal: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             description: string;
             status: string;
@@ -7288,11 +8113,15 @@ export interface components {
             degraded: string[];
         };
         SessionItem: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
             kind: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /**
              * Format: double
@@ -7307,14 +8136,19 @@ export interface components {
             session_id: string;
         };
         SharedValueAnswer: {
+            /** @description Key under which it is stored. */
             key: string;
             /** @description Seconds until the value expires. */
             ttl_seconds: number;
             target_agent_id: string;
         };
         ShortTermAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
+            /** @description Name of the agent. Empty: none. */
             agent_id: string;
             /** @description May be empty. */
             session_id: string;
@@ -7323,15 +8157,24 @@ export interface components {
             memory_type: components["schemas"]["ShortTermMemoryTypeEnum"];
             /** @description Time to live that was set. */
             ttl_seconds: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time from which it is forgotten. Null: never.
+             */
             expires_at: string;
             /** @description Number of reads of this entry alone. Lists do not count. */
             access_count: number;
             /** Format: date-time */
             last_accessed_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
         };
         /**
@@ -7344,7 +8187,10 @@ export interface components {
          */
         ShortTermMemoryTypeEnum: "task_context" | "conversation" | "tool_result" | "reflection" | "observation";
         SlotAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -7359,8 +8205,12 @@ export interface components {
             tokens: number;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             timestamp: string;
+            /** @description The text. */
             text: string;
             /** @description Data as sent. An action also has `calls`, reasoning also has `summary` and `rationale`. */
             data: {
@@ -7376,9 +8226,15 @@ export interface components {
          */
         SlotEnum: "observation" | "reasoning" | "action" | "outcome";
         SnapshotAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the persistent context.
+             */
             context_id: string;
             /** @description May be empty. */
             name: string;
@@ -7386,13 +8242,22 @@ export interface components {
             agent_id: string;
             /** @description Number of entries in it. */
             entry_count: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
         };
         SnapshotWithPreview: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the persistent context.
+             */
             context_id: string;
             /** @description May be empty. */
             name: string;
@@ -7400,7 +8265,10 @@ export interface components {
             agent_id: string;
             /** @description Number of entries in it. */
             entry_count: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /** @description Changes that restoring would make now. */
             restore: components["schemas"]["PreviewAnswer"];
@@ -7459,7 +8327,10 @@ export interface components {
             ttl_seconds: number;
         };
         StoredArtifact: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -7471,15 +8342,23 @@ export interface components {
             channel: string;
             /** @description Number of the revision, from 1. */
             revision: number;
+            /** @description Label of the revision, such as a version or a commit. */
             label: string;
+            /** @description Digest of the content, by which a change is recognized. */
             digest: string;
+            /** @description True for the latest revision. */
             is_latest: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /** @description Conversation in which it was produced. May be empty. */
             conversation_id: string;
+            /** @description Address of the content. Empty: none. */
             uri: string;
             type: string;
+            /** @description Short name for people. Empty: none. */
             title: string;
             description: string;
             /**
@@ -7492,21 +8371,31 @@ export interface components {
              * @description Goal that it is for.
              */
             goal_id: string | null;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
             /** @description Increases by one with each change of this revision. */
             version: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
         };
         StoredEntries: components["schemas"]["EntryAnswer"] | components["schemas"]["EntriesAnswer"];
         StoredEpisode: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -7516,23 +8405,37 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
+            /** @description Text of the summary. */
             summary: string;
+            /** @description Decisions that were made in the conversation. */
             key_decisions: unknown[];
+            /** @description Names of people, places and things in the summary. */
             entities_mentioned: unknown[];
+            /** @description Names of the tools that were called. */
             tools_called: unknown[];
             /** @description Author: `extractive` (quotes), a model's name, or empty for the agent. */
             summarizer: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
         };
         /** @description A goal, as answers show it. */
         StoredGoal: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -7564,6 +8467,7 @@ export interface components {
             completed_at: string | null;
             /** @description Outcome of the work on it. May be empty. */
             result: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -7574,15 +8478,24 @@ export interface components {
              * @description Time when it was set.
              */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
         };
         StoredLearning: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -7597,6 +8510,7 @@ export interface components {
              * @description Null if the team was deleted.
              */
             team: string | null;
+            /** @description Text of the insight. */
             insight: string;
             /** @description Number of agents that it helped. */
             helpful_count: number;
@@ -7607,18 +8521,28 @@ export interface components {
              * @description Share of agents that it helps, at least: Wilson's lower bound at 95 %.
              */
             score: number;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
         };
         StoredStrategy: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -7635,28 +8559,44 @@ export interface components {
             context_pattern: string;
             /** @description May be empty. */
             task_type: string;
+            /** @description Names of the tools in the order of their use. */
             tool_sequence: string[];
+            /** @description Number of successes. */
             success_count: number;
+            /** @description Number of failures. */
             failure_count: number;
             /**
              * Format: double
              * @description Expected share of successes: (successes + 1) / (uses + 2).
              */
             success_rate: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest use. Null: never used.
+             */
             last_used: string | null;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
             /** @description `pending`: the vector is not made yet, and searches find the memory by its words only. */
             embedding: components["schemas"]["EmbeddingEnum"];
         };
         StoredWorkEpisode: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -7666,6 +8606,7 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /**
              * Format: uuid
@@ -7695,11 +8636,20 @@ export interface components {
             compressor: string;
             /** @description True if it was made into an episode of a higher level. */
             archived: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
         };
         StrategiesAnswer: {
@@ -7742,10 +8692,17 @@ export interface components {
             };
         };
         TeamAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
+            /** @description Name. */
             name: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
         };
         TechniqueMetric: {
@@ -7836,6 +8793,7 @@ export interface components {
         TemporalEnum: "current" | "past" | "future";
         ThoughtAnswer: {
             thought: unknown;
+            /** @description Name of the agent. Empty: none. */
             agent_id: string;
             /** Format: date-time */
             at: string;
@@ -7865,13 +8823,17 @@ export interface components {
             shared: components["schemas"]["TierAnswer"];
         };
         ToolAnswer: {
+            /** @description Name of the tool. */
             tool_name: string;
             /** @description Null if all task types are counted together. */
             task_type: string | null;
             /** @description Null if all channels are counted together. */
             channel: string | null;
+            /** @description Number of uses. */
             usage_count: number;
+            /** @description Number of successes. */
             success_count: number;
+            /** @description Number of failures. */
             failure_count: number;
             /**
              * Format: double
@@ -7893,7 +8855,10 @@ export interface components {
              * @description 95 % of the calls took no longer.
              */
             latency_p95_ms: number | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest use. Null: never used.
+             */
             last_used: string;
         };
         /**
@@ -7906,7 +8871,10 @@ export interface components {
         TransferStatusEnum: "queued" | "running" | "completed" | "failed";
         /** @description A chat message as it was sent, with what is known about it. */
         TurnAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -7935,6 +8903,7 @@ export interface components {
             model: string;
             /** @description Your id of the turn. May be empty. */
             client_id: string;
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -7947,6 +8916,7 @@ export interface components {
             token_count: number;
             /** @description SHA-256 of its text. */
             content_hash: string;
+            /** @description True if it is kept, but found by no search. */
             archived: boolean;
             /**
              * Format: date-time
@@ -8005,7 +8975,9 @@ export interface components {
          */
         ValidFromSourceEnum: "said" | "stated";
         ValueAnswer: {
+            /** @description Key under which it is stored. */
             key: string;
+            /** @description The value: any JSON. */
             value: unknown;
             /** @description Seconds until the value expires. */
             ttl_seconds: number;
@@ -8038,16 +9010,21 @@ export interface components {
             /** @description Null for the first version that is kept. */
             previous_version: number | null;
             content: string;
+            /** @description The value: any JSON. */
             value: unknown;
             editor: string;
             /** @description Version whose content this one brought back. */
             restored_from: number | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
         };
         VersionOfFact: {
             /** @description Number of the version, from 1. */
             number: number;
+            /** @description Text of the fact. */
             claim: string;
             /**
              * Format: double
@@ -8055,9 +9032,15 @@ export interface components {
              */
             confidence: number;
             temporal: components["schemas"]["TemporalEnum"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time since which it is true. Null: unknown.
+             */
             valid_from: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time until which it was true. Null: it is true now, as far as is known.
+             */
             valid_to: string | null;
             /**
              * Format: date-time
@@ -8085,7 +9068,10 @@ export interface components {
             helpful: boolean;
         };
         WorkEpisodeAnswer: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
             id: string;
             /** @description Key of this memory in the injection ledger. */
             item_key: string;
@@ -8095,6 +9081,7 @@ export interface components {
             user_id: string;
             /** @description Name of the project, or `_global`. */
             channel: string;
+            /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
             /**
              * Format: uuid
@@ -8124,11 +9111,20 @@ export interface components {
             compressor: string;
             /** @description True if it was made into an episode of a higher level. */
             archived: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when it happened.
+             */
             event_time: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
             /**
              * Format: uuid
@@ -8149,16 +9145,29 @@ export interface components {
             /** @description Agents that share its pools with the one that started it. */
             agents: string[];
             status: components["schemas"]["WorkflowRunStatusEnum"];
+            /** @description Facts of your own about it, which the service keeps unchanged. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the beginning. Null: not begun yet.
+             */
             started_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the end. Null: not ended yet.
+             */
             ended_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time when the service stored it.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest change.
+             */
             updated_at: string;
         };
         /**
@@ -8170,6 +9179,7 @@ export interface components {
          */
         WorkflowRunStatusEnum: "running" | "completed" | "failed" | "cancelled";
         WorkingKeyAnswer: {
+            /** @description Key under which it is stored. */
             key: string;
             /** @description Seconds until the value expires. */
             ttl_seconds: number;
@@ -8194,13 +9204,17 @@ export interface components {
             workflow_run_id?: string;
         };
         WorkingValueAnswer: {
+            /** @description Key under which it is stored. */
             key: string;
             /** @description Seconds until the value expires. */
             ttl_seconds: number;
+            /** @description The value: any JSON. */
             value: unknown;
         };
         WrittenAnswer: {
+            /** @description Id of the pool. */
             pool_id: string;
+            /** @description Path within the data: keys and list positions, separated by slashes. */
             path: string;
             /** @description Version of the pool. */
             version: number;
@@ -8213,11 +9227,14 @@ export interface components {
              * @description Leads to the documentation of the code.
              */
             type: string;
+            /** @description Short name for people. Empty: none. */
             title: string;
             status: number;
+            /** @description What is wrong, what is allowed, and what to do. */
             detail: string;
             /** @description Stable name of the problem, for programs. */
             code: string;
+            /** @description Id of the request, which the service's log lines have. */
             request_id: string;
             /** @description What is wrong, by field name. */
             errors?: {
@@ -8246,7 +9263,9 @@ export interface operations {
     list_agents: {
         parameters: {
             query?: {
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
             };
             header?: never;
@@ -8293,6 +9312,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
             };
             cookie?: never;
@@ -8314,6 +9334,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
             };
             cookie?: never;
@@ -8334,6 +9355,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
             };
             cookie?: never;
@@ -8364,8 +9386,11 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
+                /** @description Name of the agent that shared the value. */
                 source_agent_id: string;
             };
             cookie?: never;
@@ -8392,6 +9417,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
             };
             cookie?: never;
@@ -8418,6 +9444,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
             };
             cookie?: never;
@@ -8443,7 +9470,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -8465,7 +9494,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -8496,7 +9527,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -8517,7 +9550,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -8543,7 +9578,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -8576,7 +9613,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -8597,6 +9636,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
             };
             cookie?: never;
@@ -8622,6 +9662,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
             };
             cookie?: never;
@@ -8649,17 +9690,23 @@ export interface operations {
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
+                /** @description Limit to this conversation. */
                 conversation_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to artifacts for this goal. */
                 goal_id?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to artifacts that this structured turn produced. */
                 record_id?: string;
                 /** @description Revisions of each artifact. */
                 revisions?: "latest" | "all";
+                /** @description Limit to this type. */
                 type?: string;
+                /** @description Limit to artifacts at exactly this address. */
                 uri?: string;
+                /** @description Limit to artifacts whose address begins like this. */
                 uri_prefix?: string;
                 /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
                 user_id?: string;
@@ -8723,6 +9770,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a revision of an artifact. */
                 artifact_id: string;
             };
             cookie?: never;
@@ -8751,6 +9799,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a revision of an artifact. */
                 artifact_id: string;
             };
             cookie?: never;
@@ -8771,6 +9820,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a revision of an artifact. */
                 artifact_id: string;
             };
             cookie?: never;
@@ -8803,6 +9853,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a revision of an artifact. */
                 artifact_id: string;
             };
             cookie?: never;
@@ -8826,11 +9877,13 @@ export interface operations {
                 agent_id?: string;
                 /** @description Limit to this conversation. */
                 conversation_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to this type, such as episodic or semantic. */
                 memory_type?: string;
                 /** @description Limit to this operation, such as store or promote. */
                 operation?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Earliest time. Default: 7 days ago. */
                 since?: string;
@@ -8887,6 +9940,7 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Limit to archived ones (true), or to those that are not archived (false). */
                 archived?: boolean;
                 /**
                  * @description * `agent_memory`: The agent's own long-term memory.
@@ -8896,8 +9950,11 @@ export interface operations {
                  *     * `tool_cache`: Results of tools.
                  */
                 context_type?: "agent_memory" | "knowledge_base" | "project_context" | "shared_context" | "tool_cache";
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Limit to this name. */
                 name?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description * `account`: For all agents of the account.
@@ -8906,6 +9963,7 @@ export interface operations {
                  *     * `team`: For the agents of one team.
                  */
                 scope?: "account" | "agent" | "global" | "team";
+                /** @description Limit to the team with this id. */
                 team?: string;
             };
             header?: never;
@@ -8955,6 +10013,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -8979,6 +10038,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -8999,6 +10059,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9040,9 +10101,11 @@ export interface operations {
                 action?: "read" | "search" | "create" | "update" | "boost" | "reduce" | "archive" | "restore" | "lost";
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to this entry. */
                 entry_id?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to this time and later. */
                 since?: string;
@@ -9051,6 +10114,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9072,6 +10136,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9097,6 +10162,7 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /**
                  * @description * `conversation_summary`: What a conversation was about.
@@ -9108,6 +10174,7 @@ export interface operations {
                  *     * `tool_output`: What a tool answered.
                  */
                 entry_type?: "conversation_summary" | "decision" | "fact" | "observation" | "plan" | "reflection" | "tool_output";
+                /** @description Limit to the entry under this key. */
                 key?: string;
                 /**
                  * @description * `experiential`: What happened.
@@ -9117,6 +10184,7 @@ export interface operations {
                 memory_type?: "experiential" | "factual" | "working";
                 /** @description `newest`: latest first. `relevance`: greatest effective relevance first. */
                 ordering?: "newest" | "relevance";
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description * `agent`: The agent.
@@ -9129,6 +10197,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9150,6 +10219,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9175,6 +10245,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9200,6 +10271,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9225,6 +10297,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9250,6 +10323,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9275,6 +10349,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9300,11 +10375,14 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
             };
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9326,6 +10404,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9354,7 +10433,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
+                /** @description Id of a snapshot. */
                 snapshot_id: string;
             };
             cookie?: never;
@@ -9379,7 +10460,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
+                /** @description Id of a snapshot. */
                 snapshot_id: string;
             };
             cookie?: never;
@@ -9400,7 +10483,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
+                /** @description Id of a snapshot. */
                 snapshot_id: string;
             };
             cookie?: never;
@@ -9426,6 +10511,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a persistent context. */
                 context_id: string;
             };
             cookie?: never;
@@ -9451,12 +10537,19 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Limit to archived ones (true), or to those that are not archived (false). */
                 archived?: boolean;
+                /** @description Limit to this channel. */
                 channel?: string;
+                /** @description Limit to conversations that continue the one with this id. */
                 continues?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Limit to conversations that have ended (true), or that have not (false). */
                 ended?: boolean;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
+                /** @description Limit to this user. */
                 user_id?: string;
             };
             header?: never;
@@ -9506,6 +10599,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9530,6 +10624,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9550,6 +10645,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9578,6 +10674,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9599,6 +10696,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9627,6 +10725,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9647,6 +10746,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9679,6 +10779,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9700,6 +10801,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9728,6 +10830,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9754,6 +10857,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9775,11 +10879,14 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9801,6 +10908,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9829,7 +10937,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
+                /** @description Name of the agent that takes part. */
                 participant_id: string;
             };
             cookie?: never;
@@ -9850,6 +10960,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9875,6 +10986,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9905,6 +11017,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9926,6 +11039,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9951,11 +11065,13 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to this goal. */
                 goal_id?: string;
                 /** @description 0 raw, 1 slots shortened, 2 and 3 merged. */
                 level?: "0" | "1" | "2" | "3";
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to this time and later. */
                 since?: string;
@@ -9972,6 +11088,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -9993,6 +11110,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -10028,7 +11146,9 @@ export interface operations {
                 after_index?: number;
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description Limit to this role.
@@ -10048,6 +11168,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -10078,6 +11199,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -10107,7 +11229,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
+                /** @description Id of a turn. */
                 turn_id: string;
             };
             cookie?: never;
@@ -10128,6 +11252,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -10156,6 +11281,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -10180,7 +11306,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -10202,7 +11330,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -10231,7 +11361,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -10256,11 +11388,13 @@ export interface operations {
                 channel?: string;
                 /** @description Limit to those it mentions. */
                 conversation_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to this name or alias, in any case. */
                 name?: string;
                 /** @description Newest, or greatest salience first. */
                 ordering?: "newest" | "salience";
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to this type. */
                 type?: string;
@@ -10326,6 +11460,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of an entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -10354,6 +11489,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of an entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -10374,6 +11510,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -10399,6 +11536,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -10424,6 +11562,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -10452,6 +11591,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of an entry of a persistent context. */
                 entry_id: string;
             };
             cookie?: never;
@@ -10476,6 +11616,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of an entry of a persistent context. */
                 entry_id: string;
             };
             cookie?: never;
@@ -10496,6 +11637,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an entry of a persistent context. */
                 entry_id: string;
             };
             cookie?: never;
@@ -10521,6 +11663,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an entry of a persistent context. */
                 entry_id: string;
             };
             cookie?: never;
@@ -10546,6 +11689,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an entry of a persistent context. */
                 entry_id: string;
             };
             cookie?: never;
@@ -10571,11 +11715,14 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
             };
             header?: never;
             path: {
+                /** @description Id of an entry of a persistent context. */
                 entry_id: string;
             };
             cookie?: never;
@@ -10597,7 +11744,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an entry of a persistent context. */
                 entry_id: string;
+                /** @description Number of a version, from 1. */
                 number: number;
             };
             cookie?: never;
@@ -10625,13 +11774,16 @@ export interface operations {
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
                 user_id?: string;
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -10662,6 +11814,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -10726,7 +11879,9 @@ export interface operations {
     list_erasures: {
         parameters: {
             query?: {
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description * `filter`: What a filter found.
@@ -10792,6 +11947,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an erasure. */
                 erasure_id: string;
             };
             cookie?: never;
@@ -10834,7 +11990,9 @@ export interface operations {
     list_exports: {
         parameters: {
             query?: {
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description * `completed`: It ended.
@@ -10888,6 +12046,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an export. */
                 export_id: string;
             };
             cookie?: never;
@@ -10922,6 +12081,7 @@ export interface operations {
                 channel?: string;
                 /** @description Limit to facts stated in this conversation. */
                 conversation_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to facts about this entity. */
                 entity?: string;
@@ -10929,6 +12089,7 @@ export interface operations {
                 known_at?: string;
                 /** @description Least confidence of the facts, from 0 to 1. */
                 min_confidence?: number;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to facts that this turn states. */
                 source_turn_id?: string;
@@ -11010,6 +12171,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a fact. */
                 fact_id: string;
             };
             cookie?: never;
@@ -11040,6 +12202,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a fact. */
                 fact_id: string;
             };
             cookie?: never;
@@ -11060,6 +12223,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a fact. */
                 fact_id: string;
             };
             cookie?: never;
@@ -11085,6 +12249,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a fact. */
                 fact_id: string;
             };
             cookie?: never;
@@ -11110,6 +12275,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a fact. */
                 fact_id: string;
             };
             cookie?: never;
@@ -11135,6 +12301,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a fact. */
                 fact_id: string;
             };
             cookie?: never;
@@ -11162,12 +12329,15 @@ export interface operations {
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to goals with an earlier deadline. */
                 due_before?: string;
                 /** @description `priority`: greatest priority first, then the earliest deadline. `deadline`: earliest deadline first, then the greatest priority. `newest`: latest first. */
                 ordering?: "priority" | "deadline" | "newest";
+                /** @description Limit to open goals whose deadline has passed (true), or to all others (false). */
                 overdue?: boolean;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to goals directly below this one. */
                 parent?: string;
@@ -11227,6 +12397,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a goal. */
                 goal_id: string;
             };
             cookie?: never;
@@ -11255,6 +12426,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a goal. */
                 goal_id: string;
             };
             cookie?: never;
@@ -11275,6 +12447,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a goal. */
                 goal_id: string;
             };
             cookie?: never;
@@ -11300,6 +12473,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a goal. */
                 goal_id: string;
             };
             cookie?: never;
@@ -11325,6 +12499,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a goal. */
                 goal_id: string;
             };
             cookie?: never;
@@ -11350,6 +12525,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a goal. */
                 goal_id: string;
             };
             cookie?: never;
@@ -11407,7 +12583,9 @@ export interface operations {
     list_imports: {
         parameters: {
             query?: {
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description * `completed`: It ended.
@@ -11438,6 +12616,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an import. */
                 import_id: string;
             };
             cookie?: never;
@@ -11457,8 +12636,11 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Limit to runs of the job of this name. */
                 job?: "audit_partitions" | "change_in_bulk" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "reembed" | "restore_ledgers" | "summarize" | "transfer" | "vector_indexes" | "write_access_log" | "write_audit_reads" | string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description * `completed`: It ended.
@@ -11490,6 +12672,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a run of a job. */
                 job_id: string;
             };
             cookie?: never;
@@ -11511,6 +12694,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of a job, such as `extract_knowledge`. */
                 name: string & ("audit_partitions" | "change_in_bulk" | "cleanup" | "clear_ended" | "compress" | "context_rot" | "decay" | "deduplicate" | "embed" | "embed_passages" | "erase" | "expire" | "extract_knowledge" | "consolidate" | "find_contradictions" | "globalize_facts" | "promote" | "journal_injections" | "link_replacements" | "measure" | "patterns" | "promote_short_term" | "graduate" | "queue_unembedded" | "recall_statistics" | "reembed" | "restore_ledgers" | "summarize" | "transfer" | "vector_indexes" | "write_access_log" | "write_audit_reads");
             };
             cookie?: never;
@@ -11571,6 +12755,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -11592,6 +12777,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -11633,6 +12819,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Key of the value, as the client chose it. */
                 key: string;
             };
             cookie?: never;
@@ -11676,9 +12863,11 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Newest, or most helpful first. */
                 ordering?: "newest" | "score";
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to this agent. */
                 published_by?: string;
@@ -11732,6 +12921,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of an insight. */
                 learning_id: string;
             };
             cookie?: never;
@@ -11756,6 +12946,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of an insight. */
                 learning_id: string;
             };
             cookie?: never;
@@ -11776,6 +12967,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of an insight. */
                 learning_id: string;
             };
             cookie?: never;
@@ -11827,6 +13019,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -11850,6 +13043,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -11875,6 +13069,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -11900,6 +13095,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -11929,9 +13125,11 @@ export interface operations {
                 channel?: string;
                 /** @description Limit to this conversation. */
                 conversation_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to these kinds, separated by commas. */
                 kind?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to this time and later. */
                 since?: string;
@@ -12029,6 +13227,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -12057,6 +13256,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -12077,6 +13277,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -12170,7 +13371,9 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description * `agent_private`: For the agent that owns it.
@@ -12190,7 +13393,9 @@ export interface operations {
                  *     * `team`: For the agents of one team.
                  */
                 scope?: "account" | "agent" | "global" | "task" | "team";
+                /** @description Limit to this task. */
                 task_id?: string;
+                /** @description Limit to the team with this id. */
                 team?: string;
             };
             header?: never;
@@ -12240,6 +13445,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12264,6 +13470,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12284,6 +13491,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12309,11 +13517,14 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
             };
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12338,7 +13549,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Key of the value, as the client chose it. */
                 key: string;
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12360,7 +13573,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Key of the value, as the client chose it. */
                 key: string;
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12389,7 +13604,9 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Key of the value, as the client chose it. */
                 key: string;
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12415,6 +13632,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12439,6 +13657,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12467,6 +13686,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12492,6 +13712,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12519,11 +13740,14 @@ export interface operations {
                 after?: number;
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
             };
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12545,6 +13769,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12570,6 +13795,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12598,6 +13824,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the pool, as the client chose it. */
                 pool_id: string;
             };
             cookie?: never;
@@ -12624,6 +13851,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the user, as the client chose it. */
                 user_id: string;
             };
             cookie?: never;
@@ -12650,6 +13878,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the user, as the client chose it. */
                 user_id: string;
             };
             cookie?: never;
@@ -12670,6 +13899,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the user, as the client chose it. */
                 user_id: string;
             };
             cookie?: never;
@@ -12728,12 +13958,17 @@ export interface operations {
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to relationships of this entity, as source or target. */
                 entity?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
+                /** @description Limit to relationships from the entity with this id. */
                 source?: string;
+                /** @description Limit to relationships to the entity with this id. */
                 target?: string;
+                /** @description Limit to this type. */
                 type?: string;
                 /** @description User that the memory is about. Default: the user that the key is bound to, else no user. */
                 user_id?: string;
@@ -12797,6 +14032,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a relationship. */
                 relationship_id: string;
             };
             cookie?: never;
@@ -12825,6 +14061,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a relationship. */
                 relationship_id: string;
             };
             cookie?: never;
@@ -12891,7 +14128,9 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Limit to the entries under this key. */
                 memory_key?: string;
                 /**
                  * @description * `conversation`: What was said.
@@ -12901,7 +14140,9 @@ export interface operations {
                  *     * `tool_result`: What a tool answered.
                  */
                 memory_type?: "conversation" | "observation" | "reflection" | "task_context" | "tool_result";
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
+                /** @description Limit to this session. */
                 session_id?: string;
             };
             header?: never;
@@ -12951,6 +14192,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a short-term entry. */
                 short_term_id: string;
             };
             cookie?: never;
@@ -12975,6 +14217,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a short-term entry. */
                 short_term_id: string;
             };
             cookie?: never;
@@ -12995,6 +14238,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a short-term entry. */
                 short_term_id: string;
             };
             cookie?: never;
@@ -13022,9 +14266,13 @@ export interface operations {
                 agent_id?: string;
                 /** @description Name of the project. Default: `_global`. */
                 channel?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Limit to strategies that succeeded at least this often, from 0 to 1. */
                 min_success_rate?: number;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
+                /** @description Limit to this type of task. */
                 task_type?: string;
                 /** @description Limit to strategies that use this tool. */
                 tool?: string;
@@ -13082,6 +14330,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a strategy. */
                 strategy_id: string;
             };
             cookie?: never;
@@ -13110,6 +14359,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a strategy. */
                 strategy_id: string;
             };
             cookie?: never;
@@ -13130,6 +14380,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a strategy. */
                 strategy_id: string;
             };
             cookie?: never;
@@ -13178,6 +14429,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the user, as the client chose it. */
                 user_id: string;
             };
             cookie?: never;
@@ -13202,6 +14454,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Name of the user, as the client chose it. */
                 user_id: string;
             };
             cookie?: never;
@@ -13223,6 +14476,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the user, as the client chose it. */
                 user_id: string;
             };
             cookie?: never;
@@ -13244,6 +14498,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the user, as the client chose it. */
                 user_id: string;
             };
             cookie?: never;
@@ -13262,7 +14517,9 @@ export interface operations {
     list_teams: {
         parameters: {
             query?: {
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
             };
             header?: never;
@@ -13309,6 +14566,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a team. */
                 team_id: string;
             };
             cookie?: never;
@@ -13330,6 +14588,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a team. */
                 team_id: string;
             };
             cookie?: never;
@@ -13348,11 +14607,14 @@ export interface operations {
     list_team_members: {
         parameters: {
             query?: {
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
             };
             header?: never;
             path: {
+                /** @description Id of a team. */
                 team_id: string;
             };
             cookie?: never;
@@ -13374,6 +14636,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a team. */
                 team_id: string;
             };
             cookie?: never;
@@ -13399,7 +14662,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Name of the agent, as the client chose it. */
                 agent_id: string;
+                /** @description Id of a team. */
                 team_id: string;
             };
             cookie?: never;
@@ -13426,11 +14691,13 @@ export interface operations {
                 channel?: string;
                 /** @description Limit to this conversation. */
                 conversation_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to these kinds, separated by commas. `episodic`, `semantic` and `procedural` stand for several kinds each. `tool_invocation`: calls of tools, which are procedural. `pool_event`: changes of pools. */
                 memory_type?: string;
                 /** @description `-event_time`: latest first. `event_time`: earliest first. */
                 ordering?: "-event_time" | "event_time";
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to this time and later. */
                 since?: string;
@@ -13464,7 +14731,9 @@ export interface operations {
                 channel?: string;
                 /** @description Limit to this conversation. */
                 conversation_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to this time and later. */
                 since?: string;
@@ -13524,6 +14793,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a recorded tool call. */
                 invocation_id: string;
             };
             cookie?: never;
@@ -13572,7 +14842,9 @@ export interface operations {
                 by?: "tool" | "task_type" | "channel" | "task_type_and_channel";
                 /** @description Limit to this channel. Default: all channels. */
                 channel?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to this time and later. Default: all. */
                 since?: string;
@@ -13602,11 +14874,13 @@ export interface operations {
                 agent_id?: string;
                 /** @description Limit to this conversation. */
                 conversation_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to this goal. */
                 goal_id?: string;
                 /** @description 0 raw, 1 slots shortened, 2 and 3 merged. */
                 level?: "0" | "1" | "2" | "3";
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /** @description Limit to this time and later. */
                 since?: string;
@@ -13678,6 +14952,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a structured turn. */
                 record_id: string;
             };
             cookie?: never;
@@ -13702,6 +14977,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a structured turn. */
                 record_id: string;
             };
             cookie?: never;
@@ -13722,6 +14998,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of a structured turn. */
                 record_id: string;
             };
             cookie?: never;
@@ -13747,11 +15024,15 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Limit to this conversation. */
                 conversation_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
                 /** @description Limit to this goal. */
                 goal_id?: string;
+                /** @description Limit to this level of compression, from 0 to 3. */
                 level?: 2 | 3;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description * `failed`: The action failed.
@@ -13786,6 +15067,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of a work episode. */
                 episode_id: string;
             };
             cookie?: never;
@@ -13807,7 +15089,9 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
                 /**
                  * @description * `cancelled`: It was stopped.
@@ -13816,6 +15100,7 @@ export interface operations {
                  *     * `running`: Agents work on it.
                  */
                 status?: "cancelled" | "completed" | "failed" | "running";
+                /** @description Limit to runs of the workflow of this name. */
                 workflow?: string;
             };
             header?: never;
@@ -13865,6 +15150,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the workflow run, as the client chose it. */
                 workflow_run_id: string;
             };
             cookie?: never;
@@ -13886,6 +15172,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the workflow run, as the client chose it. */
                 workflow_run_id: string;
             };
             cookie?: never;
@@ -13911,11 +15198,14 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
+                /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description Maximum number of results on a page. */
                 page_size?: number;
             };
             header?: never;
             path: {
+                /** @description Id of the workflow run, as the client chose it. */
                 workflow_run_id: string;
             };
             cookie?: never;
@@ -13937,6 +15227,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the workflow run, as the client chose it. */
                 workflow_run_id: string;
             };
             cookie?: never;
@@ -13965,6 +15256,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -13988,6 +15280,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;
@@ -14016,6 +15309,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Id of the conversation, as the client chose it. */
                 conversation_id: string;
             };
             cookie?: never;

@@ -1,6 +1,6 @@
 """`/compat/mem0`: the routes that mem0's `MemoryClient` calls, answered by the agent memory service.
 
-`MemoryClient(api_key=KEY, host="http://127.0.0.1:8010/compat/mem0")` works with a key of the service. A `user_id` is
+`MemoryClient(api_key=KEY, host="http://127.0.0.1:8004/compat/mem0")` works with a key of the service. A `user_id` is
 the service's user, an `agent_id` its agent, a `run_id` its conversation. Messages are stored word for word as turns,
 from which knowledge is extracted; with `infer=False` each message becomes a note. Searches find all kinds. What would
 delete or find more than was asked for is refused.

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx2
 
-DEFAULT_URL = "http://127.0.0.1:8010/compat/mem0"
+DEFAULT_URL = "http://127.0.0.1:8004/compat/mem0"
 ENTITY_IDS = ("user_id", "agent_id", "run_id")
 Answer = dict[str, Any]
 

@@ -88,12 +88,40 @@ def test_unknown_and_missing_fields_are_reported_together(api: ServiceClient) ->
         ("/recall", "text", "query"),
         ("/recall", "project", "channel"),
         ("/conversations/c1/turns", "messages", "turns"),
+        ("/memories", "memory", "text"),
+        ("/facts", "statement", "claim"),
     ],
 )
 def test_the_name_that_other_services_use_is_answered_with_ours(
     api: ServiceClient, path: str, field: str, meant: str
 ) -> None:
     assert f'Did you mean "{meant}"?' in api.post(path, {field: 5}).json()["errors"][field][0]
+
+
+def test_a_field_of_the_body_in_the_query_is_sent_back_to_the_body(api: ServiceClient) -> None:
+    answer = api.post("/goals?agent_id=a", {"description": "Mend it."})
+
+    assert answer.json()["errors"] == {
+        "agent_id": ['"agent_id" belongs in the body of this request, not in its query.']
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        ("/goals", {"description": "Mend it.", "priority": "high"}, "Must be a whole number, without quotes."),
+        ("/recall", {"query": "x", "top_k": 5_000}, "Must be at most 200."),
+        ("/recall", {"query": "x", "top_k": 0}, "Must be at least 1."),
+        ("/recall", {"query": "x", "min_score": "0.5"}, "Must be a number, without quotes."),
+        ("/recall", {"query": "x", "explain": "yes"}, "Must be true or false, without quotes."),
+    ],
+)
+def test_a_value_of_the_wrong_type_or_size_is_answered_with_what_is_allowed(
+    api: ServiceClient, path: str, body: dict[str, Any], sentence: str
+) -> None:
+    [problems] = api.post(path, body).json()["errors"].values()
+
+    assert problems == [sentence]
 
 
 def test_a_limit_of_a_list_is_answered_with_the_page_size(api: ServiceClient) -> None:

@@ -13,6 +13,7 @@ from django.test import Client
 from jsonschema import Draft202012Validator
 
 from memory.api.openapi_enums import ENUMS
+from memory.api.openapi_fields import FIELDS
 from tests.api_client import ServiceClient
 from tests.openapi import operations, read_document
 
@@ -103,6 +104,16 @@ def test_no_description_is_one_of_a_class_for_readers_of_the_code() -> None:
 
     internal = re.compile(r"\bBase of\b|self\.|StrictSerializer|clients set|row\b.*attribute")
     assert [name for name, each in schemas.items() if internal.search(each.get("description", ""))] == []
+
+
+def test_every_parameter_and_every_common_field_is_described() -> None:
+    document = read_document()
+    described = [each for methods in document["paths"].values() for each in methods.values()]
+    schemas = document["components"]["schemas"].values()
+    fields = [pair for schema in schemas for pair in schema.get("properties", {}).items()]
+
+    assert all(each["description"] for operation in described for each in operation.get("parameters", ()))
+    assert all(field["description"] for name, field in fields if name in FIELDS and "$ref" not in str(field))
 
 
 def test_the_flag_of_a_filter_is_a_boolean() -> None:

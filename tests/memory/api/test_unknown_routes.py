@@ -14,7 +14,11 @@ pytestmark = pytest.mark.django_db
         ("/api/v1/memory", "/api/v1/memories?"),
         ("/api/facts", "/api/v1/facts?"),
         ("/api/v1/conversation/trip/turns", "/api/v1/conversations/{conversation_id}/turns?"),
-        ("/api/v1/facts/42", "/api/v1/facts/{fact_id}? Ids of ours must be UUIDs in lower case."),
+        ("/api/v1/facts/42", "/api/v1/facts/{fact_id}? Ids that the service makes are UUIDs in lower case."),
+        ("/api/v1/users/ana", "/api/v1/profiles/{user_id}?"),
+        ("/api/v1/sessions/trip", "/api/v1/conversations/{conversation_id}?"),
+        ("/api/v1/planets/ana", None),
+        ("/api/v1", None),
         ("/api/v1/" + "x" * 10_000, None),
     ],
 )

@@ -34,6 +34,8 @@ from tests.properties import examples
         ("I'll paint it tomorrow.", ""),
         ("The meter shows 3 bar.", ""),
         ("I found three similar gardens.", ""),
+        ("I moved to Lisbon in March.", ""),
+        ("I moved the pots into the shade.", "succeeded"),
         ("The alarm should be an error by then.", ""),
         ("The drain failed, I will repeat it.", "failed"),
         ("What is up with the roses?", ""),

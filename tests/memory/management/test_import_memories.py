@@ -22,7 +22,7 @@ SOURCES = {
     "langgraph.jsonl": ("langgraph", {"context_entry": 3}, {"It has expired.": 1, SHAPE: 1}),
     "letta.json": ("letta", {"note": 1}, {"It has no text.": 1, MESSAGES: 2, "Tools and files are no memories.": 1}),
     "letta_passages.json": ("letta", {"note": 1}, {}),
-    "hindsight.json": ("hindsight", {"note": 1}, {"It holds a NUL character.": 1}),
+    "hindsight.json": ("hindsight", {"note": 1}, {"It holds a NUL character.": 1, "It was invalidated there.": 1}),
 }
 
 
@@ -57,6 +57,7 @@ def test_memories_of_mem0_keep_their_owners_times_and_metadata(account: Account)
     assert note.event_time == datetime(2026, 2, 1, 18, 0, 0, 123_000, tzinfo=UTC)
     assert note.metadata == {"source": "form", "mem0": {"categories": ["travel"], "run_id": "r1"}}
     assert Memory.objects.get(text="Is allergic to nuts").agent_id == "assistant"
+    assert Memory.objects.get(text="Owns a bicycle").metadata == {"colour": "green"}
 
 
 def test_facts_of_zep_keep_their_validity(account: Account) -> None:

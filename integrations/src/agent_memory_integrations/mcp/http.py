@@ -50,8 +50,9 @@ def make_application(*, base_url: str, hosts: Sequence[str] = ()) -> Starlette:
     for profile in PROFILES:
         path = f"/mcp/{profile}".rstrip("/")
         server = build_server(profile, callers, issuer_url=base_url)
+        # answers are event streams: a plain JSON answer has no place for the progress of a call
         applications[path] = server.streamable_http_app(
-            streamable_http_path=path, stateless_http=True, json_response=True, transport_security=security
+            streamable_http_path=path, stateless_http=True, json_response=False, transport_security=security
         )
         applications[path].add_middleware(OutageAnswers)
 

@@ -1,0 +1,95 @@
+"""The records of CrewAI's memory as items of a persistent context, in a namespace for each scope."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, unquote
+
+from agent_memory_client import Client
+from crewai.memory.types import MemoryRecord
+
+from agent_memory_integrations.contexts import NamedContext
+
+CONTEXT = "crewai"
+RECORDS = "records"
+MAX_ITEMS = 1_000
+"""Items of one request."""
+
+
+class RecordItems:
+    """Reads and writes records. `embedding_model` names the model that made their vectors."""
+
+    def __init__(self, client: Client, *, context: str, embedding_model: str) -> None:
+        self.client = client
+        self.embedding_model = embedding_model
+        self._context = NamedContext(client, context)
+
+    def write(self, records: Sequence[MemoryRecord]) -> None:
+        """Store records. One of the same id in the same scope is replaced."""
+        by_width: dict[int, list[dict[str, Any]]] = {}
+        for record in records:
+            item = make_item(record)
+            by_width.setdefault(len(item["embeddings"][0]) if "embeddings" in item else 0, []).append(item)
+        for width, items in by_width.items():
+            model: dict[str, Any] = {"embedding_model": self._name_model(width)} if width else {}
+            for start in range(0, len(items), MAX_ITEMS):
+                self.client.write_items(self._context.ensure_id(), items=items[start : start + MAX_ITEMS], **model)
+
+    def remove(self, records: Sequence[MemoryRecord]) -> None:
+        """Delete records."""
+        for start in range(0, len(records), MAX_ITEMS):
+            paths = [item_path(record) for record in records[start : start + MAX_ITEMS]]
+            self.client.write_items(self._context.ensure_id(), deleted=paths)
+
+    def read_all(self, scope: str | None) -> list[MemoryRecord]:
+        """Return all records of a scope and of those below."""
+        return [record for record, _ in self.find(scope)]
+
+    def find(self, scope: str | None, **question: Any) -> Iterator[tuple[MemoryRecord, float | None]]:
+        """Yield records of a scope and of those below, with their scores if the question has a vector."""
+        vector = question.get("query_embedding")
+        model = {"embedding_model": self._name_model(len(vector))} if vector else {}
+        context_id, offset = self._context.find_id(), 0
+        asked = {"namespace_prefix": scope_labels(scope or "/"), "limit": MAX_ITEMS, **question}
+        items: list[dict[str, Any]] = [{}] * asked["limit"]
+        while context_id and len(items) == asked["limit"]:
+            found = self.client.query_items(context_id, searches=[{**asked, "offset": offset}], **model)
+            items = found.to_dict()["searches"][0]["items"]
+            offset += len(items)
+            yield from ((MemoryRecord.model_validate(item["value"]), item["score"]) for item in items)
+
+    def _name_model(self, width: int) -> str:
+        return self.embedding_model or f"{CONTEXT}:{width}"
+
+
+def make_item(record: MemoryRecord) -> dict[str, Any]:
+    """Return the item of a record, with its vector if searches are to find it."""
+    item = {**item_path(record), "value": record.model_dump(mode="json")}
+    vector = list(record.embedding or ())
+    if any(vector) and record.content.strip():
+        item |= {"texts": [record.content], "embeddings": [vector]}
+    return item
+
+
+def item_path(record: MemoryRecord) -> dict[str, Any]:
+    return {"namespace": scope_labels(record.scope), "key": record.id}
+
+
+def scope_labels(scope: str) -> tuple[str, ...]:
+    """Return the namespace of a scope. Labels have no dots, and are not empty."""
+    return (RECORDS, *(quote(part, safe="").replace(".", "%2E") for part in scope.split("/") if part))
+
+
+def scope_of(labels: Sequence[str]) -> str:
+    """Return the scope of a namespace."""
+    return "/" + "/".join(unquote(label) for label in labels[1:])
+
+
+def matches(record: MemoryRecord, categories: Sequence[str] | None, metadata: dict[str, Any] | None) -> bool:
+    has_metadata = all(record.metadata.get(name) == value for name, value in (metadata or {}).items())
+    return has_metadata and (not categories or not set(categories).isdisjoint(record.categories))
+
+
+def as_utc(time: datetime) -> datetime:
+    """Return a time with a zone. CrewAI's own have none and are UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
