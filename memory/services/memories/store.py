@@ -80,11 +80,15 @@ WHERE m.id = new.id AND m.account_id = %s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientVector:
-    """A vector that the client sent, with the name of its embedding model."""
+    """A vector that the client sent, with the name of its embedding model.
+
+    `is_comparable` is False if the account has no other vector of the model, so that a search by it finds nothing.
+    """
 
     model: str
     vector: Embedding
 
+    is_comparable: bool = True
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDraft:
@@ -284,7 +288,7 @@ class VectorInput:
         norm = np.linalg.norm(exact)
         if not np.isfinite(norm) or not norm:
             raise Unprocessable("the vector has no direction: send the embedding of the text, or leave it out")
-        return ClientVector(model=model, vector=(exact / norm).astype(np.float32))
+        return ClientVector(model=model, vector=(exact / norm).astype(np.float32), is_comparable=is_comparable)
 
 
 def validate_vector(owner: Owner, *, model: str, vector: Embedding | Sequence[float]) -> ClientVector:
@@ -301,6 +305,7 @@ def find_vector_width(owner: Owner, model: str) -> int | None:
     return Vector.objects.filter(account_id=owner.account_id, model=model).values_list("width", flat=True).first()
 
 
+        is_comparable = self.widths[model] is not None or model == serving_model().name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLink:
     """A link before it is stored. Source, type and target identify a link."""
