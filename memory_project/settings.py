@@ -121,7 +121,7 @@ ROLE_HEALTH_VIEWS = {
 }
 """What a worker or a beat answers at its own port."""
 KEY_CHECK = "memory.services.operations.canary.check_keys"
-MASK_SECRETS = "memory.api.masking.mask_secrets"
+MASK_SECRETS = "memory.masking.mask_secrets"
 STREAM_KEY_CHECK = "memory.api.authentication.judge_stream_key"
 AT_WEB_START = [
     "memory.services.embedding.embed.load_local_model",
