@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 PARALLEL := -n 3 --dist worksteal
 
-.PHONY: help up lint check test test-all test-browser docs bench chaos client client-typescript lock clean install install-dev python
+.PHONY: help up lint check test test-all test-browser docs bench chaos fuzz client client-typescript lock clean install install-dev python
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 19
@@ -50,6 +50,10 @@ bench: install-dev  ## print what the service costs over raw Redis and SQL, on s
 
 chaos: install-dev  ## hold crowds of slow clients, stop servers, and measure what others notice, on servers of its own
 	$(BIN)/python -m tests.servers manage.py chaos --migrate $(ARGS)
+
+fuzz: install-dev  ## send broken bytes for a minute, and generated requests to every operation; EXAMPLES=20 of each, ARGS of chaos
+	$(BIN)/python -m tests.servers manage.py chaos --migrate malformed --seconds 60 $(ARGS)
+	MEMORY_FUZZ_EXAMPLES=$(or $(EXAMPLES),20) $(BIN)/pytest $(PARALLEL) tests/memory/api/test_contract_fuzz.py
 
 client: install-dev  ## write the tables of the clients anew from the OpenAPI document
 	$(BIN)/python -m tests.servers manage.py spectacular --format openapi-json --file .openapi.json

@@ -135,6 +135,7 @@ class AgentMemory(AgentGoals):
                 actor=ACTOR,
                 audit_level=found.audit_level,
                 marks_secrets=found.secrets == "mark",
+                masks_secrets=found.secrets == "mask",
             )
         )
 

@@ -33,6 +33,8 @@ class Owner:
     """The account's own audit level; empty: the installation's."""
     marks_secrets: bool = field(default=False, compare=False)
     """True if new memories whose texts hold secrets are to be marked."""
+    masks_secrets: bool = field(default=False, compare=False)
+    """True if secrets in the texts of memories are to be masked when these are stored; requests are masked before."""
 
     @property
     def is_limited(self) -> bool:

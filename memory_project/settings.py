@@ -12,7 +12,7 @@ from memory_project.encryption import split_keys
 from memory_project.installation import TEMPLATES_DIR, default_data_folder, read_version
 from memory_project.logs import configure_logging
 from memory_project.postgresql.hangs import WatchedConnection
-from memory_project.postgresql.options import SESSION_OPTIONS
+from memory_project.postgresql.options import session_options
 from memory_project.redis_urls import SENTINEL_SCHEME, broker_options, broker_url, cache_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -121,7 +121,7 @@ ROLE_HEALTH_VIEWS = {
 }
 """What a worker or a beat answers at its own port."""
 KEY_CHECK = "memory.services.operations.canary.check_keys"
-MASK_SECRETS = "memory.api.masking.mask_secrets"
+MASK_SECRETS = "memory.masking.mask_secrets"
 STREAM_KEY_CHECK = "memory.api.authentication.judge_stream_key"
 AT_WEB_START = [
     "memory.services.embedding.embed.load_local_model",
@@ -180,7 +180,7 @@ DATABASES["default"] |= {
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": 20_000,
-        "options": SESSION_OPTIONS,
+        "options": session_options(TOMBSTONE_KEY),
     },
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from lab.benchmarks.web import web_server
+from lab.chaos.malformed import MalformedSender
 from lab.chaos.servers import HangingEmbedder, locked_row, stopped_postgresql
 from lab.chaos.watching import PROBE_SECONDS, Asker, Watch, watching
 from memory_project.embedded.paths import PROJECT
@@ -19,6 +20,7 @@ IDLE, WRITERS, READERS = 500, 200, 50
 DOCUMENT_CLIENTS = 16
 CLIENTS = 32
 LOCKED_CLIENTS = 4
+SENDERS = 4
 LIVE_TARGET_MS = 500.0
 P95_TARGET = 2.0
 FAILURE_TARGET_MS = 10_000.0
@@ -146,12 +148,31 @@ def hang_the_embedder(stage: Stage) -> Finding:
     return Finding(figures={**figures, **describe_live(live)}, missed=missed)
 
 
+def send_malformed_requests(stage: Stage) -> Finding:
+    """Send requests that were broken at random. None may get a 500 or stop the server."""
+    with stage.web_server() as address:
+        client = stage.asker(address, "GET", "/agents")
+        seed = time.time_ns()
+        senders = [MalformedSender(address.port, key=stage.secret, seed=seed + number) for number in range(SENDERS)]
+        with watching(senders, pause_seconds=0) as sent:
+            during, live = observe(stage, address, [client])
+    figures = {"seed": seed, "sent": sent.to_dict(), "client": during.to_dict(), **describe_live(live)}
+    missed = judge_live(live)
+    # 501 and 505 are right for encodings and versions that do not exist
+    if sent.statuses[500]:
+        missed.append(f"{sent.statuses[500]} malformed requests were answered 500; the seed was {seed}.")
+    if set(during.statuses) != {200}:
+        missed.append(f"A client beside them got the statuses {dict(during.statuses)}.")
+    return Finding(figures=figures, missed=missed)
+
+
 SCENARIOS: Mapping[str, Callable[[Stage], Finding]] = {
     "crowd": serve_beside_crowd,
     "documents": load_documents,
     "postgresql": stop_postgresql,
     "row": lock_a_row,
     "embedder": hang_the_embedder,
+    "malformed": send_malformed_requests,
 }
 
 

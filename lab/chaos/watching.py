@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -74,12 +74,19 @@ class Asker:
         self._wire.close()
 
 
+class Client(Protocol):
+    """A client that asks once and returns the status of the answer."""
+
+    def ask(self) -> int: ...
+    def close(self) -> None: ...
+
+
 @contextmanager
-def watching(askers: Sequence[Asker], *, pause_seconds: float) -> Iterator[Watch]:
+def watching(askers: Sequence[Client], *, pause_seconds: float) -> Iterator[Watch]:
     """Have each of the askers ask, in a thread of its own, until the end of the block."""
     watch, ended = Watch(), threading.Event()
 
-    def keep_asking(asker: Asker) -> None:
+    def keep_asking(asker: Client) -> None:
         while not ended.is_set():
             watch.note(asker.ask)
             ended.wait(pause_seconds)

@@ -276,6 +276,7 @@ DEGRADED = {
     "embedding_pending": "Some memories still wait for their vector. They were found by words.",
     "embedding_model_differs": "The settings name another embedding model than the one that serves searches. "
     "Run `manage.py reembed`, or set them back.",
+    "embedding_model_unknown": "No memory has a vector of the question's model. The results were found by words.",
 }
 
 NOT_YET_EMBEDDED = EmbeddedTexts(model="", width=0, vectors={})

@@ -1,5 +1,6 @@
 """`/subjects/{user_id}`: erase all that is known of a user. `/erasures`: erase by filter; progress and receipts."""
 
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -15,6 +16,7 @@ from memory.api.views import OwnerViewSet
 from memory.errors import Forbidden
 from memory.models import Erasure
 from memory.owner import Owner
+from memory.services.custody.preview import preview_conversation, preview_memory
 from memory.services.custody.subjects import (
     ERASE_JOB,
     MAX_REASON_CHARACTERS,
@@ -150,6 +152,49 @@ def account_owner(view: OwnerViewSet) -> Owner:
     if owner.agent_id:
         raise Forbidden("a key that is bound to an agent cannot erase users or read receipts")
     return owner
+
+
+class PreviewQuery(ActingFields):
+    memory_id = serializers.UUIDField(required=False, help_text="A turn, episode, fact, or other memory.")
+    conversation_id = ExternalId(required=False, help_text="A conversation.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if len({"memory_id", "conversation_id"} & attrs.keys()) != 1:
+            raise serializers.ValidationError({"memory_id": ["Send either `memory_id` or `conversation_id`."]})
+        return attrs
+
+
+class ErasurePreviewAnswer(AnswerSerializer):
+    counts = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Numbers of memories that are deleted as such, by kind."
+    )
+    derived = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Numbers of memories that go as well, as they were derived from these alone, by kind.",
+    )
+    derived_ids = serializers.ListField(
+        child=serializers.UUIDField(), help_text="The first 100 of the derived memories that the agent sees."
+    )
+
+
+class ErasurePreviews(OwnerViewSet):
+    """What a deletion would erase."""
+
+    operation_ids = {"retrieve": "preview_erasure"}
+    for_users = True
+    queries = {"retrieve": PreviewQuery}
+    answer = ErasurePreviewAnswer
+
+    def retrieve(self, request: Request) -> Response:
+        """Say what deleting a conversation, turn, episode, fact or other memory would erase. Changes nothing.
+
+        A turn stays as an empty place in its conversation. A fact is erased by DELETE with `erase=true` alone.
+        """
+        query = self.query()
+        owner = self.owner(query)
+        if "memory_id" in query:
+            return self.respond(preview_memory(owner, query["memory_id"]))
+        return self.respond(preview_conversation(owner, query["conversation_id"]))
 
 
 class ErasureFilterSet(RowFilter):

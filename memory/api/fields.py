@@ -206,7 +206,8 @@ class Degraded(serializers.ListField):
         help_text = (
             "Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), "
             "`embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name "
-            "another embedding model than the one that serves), and for a technique that dropped out "
+            "another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector "
+            "of the model of `query_embedding`), and for a technique that dropped out "
             "`<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong."
         )
         super().__init__(child=serializers.CharField(), help_text=help_text, **options)
@@ -217,10 +218,13 @@ class SearchDegraded(serializers.ListField):
 
     def __init__(self) -> None:
         super().__init__(
-            child=serializers.ChoiceField(["embedder_unavailable", "embedding_pending", "embedding_model_differs"]),
+            child=serializers.ChoiceField(
+                ["embedder_unavailable", "embedding_pending", "embedding_model_differs", "embedding_model_unknown"]
+            ),
             help_text="Why some results were found by their words and not by meaning: `embedder_unavailable` (the "
             "query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: "
-            "the settings name another embedding model than the one that serves.",
+            "the settings name another embedding model than the one that serves. `embedding_model_unknown`: no memory "
+            "has a vector of the model of `query_embedding`.",
         )
 
 

@@ -202,6 +202,7 @@ ENUMS: dict[str, dict[Any, str]] = {
         "embedder_unavailable": "The query has no vector.",
         "embedding_pending": "Some memories have no vector yet.",
         "embedding_model_differs": "The settings name another embedding model than the one that serves.",
+        "embedding_model_unknown": "No memory has a vector of the model of `query_embedding`.",
     },
     "DirectionEnum": {"out": "The link leads away from the memory.", "in": "The link leads to the memory."},
     "EmbeddingEnum": {

@@ -79,7 +79,12 @@ class ImportAnswer(TransferAnswer):
         allow_null=True, help_text="True if rows get new ids, because another account uses theirs. Null: not yet known."
     )
     existing = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Numbers of rows that were left alone, by table."
+        child=serializers.IntegerField(), help_text="Numbers of rows that the account has already, by table."
+    )
+    left_out = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Numbers of rows that the account lacks and that were not stored, by table: they go with something "
+        "that it has under another id.",
     )
 
 

@@ -13,7 +13,7 @@ from memory.api.audit_log import AuditLog
 from memory.api.context import Contexts
 from memory.api.contexts import AccessLogs, ContextArchiving, ContextGrants, PersistentContexts, Snapshots
 from memory.api.conversations import ConversationLineages, ConversationLives, Conversations
-from memory.api.custody import Erasures, Subjects
+from memory.api.custody import ErasurePreviews, Erasures, Subjects
 from memory.api.entities import Entities, EntityMerges, Relationships
 from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
 from memory.api.episodic import EpisodeErasures, Episodes, EpisodeSearches
@@ -214,6 +214,7 @@ urlpatterns = [
     path("subjects/<id:user_id>/erasure", Subjects.as_view({"get": "latest"})),
     path("subjects/<id:user_id>/readmit", Subjects.as_view({"post": "readmit"})),
     path("erasures", Erasures.as_view(COLLECTION)),
+    path("erasures/preview", ErasurePreviews.as_view({"get": "retrieve"})),
     path("erasures/verify", Erasures.as_view({"post": "verify"})),
     path("erasures/<uuid:erasure_id>", Erasures.as_view(READ)),
     path("export", Exports.as_view({"get": "newest"})),

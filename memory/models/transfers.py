@@ -15,6 +15,10 @@ class TransferQuerySet(AccountQuerySet["Transfer"]):
     def unfinished(self) -> Self:
         return self.filter(status__in=Transfer.UNFINISHED)
 
+    def resumable(self) -> Self:
+        """Filter to those that are not completed, and imports that failed after they had stored rows."""
+        return self.filter(Q(status__in=Transfer.UNFINISHED) | Q(status=Transfer.Status.FAILED) & ~Q(position=""))
+
     def exports(self) -> Self:
         return self.filter(direction=Transfer.Direction.EXPORT)
 
@@ -61,6 +65,9 @@ class Transfer(AccountRow):
     position = models.CharField(max_length=100, blank=True, default="")
     counts = models.JSONField(default=dict, blank=True, help_text="Numbers of rows written or stored, by table.")
     existing = models.JSONField(default=dict, blank=True, help_text="Numbers of rows left alone, by table.")
+    left_out = models.JSONField(
+        default=dict, blank=True, help_text="Numbers of rows that the account lacks and that were not stored, by table."
+    )
     error = models.CharField(max_length=1000, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

@@ -26,6 +26,8 @@ from memory.retrieval.visibility import IN_READABLE_CONTEXT, has_contexts, reada
 H = TypeVar("H")
 FoundHit = TypeVar("FoundHit", bound="Hit")
 Row = dict[str, Any]
+MODEL_UNKNOWN = "embedding_model_unknown"
+"""The remark of a query whose vector is of a model of which the account has no vectors."""
 
 SHARED_COLUMNS = (
     *("memories.id", "agent_id", "user_id", "channel", "conversation_id", "text"),
@@ -263,7 +265,8 @@ def interleave_rows(found: Sequence[Row], top_k: int) -> list[Row]:
 
 
 def degraded_reasons(query: MemoryQuery, found: Sequence[Row]) -> list[str]:
-    degraded = [*query.remarks] if query.vector is not None else ["embedder_unavailable", *query.remarks]
+    has_reason = query.vector is not None or MODEL_UNKNOWN in query.remarks
+    degraded = [*query.remarks] if has_reason else ["embedder_unavailable", *query.remarks]
     if found and found[0]["pending"]:
         degraded.append("embedding_pending")
     return degraded

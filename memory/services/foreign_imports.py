@@ -7,7 +7,7 @@ so that one which is refused does not keep the others out.
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
@@ -16,7 +16,8 @@ from django.db import transaction
 from memory.errors import MemoryServiceError
 from memory.extraction.foreign_memories import ForeignMemory, Record, SkippedRecord
 from memory.identity import digest_parts
-from memory.models import ContextEntry, Kind, Memory, PersistentContext
+from memory.masking import MASK_POLICY, mask_secrets
+from memory.models import Account, ContextEntry, Kind, Memory, PersistentContext
 from memory.owner import Owner
 from memory.services.contexts.manage import get_or_create_context
 from memory.services.custody.marks import refuse_erased_user
@@ -48,11 +49,20 @@ def import_foreign_memories(
 
     What names no agent or user belongs to those of the owner. Texts that the budget leaves without vectors are queued.
     """
-    counts, waiting = ForeignCounts(), iter(records)
+    masks = Account.objects.filter(id=owner.account_id, secrets=MASK_POLICY).exists()
+    counts, waiting = ForeignCounts(), map(masked_record, records) if masks else iter(records)
     while batch := list(islice(waiting, BATCH)):
         texts = [each.text for each in batch if isinstance(each, ForeignMemory) and each.text]
         store_batch(owner, source, batch, embedded=budget.embed(texts), now=now, counts=counts)
     return counts
+
+
+def masked_record(record: Record) -> Record:
+    """Return a record with the secrets in it masked, before anything embeds them."""
+    if isinstance(record, SkippedRecord):
+        return record
+    masked = {name: mask_secrets(getattr(record, name)) for name in ("text", "metadata", "value")}
+    return replace(record, **masked)
 
 
 def store_batch(

@@ -95,7 +95,7 @@ def describe_problem(exc: BaseException, context: Mapping[str, Any] = NO_CONTEXT
         return ProblemDetails(status=404, code="not_found", detail=NOT_FOUND_DETAIL)
     if isinstance(exc, PermissionDenied):
         return ProblemDetails(status=403, code="forbidden", detail=FORBIDDEN_DETAIL)
-    return describe_store_error(exc) or _describe_bad_request(exc)
+    return describe_refused_user(exc) or describe_store_error(exc) or _describe_bad_request(exc)
 
 
 def describe_store_error(exc: BaseException) -> ProblemDetails | None:
@@ -123,10 +123,19 @@ def describe_store_error(exc: BaseException) -> ProblemDetails | None:
     return None
 
 
+def describe_refused_user(exc: BaseException) -> ProblemDetails | None:
+    """Return a 409 if the database refused a row of an erased user, else None."""
+    if getattr(exc.__cause__, "sqlstate", None) != ERASED_USER:
+        return None
+    return ProblemDetails(status=409, code="conflict", detail=str(exc.__cause__).splitlines()[0])
+
+
 def _unavailable(code: str, detail: str) -> ProblemDetails:
     return ProblemDetails(status=503, code=code, detail=detail, headers={"Retry-After": "1"})
 
 
+ERASED_USER = "MS409"
+"""SQLSTATE of the trigger that refuses rows of an erased user."""
 FULL_DISK = ProblemDetails(
     status=507, code="no_space", detail="The database has no disk space left. Nothing was stored. Try again later."
 )

@@ -4,6 +4,7 @@ A session gets them when it begins. A pooler in transaction mode gives each tran
 options at the start: there, the role has them as its defaults (`store_role_settings`).
 """
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ SESSION_SETTINGS: Mapping[str, str] = {
 }
 UNLIMITED: Mapping[str, str] = {"statement_timeout": "0", "lock_timeout": "0"}
 """The limits of jobs and commands, whose statements may take hours, whatever their role has as its defaults."""
+HMAC_BLOCK_BYTES = 64
 
 FIND_ROLE_SETTINGS = """
 SELECT setconfig FROM pg_db_role_setting
@@ -38,7 +40,21 @@ def format_options(given: Mapping[str, str]) -> str:
     return " ".join(f"-c {name}={value}" for name, value in given.items())
 
 
-SESSION_OPTIONS = format_options({**SESSION_SETTINGS, **UNLIMITED})
+def session_options(tombstone_key: str) -> str:
+    """Return the options of sessions of jobs, commands and callers in Python."""
+    return format_options({**SESSION_SETTINGS, **UNLIMITED, **mark_settings(tombstone_key)})
+
+
+def mark_settings(tombstone_key: str) -> dict[str, str]:
+    """Return the setting with which the database finds the marks of erased users: the two keys of the HMAC, padded.
+
+    Sessions behind a pooler do not have it: who holds the pooler's role could read it from the catalog.
+    """
+    if not tombstone_key:
+        return {}
+    key = tombstone_key.encode()
+    padded = (hashlib.sha256(key).digest() if len(key) > HMAC_BLOCK_BYTES else key).ljust(HMAC_BLOCK_BYTES, b"\0")
+    return {"memory.mark_keys": "".join(bytes(byte ^ pad for byte in padded).hex() for pad in (0x36, 0x5C))}
 
 
 def web_settings() -> dict[str, str]:
@@ -57,7 +73,8 @@ def prepare_web_connections() -> None:
     """
     database: Any = settings.DATABASES["default"]
     if not settings.DATABASE_POOLER_URL:
-        database["OPTIONS"]["options"] = format_options(web_settings())
+        given_to_all = {**web_settings(), **mark_settings(settings.TOMBSTONE_KEY)}
+        database["OPTIONS"]["options"] = format_options(given_to_all)
         return
     check_role_settings()
     given = environ.Env.db_url_config(settings.DATABASE_POOLER_URL)

@@ -12,6 +12,18 @@ BUSY_TIMES = 6
 """The machine of a test run is shared: bounds are so many times the targets, which `make chaos` holds to."""
 
 
+def test_malformed_requests_get_no_500_and_stop_nothing() -> None:
+    with scratch_account("chaos") as scratch:
+        finding = scenarios.send_malformed_requests(
+            Stage(secret=scratch.secret, seconds=5, variables={"DATABASE_URL": database_url()})
+        )
+
+    sent = finding.figures["sent"]["statuses"]
+    assert sum(sent.values()) > 50
+    assert 500 not in sent
+    assert set(finding.figures["client"]["statuses"]) == {200}
+
+
 def test_a_crowd_of_slow_clients_delays_neither_health_nor_a_client() -> None:
     with scratch_account("chaos") as scratch:
         finding = scenarios.serve_beside_crowd(

@@ -160,6 +160,7 @@ export const OPERATIONS = {
   merge_entity: { method: "POST", path: "/entities/{entity_id}/merge", hasBody: true, owner: ["agent_id", "user_id"], hasKey: true },
   merge_pool_data: { method: "PATCH", path: "/pools/{pool_id}/data", query: ["path"], hasBody: true, owner: ["agent_id"], hasKey: true },
   persist_agent_values: { method: "POST", path: "/agents/{agent_id}/working-memory/persist", hasBody: true, hasKey: true },
+  preview_erasure: { method: "GET", path: "/erasures/preview", owner: ["agent_id"] },
   promote_fact: { method: "POST", path: "/facts/{fact_id}/promote", hasBody: true, owner: ["agent_id", "user_id"], hasKey: true },
   query_items: { method: "POST", path: "/contexts/{context_id}/items/query", hasBody: true, owner: ["agent_id"], hasKey: true },
   readmit_subject: { method: "POST", path: "/subjects/{user_id}/readmit", hasKey: true },

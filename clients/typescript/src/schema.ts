@@ -1075,6 +1075,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/erasures/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say what deleting a conversation, turn, episode, fact or other memory would erase */
+        get: operations["preview_erasure"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/erasures/verify": {
         parameters: {
             query?: never;
@@ -3199,9 +3216,10 @@ export interface components {
          * @description * `embedder_unavailable`: The query has no vector.
          *     * `embedding_pending`: Some memories have no vector yet.
          *     * `embedding_model_differs`: The settings name another embedding model than the one that serves.
+         *     * `embedding_model_unknown`: No memory has a vector of the model of `query_embedding`.
          * @enum {string}
          */
-        DegradedEnum: "embedder_unavailable" | "embedding_pending" | "embedding_model_differs";
+        DegradedEnum: "embedder_unavailable" | "embedding_pending" | "embedding_model_differs" | "embedding_model_unknown";
         /**
          * @description * `out`: The link leads away from the memory.
          *     * `in`: The link leads to the memory.
@@ -3530,7 +3548,7 @@ export interface components {
         EpisodesAnswer: {
             /** @description Best first. */
             results: components["schemas"]["FoundEpisode"][];
-            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. */
+            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. `embedding_model_unknown`: no memory has a vector of the model of `query_embedding`. */
             degraded: components["schemas"]["DegradedEnum"][];
         };
         ErasureAnswer: {
@@ -3592,6 +3610,18 @@ export interface components {
          * @enum {string}
          */
         ErasureAnswerStatusEnum: "queued" | "running" | "completed";
+        ErasurePreviewAnswer: {
+            /** @description Numbers of memories that are deleted as such, by kind. */
+            counts: {
+                [key: string]: number;
+            };
+            /** @description Numbers of memories that go as well, as they were derived from these alone, by kind. */
+            derived: {
+                [key: string]: number;
+            };
+            /** @description The first 100 of the derived memories that the agent sees. */
+            derived_ids: string[];
+        };
         EvictAnswer: {
             /** @description Key by which the injection ledger knows it. */
             item_key: string;
@@ -3966,7 +3996,7 @@ export interface components {
         FoundEntries: {
             /** @description Best first. */
             results: components["schemas"]["FoundEntry"][];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
             usage: components["schemas"]["UsageAnswer"];
         };
@@ -4485,8 +4515,12 @@ export interface components {
             dry_run: boolean;
             /** @description True if rows get new ids, because another account uses theirs. Null: not yet known. */
             remaps: boolean | null;
-            /** @description Numbers of rows that were left alone, by table. */
+            /** @description Numbers of rows that the account has already, by table. */
             existing: {
+                [key: string]: number;
+            };
+            /** @description Numbers of rows that the account lacks and that were not stored, by table: they go with something that it has under another id. */
+            left_out: {
                 [key: string]: number;
             };
         };
@@ -4672,7 +4706,7 @@ export interface components {
         ItemsAnswer: {
             /** @description Best or latest first. */
             items: components["schemas"]["ItemAnswer"][];
-            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. */
+            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. `embedding_model_unknown`: no memory has a vector of the model of `query_embedding`. */
             degraded: components["schemas"]["DegradedEnum"][];
         };
         ItemsFound: {
@@ -4845,7 +4879,7 @@ export interface components {
         LearningsAnswer: {
             /** @description Best first. */
             results: components["schemas"]["FoundLearning"][];
-            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. */
+            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. `embedding_model_unknown`: no memory has a vector of the model of `query_embedding`. */
             degraded: components["schemas"]["DegradedEnum"][];
         };
         /** @description Numbers of pieces by section that did not fit, or that another piece covers. */
@@ -7113,7 +7147,7 @@ export interface components {
             /** @description Profile of the user. Null without a user. */
             profile: components["schemas"]["RecalledProfile"] | null;
             metrics: components["schemas"]["TechniqueMetric"][];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
             /** @description True if memories were found, but none that is likely enough to help. */
             abstained: boolean;
@@ -7646,7 +7680,7 @@ export interface components {
             tokens: number;
             /** @description Number of pieces that did not fit. */
             left_out: number;
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
         };
         /** @description The target of a replay: exactly one of a goal, a structured turn, a work episode, and a decision. */
@@ -7796,7 +7830,7 @@ export interface components {
             /** @description Tokens of the text, counted as for `max_tokens`. */
             tokens: number;
             left_out: components["schemas"]["LeftOut"];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
             /** @description True if nothing that was found for `query` is likely enough to help: none of it is in the packet. */
             abstained: boolean;
@@ -7985,7 +8019,7 @@ export interface components {
         SearchedMemories: {
             /** @description Best first. */
             results: components["schemas"]["SearchedMemory"][];
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
             usage: components["schemas"]["UsageAnswer"];
         };
@@ -8109,7 +8143,7 @@ export interface components {
             tokens: number;
             /** @description True if there are episodes, but none that is likely enough to help: `items` is empty. */
             abstained: boolean;
-            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
+            /** @description Why the answer may be incomplete: `embedder_unavailable` (the question has no vector), `embedding_pending` (some memories have no vector yet), `embedding_model_differs` (the settings name another embedding model than the one that serves), `embedding_model_unknown` (no memory has a vector of the model of `query_embedding`), and for a technique that dropped out `<technique>_failed` or `<technique>_deadline`. Empty: nothing went wrong. */
             degraded: string[];
         };
         SessionItem: {
@@ -8655,7 +8689,7 @@ export interface components {
         StrategiesAnswer: {
             /** @description Best first. */
             results: components["schemas"]["FoundStrategy"][];
-            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. */
+            /** @description Why some results were found by their words and not by meaning: `embedder_unavailable` (the query has no vector), `embedding_pending` (some memories have no vector yet). `embedding_model_differs`: the settings name another embedding model than the one that serves. `embedding_model_unknown`: no memory has a vector of the model of `query_embedding`. */
             degraded: components["schemas"]["DegradedEnum"][];
         };
         StrategySearchRequest: {
@@ -11960,6 +11994,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErasureAnswer"];
+                };
+            };
+        };
+    };
+    preview_erasure: {
+        parameters: {
+            query?: {
+                /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
+                agent_id?: string;
+                /** @description A conversation. */
+                conversation_id?: string;
+                /** @description A turn, episode, fact, or other memory. */
+                memory_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasurePreviewAnswer"];
                 };
             };
         };

@@ -80,12 +80,15 @@ class Command(BaseCommand):
     def report(self, transfer: Transfer, *, seconds: float, as_json: bool) -> None:
         stored, existing = sum(transfer.counts.values()), sum(transfer.existing.values())
         if as_json:
-            figures = {"rows": transfer.counts, "existing": transfer.existing, "remapped": bool(transfer.remaps)}
+            figures = {"rows": transfer.counts, "existing": transfer.existing, "left_out": transfer.left_out}
+            figures |= {"remapped": bool(transfer.remaps)}
             self.stdout.write(json.dumps(figures | {"dry_run": transfer.dry_run, "seconds": seconds}))
             return
         done = "could be imported" if transfer.dry_run else "imported"
+        left_out = sum(transfer.left_out.values())
+        lacking = f", {left_out} left out as they go with something that has another id here" if left_out else ""
         ids = ", with new ids" if transfer.remaps else ""
-        self.stdout.write(f"{stored} rows {done}{ids}, {existing} left alone, {seconds} seconds")
+        self.stdout.write(f"{stored} rows {done}{ids}, {existing} left alone{lacking}, {seconds} seconds")
 
 
 @contextmanager

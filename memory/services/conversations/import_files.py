@@ -18,7 +18,8 @@ from memory.dates import CLOCK_SKEW
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.imported import BadLine, ImportedConversation, ImportedMessage, Item, NothingSaid
 from memory.extraction.messages import tools_named
-from memory.models import Conversation, EpisodicMemory, MemoryRow
+from memory.masking import MASK_POLICY, mask_secrets
+from memory.models import Account, Conversation, EpisodicMemory, MemoryRow
 from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.providers.digests import ExtractiveDigester, TranscriptSegment
@@ -130,6 +131,7 @@ def read_import_batches(
     account_id: UUID, items: ImportItems, *, now: datetime
 ) -> Iterator[BadLine | ImportCounts | ImportBatch]:
     """Yield batches of at most 50 conversations or 4 million bytes, whichever comes first."""
+    masks = Account.objects.filter(id=account_id, secrets=MASK_POLICY).exists()
     waiting: list[ImportedConversation] = []
     size_bytes = 0
     for item in items:
@@ -140,13 +142,29 @@ def read_import_batches(
         elif max(filter(None, [latest_message_time(item), item.ended_at]), default=now) > now + CLOCK_SKEW:
             yield bad_line(item, "ends in the future")
         else:
-            waiting.append(item)
+            waiting.append(masked_conversation(item) if masks else item)
             size_bytes += item.size_bytes
         if len(waiting) >= BATCH_CONVERSATIONS or size_bytes >= BATCH_BYTES:
             yield make_batch(account_id, waiting)
             waiting, size_bytes = [], 0
     if waiting:
         yield make_batch(account_id, waiting)
+
+
+def masked_conversation(conversation: ImportedConversation) -> ImportedConversation:
+    """Return a conversation with the secrets in it masked, before anything embeds or quotes them."""
+    return replace(
+        conversation,
+        title=mask_secrets(conversation.title),
+        metadata=mask_secrets(conversation.metadata),
+        messages=tuple(map(masked_message, conversation.messages)),
+    )
+
+
+def masked_message(imported: ImportedMessage) -> ImportedMessage:
+    message = imported.message
+    message = replace(message, text=mask_secrets(message.text), payload=mask_secrets(message.payload))
+    return replace(imported, message=message, metadata=mask_secrets(imported.metadata))
 
 
 def latest_message_time(conversation: ImportedConversation) -> datetime | None:

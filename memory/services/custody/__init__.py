@@ -8,6 +8,7 @@
 - `steps`: the steps of erasing a user or what a filter finds, each a batch
 - `subjects`: `preview_subject`, `request_subject`, `preview_filter`, `request_filter`, `continue_erasure`,
   `readmit_user`, `verify_receipt`
+- `preview`: what deleting a memory or a conversation would erase
 - `marks`: `refuse_erased_user`, and the signatures
 
 A new table or key of Redis needs a rule in `stores`: tests/memory/services/custody/test_stores.py says which lack one.

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ledger.journal import flush_everything
 from ledger.models import Injection
@@ -52,8 +52,7 @@ def erase_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> 
     conversation = begin_erasing(owner, conversation_id)
     whole = Owner(account_id=owner.account_id, actor=owner.actor)
     counts: Counter[str] = Counter()
-    kinds = sorted({*kinds_seen_by(Audience.PARTICIPANTS), Kind.EPISODE})
-    held = Memory.objects.filter(account_id=owner.account_id, conversation_id=conversation_id, kind__in=kinds)
+    held = held_memories(owner.account_id, conversation_id)
     strategies = list(strategies_of(conversation))
     while ids := list(held.order_by("id").values_list("id", flat=True)[:BATCH_ROWS]):
         counts += erase_derived(whole, ids, now=now)
@@ -68,6 +67,12 @@ def erase_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> 
         answers = IdempotentRequest.objects.filter(quoting, account_id=owner.account_id)
         counts["idempotent_requests"] += answers.delete()[0]
     return +(counts + Counter(conversations=1))
+
+
+def held_memories(account_id: UUID, conversation_id: str) -> QuerySet[Memory]:
+    """Return the memories that go with a conversation: its turns, slots, work episodes and episodes."""
+    kinds = sorted({*kinds_seen_by(Audience.PARTICIPANTS), Kind.EPISODE})
+    return Memory.objects.filter(account_id=account_id, conversation_id=conversation_id, kind__in=kinds)
 
 
 def strategies_of(conversation: Conversation) -> list[UUID]:

@@ -20,6 +20,7 @@ from pgvector.django import CosineDistance
 from memory.models import ContextEntry, Kind, Vector
 from memory.models.statements import half_vector
 from memory.owner import Owner
+from memory.retrieval.search import MODEL_UNKNOWN
 from memory.services.contexts.access_log import Action, entry_reference, log_reads
 from memory.services.contexts.entries import visible_entries
 from memory.services.contexts.manage import find_context, keyed_identity
@@ -119,6 +120,8 @@ class ItemStore:
         own = asked.own
         if asked.query.strip() and own is None:
             degraded = ["embedder_unavailable"]
+        elif own is not None:
+            degraded = self.describe_missing_vectors(rows, own)
         page = slice(asked.offset, asked.offset + asked.limit)
         found: list[tuple[ContextEntry, float | None]]
         if own is None:
@@ -130,6 +133,12 @@ class ItemStore:
             self.refresh(shown)
         self.log(shown, Action.SEARCH)
         return [make_item(row, score) for row, score in found], degraded
+
+    def describe_missing_vectors(self, rows: QuerySet[ContextEntry], own: ClientVector) -> list[str]:
+        """Return why items may be missing from a search by this vector: items without vectors are not found."""
+        if not own.is_comparable:
+            return [MODEL_UNKNOWN]
+        return ["embedding_pending"] if rows.filter(embed_after__isnull=False).exists() else []
 
     def nearest(
         self, rows: QuerySet[ContextEntry], own: ClientVector, page: slice

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -15,6 +15,7 @@ from memory.dates import CLOCK_SKEW, has_come
 from memory.errors import Unprocessable, WrongVectorWidth
 from memory.instructions import gives_instructions
 from memory.kinds import Kind, spec_of
+from memory.masking import mask_row, mask_secrets
 from memory.models import Account, Link, MemoryRow, Vector
 from memory.models.statements import Embedding, binary_cursor
 from memory.models.writer import PassageVector, insert_memories, insert_participants, insert_passages, insert_vectors
@@ -80,10 +81,14 @@ WHERE m.id = new.id AND m.account_id = %s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientVector:
-    """A vector that the client sent, with the name of its embedding model."""
+    """A vector that the client sent, with the name of its embedding model.
+
+    `is_comparable` is False if the account has no other vector of the model, so that a search by it finds nothing.
+    """
 
     model: str
     vector: Embedding
+    is_comparable: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +162,8 @@ def store_memories(
     quarantine_instructions(owner, rows)
     if owner.marks_secrets:
         mark_secrets(rows)
+    if owner.masks_secrets:
+        own = mask_rows(rows, own)
     for row in rows:
         fill_derived_columns(row, owner=owner)
         has_current = collect_vectors(row, own=own.get(row.id), embedded=embedded, into=vectors)
@@ -193,6 +200,20 @@ def mark_secrets(rows: Iterable[MemoryRow]) -> None:
         row.has_secret = holds_secret(row.text)
 
 
+def mask_rows(rows: Iterable[MemoryRow], own: Mapping[UUID, ClientVector]) -> dict[UUID, ClientVector]:
+    """Mask the secrets in new rows, and return the vectors without those of texts that were masked.
+
+    Vectors that the embedder made are found by the text, so a masked text has none of them and is queued.
+    """
+    kept = dict(own)
+    for row in rows:
+        text = row.text
+        mask_row(row)
+        if row.text != text:
+            kept.pop(row.id, None)
+    return kept
+
+
 def collect_vectors(row: MemoryRow, *, own: ClientVector | None, embedded: EmbeddedTexts, into: VectorsByModel) -> bool:
     """Add the vectors of the row's text and return whether one is of the current model."""
     made = embedded.vectors.get(row.text)
@@ -216,6 +237,12 @@ class TextUpdate:
     own: ClientVector | None = None
 
 
+def masked_update(update: TextUpdate) -> TextUpdate:
+    """Return the update with its secrets masked, and then without a vector, which is of another text."""
+    text = mask_secrets(update.text)
+    return update if text == update.text else replace(update, text=text, own=None)
+
+
 def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: EmbeddedTexts, now: datetime) -> None:
     """Give locked memories new texts, with a new version each, and replace their vectors.
 
@@ -223,6 +250,8 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
     one for each model of the vectors.
     """
     vectors = VectorsByModel(NewVectors)
+    if owner.masks_secrets:
+        updates = [masked_update(each) for each in updates]
     rows = [each.row for each in updates]
     for each in updates:
         row = each.row
@@ -276,6 +305,7 @@ class VectorInput:
         model = model or serving_model().name
         if model not in self.widths:
             self.widths[model] = find_vector_width(self.owner, model)
+        is_comparable = self.widths[model] is not None or model == serving_model().name
         # the first vector of a model sets its width
         wanted = self.widths[model] = self.widths[model] or len(vector)
         if len(vector) != wanted:
@@ -284,7 +314,7 @@ class VectorInput:
         norm = np.linalg.norm(exact)
         if not np.isfinite(norm) or not norm:
             raise Unprocessable("the vector has no direction: send the embedding of the text, or leave it out")
-        return ClientVector(model=model, vector=(exact / norm).astype(np.float32))
+        return ClientVector(model=model, vector=(exact / norm).astype(np.float32), is_comparable=is_comparable)
 
 
 def validate_vector(owner: Owner, *, model: str, vector: Embedding | Sequence[float]) -> ClientVector:

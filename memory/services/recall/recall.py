@@ -40,7 +40,15 @@ from memory.retrieval.queries import Query
 from memory.retrieval.retrievers.vector import VECTOR
 from memory.retrieval.rewriters.readings import HYDE
 from memory.retrieval.scopes import check_scopes
-from memory.retrieval.search import EpisodeResults, Hit, MemoryQuery, TurnResults, search_episodes, search_turns
+from memory.retrieval.search import (
+    MODEL_UNKNOWN,
+    EpisodeResults,
+    Hit,
+    MemoryQuery,
+    TurnResults,
+    search_episodes,
+    search_turns,
+)
 from memory.retrieval.techniques import RERANK, choose_plan
 from memory.services.audit import count_other_channels, record_read
 from memory.services.contexts.access_log import Action, log_reads
@@ -114,7 +122,7 @@ def recall(owner: Owner, request: RecallRequest, *, now: datetime) -> Bundle:
     seconds = monotonic() - began
     RECALL_SECONDS.observe(seconds)
     results = bundle.results if request.max_tokens is None else limit_tokens(bundle.results, request)
-    degraded = sorted({*bundle.degraded, *name_unavailable_techniques(request), *model_remarks()})
+    degraded = sorted({*bundle.degraded, *name_unavailable_techniques(request), *model_remarks(request.own)})
     return replace(bundle, results=results, degraded=degraded, took_ms=1_000 * seconds)
 
 
@@ -219,9 +227,14 @@ def name_unavailable_techniques(request: RecallRequest) -> list[str]:
     return [f"{name}_unavailable" for name, is_lacking in lacking.items() if is_lacking and name in request.techniques]
 
 
-def model_remarks() -> list[str]:
-    """Return the `degraded` name of an embedding model that the settings changed without `manage.py reembed`."""
-    return [MODEL_DIFFERS] if is_model_unannounced() else []
+def model_remarks(own: ClientVector | None = None) -> list[str]:
+    """Return the `degraded` names of embedding models.
+
+    They are of one that the settings changed without `manage.py reembed`, and of one of which only the query has a
+    vector.
+    """
+    unknown = [MODEL_UNKNOWN] if own is not None and not own.is_comparable else []
+    return [MODEL_DIFFERS, *unknown] if is_model_unannounced() else unknown
 
 
 def conclude_recall(owner: Owner, request: RecallRequest, bundle: Bundle, *, now: datetime) -> None:
@@ -326,6 +339,8 @@ def search_turns_by_text(
 
 def embed_search_query(text: str, *, top_k: int, own: ClientVector | None) -> MemoryQuery:
     """Return a query with its vector: the client's, else the embedder's, else none. The one provider call of a read."""
+    if own is not None and not own.is_comparable:
+        return MemoryQuery(text=text, top_k=top_k, model=own.model, width=0, vector=None, remarks=[MODEL_UNKNOWN])
     if own is not None:
         return MemoryQuery(text=text, top_k=top_k, model=own.model, width=len(own.vector), vector=own.vector)
     remarks = model_remarks()

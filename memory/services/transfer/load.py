@@ -28,6 +28,7 @@ from memory.services.transfer.remap import Remap
 from memory.services.transfer.rules import ExportedTable
 from memory.services.transfer.store import (
     Row,
+    count_added_turns,
     note_unstored,
     read_known,
     set_late_references,
@@ -63,6 +64,7 @@ class Load:
     now: datetime
     counts: Counter[str] = field(default_factory=Counter)
     existing: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def account_id(self) -> UUID:
@@ -104,6 +106,7 @@ def load_archive(
             now=now,
             counts=Counter(transfer.counts),
             existing=Counter(transfer.existing),
+            left_out=Counter(transfer.left_out),
         )
         for step in steps_from(load):
             for _ in batches_of(load, step):
@@ -115,7 +118,7 @@ def finish(transfer: Transfer, *, now: datetime) -> Transfer:
     with transaction.atomic():
         UnstoredRow.objects.filter(account_id=transfer.account_id, transfer_id=transfer.id).delete()
         transfer.status, transfer.completed_at, transfer.position = Status.COMPLETED, now, ""
-        transfer.save(update_fields=["status", "completed_at", "position", "counts", "existing"])
+        transfer.save(update_fields=["status", "completed_at", "position", "counts", "existing", "left_out"])
     return transfer
 
 
@@ -208,30 +211,36 @@ def do_batch(load: Load, step: LoadStep, rows: list[Row]) -> None:
         raise Unprocessable(f"the database refuses rows of {step.file}: {refused}") from err
     note_unstored(load.account_id, load.transfer.id, outcome.unstored)
     load.counts[step.name] += len(outcome.stored)
-    load.existing[step.name] += len(outcome.unstored)
+    known_here = sum(existing is not None for existing in outcome.unstored.values())
+    load.existing[step.name] += known_here
+    load.left_out[step.name] += len(outcome.unstored) - known_here
+    if step.table.name == "memories" and outcome.stored:
+        count_added_turns(load.account_id, outcome.stored)
 
 
 def keep_place(load: Load, position: str) -> None:
     """Keep the place and the counts in the batch's transaction. Raises Conflict if the transfer was deleted."""
     transfer = load.transfer
-    transfer.position, transfer.counts, transfer.existing = position, dict(load.counts), dict(load.existing)
-    columns = {"position": position, "counts": transfer.counts, "existing": transfer.existing}
+    columns: dict[str, Any] = {"position": position, "counts": dict(load.counts), "existing": dict(load.existing)}
+    columns["left_out"] = dict(+load.left_out)
+    for name, value in columns.items():
+        setattr(transfer, name, value)
     rows = Transfer.objects.filter(account_id=transfer.account_id, id=transfer.id)
     if not rows.update(**columns):
         raise Conflict("the import was deleted while it was running")
 
 
 def begin_file_import(account: Account, source: IO[bytes], *, dry_run: bool, now: datetime) -> Transfer:
-    """Return the import of this file that was interrupted, or a new one. The file is known by its manifest."""
+    """Return the import of this file that was interrupted or failed, or a new one. Its manifest identifies it."""
     try:
         with zipfile.ZipFile(source) as archive:
             digest = hashlib.sha256(read_manifest_bytes(archive)).hexdigest()
     except (zipfile.BadZipFile, KeyError, OSError, EOFError):
         digest = ""
     values: dict[str, Any] = {"direction": Transfer.Direction.IMPORT, "in_parts": False, "dry_run": dry_run}
-    rows = Transfer.objects.in_account(account.id).unfinished().filter(digest=digest, **values)
+    rows = Transfer.objects.in_account(account.id).resumable().filter(digest=digest, **values)
     if digest and not dry_run and (left := rows.order_by("-id").first()):
-        return left
+        return resume(left)
     transfer = Transfer.objects.create(
         account=account, digest=digest, status=Status.RUNNING, requested_by="command", requested_at=now,
         started_at=now, **values
@@ -239,6 +248,13 @@ def begin_file_import(account: Account, source: IO[bytes], *, dry_run: bool, now
     if not dry_run:
         actor = Owner(account_id=account.id, actor="command")
         record_audit(actor, operation="import", memory_type="account", affected_ids=[transfer.id])
+    return transfer
+
+
+def resume(transfer: Transfer) -> Transfer:
+    """Return an import that goes on where it was interrupted, or where it failed."""
+    transfer.status, transfer.error, transfer.completed_at, transfer.expires_at = Status.RUNNING, "", None, None
+    transfer.save(update_fields=["status", "error", "completed_at", "expires_at"])
     return transfer
 
 

@@ -43,6 +43,14 @@ SET_LATE = """
 UPDATE {table} t SET {assignments} FROM {rows} WHERE t.account_id = %(account_id)s AND t.id = r.id
 """
 
+# both have turns without gaps from 0 on, so that together they have none either
+COUNT_TURNS = """
+UPDATE conversations c SET turn_count = added.turns FROM (
+    SELECT log_id, max(index) + 1 AS turns FROM memories
+    WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[]) AND kind = 'turn' GROUP BY log_id
+) AS added WHERE c.account_id = %(account_id)s AND c.id = added.log_id AND c.turn_count < added.turns
+"""
+
 
 @dataclass(slots=True)
 class StoredBatch:
@@ -64,7 +72,8 @@ def store_rows(
 ) -> StoredBatch:
     """Store rows. `known`: rows of the archive that were not stored, and what the account has instead.
 
-    Rows that go with something that the account had before are left alone with it.
+    Rows that go with something that the account has under the same id are added to it. Those that go with something
+    that it has under another id are left out.
     """
     outcome, new = StoredBatch(), []
     kept_back: list[Row] = []
@@ -83,6 +92,11 @@ def store_rows(
     return outcome
 
 
+def count_added_turns(account_id: UUID, stored: Collection[UUID]) -> None:
+    """Count the turns that were added to conversations which the account had before."""
+    execute_statement(COUNT_TURNS, {"account_id": account_id, "ids": list(stored)})
+
+
 def with_known_references(table: ExportedTable, row: Row, known: Mapping[UUID, UUID | None]) -> Row | None:
     """Return the row with references to what the account has instead, and late ones empty; None to leave it alone."""
     changed = row | dict.fromkeys((each.column for each in table.late_references), None)
@@ -91,7 +105,8 @@ def with_known_references(table: ExportedTable, row: Row, known: Mapping[UUID, U
         if value is None or UUID(value) not in known:
             continue
         instead = known[UUID(value)]
-        if reference.cascades and (instead is None or table.name not in JOINING):
+        is_same = instead == UUID(value)
+        if reference.cascades and not is_same and (instead is None or table.name not in JOINING):
             return None
         changed[reference.column] = None if instead is None else str(instead)
     return changed

@@ -20,7 +20,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from memory import conf
 from memory.audit import record_audit
 from memory.errors import Conflict, MemoryServiceError, Unprocessable, require_found
-from memory.models import JobRun, Transfer, TransferPart
+from memory.models import JobRun, Transfer, TransferPart, UnstoredRow
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import is_valid_id
 from memory.services.custody.marks import refuse_erased_user
@@ -133,7 +133,22 @@ def request_import(owner: Owner, chunks: Iterable[bytes], *, dry_run: bool = Fal
         writer.finish()
         draft.size_bytes, draft.digest = writer.size_bytes, writer.digest.hexdigest()
         draft.expires_at = now + archive_ttl()
+        if not dry_run:
+            take_over(draft)
         return queue_transfer(owner, draft, now=now)
+
+
+def take_over(draft: Transfer) -> None:
+    """Let an import go on where an import of the same archive failed after it had stored rows."""
+    rows = Transfer.objects.in_account(draft.account_id).imports().resumable().filter(status=Status.FAILED)
+    failed = rows.filter(digest=draft.digest, in_parts=True).order_by("-id").first()
+    if failed is None:
+        return
+    for name in ("remaps", "position", "counts", "existing", "left_out"):
+        setattr(draft, name, getattr(failed, name))
+    UnstoredRow.objects.filter(account_id=draft.account_id, transfer_id=failed.id).update(transfer_id=draft.id)
+    # its rows are the other one's now
+    Transfer.objects.filter(account_id=draft.account_id, id=failed.id).update(position="")
 
 
 def refuse_many_transfers(account_id: UUID) -> None:

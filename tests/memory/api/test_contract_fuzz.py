@@ -3,6 +3,7 @@
 No answer is a 500, and all answers are as the document describes them.
 """
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,8 @@ from tests.openapi import read_document
 
 pytestmark = pytest.mark.django_db
 
+FEW_EXAMPLES = 3
+EXAMPLES = int(os.environ.get("MEMORY_FUZZ_EXAMPLES", FEW_EXAMPLES))
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
@@ -44,8 +47,10 @@ document.app = keep_encoded_slashes(get_wsgi_application())
 
 @document.parametrize()
 @settings(
-    max_examples=3,
-    derandomize=True,
+    max_examples=EXAMPLES,
+    # `make fuzz` draws more, and other ones each time
+    derandomize=EXAMPLES == FEW_EXAMPLES,
+    deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

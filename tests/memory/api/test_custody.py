@@ -192,3 +192,30 @@ def test_a_user_is_erased_readmitted_and_the_receipt_verified(api: ServiceClient
 def test_a_key_of_an_agent_cannot_erase_users(bound_api: ServiceClient) -> None:
     assert bound_api.delete("/subjects/ana").status_code == 403
     assert bound_api.delete("/agents/assistant").status_code == 403
+
+
+def test_a_deletion_is_previewed_with_what_was_derived(api: ServiceClient, owner: Owner) -> None:
+    (one,), (two,) = (say(owner, turn(text), conversation_id=text).turns for text in ("one", "two"))
+    alone, shared = know(owner, "Alone."), know(owner, "Shared.")
+    derive(owner, alone, one)
+    derive(owner, shared, one, two)
+    store(owner, draft("One.", conversation_id="one"))
+
+    of_turn = api.get(f"/erasures/preview?memory_id={one.id}").json()
+    of_conversation = api.get("/erasures/preview?conversation_id=one").json()
+
+    assert (of_turn["counts"], of_turn["derived"]) == ({"turn": 1}, {"fact": 1})
+    assert of_turn["derived_ids"] == [str(alone.id)]
+    assert (of_conversation["counts"], of_conversation["derived"]) == ({"turn": 1, "episode": 1}, {"fact": 1})
+    assert Memory.objects.count() == 5
+
+
+def test_a_preview_is_of_one_thing_that_the_caller_sees(
+    api: ServiceClient, stranger_api: ServiceClient, owner: Owner
+) -> None:
+    (one,) = say(owner, turn("one"), conversation_id="one").turns
+
+    assert stranger_api.get(f"/erasures/preview?memory_id={one.id}").status_code == 404
+    assert stranger_api.get("/erasures/preview?conversation_id=one").status_code == 404
+    assert api.get("/erasures/preview").status_code == 400
+    assert api.get(f"/erasures/preview?conversation_id=one&memory_id={one.id}").status_code == 400

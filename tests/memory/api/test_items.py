@@ -272,3 +272,18 @@ def test_an_empty_prefix_or_suffix_limits_nothing(bound_api: ServiceClient, cont
     write(bound_api, context, item(["a"], "k", {}))
 
     assert list_namespaces(bound_api, context, prefixes=[[]], suffixes=[[]]) == ["a"]
+
+
+def test_a_search_says_which_vectors_are_missing(bound_api: ServiceClient, context: str) -> None:
+    write(bound_api, context, item(["users"], "a", {"text": "The keel broke."}))
+    search_of = {"namespace_prefix": [], "query": "keel"}
+    asked = {"searches": [search_of]}
+    path = f"/contexts/{context}/items/query"
+
+    complete = bound_api.post(path, asked).json()["searches"][0]["degraded"]
+    ContextEntry.objects.update(embed_after=timezone.now())
+    pending = bound_api.post(path, asked).json()["searches"][0]["degraded"]
+    own = {"searches": [search_of | {"query_embedding": [1.0, 0.0]}], "embedding_model": "unknown"}
+    unknown = bound_api.post(path, own).json()["searches"][0]["degraded"]
+
+    assert (complete, pending, unknown) == ([], ["embedding_pending"], ["embedding_model_unknown"])

@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.utils import timezone
 
-from memory.api.masking import UNMASKED_NAME
-from memory.models import Account, Memory, Turn
+from memory.agent_memory import AgentMemory
+from memory.extraction.conversations import read_conversations
+from memory.extraction.foreign_memories import ForeignMemory
+from memory.masking import UNMASKED_NAME
+from memory.models import Account, Fact, FactVersion, Memory, Turn
+from memory.owner import Owner
 from memory.redaction import MASK, holds_secret
+from memory.services.conversations.import_files import import_conversations
+from memory.services.embedding.embed import EmbeddingBudget
+from memory.services.facts.learn import FactDraft
+from memory.services.foreign_imports import import_foreign_memories
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.api.test_strangers import Ids
@@ -84,6 +93,56 @@ def test_ids_and_vectors_stay_as_they_are(account: Account, api: ServiceClient) 
     assert answer.status_code == 201, answer.content
     stored = Turn.objects.get(id=answer.json()["turns"][0]["id"])
     assert (stored.conversation_id, stored.client_id) == (KEY, KEY)
+
+
+def test_names_of_members_are_masked(account: Account, api: ServiceClient) -> None:
+    set_policy(account, "mask")
+
+    answer = api.post("/memories", {"agent_id": "planner", "text": "Keys.", "metadata": {KEY: "vault", "color": "red"}})
+
+    assert answer.json()["metadata"] == {MASK: "vault", "color": "red"}
+
+
+def test_callers_in_python_are_masked_and_their_vectors_made_anew(account: Account, embedding_server: object) -> None:
+    set_policy(account, "mask")
+    memory = AgentMemory.open(account.name, agent_id="planner")
+
+    fact = memory.learn_fact(FactDraft(claim=f"The key is {KEY}.", metadata={"token": KEY})).fact
+    other = memory.learn_fact(FactDraft(claim="The key is in the vault.")).fact
+
+    rows = {row.id: row for row in Memory.objects.all()}
+    assert (rows[fact.id].text, rows[fact.id].metadata) == (f"The key is {MASK}.", {"token": MASK})
+    assert rows[fact.id].embed_after is not None
+    assert rows[other.id].embed_after is None
+    assert KEY not in repr(list(Fact.objects.values())) + repr(list(FactVersion.objects.values()))
+
+
+def test_imported_conversations_are_masked_before_they_are_embedded(
+    account: Account, embedding_server: EmbeddingServer
+) -> None:
+    set_policy(account, "mask")
+    call = {"type": "function", "id": "1", "function": {"name": "login", "arguments": json.dumps({"token": KEY})}}
+    said = {"role": "assistant", "content": f"The key is {KEY}.", "tool_calls": [call]}
+    line = json.dumps({"id": "c1", "agent": "planner", "messages": [said]})
+
+    list(import_conversations(account.id, read_conversations([line]), now=timezone.now()))
+
+    turn = Turn.objects.get()
+    assert KEY not in turn.text + json.dumps(turn.payload)
+    assert not any(KEY in text for text in embedding_server.texts)
+
+
+def test_memories_imported_from_others_are_masked_before_they_are_embedded(
+    account: Account, embedding_server: EmbeddingServer
+) -> None:
+    set_policy(account, "mask")
+    record = ForeignMemory(source_id="1", text=f"The key is {KEY}.", metadata={"token": KEY})
+
+    owner = Owner(account_id=account.id, agent_id="planner")
+    import_foreign_memories(owner, "mem0", [record], now=timezone.now(), budget=EmbeddingBudget(10))
+
+    assert [(row.text, row.metadata["token"]) for row in Memory.objects.all()] == [(f"The key is {MASK}.", MASK)]
+    assert not any(KEY in text for text in embedding_server.texts)
 
 
 def test_questions_are_not_masked(account: Account, api: ServiceClient) -> None:

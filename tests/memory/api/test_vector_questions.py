@@ -56,3 +56,14 @@ def test_the_technique_vector_alone_needs_no_text(api: ServiceClient, path: str)
     assert len(by_meaning.json()["results"]) == 1
     assert by_words.status_code == 422
     assert "without a text" in by_words.json()["detail"]
+
+
+def test_a_vector_of_a_model_that_no_memory_has_a_vector_of_is_said(api: ServiceClient, path: str) -> None:
+    asked = {"agent_id": "assistant", "query_embedding": [1.0, 0.0, 0.0], "embedding_model": "unknown"}
+
+    by_vector = api.post(path, asked).json()
+    by_words = api.post(path, asked | {QUESTION_FIELDS[path]: TEXT}).json()
+
+    assert (by_vector["results"], by_vector["degraded"]) == ([], ["embedding_model_unknown"])
+    assert len(by_words["results"]) == 1
+    assert "embedding_model_unknown" in by_words["degraded"]

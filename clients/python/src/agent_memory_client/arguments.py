@@ -1435,6 +1435,14 @@ class PersistAgentValues(TypedDict, total=False):
     workflow_run_id: str
 
 
+class PreviewErasure(TypedDict, total=False):
+    """Arguments of `preview_erasure`."""
+
+    agent_id: str | None
+    conversation_id: str
+    memory_id: str | UUID
+
+
 class PromoteFact(TypedDict, total=False):
     """Arguments of `promote_fact`."""
 

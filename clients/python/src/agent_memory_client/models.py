@@ -354,6 +354,14 @@ class ErasureAnswer(Result):
     signature: str
 
 
+class ErasurePreviewAnswer(Result):
+    """`ErasurePreviewAnswer` of the OpenAPI document."""
+
+    counts: dict[str, Any]
+    derived: dict[str, Any]
+    derived_ids: list[str]
+
+
 class EvictAnswer(Result):
     """`EvictAnswer` of the OpenAPI document."""
 
@@ -669,6 +677,7 @@ class ImportAnswer(Result):
     dry_run: bool
     remaps: bool | None
     existing: dict[str, Any]
+    left_out: dict[str, Any]
 
 
 class InferenceAnswer(Result):

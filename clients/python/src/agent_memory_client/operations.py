@@ -1682,6 +1682,16 @@ def persist_agent_values(
     return Call(operation=operation, ids=ids, fields={**fields}, answer=models.SavedValuesAnswer)
 
 
+def preview_erasure(**fields: Unpack[arguments.PreviewErasure]) -> Call[models.ErasurePreviewAnswer]:
+    """Say what deleting a conversation, turn, episode, fact or other memory would erase.
+
+    Fields: agent_id, conversation_id, memory_id.
+    """
+    operation = OPERATIONS["preview_erasure"]
+    ids = ()
+    return Call(operation=operation, ids=ids, fields={**fields}, answer=models.ErasurePreviewAnswer)
+
+
 def promote_fact(fact_id: Id, /, **fields: Unpack[arguments.PromoteFact]) -> Call[models.FactAnswer]:
     """Copy a fact to _global, for the same user and agent.
 

@@ -510,6 +510,9 @@ OPERATIONS: dict[str, Operation] = {
     "persist_agent_values": Operation(
         "persist_agent_values", "POST", "/agents/{agent_id}/working-memory/persist", has_body=True, has_key=True
     ),
+    "preview_erasure": Operation(
+        "preview_erasure", "GET", "/erasures/preview", owner=("agent_id",)
+    ),
     "promote_fact": Operation(
         "promote_fact", "POST", "/facts/{fact_id}/promote", has_body=True, owner=("agent_id", "user_id"), has_key=True,
         saved_by="update_fact"

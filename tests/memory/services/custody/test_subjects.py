@@ -4,10 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db import DatabaseError, connection, transaction
 
+from memory.agent_memory import AgentMemory
 from memory.errors import Conflict, Unprocessable
-from memory.models import Conversation, Erasure, Fact, Memory, Turn, UserProfile
+from memory.models import Account, Conversation, Erasure, Fact, Memory, Turn, UserProfile
 from memory.owner import Owner
+from memory.services.custody.marks import digest_subject
 from memory.services.custody.subjects import (
     continue_erasure,
     find_subject,
@@ -16,6 +19,7 @@ from memory.services.custody.subjects import (
     request_subject,
     verify_receipt,
 )
+from memory.services.facts.learn import FactDraft
 from tests.memory.episodes import NOW
 from tests.memory.facts import know
 from tests.memory.turns import say, turn
@@ -108,3 +112,47 @@ def test_a_request_for_a_user_that_is_being_erased_returns_the_unfinished_one(ow
 def test_the_reason_must_not_name_the_user(owner: Owner) -> None:
     with pytest.raises(Unprocessable, match="reason"):
         request_subject(owner, "ana", reason="by ana", now=NOW)
+
+
+def test_who_opened_the_memory_of_a_user_before_writes_nothing_after_the_erasure(
+    owner: Owner, empty_redis: None
+) -> None:
+    account = Account.objects.get(id=owner.account_id)
+    memory = AgentMemory.open(account.name, agent_id="sales", user_id="ana")
+    memory.learn_fact(FactDraft(claim="Likes figs."))
+    ben = replace(owner, user_id="ben")
+    say(ben, turn("I like figs."), conversation_id="group")
+    erase_user(owner, "ana")
+
+    for write in (
+        lambda: memory.learn_fact(FactDraft(claim="Likes dates.")),
+        lambda: say(memory.owner, turn("I like dates."), conversation_id="group"),
+        lambda: Memory.objects.filter(user_id="ben").update(user_id="ana"),
+    ):
+        with pytest.raises(DatabaseError, match="This user was erased"), transaction.atomic():
+            write()
+
+    assert not Memory.objects.filter(user_id="ana").exists()
+    assert not Conversation.objects.filter(user_id="ana").exists()
+
+
+def test_the_database_refuses_no_readmitted_user_and_no_user_of_another_account(
+    owner: Owner, stranger: Account, empty_redis: None
+) -> None:
+    erase_user(owner, "ana")
+
+    know(replace(owner, account_id=stranger.id, user_id="ana"), "Likes figs.")
+    readmit_user(owner, "ana", now=LATER)
+    know(replace(owner, user_id="ana"), "Likes figs.")
+
+    assert Memory.objects.filter(user_id="ana").count() == 2
+
+
+@pytest.mark.parametrize("user_id", ["ana", "Ána-日本 'x'", "a" * 100])
+def test_the_database_computes_the_same_mark(owner: Owner, user_id: str) -> None:
+    with connection.cursor() as cursor:
+        statement = "SELECT memory_subject_digest(current_setting('memory.mark_keys'), %s, %s)"
+        cursor.execute(statement, [owner.account_id, user_id])
+        (found,) = cursor.fetchone()
+
+    assert found == digest_subject(owner.account_id, user_id)

@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pytest
 
-from memory.models import Account, Fact, Memory, Turn
+from memory.models import Account, Conversation, Fact, Memory, Turn
 from memory.owner import Owner
 from memory.services.transfer.load import load_archive
 from memory.services.transfer.remap import new_id
@@ -62,19 +62,34 @@ def test_an_archive_that_is_imported_twice_is_there_once(ana: Owner, stranger: A
 
 
 def test_what_the_account_has_under_another_id_is_left_alone(ana: Owner, stranger: Account) -> None:
-    say(ana, turn("I like figs."), conversation_id="talk-1")
+    say(ana, turn("I like figs."), turn("And dates."), conversation_id="talk-1")
     say(ana, turn("I like nuts."), conversation_id="talk-2")
     theirs = replace(ana, account_id=stranger.id)
-    say(theirs, turn("Hello."), turn("Hi."), conversation_id="talk-1")
+    say(theirs, turn("Hello."), conversation_id="talk-1")
 
-    import_bytes(stranger.id, export_bytes(ana.account_id))
+    transfer = import_bytes(stranger.id, export_bytes(ana.account_id))
 
+    assert transfer.left_out["memories"] == 1
     rows = Turn.objects.filter(account_id=stranger.id).order_by("conversation_id", "index")
-    assert list(rows.values_list("text", flat=True)) == ["Hello.", "Hi.", "I like nuts."]
+    assert list(rows.values_list("text", flat=True)) == ["Hello.", "I like nuts."]
 
 
 class Killed(Exception):  # noqa: N818 - it says what happened
     """The end of a process, as far as the import is concerned."""
+
+
+def test_what_was_added_since_the_last_import_is_added_to_what_is_there(ana: Owner, stranger: Account) -> None:
+    say(ana, turn("I like figs."), conversation_id="talk-1")
+    import_bytes(stranger.id, export_bytes(ana.account_id))
+    say(ana, turn("I like nuts."), turn("And dates."), conversation_id="talk-1")
+
+    transfer = import_bytes(stranger.id, export_bytes(ana.account_id))
+
+    turns = Turn.objects.filter(account_id=stranger.id).order_by("index")
+    assert list(turns.values_list("index", "text")) == [(0, "I like figs."), (1, "I like nuts."), (2, "And dates.")]
+    assert Conversation.objects.get(account_id=stranger.id).turn_count == 3
+    assert (transfer.counts["memories"], transfer.left_out) == (2, {})
+    say(replace(ana, account_id=stranger.id), turn("Hello again."), conversation_id="talk-1")
 
 
 @pytest.mark.parametrize("batches", [1, 3, 6, 40])

@@ -19,6 +19,7 @@ from memory.services.transfer import transfers
 from memory.services.transfer.selection import TransferScope
 from tests.memory.facts import know
 from tests.memory.transfers import export_bytes
+from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -53,6 +54,31 @@ def test_the_job_makes_the_archive_in_parts_and_imports_one(
     assert (imported.status, imported.error) == ("completed", "")
     assert Fact.objects.get(account_id=stranger.id).text == "The pump leaks."
     assert not TransferPart.objects.filter(transfer_id=imported.id).exists()
+
+
+def test_an_import_that_failed_after_it_had_stored_rows_goes_on_when_it_is_sent_again(
+    owner: Owner, stranger: Account, empty_redis: None
+) -> None:
+    say(owner, turn("The pump leaks."), conversation_id="talk")
+    know(owner, "The pump leaks.")
+    archive, theirs = export_bytes(owner.account_id), Owner(account_id=stranger.id)
+    failed = transfers.request_import(theirs, [archive], now=datetime.now(UTC))
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TRIGGER stop BEFORE INSERT ON fact_versions EXECUTE FUNCTION memory_refuse_change()")
+        try:
+            run_job(stranger.id)
+        finally:
+            cursor.execute("DROP TRIGGER stop ON fact_versions")
+    failed.refresh_from_db()
+
+    again = transfers.request_import(theirs, [archive], now=datetime.now(UTC))
+    run_job(stranger.id)
+    again.refresh_from_db()
+
+    assert (failed.status, failed.counts["memories"] > 0) == ("failed", True)
+    assert (again.status, sum(again.existing.values()), again.left_out) == ("completed", 0, {})
+    assert again.counts["memories"] == failed.counts["memories"]
+    assert Fact.objects.get(account_id=stranger.id).versions.count() == 1
 
 
 def test_an_account_has_at_most_ten_unfinished_transfers(owner: Owner, stranger: Account, empty_redis: None) -> None:
