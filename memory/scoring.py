@@ -196,10 +196,10 @@ def days_until_stale(share: float) -> float:
     return math.inf if share >= 1 else math.log(1 - share) / math.log(DAILY_DECAY)
 
 
-POSSIBLE_REPLACEMENT = 0.05
+POSSIBLE_REPLACEMENT = 0.02
 """Least probability, that one statement replaces another, which is kept; it orders what a question finds together."""
 PROBABLE_REPLACEMENT = 0.2
-"""Least probability at which the later statement comes before the earlier one, wherever it is found."""
+"""Probability from which on a pair counts as probably replaced where weights are judged."""
 SURE_REPLACEMENT = 0.6
 """Least probability at which the earlier statement is marked as superseded."""
 SUPERSEDED_FACTOR = 0.5

@@ -17,11 +17,11 @@ from uuid import UUID
 
 from memory.identity import normalize_claim
 from memory.kinds import spec_of
-from memory.models import Fact, Kind
+from memory.models import Fact
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.floods import limit_templates
 from memory.retrieval.plans import LinkBetween, ScoringContext, Selector
-from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
+from memory.retrieval.replacements import order_by_replacement
 
 MIN_COMPARED = 50
 COMPARED_PER_RESULT = 2
@@ -38,27 +38,8 @@ SOURCE_SHARE = 0.8
 NEARLY_AS_GOOD = 0.9
 """A candidate comes before a waiting one if its score is at least this share of the waiting one's."""
 
-SUPERSEDES, PROMOTED_FROM, REPLACES, DERIVED_FROM = "SUPERSEDES", "PROMOTED_FROM", "REPLACES", "DERIVED_FROM"
+SUPERSEDES, PROMOTED_FROM = "SUPERSEDES", "PROMOTED_FROM"
 """Types of links from the later memory to the earlier one."""
-
-MAX_REORDERED = 20
-"""Candidates at the front whose replacements are moved before them."""
-MAX_FOUND_TOGETHER = 8
-"""The question asks for what both of two candidates among as many at the front say: a weak link orders them, too."""
-MAX_STATEMENT_CHARACTERS = 250
-"""A longer text says more than what a weak link may replace."""
-NEARLY_SAME = 0.9
-"""Factor on the score of a statement that is probably replaced, or that answers less than the other one."""
-PAST_QUESTION = re.compile(
-    r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|at first|first|initial(?:ly)?|earlier|old"
-    r"|back then|prior|until|ago|in (?:early|mid|late)|in (?:january|february|march|april|may|june|july|august"
-    r"|september|october|november|december))\b",
-    re.IGNORECASE,
-)
-"""A question about what was true before something changed."""
-PAST_TENSE = re.compile(r"\b(?:was|were|did|had|has|have)\b", re.IGNORECASE)
-PAST_TENSE_FACTOR = 0.5
-"""A question in the past tense may be about either statement."""
 
 Successors = Mapping[UUID, Sequence[Candidate]]
 
@@ -180,78 +161,6 @@ def append_behind(kept: list[Candidate], candidate: Candidate) -> None:
     if kept and 0 < kept[-1].score < candidate.score:
         candidate.apply_factor("diversity", kept[-1].score / candidate.score, "gave way to another source")
     kept.append(candidate)
-
-
-def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
-    """Put a statement before the one that it replaces, and mark that one with what replaced it and when.
-
-    A question about the past gets the earlier one first. Links say with which probability one replaces the other; the
-    order changes from PROBABLE_REPLACEMENT on, for two short statements at the front from POSSIBLE_REPLACEMENT on (not
-    where the question is in the past tense); the mark and a lower score need SURE_REPLACEMENT. With `as_of` or
-    `include_superseded` the order stays.
-    """
-    if not any(link.type == REPLACES for link in context.links):
-        return list(candidates)
-    by_id = {each: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
-    pairs = replaced_pairs(candidates[:MAX_REORDERED], by_id, context.links)
-    query = context.query
-    is_about_past = PAST_QUESTION.search(query.text) is not None
-    trust = PAST_TENSE_FACTOR if PAST_TENSE.search(query.text) else 1.0
-    is_history = query.as_of is not None or query.include_superseded
-    front = {each.id for each in candidates[:MAX_FOUND_TOGETHER]}
-    for older, newer, weight in pairs:
-        if weight >= SURE_REPLACEMENT:
-            older.superseded_by, older.superseded_at = newer.id, newer.event_time
-        is_asked_for = trust == 1.0 and {older.id, newer.id} <= front and len(older.text) <= MAX_STATEMENT_CHARACTERS
-        if is_history or weight * trust < (POSSIBLE_REPLACEMENT if is_asked_for else PROBABLE_REPLACEMENT):
-            continue
-        if is_about_past:
-            put_first(older, newer, factor=NEARLY_SAME)
-        else:
-            is_sure = weight * trust >= SURE_REPLACEMENT
-            put_first(newer, older, factor=SUPERSEDED_FACTOR if is_sure else NEARLY_SAME)
-    return sorted(candidates, key=lambda each: -each.score) if pairs else list(candidates)
-
-
-def replaced_pairs(
-    candidates: Sequence[Candidate], by_id: Mapping[UUID, Candidate], links: Sequence[LinkBetween]
-) -> list[tuple[Candidate, Candidate, float]]:
-    """Return for each replaced candidate its most probable replacement among the candidates, with the probability."""
-    best: dict[UUID, tuple[Candidate, float]] = {}
-    for link in links:
-        newer = by_id.get(link.source)
-        if link.type == REPLACES and newer and link.weight > best.get(link.target, (newer, 0.0))[1]:
-            best[link.target] = newer, link.weight
-    best |= replaced_with_their_sources(candidates, best, links)
-    found = ((candidate, *best[candidate.id]) for candidate in candidates if candidate.id in best)
-    return [(older, newer, weight) for older, newer, weight in found if older is not newer]
-
-
-def replaced_with_their_sources(
-    candidates: Iterable[Candidate], replaced: Mapping[UUID, tuple[Candidate, float]], links: Iterable[LinkBetween]
-) -> dict[UUID, tuple[Candidate, float]]:
-    """Return, by id, the replacement of each fact if all of its sources among the candidates were replaced.
-
-    Of several sources, that with the lowest probability counts: a fact holds as long as one of its sources may hold.
-    """
-    facts = {each.id for each in candidates if each.kind == Kind.FACT}
-    sources: dict[UUID, list[UUID]] = defaultdict(list)
-    for link in links:
-        if link.type == DERIVED_FROM and link.source in facts:
-            sources[link.source].append(link.target)
-    return {
-        fact: min((replaced[each] for each in own), key=lambda found: found[1])
-        for fact, own in sources.items()
-        if fact not in replaced and all(each in replaced for each in own)
-    }
-
-
-def put_first(first: Candidate, second: Candidate, *, factor: float) -> None:
-    """Give the first at least the score of the second, and multiply that one by `factor`."""
-    if 0 < first.score < second.score:
-        reason = "chosen over another statement about the same"
-        first.apply_factor("replacement", second.score / first.score, reason)
-    second.apply_factor("replacement", factor)
 
 
 def order_by_lineage(candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:

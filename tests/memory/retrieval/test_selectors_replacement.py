@@ -1,6 +1,6 @@
 """Replaced statements: a question about now gets the later one first, a question about the past the earlier one."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +9,7 @@ import pytest
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween
-from memory.retrieval.selectors import order_by_replacement
+from memory.retrieval.replacements import order_by_replacement, wanted_probability
 from tests.memory.candidates import asking, numbers, ranked
 from tests.memory.episodes import NOW
 
@@ -30,7 +30,7 @@ def order(*links: LinkBetween, scores: tuple[float, ...] = (1.0, 0.8, 0.6), **qu
         pytest.param([replaces(1, 2)], [1, 3, 2], id="the replaced one is behind already"),
         pytest.param([replaces(3, 1, probability=0.3)], [3, 1, 2], id="probably replaced"),
         pytest.param([replaces(3, 1, probability=0.1)], [3, 1, 2], id="possibly replaced, and both are asked for"),
-        pytest.param([replaces(3, 1, probability=0.04)], [1, 2, 3], id="hardly replaced"),
+        pytest.param([replaces(3, 1, probability=0.01)], [1, 2, 3], id="hardly replaced"),
         pytest.param([replaces(9, 1)], [1, 2, 3], id="the replacement was not found"),
     ],
 )
@@ -39,24 +39,52 @@ def test_the_later_statement_comes_first(links: list[LinkBetween], expected: lis
 
 
 @pytest.mark.parametrize(
-    ("place", "length", "expected"),
+    ("place", "probability", "expected"),
     [
-        pytest.param(8, 250, 8, id="both among the first eight"),
-        pytest.param(9, 250, 1, id="the later one is further behind"),
-        pytest.param(8, 251, 1, id="a long text says more than what is replaced"),
+        pytest.param(2, 0.05, 2, id="the later one is the next result"),
+        pytest.param(9, 0.05, 1, id="the later one is further behind"),
+        pytest.param(9, 0.9, 9, id="a strong link reaches further"),
     ],
 )
-def test_a_weak_link_orders_short_statements_that_are_found_together(place: int, length: int, expected: int) -> None:
-    older, *others = ranked(*(1.0 - each / 100 for each in range(9)))
-    older.text = "x" * length
+def test_a_weak_link_orders_what_answers_the_question_about_as_well(
+    place: int, probability: float, expected: int
+) -> None:
+    found = ranked(*(1.0 - each / 100 for each in range(9)))
 
-    ordered = order_by_replacement([older, *others], asking(replaces(place, 1, probability=0.1), text="Where is she?"))
+    ordered = order_by_replacement(found, asking(replaces(place, 1, probability=probability), text="Where is she?"))
 
     assert numbers(ordered)[0] == expected
 
 
+def test_a_link_to_a_statement_that_is_not_about_the_question_moves_nothing_before_the_answer() -> None:
+    links = replaces(1, 2), replaces(9, 1, probability=0.2)
+
+    ordered = order_by_replacement(ranked(*(1.0 - each / 100 for each in range(9))), asking(*links, text="Where now?"))
+
+    assert numbers(ordered)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("weight", "newer", "older", "is_past_tense", "expected"),
+    [
+        (0.5, 0, 1, False, 0.61),
+        (0.5, 1, 0, False, 0.74),
+        (0.9, 1, 0, False, 0.90),
+        (0.05, 1, 0, False, 0.36),
+        (0.5, 1, 0, True, 0.17),
+        (1.0, 9, 0, False, 0.91),
+    ],
+)
+def test_what_a_question_wants_is_weighed(
+    weight: float, newer: int, older: int, is_past_tense: bool, expected: float
+) -> None:
+    wanted = wanted_probability(weight, newer_place=newer, older_place=older, is_past_tense=is_past_tense)
+
+    assert round(wanted, 2) == expected
+
+
 def test_a_weak_link_orders_nothing_for_a_question_in_the_past_tense() -> None:
-    assert order(replaces(3, 1, probability=0.1), text="Where did she get the tickets?") == [1, 2, 3]
+    assert order(replaces(3, 1, probability=0.05), text="Where did she get the tickets?") == [1, 2, 3]
 
 
 @pytest.mark.parametrize("text", ["Where did she live before Porto?", "What was the original deadline?"])
@@ -64,9 +92,25 @@ def test_a_question_about_the_past_gets_the_earlier_statement_first(text: str) -
     assert order(replaces(1, 3), text=text) == [3, 1, 2]
 
 
-@pytest.mark.parametrize("query", [{"include_superseded": True}, {"as_of": NOW - timedelta(days=1)}])
-def test_history_keeps_its_order(query: dict[str, Any]) -> None:
-    assert order(replaces(3, 1), **query) == [1, 2, 3]
+def test_history_keeps_its_order() -> None:
+    assert order(replaces(3, 1), include_superseded=True) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("as_of", "expected", "is_marked"),
+    [
+        pytest.param(NOW - timedelta(days=1), [2, 1], False, id="before the later one was said"),
+        pytest.param(NOW + timedelta(days=1), [1, 2], True, id="since it was said"),
+    ],
+)
+def test_a_time_asked_for_knows_what_was_said_by_then(as_of: datetime, expected: list[int], is_marked: bool) -> None:
+    newer, older = ranked(1.0, 0.9)
+    newer.event_time = NOW
+
+    ordered = order_by_replacement([newer, older], asking(replaces(1, 2), as_of=as_of))
+
+    assert numbers(ordered) == expected
+    assert (older.superseded_by == newer.id) is is_marked
 
 
 def marks(*candidates: Candidate) -> list[tuple[UUID | None, Any]]:

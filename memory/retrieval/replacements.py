@@ -1,0 +1,147 @@
+"""The selector `replacement`: statements that later ones replaced, in the order in which a question wants both.
+
+A REPLACES link says with which probability the later statement replaces the earlier one, whatever is asked. How
+probable it is that a question wants one of the two instead of the other depends on both being answers, too: a strong
+link to a statement that fits the question badly moves nothing, and a weak one between the first two results is enough.
+`wanted_probability` weighs this; its weights were learned from the questions of `docs/sample/updates.json`,
+`plain-updates.json` and `restatements.json`.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memory.models import Kind
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.plans import LinkBetween, ScoringContext
+from memory.scoring import SUPERSEDED_FACTOR, SURE_REPLACEMENT
+
+REPLACES, DERIVED_FROM = "REPLACES", "DERIVED_FROM"
+
+MAX_REORDERED = 20
+"""Candidates at the front whose replacements are moved before them."""
+NEARLY_SAME = 0.9
+"""Factor on the score of a statement that is probably replaced, or that answers less than the other one."""
+PAST_QUESTION = re.compile(
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|at first|first|initial(?:ly)?|earlier|old"
+    r"|back then|prior|until|ago|in (?:early|mid|late)|in (?:january|february|march|april|may|june|july|august"
+    r"|september|october|november|december))\b",
+    re.IGNORECASE,
+)
+"""A question about what was true before something changed."""
+PAST_TENSE = re.compile(r"\b(?:was|were|did|had|has|have)\b", re.IGNORECASE)
+
+INTERCEPT = 2.05
+LINK_WEIGHT = 0.54
+NEWER_RANK_WEIGHT = -1.48
+OLDER_RANK_WEIGHT = -2.29
+PAST_TENSE_WEIGHT = -2.63
+LEAST_WANTED = 0.15
+"""Least probability at which a question gets the later statement before the earlier one."""
+LEAST_WANTED_PAST = 0.3
+"""Least probability at which a question about the past gets the earlier statement before the later one."""
+MAX_CERTAINTY = 0.999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replaced:
+    """What replaces a candidate, the weight of the link, and how probably the question wants one of the two first."""
+
+    newer: Candidate
+    weight: float
+    wanted: float
+
+
+def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
+    """Put a statement before the one that it replaces, and mark that one with what replaced it and when.
+
+    A question about the past gets the earlier one first. With `as_of`, a later statement counts once it was said: until
+    then the earlier one comes first and has no mark. The mark and half of the score need SURE_REPLACEMENT. With
+    `include_superseded` the order stays.
+    """
+    if not any(link.type == REPLACES for link in context.links):
+        return list(candidates)
+    query = context.query
+    is_about_past = PAST_QUESTION.search(query.text) is not None
+    is_past_tense = not is_about_past and PAST_TENSE.search(query.text) is not None
+    replaced = find_replaced(candidates, context.links, head=MAX_REORDERED, is_past_tense=is_past_tense)
+    for older in candidates[:MAX_REORDERED]:
+        if (found := replaced.get(older.id)) is None:
+            continue
+        newer = found.newer
+        is_later = query.as_of is not None and newer.event_time > query.as_of
+        is_sure = found.weight >= SURE_REPLACEMENT
+        if is_sure and not is_later:
+            older.superseded_by, older.superseded_at = newer.id, newer.event_time
+        if query.include_superseded:
+            continue
+        if is_about_past or is_later:
+            if found.wanted >= LEAST_WANTED_PAST:
+                put_first(older, newer, factor=NEARLY_SAME)
+        elif found.wanted >= LEAST_WANTED:
+            put_first(newer, older, factor=SUPERSEDED_FACTOR if is_sure else NEARLY_SAME)
+    return sorted(candidates, key=lambda each: -each.score) if replaced else list(candidates)
+
+
+def wanted_probability(weight: float, *, newer_place: int, older_place: int, is_past_tense: bool) -> float:
+    """Return how probable it is that a question wants one of two linked statements instead of the other.
+
+    `weight` is that of the link; places count from 0 in the order before this selector. A question in the past tense
+    ("Where did she get the tickets?") asks about what happened, which nothing replaces.
+    """
+    sure = min(max(weight, 1 - MAX_CERTAINTY), MAX_CERTAINTY)
+    total = INTERCEPT + LINK_WEIGHT * math.log(sure / (1 - sure)) + PAST_TENSE_WEIGHT * is_past_tense
+    total += NEWER_RANK_WEIGHT * math.log1p(newer_place) + OLDER_RANK_WEIGHT * math.log1p(older_place)
+    return 1 / (1 + math.exp(-total))
+
+
+def find_replaced(
+    candidates: Sequence[Candidate], links: Sequence[LinkBetween], *, head: int, is_past_tense: bool
+) -> dict[UUID, Replaced]:
+    """Return, by id, for each replaced candidate among the first `head` the replacement that the question wants most.
+
+    A fact is replaced if all of its sources among the links are: it holds as long as one of its sources may hold, so
+    that with the least weight counts.
+    """
+    by_id = {each: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
+    places = {candidate.id: place for place, candidate in enumerate(candidates)}
+    replacements: dict[UUID, list[tuple[Candidate, float]]] = defaultdict(list)
+    for link in links:
+        if link.type == REPLACES and (newer := by_id.get(link.source)) is not None:
+            replacements[link.target].append((newer, link.weight))
+    facts = {each.id for each in candidates[:head] if each.kind == Kind.FACT}
+    sources: dict[UUID, list[UUID]] = defaultdict(list)
+    for link in links:
+        if link.type == DERIVED_FROM and link.source in facts:
+            sources[link.source].append(link.target)
+    for fact, own in sources.items():
+        if fact not in replacements and all(each in replacements for each in own):
+            surest = [max(replacements[each], key=lambda found: found[1]) for each in own]
+            replacements[fact] = [min(surest, key=lambda found: found[1])]
+    found: dict[UUID, Replaced] = {}
+    for place, older in enumerate(candidates[:head]):
+        ways = [
+            Replaced(
+                newer=newer,
+                weight=weight,
+                wanted=wanted_probability(
+                    weight, newer_place=places[newer.id], older_place=place, is_past_tense=is_past_tense
+                ),
+            )
+            for newer, weight in replacements.get(older.id, ())
+            if newer is not older
+        ]
+        if ways:
+            found[older.id] = max(ways, key=lambda way: way.wanted)
+    return found
+
+
+def put_first(first: Candidate, second: Candidate, *, factor: float) -> None:
+    """Give the first at least the score of the second, and multiply that one by `factor`."""
+    if 0 < first.score < second.score:
+        reason = "chosen over another statement about the same"
+        first.apply_factor("replacement", second.score / first.score, reason)
+    second.apply_factor("replacement", factor)
