@@ -1,6 +1,6 @@
 """Base classes of the admin's pages: bounded lists, audited writes, and errors shown as sentences."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -65,6 +65,17 @@ def staff_owner(request: HttpRequest, account_id: UUID, **columns: Any) -> Owner
     )
 
 
+def watching_owner(request: HttpRequest, account_id: UUID, model: type[models.Model], row_ids: Sequence[UUID]) -> Owner:
+    """Return the owner for staff who change these rows on a page that is not of one row."""
+    changes = watch_rows(account_id, model, row_ids, reason=posted_reason(request))
+    return Owner(account_id=account_id, actor=staff_name(request), changes=changes)
+
+
+def posted_reason(request: HttpRequest) -> str:
+    given = (request.POST.get(name, "").replace("\x00", "").strip() for name in (REASON, "reason"))
+    return next(filter(None, given), "")[:MAX_REASON_CHARACTERS]
+
+
 def watch_request(request: HttpRequest, account_id: UUID) -> RowChanges | None:
     """Return what the audit log is to say of the change that a request makes; None for one that only reads.
 
@@ -74,13 +85,11 @@ def watch_request(request: HttpRequest, account_id: UUID) -> RowChanges | None:
         return None
     changes: RowChanges | None = getattr(request, WATCHED, None)
     if changes is None or changes.account_id != account_id:
-        reasons = [request.POST.get(name, "") for name in (REASON, "reason")]
-        reason = next(filter(None, (each.replace("\x00", "").strip() for each in reasons)), "")
         match = request.resolver_match
         _, model, *_ = [*((match and match.url_name) or "").split("_"), ""]
         row_id = read_uuid(str(match.kwargs.get("object_id", ""))) if match else None
-        rows, reason = [row_id] if row_id else [], reason[:MAX_REASON_CHARACTERS]
-        changes = watch_rows(account_id, model_named(model), rows, reason=reason)
+        rows = [row_id] if row_id else []
+        changes = watch_rows(account_id, model_named(model), rows, reason=posted_reason(request))
         setattr(request, WATCHED, changes)
     return changes
 
