@@ -23,6 +23,7 @@ from memory.models.short_term import MIN_PROMOTION_READS
 from memory.owner import Owner
 from memory.redaction import redact, redact_values
 from memory.scoring import DAILY_DECAY
+from memory_project.logs import current_request_id
 
 READ_OPERATIONS = frozenset({"retrieve"})
 ALWAYS_RECORDED = frozenset({"deep_replay", "erase_audit", "set_audit_level"})
@@ -49,8 +50,14 @@ def record_audit(
 ) -> None:
     """Add one entry if the account's level keeps such operations; `columns` are further columns of `AuditEntry`.
 
-    `config_snapshot` is merged over the active thresholds.
+    `config_snapshot` is merged over the active thresholds. The metadata has the id of the request, and for changes of
+    staff their reason and the rows' values before and after, which are kept at every level but `off`.
     """
+    notes = owner.changes.describe(affected_ids) if owner.changes is not None else {}
+    if request_id := current_request_id.get():
+        notes["request_id"] = request_id
+    if notes:
+        columns["metadata"] = {**columns.get("metadata", {}), **notes}
     entry = build_audit_entry(owner, operation=operation, memory_type=memory_type, affected_ids=affected_ids, **columns)
     write_audit_entry(entry, needed=required_level(operation))
 

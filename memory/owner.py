@@ -3,10 +3,20 @@
 It is the first argument of every service, and every queryset starts at `.visible_to(owner)`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 from uuid import UUID
 
 GLOBAL_CHANNEL = "_global"
+
+
+class ChangeNotes(Protocol):
+    """What the audit entries of a change say besides what its service records."""
+
+    def describe(self, affected_ids: Sequence[UUID | str]) -> dict[str, Any]:
+        """Return the reason of the change, and the values of its rows before and after, as metadata of an entry."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +45,8 @@ class Owner:
     """True if new memories whose texts hold secrets are to be marked."""
     masks_secrets: bool = field(default=False, compare=False)
     """True if secrets in the texts of memories are to be masked when these are stored; requests are masked before."""
+    changes: ChangeNotes | None = field(default=None, compare=False, repr=False)
+    """For changes of staff: their reason and the values of rows, which the audit log keeps at every level but `off`."""
 
     @property
     def is_limited(self) -> bool:

@@ -26,6 +26,7 @@ urlpatterns = [
     path("admin/search/", include("memory.admin.search")),
     path("admin/account/", include("memory.admin.switcher")),
     path("admin/playground/", include("memory.admin.playground")),
+    path("admin/inbox/", include("memory.admin.inbox")),
     path("admin/totp/", include("memory.admin.totp")),
     path("admin/", admin.site.urls),
 ]

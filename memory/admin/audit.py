@@ -1,25 +1,31 @@
 """The audit log, whose payloads can be erased. It shows a week by default, since each day is a partition."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from memory.admin.base import ReadOnlyAdmin
-from memory.admin.columns import column, json_column, text_column
+from memory.admin.columns import column, json_column, list_link, text_column
 from memory.admin.filters import KnownValueFilter, LinkedFilter, RecentFilter
-from memory.admin.text import mark_invisible
+from memory.admin.text import excerpt_of, indent_json, mark_invisible
 from memory.models import Account, AuditEntry
 from memory.owner import Owner
 from memory.services.audit import erase_payloads
 from memory.services.bulk.actions import BulkAction, BulkResult
 from memory_project.admin_lists import AccountFilter
 from memory_project.staff import StaffGroup
+
+CHANGES, REQUEST_ID, REASON = "changes", "request_id", "reason"
+"""Names in the metadata of an entry, as `memory.audit` and `memory.services.row_changes` write them."""
+
+MAX_VALUE_CHARACTERS = 2_000
 
 
 class OperationFilter(KnownValueFilter):
@@ -53,6 +59,59 @@ class AffectedFilter(LinkedFilter):
         return queryset.filter(affected_ids__contains=[self.value()]) if self.value() else queryset
 
 
+class RequestFilter(LinkedFilter):
+    """A filter for all that one request did. The entries of that request link to it."""
+
+    title = "request"
+    parameter_name = "request"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(metadata__request_id=self.value()) if self.value() else queryset
+
+
+def request_link(entry: AuditEntry) -> SafeString | str:
+    """Link the id of an entry's request to all entries of that request."""
+    request_id = entry.metadata.get(REQUEST_ID)
+    if not isinstance(request_id, str) or not request_id:
+        return "-"
+    query = {"account": entry.account_id, "request": request_id, "since": "ever"}
+    return list_link("auditentry", mark_invisible(request_id), **query)
+
+
+def reason_of(entry: AuditEntry) -> str:
+    return mark_invisible(str(entry.metadata.get(REASON) or ""))
+
+
+def render_changes(entry: AuditEntry) -> SafeString | str:
+    """Render a table of the columns that changed, for each row."""
+    changes = entry.metadata.get(CHANGES)
+    if not isinstance(changes, Mapping) or not changes:
+        return "-"
+    return format_html_join("", "{}", ((render_row(str(row_id), found),) for row_id, found in changes.items()))
+
+
+def render_row(row_id: str, found: Any) -> SafeString:
+    if not isinstance(found, Mapping):
+        return format_html("<p>{}: {}</p>", mark_invisible(row_id), mark_invisible(str(found)))
+    pairs = ((name, values) for name, values in found.items() if isinstance(values, list) and len(values) == 2)
+    lines = ((mark_invisible(str(name)), show_value(old), show_value(new)) for name, (old, new) in pairs)
+    rows = format_html_join("", '<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>', lines)
+    return format_html(
+        '<table class="live changes"><caption>{}</caption><thead><tr><th scope="col">Column</th>'
+        '<th scope="col">Before</th><th scope="col">After</th></tr></thead><tbody>{}</tbody></table>',
+        mark_invisible(row_id),
+        rows,
+    )
+
+
+def show_value(value: Any) -> SafeString:
+    if value is None or value == "":
+        return format_html('<span class="quiet">{}</span>', "empty")
+    text = value if isinstance(value, str) else indent_json(value, characters=MAX_VALUE_CHARACTERS)
+    cut = "…" if len(text) > MAX_VALUE_CHARACTERS else ""
+    return format_html('<div class="said" dir="auto">{}{}</div>', mark_invisible(text[:MAX_VALUE_CHARACTERS]), cut)
+
+
 def render_query(entry: AuditEntry) -> str:
     return format_html('<pre class="json">{}</pre>', mark_invisible(entry.query_text)) if entry.query_text else "-"
 
@@ -68,16 +127,27 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
     changed_by = StaffGroup.OPERATOR
     list_display = (
-        "timestamp", "account_name", "actor", "operation", "memory_type", "agent_id", "conversation_id",
-        "result_count", "success",
+        "timestamp", "account_name", "actor", "operation", "memory_type", "reason_excerpt", "agent_id",
+        "conversation_id", "success", "of_request",
     )  # fmt: skip
-    list_filter = (AccountFilter, RecentFilter, OperationFilter, MemoryTypeFilter, AffectedFilter, "success")
+    list_filter = (
+        AccountFilter,
+        RecentFilter,
+        OperationFilter,
+        MemoryTypeFilter,
+        AffectedFilter,
+        RequestFilter,
+        "success",
+    )
     list_select_related = False
     search_fields = (
         "actor__exact", "operation__exact", "memory_type__exact", "agent_id__exact", "user_id__exact",
         "conversation_id__exact", "source_channel__exact",
     )  # fmt: skip
-    search_help_text = "Search for a complete actor, operation, type, agent, user, conversation or channel."
+    search_help_text = (
+        "Search for a complete id of an object or a request, an actor (key:…, staff:…), operation, type, agent, user, "
+        "conversation or channel."
+    )
     bulk_actions = (
         BulkAction(
             name="erase",
@@ -91,6 +161,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     )
     fieldsets = (
         (None, {"fields": ("timestamp", "account_name", "actor", "operation", "memory_type", "affected", "id")}),
+        ("Change", {"fields": ("reason", "changes", "of_request")}),
         ("Owner", {"fields": ("agent_id", "user_id", "conversation_id", "session_id")}),
         ("Channels", {"fields": ("source_channel", "channels", "result_count", "cross_channel_count")}),
         ("Result", {"fields": ("success", "error", "latency_ms")}),
@@ -113,11 +184,20 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     error = text_column("Error", "error_message")
     snapshot = json_column("Thresholds and level", "config_snapshot")
     payload = json_column("Metadata", "metadata")
+    of_request = column("Request", request_link)
+    reason = column("Reason", lambda entry: reason_of(entry) or "-")
+    reason_excerpt = column("Reason", lambda entry: excerpt_of(reason_of(entry)))
+    changes = column("Before and after", render_changes)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
         account = Account.objects.filter(id=OuterRef("account_id"))
         entries: QuerySet[AuditEntry] = super().get_queryset(request)
         return entries.annotate(account_name=Subquery(account.values("name")[:1]))
+
+    def search_condition(self, request: HttpRequest, search_term: str) -> Any:
+        term = search_term.strip()
+        columns = Q(*((name, term) for name in self.search_fields), _connector=Q.OR)
+        return columns | Q(affected_ids__contains=[term]) | Q(metadata__request_id=term)
 
     @admin.display(description="Account")
     def account_name(self, entry: AuditEntry) -> str:

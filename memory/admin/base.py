@@ -1,6 +1,6 @@
 """Base classes of the admin's pages: bounded lists, audited writes, and errors shown as sentences."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from memory.errors import MemoryServiceError
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.audit import create_audited_row, delete_audited_row, update_audited_row
+from memory.services.row_changes import RowChanges, model_named, watch_rows
 from memory_project.admin_lists import BoundedPaginator, read_uuid
 from memory_project.http.problems import REDIS_ERRORS
 from memory_project.staff import STAFF_ACTOR, AccountLimitedAdmin
@@ -38,6 +39,14 @@ MAX_ACTOR_CHARACTERS = 150
 MAX_INLINE_ROWS = 100
 """A form takes only so many fields: rows beyond this number are edited in a list of their own."""
 
+REASON = "_reason"
+"""The field of all forms of pages that has the reason of a change."""
+
+MAX_REASON_CHARACTERS = 500
+
+WATCHED = "_watched_changes"
+"""The attribute of a request that holds what the audit log is to say of its change."""
+
 REFUSAL = "_refusal"
 """The attribute of a request that holds why its form was not saved."""
 
@@ -51,7 +60,38 @@ def staff_name(request: HttpRequest) -> str:
 
 def staff_owner(request: HttpRequest, account_id: UUID, **columns: Any) -> Owner:
     """Return the owner for staff, who act for the account and therefore read and write all of it."""
-    return Owner(account_id=account_id, actor=staff_name(request), **columns)
+    return Owner(
+        account_id=account_id, actor=staff_name(request), changes=watch_request(request, account_id), **columns
+    )
+
+
+def watching_owner(request: HttpRequest, account_id: UUID, model: type[models.Model], row_ids: Sequence[UUID]) -> Owner:
+    """Return the owner for staff who change these rows on a page that is not of one row."""
+    changes = watch_rows(account_id, model, row_ids, reason=posted_reason(request))
+    return Owner(account_id=account_id, actor=staff_name(request), changes=changes)
+
+
+def posted_reason(request: HttpRequest) -> str:
+    given = (request.POST.get(name, "").replace("\x00", "").strip() for name in (REASON, "reason"))
+    return next(filter(None, given), "")[:MAX_REASON_CHARACTERS]
+
+
+def watch_request(request: HttpRequest, account_id: UUID) -> RowChanges | None:
+    """Return what the audit log is to say of the change that a request makes; None for one that only reads.
+
+    It watches the row of the page, as it is when this is first called.
+    """
+    if request.method != "POST":
+        return None
+    changes: RowChanges | None = getattr(request, WATCHED, None)
+    if changes is None or changes.account_id != account_id:
+        match = request.resolver_match
+        _, model, *_ = [*((match and match.url_name) or "").split("_"), ""]
+        row_id = read_uuid(str(match.kwargs.get("object_id", ""))) if match else None
+        rows = [row_id] if row_id else []
+        changes = watch_rows(account_id, model_named(model), rows, reason=posted_reason(request))
+        setattr(request, WATCHED, changes)
+    return changes
 
 
 def holder_owner(request: HttpRequest, row: Any) -> Owner:

@@ -32,6 +32,7 @@ GROUPS: Mapping[str, Sequence[str | Page]] = {
         "memory.ledgeraccount", "ledger.injection",
     ),
     "Knowledge": (
+        Page(label="Inbox", url_name="inbox:page", permission="memory.view_memory"),
         "memory.fact", "memory.factreview", "memory.facttombstone", "memory.entity", "memory.learning",
         "memory.learningvote",
     ),

@@ -69,7 +69,10 @@ class AuditAnswer(AnswerSerializer):
     promotion_access_count = serializers.IntegerField(allow_null=True)
     promotion_conversation_count = serializers.IntegerField(allow_null=True)
     config_snapshot = serializers.DictField(help_text="Thresholds in force at the time, and the account's audit level.")
-    metadata = serializers.DictField(help_text="Masked request at the level `verbose`, or `payload_erased_at`.")
+    metadata = serializers.DictField(
+        help_text="Id of the request; reason and changed values of changes of staff; masked request at the level "
+        "`verbose`. Or `payload_erased_at`."
+    )
 
 
 class AuditLog(OwnerViewSet):

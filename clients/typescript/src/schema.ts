@@ -2719,7 +2719,7 @@ export interface components {
             config_snapshot: {
                 [key: string]: unknown;
             };
-            /** @description Masked request at the level `verbose`, or `payload_erased_at`. */
+            /** @description Id of the request; reason and changed values of changes of staff; masked request at the level `verbose`. Or `payload_erased_at`. */
             metadata: {
                 [key: string]: unknown;
             };

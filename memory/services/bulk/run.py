@@ -1,6 +1,7 @@
 """Bulk changes are requested with the ids of their rows, and done page by page, each page in one transaction."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -15,6 +16,7 @@ from memory.errors import MemoryServiceError, Unprocessable, require_found
 from memory.models import BulkChange, BulkChangePage
 from memory.owner import Owner
 from memory.services.bulk.actions import MAX_REFUSALS, BulkAction, BulkResult, find_action
+from memory.services.row_changes import model_named, watch_rows
 from memory_project.staff import STAFF_ACTOR, limit_of
 
 PAGE_ROWS = 100
@@ -126,7 +128,9 @@ def do_page(change: BulkChange, page: BulkChangePage, *, now: datetime) -> str:
     """Do a page and count it. Return why it was refused as a whole, with nothing changed, or ""."""
     try:
         with transaction.atomic():
-            count_page(change, page, apply_page(owner_of(change), change, page, now=now))
+            notes = watch_rows(change.account_id, model_named(change.model), page.row_ids, reason=change.reason)
+            owner = replace(owner_of(change), changes=notes)
+            count_page(change, page, apply_page(owner, change, page, now=now))
     except MemoryServiceError as err:
         return str(err)
     except (IntegrityError, DataError) as err:

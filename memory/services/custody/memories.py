@@ -79,7 +79,9 @@ FIND_AUDITED = """
 SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= (
     SELECT min(created_at) - interval '1 minute' FROM memories
     WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
-) AND affected_ids && %(ids)s::varchar[] AND (query_text <> '' OR error_message <> '' OR metadata ? 'texts')
+) AND affected_ids && %(ids)s::varchar[] AND (
+    query_text <> '' OR error_message <> '' OR metadata ?| ARRAY['texts', 'changes', 'reason']
+)
 """
 ERASE_AUDITED = "SELECT memory_erase_audit_payloads(%s, %s)"
 

@@ -18,7 +18,7 @@ from django.db.models.functions import Greatest, Least
 from django.utils.module_loading import import_string
 
 from memory.audit import record_audit
-from memory.errors import Conflict, NotFound
+from memory.errors import Conflict, NotFound, require_found
 from memory.kinds import all_kinds, spec_of
 from memory.models import Fact, FactVersion, Link, Memory, MemoryRow
 from memory.models.memory import model_of
@@ -264,6 +264,17 @@ def undo_merge(owner: Owner, memory_id: UUID, *, now: datetime) -> MemoryRow:
         record_merge(owner, "undo_deduplicate", survivor, loser, action=Action.RESTORE, now=now)
     loser.refresh_from_db()
     return loser
+
+
+def confirm_merge(owner: Owner, memory_id: UUID, *, now: datetime) -> None:
+    """Record on the link of a merged memory that somebody has confirmed the merge. Raises NotFound and Conflict."""
+    with transaction.atomic():
+        link = find_merge(owner, memory_id)
+        links = Link.objects.filter(account_id=owner.account_id, pk=link.pk)
+        properties = require_found(links.select_for_update().first(), "merge").properties
+        links.update(properties=properties | {"confirmed_by": owner.actor, "confirmed_at": now.isoformat()})
+        ids = [link.source_id, link.target_id]
+        record_audit(owner, operation="confirm_merge", memory_type="link", affected_ids=ids)
 
 
 def find_merge(owner: Owner, memory_id: UUID) -> Link:

@@ -130,6 +130,15 @@ def own_rows(lifecycle: Lifecycle, rows: Sequence[Memory]) -> list[Memory]:
     return [row for row in rows if row.id in ids]
 
 
+def clear_secret_mark(owner: Owner, memory_id: UUID, *, now: datetime) -> None:
+    """Record that the text of a memory holds no secret, although it looked like one. Raises NotFound."""
+    with transaction.atomic():
+        row = require_found(next(iter(lock_memories(owner, [memory_id])), None), "memory")
+        rows = Memory.objects.filter(account_id=owner.account_id, id=memory_id)
+        rows.update(has_secret=False, version=F("version") + 1, updated_at=now)
+        audit_memories(owner, "clear_secret_mark", [row])
+
+
 def mark_rows(owner: Owner, rows: QuerySet[Memory], *, mark: str, now: datetime) -> int:
     """Mark any number of rows of the account in the caller's transaction, which writes the audit entry.
 

@@ -7,9 +7,12 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from memory.models import Account, AuditEntry
-from tests.memory.admin.pages import form_values, list_url, page_url, shown
+from memory.models import Account, AuditEntry, Fact
+from memory.owner import Owner
+from memory.services.custody.memories import erase_derived
+from tests.memory.admin.pages import choose, form_values, list_url, page_url, shown
 from tests.memory.audits import entered
+from tests.memory.facts import know
 
 pytestmark = pytest.mark.django_db
 
@@ -88,3 +91,94 @@ def test_staff_chooses_what_an_account_does_about_contradictions(staff: Client, 
 
     account.refresh_from_db()
     assert account.contradictions == "flag_review"
+
+
+def correct(staff: Client, fact: Fact, reason: str, **edits: str) -> AuditEntry:
+    """Correct a fact on its page and return the audit entry of that."""
+    url = page_url("fact", fact.pk)
+    staff.post(url, form_values(staff.get(url)) | edits | {"_reason": reason})
+    return AuditEntry.objects.order_by("-id")[0]
+
+
+def test_a_correction_keeps_its_reason_and_the_values_before_and_after(staff: Client, owner: Owner) -> None:
+    fact = know(owner)
+
+    entry = correct(staff, fact, "She told us.", text="Ana lives in Bern.", confidence="0.5")
+
+    changes = entry.metadata["changes"][str(fact.pk)]
+    assert entry.metadata["reason"] == "She told us."
+    assert changes["text"] == [fact.text, "Ana lives in Bern."]
+    assert changes["confidence"] == [fact.confidence, 0.5]
+    assert "salience" not in changes
+
+
+def test_an_entry_shows_what_changed_as_text(staff: Client, owner: Owner) -> None:
+    entry = correct(staff, know(owner), HOSTILE, text=HOSTILE)
+
+    page = staff.get(page_url("auditentry", entry.id))
+
+    assert HOSTILE.encode() not in page.content
+    assert "Before" in shown(page)
+    assert page.content.count(b"&lt;script&gt;") >= 2
+
+
+def test_a_bulk_change_keeps_the_values_of_each_row(staff: Client, owner: Owner) -> None:
+    fact = know(owner)
+
+    choose(staff, list_url("fact"), "pin", fact.pk)
+
+    entry = AuditEntry.objects.get(operation="pin")
+    assert entry.metadata["reason"] == "a test"
+    assert entry.metadata["changes"] == {str(fact.pk): {"pinned": [False, True]}}
+
+
+def test_a_deletion_keeps_its_reason_and_no_value(staff: Client, owner: Owner) -> None:
+    fact = know(owner)
+
+    staff.post(page_url("fact", fact.pk, "delete"), {"post": "yes", "_reason": "She asked for it."})
+
+    entry = AuditEntry.objects.get(operation="delete")
+    assert entry.metadata["reason"] == "She asked for it."
+    assert entry.metadata["changes"] == {str(fact.pk): "deleted"}
+
+
+def test_a_change_of_an_account_keeps_its_values(staff: Client, account: Account) -> None:
+    url = page_url("account", account.id)
+
+    staff.post(url, form_values(staff.get(url)) | {"contradictions": "flag_review", "_reason": "Too many slips."})
+
+    entry = AuditEntry.objects.order_by("-id")[0]
+    assert entry.metadata["reason"] == "Too many slips."
+    assert entry.metadata["changes"][str(account.id)]["contradictions"][1] == "flag_review"
+
+
+def test_entries_of_one_request_are_found_together(staff: Client, owner: Owner) -> None:
+    fact, other = know(owner), know(owner, claim="Rui is allergic to nuts.")
+    entry = correct(staff, fact, "", text="Ana lives in Bern.", salience="0.9")
+    correct(staff, other, "", salience="0.8")
+
+    found = staff.get(list_url("auditentry", request=entry.metadata["request_id"])).context["cl"].queryset
+
+    assert {each.metadata["request_id"] for each in found} == {entry.metadata["request_id"]}
+    assert {each.operation for each in found} == {"update", "correct"}
+
+
+@pytest.mark.parametrize("place", ["affected_ids", "request_id", "actor"])
+def test_a_search_finds_entries_by_object_request_and_actor(staff: Client, owner: Owner, place: str) -> None:
+    fact = know(owner)
+    entry = correct(staff, fact, "", salience="0.9")
+    wanted = {"affected_ids": str(fact.pk), "request_id": entry.metadata["request_id"], "actor": "staff:chief"}
+
+    found = staff.get(list_url("auditentry", q=wanted[place])).context["cl"].queryset
+
+    assert entry in list(found)
+
+
+def test_erasing_a_memory_erases_the_values_that_a_correction_left(staff: Client, owner: Owner) -> None:
+    fact = know(owner)
+    entry = correct(staff, fact, "She told us.", text="Ana lives in Bern.")
+
+    erase_derived(owner, [fact.pk], now=timezone.now())
+
+    entry.refresh_from_db()
+    assert list(entry.metadata) == ["payload_erased_at"]

@@ -1,0 +1,359 @@
+"""The inbox of curators: what people have to decide, in one queue, newest first, for the mouse and the keyboard.
+
+A `Source` finds the items of one kind and says what can be done to them. To add one, write its functions and put it
+into `SOURCES`. Services carry out what is decided; nothing that an item offers deletes for good.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.views.decorators.http import require_http_methods
+
+from memory.admin.base import REDIS_IS_DOWN, watching_owner
+from memory.admin.columns import change_url
+from memory.admin.memories import NOT_YET_EMBEDDED
+from memory.admin.text import error_sentence, excerpt_of, text_excerpt
+from memory.errors import MemoryServiceError
+from memory.kinds import spec_of
+from memory.models import Conversation, Fact, FactReview, Link, Memory
+from memory.owner import Owner
+from memory.services.conversations.staff_edits import retry_failed
+from memory.services.duplicates.merge import confirm_merge, undo_merge
+from memory.services.facts.review import decide_review
+from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact
+from memory.services.memories.correct import clear_secret_mark, mark_memories
+from memory.services.memories.store import DUPLICATE_OF
+from memory.tasks import run_soon
+from memory_project.admin_lists import read_uuid
+from memory_project.http.problems import REDIS_ERRORS
+from memory_project.staff import limit_rows
+
+MAX_OF_A_KIND = 20
+DOUBTFUL_BELOW = 0.5
+"""Facts with less confidence are to be looked at."""
+RECENT_ROWS = 20_000
+"""The newest rows of a large table among which items are looked for, so that no table is scanned."""
+MERGED_WITHIN = timedelta(days=30)
+"""Older merges of near-duplicates are not asked about."""
+
+Decide = Callable[[Owner, Any, datetime], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What can be done to an item: the label of its button, its key, and the service that does it."""
+
+    label: str
+    key: str
+    run: Decide
+    done: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxItem:
+    """Something to decide, ready for the page."""
+
+    source: str
+    id: UUID
+    what: str
+    texts: Sequence[str]
+    note: str
+    account: str
+    at: datetime
+    url: str
+    decisions: Sequence[tuple[str, Decision]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Items of one kind: rows of `model`, for staff who may view them, decided by those who may change them."""
+
+    label: str
+    model: type[Model]
+    find: Callable[[QuerySet[Any], datetime], QuerySet[Any]]
+    describe: Callable[[str, Any], InboxItem]
+    decisions: Mapping[str, Decision]
+    watched: Callable[[Any], tuple[type[Model], Sequence[UUID]]] | None = None
+    """The rows whose values before and after the audit log keeps, if they are not the item itself."""
+
+    def permission(self, verb: str) -> str:
+        model = Memory if self.model is Link else self.model
+        return f"memory.{verb}_{model._meta.model_name}"
+
+
+def open_reviews(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
+    claims = {f"{side}_claim": text_excerpt(f"{side}_fact__text") for side in ("old", "new")}
+    return rows.filter(status=FactReview.Status.OPEN).annotate(**claims)
+
+
+def among_newest(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.filter(pk__in=rows.order_by("-pk").values("pk")[:RECENT_ROWS])
+
+
+def unconfirmed_merges(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
+    texts = {f"{end}_text": text_excerpt(f"{end}__text") for end in ("source", "target")}
+    recent = among_newest(rows).filter(type=DUPLICATE_OF, created_at__gte=now - MERGED_WITHIN)
+    return recent.exclude(properties__has_key="confirmed_by").annotate(**texts)
+
+
+def quarantined(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
+    found = among_newest(rows).filter(quarantined=True, archived=False)
+    return found.annotate(text_start=text_excerpt("text"))
+
+
+def with_secrets(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
+    found = among_newest(rows).filter(has_secret=True, archived=False, quarantined=False)
+    return found.annotate(text_start=text_excerpt("text"))
+
+
+def doubtful_facts(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
+    live = Q(status=Fact.Status.ACTIVE, archived=False, quarantined=False, confidence__lt=DOUBTFUL_BELOW)
+    return among_newest(rows).filter(live).annotate(text_start=text_excerpt("text"))
+
+
+def parked_conversations(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
+    return rows.filter(Q(extract_parked_at__isnull=False) | Q(summary_parked_at__isnull=False))
+
+
+def describe_review(source: str, row: Any) -> InboxItem:
+    similarity = "" if row.similarity is None else f"Similarity {row.similarity:.3f}."
+    texts = [f"New: {row.new_claim}", f"Old: {row.old_claim}"]
+    return item(source, row, "Two facts contradict each other", texts, similarity, change_url("factreview", row.pk))
+
+
+def describe_merge(source: str, row: Any) -> InboxItem:
+    texts = [f"Kept: {row.target_text}", f"Merged into it: {row.source_text}"]
+    url = change_url("memory", row.target_id)
+    return item(source, row, "Near-duplicates were merged", texts, f"Similarity {row.weight:.3f}.", url)
+
+
+def describe_quarantined(source: str, row: Any) -> InboxItem:
+    note = "No recall returns it while it is in quarantine."
+    return describe_memory(source, row, f"A {spec_of(row.kind).label} is in quarantine, as one that gives orders", note)
+
+
+def describe_secret(source: str, row: Any) -> InboxItem:
+    return describe_memory(source, row, f"A {spec_of(row.kind).label} seems to hold a secret", "")
+
+
+def describe_doubtful(source: str, row: Any) -> InboxItem:
+    return describe_memory(source, row, "A fact is doubtful", f"Confidence {row.confidence:g}.")
+
+
+def describe_memory(source: str, row: Any, what: str, note: str) -> InboxItem:
+    return item(source, row, what, [row.text_start], note, change_url(spec_of(row.kind).admin_page, row.pk))
+
+
+def describe_parked(source: str, row: Any) -> InboxItem:
+    extraction = "Extraction", row.extract_parked_at, row.extract_error
+    summary = "Summary", row.summary_parked_at, row.summary_error
+    parts = [(name, error) for name, at, error in (extraction, summary) if at]
+    note = " ".join(f"{name} failed too often: {error or 'no reason is known'}." for name, error in parts)
+    url = change_url("conversation", row.pk)
+    return item(source, row, "Work on a conversation is parked", [row.conversation_id], note, url)
+
+
+def item(source: str, row: Any, what: str, texts: Sequence[str], note: str, url: str) -> InboxItem:
+    return InboxItem(
+        source=source,
+        id=row.pk,
+        what=what,
+        texts=[excerpt_of(text) for text in texts],
+        note=excerpt_of(note),
+        account=row.account.name,
+        at=row.created_at,
+        url=url,
+    )
+
+
+def review_as(decision: FactReview.Status) -> Decide:
+    return lambda owner, row, now: decide_review(owner, row.pk, decision=decision, now=now)
+
+
+def mark_as(mark: str) -> Decide:
+    return lambda owner, row, now: mark_memories(owner, [row.pk], mark=mark, now=now)
+
+
+def trust_fact(owner: Owner, row: Any, now: datetime) -> None:
+    """Make a fact certain, since somebody has confirmed it."""
+    changes = {"confidence": 1.0}
+    correct_fact(owner, row.pk, changes=changes, embedded=NOT_YET_EMBEDDED, expected=row.version, now=now)
+
+
+def retry_parked(owner: Owner, row: Any, now: datetime) -> None:
+    for job in sorted(retry_failed(owner, row, now=now)):
+        run_soon(job)
+
+
+Status = FactReview.Status
+ARCHIVE = Decision(label="Archive", key="a", run=mark_as("archive"), done="Archived: searches no longer find it.")
+
+SOURCES: Mapping[str, Source] = {
+    "contradictions": Source(
+        label="Contradictions",
+        model=FactReview,
+        find=open_reviews,
+        watched=lambda row: (Fact, [row.old_fact_id, row.new_fact_id]),
+        describe=describe_review,
+        decisions={
+            "new": Decision(label="New is true", key="n", run=review_as(Status.ACCEPTED_NEW), done="It is believed."),
+            "old": Decision(label="Old is true", key="e", run=review_as(Status.KEPT_OLD), done="The old one stays."),
+            "both": Decision(label="Both are true", key="b", run=review_as(Status.BOTH_TRUE), done="Both are true."),
+        },
+    ),
+    "duplicates": Source(
+        label="Near-duplicates",
+        model=Link,
+        find=unconfirmed_merges,
+        watched=lambda row: (Memory, [row.source_id, row.target_id]),
+        describe=describe_merge,
+        decisions={
+            "same": Decision(
+                label="They are the same",
+                key="y",
+                run=lambda owner, row, now: confirm_merge(owner, row.source_id, now=now),
+                done="The merge is confirmed.",
+            ),
+            "apart": Decision(
+                label="Keep them apart",
+                key="u",
+                run=lambda owner, row, now: undo_merge(owner, row.source_id, now=now),
+                done="The merge is undone. The two are not merged again.",
+            ),
+        },
+    ),
+    "instructions": Source(
+        label="Instructions",
+        model=Memory,
+        find=quarantined,
+        describe=describe_quarantined,
+        decisions={
+            "release": Decision(label="Release", key="y", run=mark_as("release"), done="Released: recalls return it."),
+            "archive": ARCHIVE,
+        },
+    ),
+    "secrets": Source(
+        label="Secrets",
+        model=Memory,
+        find=with_secrets,
+        describe=describe_secret,
+        decisions={
+            "harmless": Decision(
+                label="It is no secret",
+                key="y",
+                run=lambda owner, row, now: clear_secret_mark(owner, row.pk, now=now),
+                done="It is no longer marked.",
+            ),
+            "quarantine": Decision(
+                label="Quarantine", key="q", run=mark_as("quarantine"), done="In quarantine: no recall returns it."
+            ),
+            "archive": ARCHIVE,
+        },
+    ),
+    "doubtful": Source(
+        label="Doubtful facts",
+        model=Fact,
+        find=doubtful_facts,
+        describe=describe_doubtful,
+        decisions={
+            "true": Decision(label="It is true", key="y", run=trust_fact, done="Its confidence is 1 now."),
+            "retract": Decision(
+                label="Retract",
+                key="r",
+                run=lambda owner, row, now: retract_fact(owner, row.pk, now=now),
+                done="Retracted. It may be learned again.",
+            ),
+            "reject": Decision(
+                label="Reject",
+                key="x",
+                run=lambda owner, row, now: reject_fact(owner, row.pk, now=now),
+                done="Rejected. It is not learned again until its tombstone is lifted.",
+            ),
+        },
+    ),
+    "parked": Source(
+        label="Parked work",
+        model=Conversation,
+        find=parked_conversations,
+        describe=describe_parked,
+        decisions={"retry": Decision(label="Try again", key="t", run=retry_parked, done="It is tried again now.")},
+    ),
+}  # fmt: skip
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def show_inbox(request: HttpRequest) -> HttpResponse:
+    """Show what is to be decided, or carry out a decision and show what is left."""
+    user: Any = request.user
+    seen = {name: each for name, each in SOURCES.items() if user.has_perm(each.permission("view"))}
+    if not seen:
+        raise PermissionDenied
+    if request.method == "POST":
+        return decide(request, seen)
+    chosen = request.GET.get("kind", "")
+    listed = {chosen: seen[chosen]} if chosen in seen else seen
+    items = sorted(collect_items(request, listed), key=lambda each: each.at, reverse=True)
+    context = {
+        **admin.site.each_context(request),
+        "title": "Inbox",
+        "items": items,
+        "kinds": [(name, each.label) for name, each in seen.items()],
+        "chosen": chosen if chosen in seen else "",
+        "max_of_a_kind": MAX_OF_A_KIND,
+        "recent_rows": f"{RECENT_ROWS:,}",
+    }
+    return TemplateResponse(request, "admin/memory/inbox.html", context)
+
+
+def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterable[InboxItem]:
+    """Yield the newest items of each source with what the member of staff may decide about them."""
+    user: Any = request.user
+    now = datetime.now(UTC)
+    for name, source in sources.items():
+        may_decide = user.has_perm(source.permission("change"))
+        rows = source.find(limit_rows(source.model._default_manager.all(), request), now)
+        for row in rows.select_related("account").order_by("-pk")[:MAX_OF_A_KIND]:
+            found = source.describe(name, row)
+            yield replace(found, decisions=list(source.decisions.items()) if may_decide else [])
+
+
+def decide(request: HttpRequest, sources: Mapping[str, Source]) -> HttpResponse:
+    """Carry out the posted decision, as long as the item is still to be decided."""
+    user: Any = request.user
+    source = sources.get(request.POST.get("source", ""))
+    decision = source.decisions.get(request.POST.get("decision", "")) if source else None
+    row_id = read_uuid(request.POST.get("id", ""))
+    if source is None or decision is None or row_id is None:
+        raise Http404("There is no such decision.")
+    if not user.has_perm(source.permission("change")):
+        raise PermissionDenied
+    now = datetime.now(UTC)
+    row: Any = source.find(limit_rows(source.model._default_manager.all(), request), now).filter(pk=row_id).first()
+    if row is None:
+        messages.warning(request, "Nothing was changed. Somebody has decided it already.")
+    else:
+        try:
+            model, ids = source.watched(row) if source.watched else (source.model, [row.pk])
+            decision.run(watching_owner(request, row.account_id, model, ids), row, now)
+        except MemoryServiceError as err:
+            messages.error(request, f"Nothing was changed. {error_sentence(err)}")
+        except REDIS_ERRORS:
+            messages.error(request, REDIS_IS_DOWN)
+        else:
+            messages.success(request, decision.done)
+    kind = request.POST.get("kind", "")
+    address = reverse("inbox:page")
+    return HttpResponseRedirect(f"{address}?kind={kind}" if kind in sources else address)
+
+
+app_name = "inbox"
+urlpatterns = [path("", admin.site.admin_view(show_inbox), name="page")]
