@@ -308,13 +308,10 @@ def render_sections(
 
 
 def format_fields(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the label and the text of each field of working memory that has a value, the documented ones first."""
+    """Return the label and the text of each field of working memory that has a visible value, documented ones first."""
     names = [*WORKING_FIELDS, *sorted(fields.keys() - WORKING_FIELDS.keys())]
-    return [
-        (WORKING_FIELDS.get(name) or format_label(name), fence_value(fields[name]))
-        for name in names
-        if fields.get(name) not in (None, "", [], {})
-    ]
+    texts = {name: fence_value(fields[name]) for name in names if fields.get(name) not in (None, "", [], {})}
+    return [(WORKING_FIELDS.get(name) or format_label(name), text) for name, text in texts.items() if text.strip()]
 
 
 def render_working_memory(fields: Sequence[tuple[str, str]]) -> str:

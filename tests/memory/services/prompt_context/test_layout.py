@@ -192,6 +192,11 @@ def test_evidence_without_room_is_not_reported_as_truncation() -> None:
     assert ([item.text for item in rendered.items], rendered.is_truncated) == (["short"], False)
 
 
+@pytest.mark.parametrize("max_tokens", [1, PLENTY])
+def test_a_field_of_working_memory_without_visible_characters_is_not_shown(max_tokens: int) -> None:
+    assert render_estimated(max_tokens, fields={"scratchpad": "\u200b\u200b"}).text == ""
+
+
 def test_a_memory_without_visible_characters_is_not_shown() -> None:
     assert render_estimated(evidence=[fact_note(1, "\u202e\u202c\u200f")]) == RenderedContext(
         text="", items=[], tokens=0, is_truncated=False
