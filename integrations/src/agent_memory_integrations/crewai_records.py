@@ -48,7 +48,7 @@ class RecordItems:
     def find(self, scope: str | None, **question: Any) -> Iterator[tuple[MemoryRecord, float | None]]:
         """Yield records of a scope and of those below, with their scores if the question has a vector."""
         vector = question.get("query_embedding")
-        model = {"embedding_model": self._name_model(len(vector))} if vector else {}
+        model: dict[str, Any] = {"embedding_model": self._name_model(len(vector))} if vector else {}
         context_id, offset = self._context.find_id(), 0
         asked = {"namespace_prefix": scope_labels(scope or "/"), "limit": MAX_ITEMS, **question}
         items: list[dict[str, Any]] = [{}] * asked["limit"]
