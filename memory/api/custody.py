@@ -178,7 +178,7 @@ class ErasurePreviewAnswer(AnswerSerializer):
 
 
 class ErasurePreviews(OwnerViewSet):
-    """What a deletion would erase."""
+    """Previews of deletions."""
 
     operation_ids = {"retrieve": "preview_erasure"}
     for_users = True

@@ -1,4 +1,4 @@
-"""What deleting a memory or a conversation would erase: counts by kind, and which memories were derived from it."""
+"""Previews of deletions: counts by kind of what goes, and which memories were derived from it."""
 
 from collections import Counter
 from collections.abc import Collection
