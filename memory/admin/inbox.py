@@ -90,9 +90,14 @@ class Source:
         return f"memory.{verb}_{model._meta.model_name}"
 
 
+def annotate(rows: QuerySet[Any], **excerpts: Any) -> QuerySet[Any]:
+    found: QuerySet[Any] = rows.annotate(**excerpts)
+    return found
+
+
 def open_reviews(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     claims = {f"{side}_claim": text_excerpt(f"{side}_fact__text") for side in ("old", "new")}
-    return rows.filter(status=FactReview.Status.OPEN).annotate(**claims)
+    return annotate(rows.filter(status=FactReview.Status.OPEN), **claims)
 
 
 def among_newest(rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -102,22 +107,22 @@ def among_newest(rows: QuerySet[Any]) -> QuerySet[Any]:
 def unconfirmed_merges(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     texts = {f"{end}_text": text_excerpt(f"{end}__text") for end in ("source", "target")}
     recent = among_newest(rows).filter(type=DUPLICATE_OF, created_at__gte=now - MERGED_WITHIN)
-    return recent.exclude(properties__has_key="confirmed_by").annotate(**texts)
+    return annotate(recent.exclude(properties__has_key="confirmed_by"), **texts)
 
 
 def quarantined(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     found = among_newest(rows).filter(quarantined=True, archived=False)
-    return found.annotate(text_start=text_excerpt("text"))
+    return annotate(found, text_start=text_excerpt("text"))
 
 
 def with_secrets(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     found = among_newest(rows).filter(has_secret=True, archived=False, quarantined=False)
-    return found.annotate(text_start=text_excerpt("text"))
+    return annotate(found, text_start=text_excerpt("text"))
 
 
 def doubtful_facts(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     live = Q(status=Fact.Status.ACTIVE, archived=False, quarantined=False, confidence__lt=DOUBTFUL_BELOW)
-    return among_newest(rows).filter(live).annotate(text_start=text_excerpt("text"))
+    return annotate(among_newest(rows).filter(live), text_start=text_excerpt("text"))
 
 
 def parked_conversations(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:

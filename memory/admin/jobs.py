@@ -1,5 +1,7 @@
 """Runs of jobs and what they did. Adding a run requests one, which a worker then performs."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,12 +16,22 @@ from memory.admin.bulk import CONFIRMED, ReasonForm, posted_selection
 from memory.admin.columns import column, time_column
 from memory.maintenance import JOBS
 from memory.models import JobRun
-from memory.services.operations.jobs import request_installation_run, request_run
+from memory.services.operations.jobs import cancel_installation_run, cancel_run, request_installation_run, request_run
 from memory.tasks import notify_job_worker
 from memory_project.admin_lists import AccountFilter
 from memory_project.staff import StaffGroup
 
-MAX_RUN_AGAIN = 20
+MAX_CHOSEN_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuestion:
+    """What is asked before something is done to runs, what does it to one of them, and how it is reported."""
+
+    label: str
+    explanation: str
+    done: str
+    act: Callable[[JobRun], object]
 
 
 class JobRunForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -41,7 +53,7 @@ class JobRunAdmin(BoundedAdmin):
     search_fields = ("job__exact", "requested_by__exact")
     search_help_text = "Search for a complete job or requester."
     autocomplete_fields = ("account",)
-    actions = ("run_again",)
+    actions = ("run_again", "cancel")
     allow_change = allow_delete = False
 
     only_counted = column("Dry run", lambda run: "yes" if run.dry_run else "")
@@ -57,9 +69,29 @@ class JobRunAdmin(BoundedAdmin):
     @admin.action(description="Run again", permissions=["add"])
     def run_again(self, request: HttpRequest, queryset: QuerySet[JobRun]) -> HttpResponse | None:
         """Ask for confirmation and a reason, then request the runs once more. They may be of all accounts."""
-        runs = list(queryset.filter(job__in=JOBS).order_by("-pk")[: MAX_RUN_AGAIN + 1])
-        if not runs or len(runs) > MAX_RUN_AGAIN:
-            message = f"Nothing was requested. Choose 1 to {MAX_RUN_AGAIN} runs of jobs that still exist."
+        again = partial(self.request_like, request)
+        explanation = "Each is requested once more, for the same account or for the whole installation."
+        question = RunQuestion(label="Run again", explanation=explanation, done="Requested", act=again)
+        return self.act_on_runs(request, queryset.filter(job__in=JOBS), question)
+
+    @admin.action(description="Cancel", permissions=["add"])
+    def cancel(self, request: HttpRequest, queryset: QuerySet[JobRun]) -> HttpResponse | None:
+        """Ask for confirmation and a reason, then cancel those of the runs that have not ended."""
+        explanation = (
+            "What they did until now stays. A worker stops after the batch that it is at. A scheduled run is queued "
+            "again when it is due."
+        )
+        end = partial(self.cancel_one, request)
+        question = RunQuestion(label="Cancel", explanation=explanation, done="Cancelled", act=end)
+        return self.act_on_runs(request, queryset.exclude(status__in=JobRun.FINISHED), question)
+
+    def act_on_runs(
+        self, request: HttpRequest, queryset: QuerySet[JobRun], question: "RunQuestion"
+    ) -> HttpResponse | None:
+        """Ask the question with a form for the reason; once that is sent, act on each of the runs."""
+        runs = list(queryset.select_related("account").order_by("-pk")[: MAX_CHOSEN_RUNS + 1])
+        if not runs or len(runs) > MAX_CHOSEN_RUNS:
+            message = f"Nothing was done. Choose 1 to {MAX_CHOSEN_RUNS} runs for which this is possible."
             self.message_user(request, message, messages.ERROR)
             return None
         form = ReasonForm(request.POST if request.POST.get("post") == CONFIRMED else None)
@@ -67,20 +99,25 @@ class JobRunAdmin(BoundedAdmin):
             return self.render_page(
                 request,
                 "bulk/confirmation.html",
-                "Run again",
-                label="Run again",
+                question.label,
+                label=question.label,
                 counted=self.count_rows(len(runs)),
-                explanation="Each is requested once more, for the same account or for the whole installation.",
+                explanation=question.explanation,
                 examples=[f"{run.job}: {run.account or 'the whole installation'}" for run in runs],
                 posted=posted_selection(request),
                 form=form,
             )
         for run in runs:
-            self.request_like(request, run)
-            self.log_change(request, run, f"Run again. {form.cleaned_data['reason']}")
-        message = f"Requested {self.count_rows(len(runs))}. A worker performs them."
-        self.message_user(request, message, messages.SUCCESS)
+            question.act(run)
+            self.log_change(request, run, f"{question.label}. {form.cleaned_data['reason']}")
+        self.message_user(request, f"{question.done} {self.count_rows(len(runs))}.", messages.SUCCESS)
         return None
+
+    def cancel_one(self, request: HttpRequest, run: JobRun) -> None:
+        if run.account_id is None:
+            cancel_installation_run(staff_name(request), run.pk)
+        else:
+            cancel_run(staff_owner(request, run.account_id), run.pk)
 
     def request_like(self, request: HttpRequest, run: JobRun) -> JobRun:
         """Queue a run of the same job for the same account, and notify a worker once that is committed."""

@@ -4,11 +4,11 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Count, Max, Min, Q, QuerySet
 from django.db.models.functions import Now
 
 from memory.audit import record_audit
-from memory.errors import TooManyRuns
+from memory.errors import Conflict, TooManyRuns
 from memory.models import JobRun
 from memory.models.jobs import SCHEDULE
 from memory.owner import Owner
@@ -55,6 +55,29 @@ def request_installation_run(actor: str, *, job: str, dry_run: bool = False, at:
     run = JobRun.objects.create(job=job, requested_by=actor, dry_run=dry_run, at=at)
     run.refresh_from_db(fields=["created_at"])
     return run
+
+
+def cancel_run(owner: Owner, run_id: UUID) -> None:
+    """Cancel a run of the owner's account that has not ended. Raises Conflict.
+
+    What it did until now stays. A worker that performs it stops after the batch that it is at, or within it where it
+    renews its lease.
+    """
+    with transaction.atomic():
+        end_run(JobRun.objects.filter(account_id=owner.account_id, id=run_id), owner.actor)
+        record_audit(owner, operation="cancel_job", memory_type="job", affected_ids=[run_id])
+
+
+def cancel_installation_run(actor: str, run_id: UUID) -> None:
+    """Cancel a run over all accounts, as `cancel_run` does. It is in no account's audit log."""
+    end_run(JobRun.objects.filter(account=None, id=run_id), actor)
+
+
+def end_run(runs: QuerySet[JobRun], actor: str) -> None:
+    unfinished = runs.exclude(status__in=JobRun.FINISHED)
+    cancelled = {"error": f"cancelled by {actor}"[:500], "lease_until": None, "finished_at": Now()}
+    if not unfinished.update(status=JobRun.Status.FAILED, **cancelled):
+        raise Conflict("the run has ended already")
 
 
 def schedule_run(job: str) -> None:

@@ -1,10 +1,12 @@
 """Records are read-only, links are edited, jobs are run again."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.test import Client
+from django.utils import timezone
 
 from memory.models import Account, AuditEntry, IdempotentRequest, JobRun, Link, Memory, Participant, Vector
 from memory.models.links import STRUCTURAL_TYPES
@@ -132,6 +134,28 @@ def test_a_job_can_be_run_again(staff: Client) -> None:
     again = JobRun.objects.exclude(id=run.id).get()
     assert (again.job, again.status, again.requested_by) == ("expire", "queued", "staff:chief")
     assert staff.get(page_url("jobrun", again.id)).status_code == 200
+
+
+@pytest.mark.parametrize("status", ["queued", "running"])
+def test_a_run_that_has_not_ended_is_cancelled(staff: Client, account: Account, status: str) -> None:
+    lease = timezone.now() + timedelta(minutes=1) if status == "running" else None
+    run = JobRun.objects.create(job="expire", account=account, status=status, lease_until=lease, leased_by="w1")
+
+    choose(staff, list_url("jobrun"), "cancel", run.id)
+
+    cancelled = JobRun.objects.get()
+    assert (cancelled.status, cancelled.error) == ("failed", "cancelled by staff:chief")
+    assert not JobRun.objects.held_by(run).exists()
+    assert AuditEntry.objects.get(operation="cancel_job").metadata["reason"] == "a test"
+
+
+def test_a_run_that_has_ended_is_not_cancelled(staff: Client) -> None:
+    run = JobRun.objects.create(job="expire", status="completed")
+
+    page = shown(choose(staff, list_url("jobrun"), "cancel", run.id))
+
+    assert "Nothing was done." in page
+    assert JobRun.objects.get().status == "completed"
 
 
 def test_an_unknown_job_is_not_run(staff: Client) -> None:
