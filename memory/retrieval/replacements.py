@@ -44,6 +44,8 @@ LEAST_WANTED = 0.15
 LEAST_WANTED_PAST = 0.3
 """Least probability at which a question about the past gets the earlier statement before the later one."""
 MAX_CERTAINTY = 0.999
+MAX_PLACE = 8
+"""A statement further behind counts as being at this place: the questions learned from had few of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +61,8 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
     """Put a statement before the one that it replaces, and mark that one with what replaced it and when.
 
     A question about the past gets the earlier one first. With `as_of`, a later statement counts once it was said: until
-    then the earlier one comes first and has no mark. The mark and half of the score need SURE_REPLACEMENT. With
-    `include_superseded` the order stays.
+    then the earlier one comes first and has no mark. From SURE_REPLACEMENT on the earlier one is marked and loses half
+    of its score, wherever the later one was found. With `include_superseded` the order stays.
     """
     if not any(link.type == REPLACES for link in context.links):
         return list(candidates)
@@ -81,7 +83,7 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
         if is_about_past or is_later:
             if found.wanted >= LEAST_WANTED_PAST:
                 put_first(older, newer, factor=NEARLY_SAME)
-        elif found.wanted >= LEAST_WANTED:
+        elif found.wanted >= LEAST_WANTED or (is_sure and not is_past_tense):
             put_first(newer, older, factor=SUPERSEDED_FACTOR if is_sure else NEARLY_SAME)
     return sorted(candidates, key=lambda each: -each.score) if replaced else list(candidates)
 
@@ -94,7 +96,7 @@ def wanted_probability(weight: float, *, newer_place: int, older_place: int, is_
     """
     sure = min(max(weight, 1 - MAX_CERTAINTY), MAX_CERTAINTY)
     total = INTERCEPT + LINK_WEIGHT * math.log(sure / (1 - sure)) + PAST_TENSE_WEIGHT * is_past_tense
-    total += NEWER_RANK_WEIGHT * math.log1p(newer_place) + OLDER_RANK_WEIGHT * math.log1p(older_place)
+    total += NEWER_RANK_WEIGHT * math.log1p(min(newer_place, MAX_PLACE)) + OLDER_RANK_WEIGHT * math.log1p(older_place)
     return 1 / (1 + math.exp(-total))
 
 

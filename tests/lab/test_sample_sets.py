@@ -35,7 +35,13 @@ def test_in_the_notes_one_side_alone_speaks(name: str) -> None:
     assert questions_by_type(samples).keys() == {"update", "both", "past"}
 
 
-@pytest.mark.parametrize("name", ["updates", "updates-held-out", "notes", "notes-held-out"])
+def test_the_spoken_updates_replace_forty_statements_and_keep_fifteen_pairs_that_both_hold() -> None:
+    types = questions_by_type(read_file(FOLDER / "spoken-updates.json"))
+
+    assert types == {"update": 43, "both": 17}
+
+
+@pytest.mark.parametrize("name", ["updates", "updates-held-out", "notes", "notes-held-out", "spoken-updates"])
 def test_update_questions_name_replaced_turns_that_are_older_than_the_answers(name: str) -> None:
     for sample in read_file(FOLDER / f"{name}.json"):
         said_at = {turn.client_id: turn.timestamp for talk in sample.talks for turn in talk.turns if turn.timestamp}

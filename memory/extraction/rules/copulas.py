@@ -26,7 +26,8 @@ _PROFESSION = re.compile(
 )
 _AGE = re.compile(r"(?P<years>\d{1,3})(?P<unit> years? old)?(?=[.,!;]|$| (?:and|but|now)\b)")
 _STATE = re.compile(
-    rf"(?:a (?=vegetarian|vegan|pescatarian))?(?P<state>{'|'.join(sorted(STATES, key=len, reverse=True))})"
+    rf"(?:a (?=vegetarian|vegan|pescatarian))?(?P<state>lactose intolerant|colou?r blind"
+    rf"|{'|'.join(sorted(STATES, key=len, reverse=True))})"
     r"(?=[.,!;]|$| (?:and|now|since|for)\b)"
 )
 _RELATED_TO = re.compile(

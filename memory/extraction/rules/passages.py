@@ -112,6 +112,7 @@ _SAYING = (
     "|actually|no|nope|sorry|oops|wait|correction|i misspoke|my mistake|my bad|i mean|i meant|i meant to say"
     "|no wait|scratch that|edit|update|ps|since then|then|later|afterwards|eventually|as for me|personally"
     "|for me|so far|good news|great news|big news|as you know|you know|you know what|believe it or not|long story short"
+    "|i (?:should|must|have to|want to) (?:also )?(?:mention|add|say|note)(?: that)?"
     "|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"
 )
 _INTRODUCTION = re.compile(

@@ -49,6 +49,7 @@ _PASSIVE = (
     "|required|allowed|supported|frozen|sent|published|released|versioned|tagged|rendered|billed|reachable|in charge"
     "|deprecated|disabled|enabled|renewed|insured|registered|made|delivered|shared|connected|routed|written|exported"
     "|on call|out of office|off|away|on vacation|on holiday|on leave|moving|migrating|allergic|divided|split|worth"
+    "|led by|headed by"
     "|forbidden|banned|prohibited|needed|required|long|wide|high|deep|tall|old|away|late|early|free|full time|part "
     "time|sold|priced|graded|taught|played"
 )
@@ -250,7 +251,7 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
         return Reading(verb=f"{word} {negation}".strip(), attribute="value", value=value)
     if not _is_lasting(noun, words_, bare, value) or _PROGRESSIVE.match(words_):
         return None
-    if match := re.match(r"(?:owned|maintained|managed|handled|run) by (?P<who>\S.*)", words_):
+    if match := re.match(r"(?:owned|maintained|managed|handled|run|led|headed) by (?P<who>\S.*)", words_):
         return Reading(verb=f"{word} {negation}".strip(), attribute="owner", value=value)
     return Reading(verb=f"{word} {negation}".strip(), attribute=attribute_of(words_), value=value)
 

@@ -67,7 +67,7 @@ PROFESSIONS = words(
 STATES = words(
     "married divorced single widowed engaged pregnant retired unemployed vegetarian vegan pescatarian bilingual "
     "trilingual left-handed right-handed diabetic asthmatic deaf blind self-employed colorblind colourblind "
-    "lactose-intolerant gluten-free"
+    "lactose-intolerant gluten-free dyslexic epileptic coeliac celiac anaemic anemic hypertensive teetotal"
 )
 
 POSSESSIONS = words(

@@ -41,6 +41,7 @@ def statements(text: str) -> list[Statement]:
         ("our prod cluster lives in eu-west-1, staging is in eu-central-1", "Staging is in eu-central-1"),
         ("redis listens on port 6380", "redis listens on port 6380"),
         ("`payments-api` is owned by Lea", "payments-api is owned by Lea"),
+        ("The firmware team is led by Yusuke, he has the document.", "The firmware team is led by Yusuke"),
         ("the deadline moved to 3 July", "The deadline moved to 3 July"),
         ("we're switching from npm to pnpm", "The user is switching from npm to pnpm"),
         ("we decided against Kafka for the queue", "The user decided against Kafka for the queue"),

@@ -72,7 +72,7 @@ def test_a_link_to_a_statement_that_is_not_about_the_question_moves_nothing_befo
         (0.9, 1, 0, False, 0.90),
         (0.05, 1, 0, False, 0.36),
         (0.5, 1, 0, True, 0.17),
-        (1.0, 9, 0, False, 0.91),
+        (1.0, 50, 0, False, 0.93),
     ],
 )
 def test_what_a_question_wants_is_weighed(
