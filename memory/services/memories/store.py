@@ -333,4 +333,4 @@ def insert_links(account_id: UUID, links: Iterable[NewLink]) -> None:
     ]
     if rows:
         with binary_cursor() as cursor:
-            cursor.execute(INSERT_LINKS, [account_id, *map(list, zip(*rows, strict=True))])
+            cursor.execute(INSERT_LINKS, [account_id, *(list[Any](column) for column in zip(*rows, strict=True))])
