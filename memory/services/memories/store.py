@@ -1,5 +1,6 @@
 """Store memories of any kind in one transaction: rows, vectors, participants, the audit entry; and link memories."""
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from memory.errors import Unprocessable, WrongVectorWidth
 from memory.instructions import gives_instructions
 from memory.kinds import Kind, spec_of
 from memory.masking import mask_row, mask_secrets
-from memory.models import Account, Link, MemoryRow, Vector
+from memory.models import Account, MemoryRow, Vector
 from memory.models.statements import Embedding, binary_cursor
 from memory.models.writer import PassageVector, insert_memories, insert_participants, insert_passages, insert_vectors
 from memory.owner import Owner
@@ -76,6 +77,15 @@ UPDATE memories m SET text = new.text, content_hash = new.content_hash, wording 
 FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::timestamptz[])
     AS new (id, text, content_hash, wording, token_count, embed_after)
 WHERE m.id = new.id AND m.account_id = %s
+"""
+
+# as arrays: with a parameter for each value, making the statement took longer than running it
+INSERT_LINKS = """
+INSERT INTO memory_links (id, account_id, source_id, type, target_id, weight, properties)
+SELECT new.id, %s::uuid, new.source_id, new.type, new.target_id, new.weight, new.properties::jsonb
+FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::uuid[], %s::float8[], %s::text[])
+    AS new (id, source_id, type, target_id, weight, properties)
+ON CONFLICT DO NOTHING
 """
 
 
@@ -347,16 +357,10 @@ def insert_links(account_id: UUID, links: Iterable[NewLink]) -> None:
 
     All callers insert in one order. Lock the ends before: raises IntegrityError if one is gone or in another account.
     """
-    rows: Sequence[Link] = [
-        Link(
-            account_id=account_id,
-            source_id=link.source_id,
-            type=link.type,
-            target_id=link.target_id,
-            weight=link.weight,
-            properties=link.properties,
-        )
-        for link in sorted(links, key=lambda link: (link.source_id, link.type, link.target_id))
+    rows = [
+        (uuid7(), each.source_id, each.type, each.target_id, float(each.weight), json.dumps(each.properties))
+        for each in sorted(links, key=lambda link: (link.source_id, link.type, link.target_id))
     ]
     if rows:
-        Link.objects.bulk_create(rows, ignore_conflicts=True)
+        with binary_cursor() as cursor:
+            cursor.execute(INSERT_LINKS, [account_id, *(list[Any](column) for column in zip(*rows, strict=True))])
