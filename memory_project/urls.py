@@ -27,6 +27,7 @@ urlpatterns = [
     path("admin/account/", include("memory.admin.switcher")),
     path("admin/playground/", include("memory.admin.playground")),
     path("admin/inbox/", include("memory.admin.inbox")),
+    path("admin/remember/", include("memory.admin.remember")),
     path("admin/totp/", include("memory.admin.totp")),
     path("admin/", admin.site.urls),
 ]

@@ -16,7 +16,7 @@ All of them are imported below, which registers their pages. What the pages shar
 - `playground`, `provenance`, `conversation_timeline`: what an agent would get and why, where a memory comes from, and
   what happened in a conversation. `graph_pages` shows what is linked to a memory, as `graph_layout` places it;
   `access_matrix` who has access to an account.
-- `inbox`: what curators have to decide, in one queue.
+- `inbox`: what curators have to decide, in one queue. `remember`: memories that are added by hand.
 - `object_actions`: buttons and forms that do something to one object on its page.
 - `charts`, `diffs`: numbers for the SVG and HTML templates in `templates/admin/memory/`, which render them.
 

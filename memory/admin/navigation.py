@@ -26,6 +26,7 @@ GROUPS: Mapping[str, Sequence[str | Page]] = {
         "memory.memory", "memory.episodicmemory", "memory.agentshorttermmemory", "memory.workingmemoryaccount",
         "memory.savedworkingmemory", "memory.userprofile", "memory.vector", "memory.link",
         Page(label="Playground", url_name="playground:page", permission="memory.view_memory"),
+        Page(label="Remember something", url_name="remember:page", permission="memory.add_fact"),
     ),
     "Conversations": (
         "memory.conversation", "memory.turn", "memory.turnrecord", "memory.turnslot", "memory.participant",

@@ -22,15 +22,8 @@ MAX_CHANGED_ROWS = 100
 BOOKKEEPING = frozenset(
     {
         *("version", "updated_at", "content_hash", "wording", "identity", "token_count", "embed_after"),
-        *(
-            "embed_attempts",
-            "embed_error",
-            "secret_hash",
-            "fact_digest",
-            "entity_digests",
-            "last_used_at",
-            "last_accessed",
-        ),
+        *("embed_attempts", "embed_error", "secret_hash", "fact_digest", "entity_digests", "last_used_at"),
+        *("last_accessed", "recorded_at", "belief_number"),
     }
 )
 """Columns that follow from others, or that nobody should read in a log."""

@@ -46,6 +46,7 @@ CLAIMS = (
     ("Ines lives in Lisbon.", 0.9),
     ("TP1687 leaves Lisbon at 9:40.", 0.7),
     ("The office closes at six.", 0.6),
+    ("Ines may bring her mother.", 0.4),
 )
 
 

@@ -55,7 +55,7 @@ def open_a_row_by_its_id(desk: Desk) -> None:
 @task(FIND, "Open a group of the menu with Enter, and a list in it.", by_keyboard=True)
 def open_a_list_from_the_menu(desk: Desk) -> None:
     desk.open_list_by_keys(3, "/admin/memory/fact/")
-    desk.sees("6 facts")
+    desk.sees("7 facts")
 
 
 @task(READ, "Conversations: the transcript, with its summaries, state and actions beside it.")
@@ -107,6 +107,27 @@ def correct_a_fact(desk: Desk) -> None:
     desk.tab_to("input[name=_save]")
     desk.submit()
     desk.sees("was changed successfully")
+
+
+@task(CORRECT, "Add by hand what no agent was told: a fact, a note, a goal, an entity, a strategy or a learning.")
+def remember_something(desk: Desk) -> None:
+    desk.open_list("Memories", "Remember something")
+    desk.page.get_by_label("Account").first.select_option(label="Harbour Travel")
+    desk.page.get_by_label("Claim").fill("The harbour hotel is closed in January.")
+    desk.page.get_by_label("Reason").fill("The hotel has called.")
+    desk.click("button", "Remember")
+    desk.sees("The fact is remembered.")
+
+
+@task(CORRECT, "The audit log has the reason of a change, and the values before and after.")
+def see_what_was_changed(desk: Desk) -> None:
+    desk.search(str(desk.scene.fact.pk))
+    desk.page.locator("#id_confidence").fill("0.8")
+    desk.page.get_by_label("Reason").last.fill("She was not sure.")
+    desk.page.locator("input[name=_save]").click()
+    desk.open_list("Operations", "Audit entries")
+    desk.page.locator("#result_list tr", has_text="She was not sure.").first.get_by_role("link").first.click()
+    desk.sees("Before", "She was not sure.")
 
 
 @task(CORRECT, "Choose rows and an action: a page says what it concerns and asks for a reason.")
@@ -176,6 +197,16 @@ def keep_a_conversation(desk: Desk) -> None:
     desk.sees("Lift the legal hold")
 
 
+@task(DECIDE, "The inbox has all that waits for a decision, and a key for each answer.", by_keyboard=True)
+def work_through_the_inbox(desk: Desk) -> None:
+    desk.open_list_by_keys(3, "/admin/inbox/")
+    desk.sees("Two facts contradict each other", "Ines may bring her mother.")
+    desk.press("j")
+    with desk.page.expect_navigation():
+        desk.press("y")
+    desk.sees("Its confidence is 1 now.")
+
+
 @task(DECIDE, "Two facts that contradict each other, side by side, with what was said.")
 def decide_a_contradiction(desk: Desk) -> None:
     desk.page.locator(".tiles div", has_text="contradictions").get_by_role("link").click()
@@ -241,6 +272,14 @@ def run_a_job(desk: Desk) -> None:
     desk.tab_to("input[name=_save]")
     desk.submit()
     desk.sees("was added successfully")
+
+
+@task(OPERATE, "Cancel a run that waits or goes on. What it did until then stays.")
+def cancel_a_run(desk: Desk) -> None:
+    desk.open_list("Operations", "Job runs")
+    desk.choose("Cancel", "queued")
+    desk.confirm("It is asked for too early.", "Cancel")
+    desk.sees("Cancelled 1 job run.")
 
 
 @task(OPERATE, "The audit log: who did what, by actor, operation, object and time.")
