@@ -13,46 +13,36 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         'UTF8'
     ))), 'hex')
 $$;
-CREATE FUNCTION memory_refuse_if_erased(account uuid, user_ids text[]) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+CREATE FUNCTION memory_refuse_if_erased(account uuid, named text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     keys text := current_setting('memory.mark_keys', true);
 BEGIN
     IF coalesce(keys, '') <> '' AND EXISTS (
-        SELECT FROM erasures e WHERE e.account_id = account AND e.lifted_at IS NULL AND e.subject_digest = ANY(
-            ARRAY(SELECT memory_subject_digest(keys, account, named) FROM unnest(user_ids) AS named)
-        )
+        SELECT FROM erasures e WHERE e.account_id = account AND e.lifted_at IS NULL
+        AND e.subject_digest = memory_subject_digest(keys, account, named)
     ) THEN
         RAISE EXCEPTION USING ERRCODE = 'MS409', MESSAGE = 'This user was erased, or is being erased: nothing may '
             'name it. If the user has come back, lift the mark with POST /subjects/{user_id}/readmit or '
             '`manage.py erase_subject --readmit`.';
     END IF;
 END $$;
-CREATE FUNCTION memory_check_inserted_users() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
+CREATE FUNCTION memory_check_user() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    PERFORM memory_refuse_if_erased(w.account_id, array_agg(DISTINCT w.user_id::text))
-    FROM written w JOIN accounts a ON a.id = w.account_id WHERE a.has_erasures AND w.user_id <> ''
-    GROUP BY w.account_id;
-    RETURN NULL;
-END $$;
-CREATE FUNCTION memory_check_changed_user() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    PERFORM memory_refuse_if_erased(NEW.account_id, ARRAY[NEW.user_id::text])
+    PERFORM memory_refuse_if_erased(NEW.account_id, NEW.user_id::text)
     FROM accounts a WHERE a.id = NEW.account_id AND a.has_erasures;
     RETURN NULL;
 END $$;
 """
 UNMARK = """
-DROP FUNCTION memory_check_changed_user();
-DROP FUNCTION memory_check_inserted_users();
-DROP FUNCTION memory_refuse_if_erased(uuid, text[]);
+DROP FUNCTION memory_check_user();
+DROP FUNCTION memory_refuse_if_erased(uuid, text);
 DROP FUNCTION memory_subject_digest(text, uuid, text);
 """
-# a whole statement is checked at once; a statement on chosen columns has no table of changed rows
 CHECK = """
-CREATE TRIGGER refuse_erased_user AFTER INSERT ON {table} REFERENCING NEW TABLE AS written
-FOR EACH STATEMENT EXECUTE FUNCTION memory_check_inserted_users();
+CREATE TRIGGER refuse_erased_user AFTER INSERT ON {table}
+FOR EACH ROW WHEN (NEW.user_id <> '') EXECUTE FUNCTION memory_check_user();
 CREATE TRIGGER refuse_erased_user_later AFTER UPDATE OF user_id ON {table}
-FOR EACH ROW WHEN (NEW.user_id <> '' AND NEW.user_id <> OLD.user_id) EXECUTE FUNCTION memory_check_changed_user();
+FOR EACH ROW WHEN (NEW.user_id <> '' AND NEW.user_id <> OLD.user_id) EXECUTE FUNCTION memory_check_user();
 """
 UNCHECK = """
 DROP TRIGGER refuse_erased_user_later ON {table};
@@ -61,7 +51,7 @@ DROP TRIGGER refuse_erased_user ON {table};
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memory", "0054_key_rotations")]
+    dependencies = [("memory", "0055_audited_changes")]
 
     operations = [
         migrations.RunSQL(MARKS, UNMARK),

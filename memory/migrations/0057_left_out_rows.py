@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0110_refuse_erased_users"),
+        ("memory", "0056_refuse_erased_users"),
     ]
 
     operations = [
