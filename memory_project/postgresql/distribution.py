@@ -92,7 +92,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DistributionStep:
     """Statements, each with its parameters, that commit together."""
 
     action: str
@@ -100,10 +100,10 @@ class Step:
     statements: tuple[tuple[str, tuple[Any, ...]], ...]
 
 
-def make_step(action: str, subject: str, *statements: str, parameters: tuple[Any, ...] = ()) -> Step:
+def make_step(action: str, subject: str, *statements: str, parameters: tuple[Any, ...] = ()) -> DistributionStep:
     """Return a step of statements, the first of which has the parameters."""
     rest = tuple((statement, ()) for statement in statements[1:])
-    return Step(action=action, subject=subject, statements=((statements[0], parameters), *rest))
+    return DistributionStep(action=action, subject=subject, statements=((statements[0], parameters), *rest))
 
 
 def parse_machine(text: str) -> Machine:
@@ -114,7 +114,7 @@ def parse_machine(text: str) -> Machine:
     return Machine(host=host, port=int(port))
 
 
-def plan_distribution(coordinator: Machine, workers: Sequence[Machine]) -> list[Step]:
+def plan_distribution(coordinator: Machine, workers: Sequence[Machine]) -> list[DistributionStep]:
     """Return the steps that are missing, in their order. Raises DistributionError."""
     require_citus()
     query("DROP VIEW IF EXISTS tables_to_distribute")
@@ -128,7 +128,7 @@ def plan_distribution(coordinator: Machine, workers: Sequence[Machine]) -> list[
     ]
 
 
-def run_step(step: Step) -> None:
+def run_step(step: DistributionStep) -> None:
     """Run one step."""
     with transaction.atomic():
         for name, value in {**SETTINGS, "citus.multi_shard_modify_mode": "sequential"}.items():
@@ -148,14 +148,14 @@ def require_citus() -> None:
         raise DistributionError("The database has no tables yet: run manage.py migrate first.")
 
 
-def plan_settings() -> Iterator[Step]:
+def plan_settings() -> Iterator[DistributionStep]:
     """Give sessions with the coordinator their settings."""
     (database,) = query("SELECT quote_ident(current_database())")[0]
     for name, value in SETTINGS.items():
         yield make_step("set", name, f"ALTER DATABASE {database} SET {name} = '{value}'")
 
 
-def plan_machines(coordinator: Machine, workers: Sequence[Machine]) -> Iterator[Step]:
+def plan_machines(coordinator: Machine, workers: Sequence[Machine]) -> Iterator[DistributionStep]:
     """Add the machines that the coordinator does not know, and give sessions with workers the settings of searches."""
     known = {(host, port) for host, port in query("SELECT nodename, nodeport FROM pg_dist_node")}
     if not query("SELECT 1 FROM pg_dist_node WHERE groupid = 0"):
@@ -173,7 +173,7 @@ def plan_machines(coordinator: Machine, workers: Sequence[Machine]) -> Iterator[
         yield make_step("set on workers", name, RUN_ON_WORKERS, parameters=(setting,))
 
 
-def plan_objects() -> Iterator[Step]:
+def plan_objects() -> Iterator[DistributionStep]:
     """Copy what was made before the extension, and what no table names.
 
     A configuration of words follows a table that names it, and stays when that table is dropped. Functions choose
@@ -194,7 +194,7 @@ def plan_objects() -> Iterator[Step]:
         yield make_step("copy function", function, "SELECT create_distributed_function(%s)", parameters=(function,))
 
 
-def plan_tables() -> Iterator[Step]:
+def plan_tables() -> Iterator[DistributionStep]:
     """Write down and drop foreign keys, then distribute each table: those of the installation first."""
     if tables := query(FIND_TABLES):
         yield make_step("make table", NOTES, MAKE_NOTES)
@@ -215,7 +215,7 @@ def plan_tables() -> Iterator[Step]:
         yield make_step("distribute table", name, statement, parameters=(name,))
 
 
-def plan_references() -> Iterator[Step]:
+def plan_references() -> Iterator[DistributionStep]:
     """Add the foreign keys again, of this run and of one that was stopped, and drop the notes."""
     noted = []
     if has_table(NOTES):

@@ -12,7 +12,7 @@ from memory.management.base import end_interrupted
 from memory_project.postgresql.distribution import (
     DistributionError,
     Machine,
-    Step,
+    DistributionStep,
     parse_machine,
     plan_distribution,
     run_step,
@@ -63,7 +63,7 @@ class Command(BaseCommand):
         else:
             self.stdout.write(f"The database is distributed: {len(steps)} steps.")
 
-    def run_steps(self, steps: list[Step], *, is_quiet: bool) -> None:
+    def run_steps(self, steps: list[DistributionStep], *, is_quiet: bool) -> None:
         """Run the steps. Raises CommandError for the first one that the database refuses."""
         for number, step in enumerate(steps, start=1):
             if not is_quiet:
@@ -84,7 +84,7 @@ def own_address() -> Machine:
     return Machine(host=parameters.get("host") or "localhost", port=int(parameters.get("port") or 5432))
 
 
-def format_statements(step: Step) -> str:
+def format_statements(step: DistributionStep) -> str:
     """Return the statements with their parameters."""
     with connection.cursor() as cursor:
         texts: list[Any] = [cursor.mogrify(text, parameters or None) for text, parameters in step.statements]
