@@ -11,8 +11,8 @@ from django.db import DatabaseError, connection
 from memory.management.base import end_interrupted
 from memory_project.postgresql.distribution import (
     DistributionError,
-    Machine,
     DistributionStep,
+    Machine,
     parse_machine,
     plan_distribution,
     run_step,
