@@ -153,6 +153,8 @@ DATABASE_URL = env.url(
     shown_default="the embedded PostgreSQL",
 )
 """URL of a PostgreSQL with the `vector` extension. If it is set, the embedded PostgreSQL does not start."""
+DATABASE_IS_DISTRIBUTED = env.flag("MEMORY_DATABASE_IS_DISTRIBUTED")
+"""Whether `manage.py distribute` spread the database over machines. Statements that write two tables are split then."""
 DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
 DATABASE_POOLER_URL = env.url("DATABASE_POOLER_URL", "", schemes=["postgres", "postgresql"], shown_default="none")
 """URL of a PgBouncer in transaction mode in front of the same database, which web processes then use. Its role gets

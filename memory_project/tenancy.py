@@ -32,6 +32,11 @@ INSTALLATION_TABLES = {
 Tables of Django and of django-otp are such tables as well.
 """
 
+LOCAL_TABLES = {
+    "memory_audit_late": "its trigger makes partitions, which a trigger of a worker may not",
+}
+"""Tables of the installation that are on one machine alone, the coordinator, and why."""
+
 
 class AccountQuerySet(models.QuerySet[M]):
     """Rows that belong to an account."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import psycopg
+from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
@@ -119,11 +120,12 @@ def numbered_cursor(*, plans_once: bool = False) -> Generator[CursorWrapper, Non
     `plans_once` it also keeps their plan, whatever the parameters are, instead of planning each execution
     (`postgresql.options`). That suits look-ups by key whose plan takes longer than they do. Fetch the rows before the
     context ends: the statement and the settings around it are sent together. Behind a pooler nothing of this is done:
-    the next transaction may have another session, which has not prepared the statement and would keep the settings.
+    the next transaction may have another session, which has not prepared the statement and would keep the settings; nor
+    where the database is distributed, since the parameters decide which machine executes the statement.
     """
     connection.ensure_connection()
     session = connection.connection
-    if connection.settings_dict.get("IS_POOLED"):
+    if connection.settings_dict.get("IS_POOLED") or settings.DATABASE_IS_DISTRIBUTED:
         with psycopg.RawCursor(session) as cursor:
             cursor.format = Format.BINARY
             yield connection._prepare_cursor(cursor)  # type: ignore[attr-defined]
@@ -141,10 +143,10 @@ def numbered_cursor(*, plans_once: bool = False) -> Generator[CursorWrapper, Non
 def generic_plans(session: "psycopg.Connection[Any]") -> Generator[None, None, None]:
     """Have the statements of a pipeline executed by generic plans, and those after it by custom ones again."""
     try:
-        with session.pipeline(), psycopg.Cursor(session) as settings:
-            settings.execute(USE_GENERIC_PLAN, prepare=True)
+        with session.pipeline(), psycopg.Cursor(session) as cursor:
+            cursor.execute(USE_GENERIC_PLAN, prepare=True)
             yield
-            settings.execute(USE_CUSTOM_PLAN, prepare=True)
+            cursor.execute(USE_CUSTOM_PLAN, prepare=True)
     except BaseException:
         # of a failed transaction the server has taken the setting back
         with suppress(psycopg.Error):

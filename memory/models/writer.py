@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.db.models.expressions import DatabaseDefault
@@ -36,6 +37,17 @@ WITH stored AS (
 )
 SELECT id, created_at FROM stored
 """
+
+INSERT_MEMORIES_ONLY = """
+INSERT INTO memories ({names}) {values} ON CONFLICT {conflict} DO NOTHING RETURNING id, created_at
+"""
+COUNT_WORDS = """
+INSERT INTO memory_terms (account_id, term, docs, tokens)
+SELECT account_id, term, count(*), sum(CASE WHEN term = '' THEN token_count ELSE 0 END)
+FROM memories CROSS JOIN LATERAL unnest(tsvector_to_array(lexemes) || ''::text) AS term
+WHERE account_id = %s AND id = ANY(%s) AND NOT (archived OR quarantined OR buried) GROUP BY account_id, term
+"""
+"""The two halves of INSERT_MEMORIES, for a distributed database, which refuses a statement that writes two tables."""
 
 SAME_IDENTITY = "(account_id, kind, identity)"
 
@@ -90,16 +102,17 @@ DELETE_PASSAGES = """
 DELETE FROM memory_vectors WHERE account_id = %s AND memory_id = ANY(%s) AND model = %s AND passage > 0
 """
 
-INSERT_PARTICIPANTS = """
-WITH agent AS (
-    INSERT INTO agents (id, account_id, agent_id, description) VALUES (%s, %s, %s, '')
-    ON CONFLICT (account_id, agent_id) DO NOTHING
-)
+INSERT_AGENT = """
+INSERT INTO agents (id, account_id, agent_id, description) VALUES (%s, %s, %s, '')
+ON CONFLICT (account_id, agent_id) DO NOTHING
+"""
+INSERT_PARTICIPANTS_ONLY = """
 INSERT INTO conversation_participants (id, account_id, agent_id, conversation_id)
 SELECT part.id, %s, %s, part.conversation_id
 FROM unnest(%s::uuid[], %s::text[]) AS part (id, conversation_id)
 ON CONFLICT (account_id, conversation_id, agent_id) DO NOTHING
 """
+INSERT_PARTICIPANTS = f"WITH agent AS ({INSERT_AGENT}) {INSERT_PARTICIPANTS_ONLY}"
 
 
 def insert_memories(rows: Sequence[M]) -> list[M]:
@@ -115,16 +128,28 @@ def insert_memories(rows: Sequence[M]) -> list[M]:
     fields = type(rows[0])._meta.concrete_fields
     columns = [column for field in fields if (column := insert_column(field, in_order)) is not None]
     names = ", ".join(f'"{column.name}"' for column in columns)
-    statement = INSERT_MEMORIES.format(names=names, values=values_sql(columns), conflict=SAME_IDENTITY)
+    statement = INSERT_MEMORIES_ONLY if settings.DATABASE_IS_DISTRIBUTED else INSERT_MEMORIES
     plan_once(rows)
     with insert_cursor(rows) as cursor:
-        cursor.execute(statement, insert_parameters(columns))
+        cursor.execute(
+            statement.format(names=names, values=values_sql(columns), conflict=SAME_IDENTITY),
+            insert_parameters(columns),
+        )
         stored: dict[UUID, datetime] = dict(cursor.fetchall())
+    if settings.DATABASE_IS_DISTRIBUTED and stored:
+        count_words([row for row in rows if row.id in stored])
     new = [row for row in rows if row.id in stored]
     for row in new:
         row.pk = row.id
         row.created_at = row.updated_at = stored[row.id]
     return new
+
+
+def count_words(rows: Sequence[MemoryRow]) -> None:
+    """Count the words of new rows, account by account."""
+    with connection.cursor() as cursor:
+        for account_id in sorted({row.account_id for row in rows}):
+            cursor.execute(COUNT_WORDS, [account_id, [row.id for row in rows if row.account_id == account_id]])
 
 
 def insert_cursor(rows: Sequence[MemoryRow]) -> AbstractContextManager[CursorWrapper]:
@@ -138,7 +163,7 @@ def plan_once(rows: Sequence[object]) -> None:
     Planned anew for each row, as sessions do by default, these take four times as long. Plans of former batches are
     discarded: one from when a table was nearly empty would read through all rows of the account for each row.
     """
-    if len(rows) >= MIN_ROWS_TO_PLAN_ONCE:
+    if len(rows) >= MIN_ROWS_TO_PLAN_ONCE and not settings.DATABASE_IS_DISTRIBUTED:
         with connection.cursor() as cursor:
             cursor.execute("DISCARD PLANS; SET LOCAL plan_cache_mode = auto")
 
@@ -187,7 +212,8 @@ def insert_column(field: Any, rows: Sequence[MemoryRow]) -> InsertColumn | None:
     expression = ""
     if len(values) == 1 or (is_plain(first) and values.count(first) == len(values)):
         values, expression = values[:1], f"%s::{db_type}"
-        if field.column == "language" and not first and rows[0].account_id == rows[-1].account_id:
+        looks_up = field.column == "language" and not first and not settings.DATABASE_IS_DISTRIBUTED
+        if looks_up and rows[0].account_id == rows[-1].account_id:
             # the trigger would look it up for each row
             values, expression = [str(rows[0].account_id)], LANGUAGE_OF_ACCOUNT
     if db_type in TEXT_TYPES:
@@ -281,16 +307,11 @@ def insert_participants(owner: Owner, *, conversation_ids: Sequence[str]) -> Non
         return
     # in one order everywhere, as for memories
     named = sorted({conversation_id for conversation_id in conversation_ids if conversation_id})
+    agent = [uuid7(), owner.account_id, owner.agent_id]
+    participants = [owner.account_id, owner.agent_id, [uuid7() for _ in named], named]
     with connection.cursor() as cursor:
-        cursor.execute(
-            INSERT_PARTICIPANTS,
-            [
-                uuid7(),
-                owner.account_id,
-                owner.agent_id,
-                owner.account_id,
-                owner.agent_id,
-                [uuid7() for _ in named],
-                named,
-            ],
-        )
+        if settings.DATABASE_IS_DISTRIBUTED:
+            cursor.execute(INSERT_AGENT, agent)
+            cursor.execute(INSERT_PARTICIPANTS_ONLY, participants)
+        else:
+            cursor.execute(INSERT_PARTICIPANTS, [*agent, *participants])

@@ -12,6 +12,8 @@ from itertools import chain
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
 from memory.identity import name_digest
 from memory.models import Kind, Memory
 from memory.owner import Owner
@@ -97,16 +99,21 @@ ENTITIES = f"""
     ) AS named) AS entities"""
 
 # the chain passes through conversations that the owner has no part in; what was said in them stays invisible
-LINEAGE_CTE = f"""line (conversation_id, continues, depth) AS (
-        SELECT conversation_id, continues, 0 FROM ({{first}}) AS first
+LINEAGE_CTE = f"""line (conversation_id, continues, depth, been, is_again) AS (
+        SELECT conversation_id, continues, 0, ARRAY[conversation_id::text], false FROM ({{first}}) AS first
         UNION ALL
-        SELECT former.conversation_id, former.continues, line.depth + 1 FROM line CROSS JOIN LATERAL (
+        SELECT former.conversation_id, former.continues, line.depth + 1, line.been || former.conversation_id::text,
+            former.conversation_id = ANY(line.been)
+        FROM line CROSS JOIN LATERAL (
             SELECT conversation_id, continues FROM conversations
             WHERE account_id = %(account_id)s AND conversation_id = line.continues LIMIT 1
         ) AS former
-        WHERE line.depth < {MAX_LINEAGE}
-    ) CYCLE conversation_id SET is_again USING been"""
-"""The conversations that those in `first` resume, by depth. Rows that close a cycle have `is_again`."""
+        WHERE line.depth < {MAX_LINEAGE} AND NOT line.is_again
+    )"""
+"""The conversations that those in `first` resume, by depth. Rows that close a cycle have `is_again`.
+
+A distributed database refuses CYCLE.
+"""
 ACTIVE = """SELECT conversation_id, continues FROM conversations
     WHERE account_id = %(account_id)s AND conversation_id = %(conversation_id)s"""
 LINEAGE = f"""
@@ -147,9 +154,14 @@ PENDING = f"SELECT {SEARCHED_COLUMNS} FROM memories WHERE account_id = %(account
 FIRST_PENDING = f"({PENDING} ORDER BY agent_id LIMIT {MAX_PENDING})"
 OWN_PENDING = f"({PENDING} AND agent_id >= %(agent_id)s ORDER BY agent_id LIMIT {MAX_PENDING})"
 
-INDEXED = """
+INDEXED = (
+    "NULL::int AS indexed_rows"
+    if settings.DATABASE_IS_DISTRIBUTED
+    else """
     (SELECT greatest(reltuples, 1)::int FROM pg_class JOIN pg_index ON indexrelid = pg_class.oid
         WHERE pg_class.oid = to_regclass(%(vector_index)s) AND indisvalid) AS indexed_rows"""
+)
+"""Rows of the index of a large account, which a distributed database has on the shard alone."""
 
 
 HAS_PASSAGES = """

@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 
 from memory import scoring
@@ -38,7 +39,8 @@ FROM (
 """
 # commits without waiting for the disk: a crash may lose the latest counts. Not used in a transaction of the caller,
 # whose commit it would weaken. Sent together, the two statements are one transaction and one round trip
-REINFORCE_LAX = f"SET LOCAL synchronous_commit = off; {REINFORCE}"
+# a distributed database would send the whole text to its machines as the setting
+REINFORCE_LAX = REINFORCE if settings.DATABASE_IS_DISTRIBUTED else f"SET LOCAL synchronous_commit = off; {REINFORCE}"
 
 FIRST_ID = UUID(int=0)
 """An id before all others."""
