@@ -14,7 +14,8 @@ from redis import RedisError, ResponseError
 
 from memory.maintenance import JOBS
 from memory.models import Conversation, Memory
-from memory.services.operations.alerts import MAX_COUNTED, find_alerts_of_redis, find_alerts_of_rows, read_worker_signs
+from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_of_rows, read_worker_signs
+from memory.services.operations.backlogs import MAX_COUNTED
 from memory.services.operations.canary import compare_keys
 from memory_project.deadlines import POSTGRESQL, REDIS, AnswerDeadline
 from memory_project.redis import SHARED_KEYS, client, refuse_cluster
