@@ -307,8 +307,8 @@ def insert_participants(owner: Owner, *, conversation_ids: Sequence[str]) -> Non
         return
     # in one order everywhere, as for memories
     named = sorted({conversation_id for conversation_id in conversation_ids if conversation_id})
-    agent = [uuid7(), owner.account_id, owner.agent_id]
-    participants = [owner.account_id, owner.agent_id, [uuid7() for _ in named], named]
+    agent: list[Any] = [uuid7(), owner.account_id, owner.agent_id]
+    participants: list[Any] = [owner.account_id, owner.agent_id, [uuid7() for _ in named], named]
     with connection.cursor() as cursor:
         if settings.DATABASE_IS_DISTRIBUTED:
             cursor.execute(INSERT_AGENT, agent)
