@@ -2942,7 +2942,7 @@ export interface components {
             slots?: components["schemas"]["SlotEnum"][];
             /**
              * @description Maximum number of memories, without similar episodes and neighbouring turns.
-             * @default 20
+             * @default 60
              */
             top_k?: number;
             /** @description Part of each vector that is compared: the first 64 dimensions, the first 256, or all. Vectors of a model that is not trained for shortening are always compared as a whole, and so are passages of long texts without an index; `broad` and `default` then answer `mode_not_supported` in `degraded`. `deep` looks at more candidates where there are long texts. Default: the first 256 where the model allows it, else all. */
