@@ -12,7 +12,7 @@ GLOBAL_CHANNEL = "_global"
 
 
 class ChangeNotes(Protocol):
-    """What the audit entries of a change say besides what its service records."""
+    """Something that the audit entries of a change say besides what its service records."""
 
     def describe(self, affected_ids: Sequence[UUID | str]) -> dict[str, Any]:
         """Return the reason of the change, and the values of its rows before and after, as metadata of an entry."""

@@ -50,7 +50,7 @@ Decide = Callable[[Owner, Any, datetime], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What can be done to an item: the label of its button, its key, and the service that does it."""
+    """Something that can be done to an item: the label of its button, its key, and the service that does it."""
 
     label: str
     key: str

@@ -26,7 +26,7 @@ MAX_CHOSEN_RUNS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuestion:
-    """What is asked before something is done to runs, what does it to one of them, and how it is reported."""
+    """A change of runs: the question asked before, the service that changes one of them, and the report of it."""
 
     label: str
     explanation: str

@@ -41,7 +41,7 @@ TIME_HELP = "YYYY-MM-DD HH:MM in UTC. May be empty."
 
 
 class RememberForm(forms.Form):
-    """Whose memory it is; the forms of kinds have what is to be remembered."""
+    """The owner of a memory; the forms of kinds add fields for the content."""
 
     account = AccountChoiceField()
     agent = ExternalIdField(required=False, help_text="The agent that it belongs to. Empty: the account itself.")
@@ -66,7 +66,7 @@ class RememberForm(forms.Form):
         raise NotImplementedError
 
 
-class FactForm(RememberForm):
+class NewFactForm(RememberForm):
     claim = PlainTextField(rows=2, max_length=MAX_CLAIM_CHARACTERS)
     confidence = forms.FloatField(min_value=0, max_value=1, initial=1.0)
     temporal = forms.ChoiceField(choices=Temporal.choices, initial=Temporal.CURRENT)
@@ -77,7 +77,7 @@ class FactForm(RememberForm):
         return learn_fact(owner, draft, embedded=embed_texts([draft.claim]), now=now).fact
 
 
-class NoteForm(RememberForm):
+class NewNoteForm(RememberForm):
     text = PlainTextField(rows=5, max_length=MAX_NOTE_CHARACTERS)
     importance = forms.FloatField(min_value=0, max_value=1, initial=DEFAULT_IMPORTANCE)
     expires_at = forms.DateTimeField(required=False, label="Expires", help_text=TIME_HELP)
@@ -87,7 +87,7 @@ class NoteForm(RememberForm):
         return store_note(owner, draft, embedded=embed_texts([draft.text]), now=now)
 
 
-class GoalForm(RememberForm):
+class NewGoalForm(RememberForm):
     description = PlainTextField(rows=3)
     priority = forms.IntegerField(min_value=-MAX_PRIORITY, max_value=MAX_PRIORITY, initial=0)
     deadline = forms.DateTimeField(required=False, help_text=TIME_HELP)
@@ -97,7 +97,7 @@ class GoalForm(RememberForm):
         return add_goal(owner, draft, embedded=embed_texts([draft.description]), now=now)
 
 
-class EntityForm(RememberForm):
+class NewEntityForm(RememberForm):
     name = NameField(max_length=MAX_ENTITY_NAME_CHARACTERS, strip=False)
     type = forms.CharField(max_length=MAX_ENTITY_TYPE_CHARACTERS, help_text="Such as person, place or company.")
     aliases = JSONTextsField(required=False, help_text="Other names, as a JSON list of texts.")
@@ -109,7 +109,7 @@ class EntityForm(RememberForm):
         return upsert_entity(owner, draft, embedded=embedded, now=now).entity
 
 
-class StrategyForm(RememberForm):
+class NewStrategyForm(RememberForm):
     description = PlainTextField(rows=4, help_text="What to do, step by step.")
     context_pattern = PlainTextField(rows=2, required=False, label="Situation", help_text="When it is of use.")
     task_type = ExternalIdField(required=False, label="Type of task")
@@ -120,7 +120,7 @@ class StrategyForm(RememberForm):
         return learn_strategy(owner, draft, embedded=embed_texts([draft.text]), now=now)
 
 
-class LearningForm(RememberForm):
+class NewLearningForm(RememberForm):
     team = forms.CharField(max_length=100, help_text="A team that the agent is in; without an agent, any.")
     insight = PlainTextField(rows=3)
 
@@ -140,12 +140,12 @@ class LearningForm(RememberForm):
 
 
 FORMS: Mapping[str, type[RememberForm]] = {
-    Kind.FACT: FactForm,
-    Kind.NOTE: NoteForm,
-    Kind.GOAL: GoalForm,
-    Kind.ENTITY: EntityForm,
-    Kind.STRATEGY: StrategyForm,
-    Kind.LEARNING: LearningForm,
+    Kind.FACT: NewFactForm,
+    Kind.NOTE: NewNoteForm,
+    Kind.GOAL: NewGoalForm,
+    Kind.ENTITY: NewEntityForm,
+    Kind.STRATEGY: NewStrategyForm,
+    Kind.LEARNING: NewLearningForm,
 }
 
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween, ScoringContext
-from memory.scoring import SUPERSEDED_FACTOR, SURE_REPLACEMENT
+from memory.scoring import PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
 
 REPLACES, DERIVED_FROM = "REPLACES", "DERIVED_FROM"
 
@@ -43,6 +43,8 @@ LEAST_WANTED = 0.15
 """Least probability at which a question gets the later statement before the earlier one."""
 LEAST_WANTED_PAST = 0.3
 """Least probability at which a question about the past gets the earlier statement before the later one."""
+MAX_STATEMENT_CHARACTERS = 250
+"""A longer text says more than what a weak link may replace."""
 MAX_CERTAINTY = 0.999
 MAX_PLACE = 8
 """A statement further behind counts as being at this place: the questions learned from had few of them."""
@@ -50,7 +52,7 @@ MAX_PLACE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replaced:
-    """What replaces a candidate, the weight of the link, and how probably the question wants one of the two first."""
+    """A candidate that replaces another, the link's weight, and how probably the question wants one of the two first."""
 
     newer: Candidate
     weight: float
@@ -105,6 +107,8 @@ def find_replaced(
 ) -> dict[UUID, Replaced]:
     """Return, by id, for each replaced candidate among the first `head` the replacement that the question wants most.
 
+    A weak link replaces no long text.
+
     A fact is replaced if all of its sources among the links are: it holds as long as one of its sources may hold, so
     that with the least weight counts.
     """
@@ -134,7 +138,7 @@ def find_replaced(
                 ),
             )
             for newer, weight in replacements.get(older.id, ())
-            if newer is not older
+            if newer is not older and (weight >= PROBABLE_REPLACEMENT or len(older.text) <= MAX_STATEMENT_CHARACTERS)
         ]
         if ways:
             found[older.id] = max(ways, key=lambda way: way.wanted)

@@ -1,4 +1,4 @@
-"""What staff change, for the audit log: the reason, and the values of rows before and after.
+"""Changes by staff, for the audit log: the reason, and the values of rows before and after.
 
 The owner of a change of staff carries a `RowChanges`. The audit entry that a service writes in its transaction then has
 the differences between the rows as they were and as they are (`audit.record_audit`), whatever the service.

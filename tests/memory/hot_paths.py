@@ -200,6 +200,8 @@ READING = [
     R("GET /graph", query="?ids={ana},{goal_id},{artifact_id}&depth=3"),
     R("GET /graph", query="?ids={ana}&types=WORKS_FOR,KNOWS"),
     R("GET /timeline", query="?user_id=ana"),
+    R("GET /erasures/preview", query="?memory_id={memory_id}"),
+    R("GET /erasures/preview", query="?conversation_id=talk-1"),
     R("GET /memories", query="?user_id=ana&kind=note,fact&conversation_id=talk-1"),
     R("GET /timeline", query="?memory_type=fact,turn&conversation_id=talk-1&archived=any&ordering=event_time"),
     R("POST /episodic/search", {"query": "pump"}),

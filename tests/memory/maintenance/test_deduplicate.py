@@ -51,7 +51,7 @@ def merges_failing_after(number: int) -> Iterator[None]:
 
     def refuse(execute: Any, sql: str, params: Any, many: Any, context: Any) -> Any:
         nonlocal made
-        if 'INSERT INTO "memory_links"' in sql:
+        if "INSERT INTO memory_links" in sql:
             made += 1
             if made > number:
                 raise DatabaseError("the disk is full")
