@@ -52,7 +52,7 @@ MAX_PLACE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replaced:
-    """A candidate that replaces another, the link's weight, and how probably the question wants one of the two first."""
+    """A replacing candidate, the weight of the link, and how probably a question wants one of the two first."""
 
     newer: Candidate
     weight: float
