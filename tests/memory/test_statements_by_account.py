@@ -194,6 +194,7 @@ SMALL = ("COMPRESS_KEEP_RECORDS", "COMPRESS_AFTER_HOURS", "MERGE_AFTER_HOURS")
 
 LATER = {
     "GET /graph": "it has no answer without ids",
+    "GET /erasures/preview": "it has no answer without an id",
     "GET /contexts/{context_id}/snapshots/{snapshot_id}": "there is none yet",
     "GET /work-episodes/{episode_id}": "there is none yet",
     "GET /subjects/{user_id}/erasure": "of another user",
