@@ -189,7 +189,12 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         # a survivor that was believed less than the other
         balanced("audited confirm semantic", "fact versions confirmed"),
     ],
-    "embed": [equal(changed, "vectors *"), equal(lambda done: -done.changed, "unembedded")],
+    "embed": [
+        equal(changed, "vectors *"),
+        equal(lambda done: -done.changed, "unembedded"),
+        # no figure counts them: turns are linked to those that they may replace once they have their vectors
+        Equation(counts={"links REPLACES": 0}, total=nothing),
+    ],
     "expire": [
         equal(fewer("short_term"), "short-term *"),
         equal(fewer("tool_cache"), "results of tools"),
