@@ -49,8 +49,9 @@ class Caller:
 
     def recall(self) -> list[list[str]]:
         """Return the ids of what is recalled in one conversation, which nobody writes to."""
-        found = [self.ask("POST", "/recall", query=question, conversation_id="calm") for question in QUESTIONS]
-        return [[result["id"] for result in each["results"] if result["conversation_id"] == "calm"] for each in found]
+        only_here = {"conversation_id": "calm", "scopes": ["session"]}
+        found = [self.ask("POST", "/recall", query=question, **only_here) for question in QUESTIONS]
+        return [[result["id"] for result in each["results"]] for each in found]
 
 
 @dataclass(slots=True, kw_only=True)
