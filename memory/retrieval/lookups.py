@@ -19,6 +19,7 @@ from memory.retrieval.plans import LinkBetween
 from memory.retrieval.queries import Query, Scope
 from memory.retrieval.statements import NumberedStatement, OwnerShape, Sql, owner_shape
 from memory.retrieval.visibility import visibility_filter
+from memory.scoring import SURE_REPLACEMENT
 
 MAX_LINKS = 2_000
 ADJACENT_TURNS = 1
@@ -74,6 +75,8 @@ def load_full_texts(owner: Owner, candidates: Sequence[Candidate]) -> None:
 def read_adjacent_turns(owner: Owner, found: Sequence[Candidate], query: Query, *, now: datetime) -> list[Candidate]:
     """Return the turns next to found ones (B2) that the owner sees and the question's filters allow.
 
+    Those that another turn surely replaced say which one, and when it was said.
+
     This is the fourth statement of a `/context`, which a `/recall` does not need. It cannot be part of the third, which
     runs before everything is scored, and reading the adjacent turns of every candidate beforehand would be ten times
     the text.
@@ -88,6 +91,7 @@ def read_adjacent_turns(owner: Owner, found: Sequence[Candidate], query: Query, 
         "without": list(query.without),
         "since": query.since,
         "until": query.until,
+        "as_of": query.as_of,
     }
     plain = {"kind": Kind.TURN, "ways": frozenset(), "bm25": 0.0, "similarity": None}
     return [Candidate(**row | plain) for row in statement.read_dicts(owner, values, now=now)]
@@ -126,12 +130,21 @@ def build_adjacent_turns_statement(shape: OwnerShape) -> NumberedStatement:
             JOIN conversations ON conversations.account_id = %(account_id)s
                 AND conversations.conversation_id = spot.conversation_id
         )
-        SELECT turns.* FROM wanted CROSS JOIN LATERAL (
+        SELECT turns.*, later.id AS superseded_by, later.event_time AS superseded_at FROM wanted CROSS JOIN LATERAL (
             SELECT {", ".join(COLUMNS)} FROM memories
             WHERE memories.account_id = %(account_id)s AND memories.kind = 'turn'
                 AND memories.log_id = wanted.log_id AND memories.index = wanted.index AND {visible.rows}
                 AND NOT memories.id = ANY(%(without)s::uuid[])
                 AND event_time >= coalesce(%(since)s::timestamptz, '-infinity')
                 AND event_time < coalesce(%(until)s::timestamptz, 'infinity') OFFSET 0
-        ) AS turns"""
+        ) AS turns LEFT JOIN LATERAL (
+            SELECT newer.id, newer.event_time FROM memory_links AS replaces CROSS JOIN LATERAL (
+                SELECT id, event_time FROM memories
+                WHERE memories.account_id = %(account_id)s AND memories.id = replaces.source_id AND {visible.rows}
+                    AND event_time <= coalesce(%(as_of)s::timestamptz, 'infinity') OFFSET 0
+            ) AS newer
+            WHERE replaces.account_id = %(account_id)s AND replaces.target_id = turns.id
+                AND replaces.type = 'REPLACES' AND replaces.weight >= {SURE_REPLACEMENT}
+            ORDER BY replaces.weight DESC, replaces.id LIMIT 1
+        ) AS later ON true"""
     return Sql(text=text, parameters=visible.parameters).numbered(plans_once=True)

@@ -37,6 +37,11 @@ MAX_TURNS = 2_000
 MAX_NEIGHBOURS = 30
 MAX_PAIRS = 8
 """Nearest turns that may be replaced by one turn."""
+LEAST_SIMILARITY = 0.2
+"""Cosine of turns that may speak of the same thing: where little was said, the nearest may be about something else.
+
+No pair of the samples that `replacement.json` was learned from is less alike.
+"""
 PLACES_AT_ONCE = 64
 """Turns compared in one product of vectors: their neighbours' vectors take 12 MB at 1,536 dimensions."""
 SPOKEN_ROLES = ("user", "assistant")
@@ -256,7 +261,7 @@ def find_nearest_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str
 
 
 def nearest_rows(vectors: NDArray[np.float32], places: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
-    """Yield, for the row at each place, the MAX_PAIRS rows nearest to it, best first.
+    """Yield, for the row at each place, at most MAX_PAIRS rows nearest to it, best first: those of LEAST_SIMILARITY.
 
     With each of them comes how many neighbours are nearer to it than the row at the place is.
     """
@@ -275,9 +280,11 @@ def nearest_rows(vectors: NDArray[np.float32], places: Sequence[int]) -> Iterato
         among = vectors[best] @ vectors[nearest].transpose(0, 2, 1)
         itself = np.arange(best.shape[1])
         among[:, itself, itself] = -np.inf
-        nearer = (among > np.take_along_axis(likeness, best, axis=1)[:, :, None]).sum(axis=2)
-        for each, others in zip(best.tolist(), nearer.tolist(), strict=True):
-            yield list(zip(each, others, strict=True))
+        own = np.take_along_axis(likeness, best, axis=1)
+        nearer = (among > own[:, :, None]).sum(axis=2)
+        alike = (own >= LEAST_SIMILARITY).sum(axis=1)
+        for each, others, kept in zip(best.tolist(), nearer.tolist(), alike.tolist(), strict=True):
+            yield list(zip(each[:kept], others[:kept], strict=True))
 
 
 def read_sayings(account_id: UUID, turn_ids: Collection[UUID]) -> dict[UUID, Saying]:

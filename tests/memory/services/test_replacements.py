@@ -7,6 +7,7 @@ import pytest
 
 from memory.models import Link, Turn
 from memory.owner import Owner
+from memory.retrieval.lookups import read_adjacent_turns
 from memory.retrieval.queries import Query
 from memory.scoring import SURE_REPLACEMENT
 from memory.services.embedding.embed import embed_texts
@@ -40,6 +41,13 @@ def test_a_later_turn_is_linked_to_the_turn_that_it_replaces(owner: Owner) -> No
 
     assert list(links()) == [(NOW_TRUE, BEFORE)]
     assert links()[NOW_TRUE, BEFORE] >= SURE_REPLACEMENT
+
+
+def test_turns_about_different_things_are_not_linked_however_little_was_said(owner: Owner) -> None:
+    store_statement(owner, "Paula baked two loaves of rye bread.", days_ago=6, conversation_id="mon")
+    store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+
+    assert links() == {}
 
 
 def test_the_direction_follows_the_time_of_the_turns_and_not_the_order_of_storing(owner: Owner) -> None:
@@ -86,3 +94,21 @@ def test_recall_answers_with_the_later_statement_and_marks_the_earlier_one(owner
     results = recall(owner, RecallRequest(query=Query(text="When is our standup?")), now=NOW).results
 
     assert [(each.id, each.superseded_by) for each in results] == [(newer.id, None), (older.id, newer.id)]
+
+
+def test_a_replaced_turn_next_to_a_found_one_says_what_replaced_it(owner: Owner) -> None:
+    texts = [BEFORE, "Paula baked two loaves of rye bread."]
+    drafts = [turn(text, timestamp=NOW - timedelta(days=6)) for text in texts]
+    older, _bread = store_turns(owner, "mon", drafts=drafts, embedded=embed_texts(texts), now=NOW).turns
+    newer = store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat")
+    bread = recall(owner, RecallRequest(query=Query(text="rye bread", top_k=1)), now=NOW).results
+
+    now, then = (
+        read_adjacent_turns(owner, bread, Query(text="", as_of=as_of), now=NOW)
+        for as_of in (None, NOW - timedelta(days=3))
+    )
+
+    assert [(each.id, each.superseded_by, each.superseded_at) for each in now] == [
+        (older.id, newer.id, newer.event_time)
+    ]
+    assert [(each.id, each.superseded_by) for each in then] == [(older.id, None)]
