@@ -8,14 +8,12 @@ its answer was lost returns the first answer (`memory_project.redis.ONCE`).
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 import redis
 
 from ledger.journal import ledger_keys, restore_ledger
 from ledger.models import AGENT_ID_LENGTH, CONVERSATION_ID_LENGTH, ITEM_KEY_LENGTH, VALUE_LENGTH
 from memory_project.redis import ONCE, ConversationRef, once_arguments, script
-from memory_project.redis import scan_conversations as scan_conversations_with
 
 KEY_NAME = "ledger"
 DEFAULT_VALUE = "injected"
@@ -148,14 +146,6 @@ def evict(conversation: ConversationRef, item_key: str, *, agent_id: str = "") -
 def end_ledger(conversation: ConversationRef, *, agent_id: str = "") -> bool:
     """Delete the ledger of a conversation that has ended. Return False if there was none."""
     return bool(_run(END, conversation, agent_id=agent_id))
-
-
-def scan_ledgers(account_id: UUID, cursor: int) -> tuple[list[str], int]:
-    """Return a page of conversation ids that have a ledger, and the next cursor.
-
-    Start with cursor 0 and stop when it is 0 again. An id may appear on several pages.
-    """
-    return scan_conversations_with(KEY_NAME, account_id=account_id, cursor=cursor)
 
 
 def _run(source: str, conversation: ConversationRef, *args: str, agent_id: str = "") -> Any:

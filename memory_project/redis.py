@@ -5,8 +5,9 @@ the hash tag. A Redis Cluster is refused all the same: what marks an injection a
 which no hash tag puts into the same slot. Durations are seconds.
 """
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -158,11 +159,40 @@ def value_key(account_id: UUID, name: str) -> str:
     return VALUE_PATTERN.format(account_id=account_id, name=name)
 
 
-def scan_conversations(name: str, *, account_id: UUID, cursor: int) -> tuple[list[str], int]:
-    """Return a SCAN page of the account's conversations with the key `name`; the end is cursor 0. Ids may repeat."""
-    pattern = KEY_PATTERNS[name].format(account_id=account_id, conversation_id="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredConversation:
+    """What is stored of a conversation: how many entries, and for how many more seconds; None if it does not expire."""
+
+    conversation_id: str
+    entries: int
+    ttl_seconds: int | None
+
+
+def scan_conversations(name: str, *, account_id: UUID, cursor: int, containing: str = "") -> tuple[list[str], int]:
+    """Return a SCAN page of the account's conversations with the key `name` whose ids contain a text.
+
+    The end is cursor 0. Ids may repeat.
+    """
+    wanted = re.sub(r"([*?\[\]^\\])", r"\\\1", containing.translate(_ESCAPES))
+    pattern = KEY_PATTERNS[name].format(account_id=account_id, conversation_id=f"*{wanted}*")
     next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE)
     return [parse_conversation_key(key) for key in map(str, keys)], int(next_cursor)
+
+
+def read_stored_conversations(name: str, account_id: UUID, conversation_ids: Sequence[str]) -> list[StoredConversation]:
+    """Return those of the conversations whose hash `name` still exists. One round trip."""
+    places = [ConversationRef(account_id=account_id, conversation_id=each) for each in conversation_ids]
+    with client().pipeline(transaction=False) as pipeline:
+        for place in places:
+            pipeline.hlen(conversation_key(name, place))
+            pipeline.ttl(conversation_key(name, place))
+        answers = pipeline.execute()
+    found = zip(conversation_ids, answers[::2], answers[1::2], strict=True)
+    return [
+        StoredConversation(conversation_id=each, entries=entries, ttl_seconds=seconds if seconds >= 0 else None)
+        for each, entries, seconds in found
+        if entries
+    ]
 
 
 def parse_conversation_key(key: str) -> str:

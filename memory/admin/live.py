@@ -1,7 +1,7 @@
 """Working memory and injection ledger of conversations, which live in Redis, one account at a time."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -23,17 +23,15 @@ from memory.errors import MemoryServiceError, TooLarge
 from memory.models import Account, Conversation, LedgerAccount, WorkingMemoryAccount
 from memory.owner import Owner
 from memory.services.working_memory import clear_working_memory, correct_field, delete_field, evict_item, mark_item
+from memory.tiers import working
 from memory.tiers.base import MAX_NAME_CHARACTERS, from_json
-from memory.tiers.working import scan_working_conversations, stored_fields
-from memory_project.redis import ConversationRef
+from memory.tiers.working import stored_fields
+from memory_project.redis import ConversationRef, StoredConversation, read_stored_conversations, scan_conversations
 
 MAX_SCANS = 20
 ENOUGH_CONVERSATIONS = 50
 MAX_ROWS = 100
 MAX_WITHOUT_LIVE_DATA = 20
-
-Scan = Callable[[UUID, int], tuple[list[str], int]]
-"""Returns conversations of an account from a cursor on, and the next cursor; 0 is the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +53,21 @@ def json_box(json: Any) -> str:
     return str(JSONValueField().prepare_value(json))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRow:
+    """A conversation with something stored in Redis, and the address of its page."""
+
+    conversation_id: str
+    url: str
+    entries: int
+    expires_in: str
+
+
+def show_expiry(stored: StoredConversation) -> str:
+    """Return the time after which all of it is gone, unless it is used: "6 days, 23:59:58"."""
+    return "never" if stored.ttl_seconds is None else str(timedelta(seconds=stored.ttl_seconds))
+
+
 class ConversationForm(forms.Form):
     conversation = ExternalIdField(label="Open a conversation")
 
@@ -62,8 +75,8 @@ class ConversationForm(forms.Form):
 class LiveAdmin(ObjectActionAdmin):
     """A list of accounts, which lead to their conversations. The permissions are those of the proxy model."""
 
-    scan: ClassVar[Any]
-    """The `Scan` of the pages, as a static method."""
+    key_name: ClassVar[str]
+    """The name of the key of a conversation, which is a hash (`memory_project.redis.KEY_PATTERNS`)."""
     refusals = (ValueError, MemoryServiceError)
     list_display = ("name", "conversations")
     list_display_links = None
@@ -100,17 +113,29 @@ class LiveAdmin(ObjectActionAdmin):
         return self.unless_redis_is_down(request, lambda: self.list_conversations(request, account, form))
 
     def list_conversations(self, request: HttpRequest, account: Account, form: ConversationForm) -> HttpResponse:
-        conversation_ids, cursor = collect_conversations(self.scan, account.id, read_cursor(request))
-        found = [(id_, self.page_url("conversation", account.id, conversation=id_)) for id_ in conversation_ids]
-        is_first_page = not read_cursor(request)
+        named, began = request.GET.get("named", "")[:MAX_NAME_CHARACTERS], read_cursor(request)
+        conversation_ids, cursor = collect_conversations(self.key_name, account.id, began, containing=named)
+        found = [
+            self.make_row(account.id, each)
+            for each in read_stored_conversations(self.key_name, account.id, conversation_ids)
+        ]
         stored = []
-        if is_first_page and not cursor and request.user.has_perm("memory.view_conversation"):
+        if not (began or cursor or named) and request.user.has_perm("memory.view_conversation"):
             stored = self.list_without_live_data(account, conversation_ids)
         context = {
-            "form": form, "found": found, "cursor": cursor, "is_first_page": is_first_page, "stored": stored,
+            "form": form, "found": found, "cursor": cursor, "is_first_page": not began, "stored": stored,
+            "named": named, "next_page": urlencode({"cursor": cursor, "named": named}),
             "noun": str(self.opts.verbose_name),
         }  # fmt: skip
         return self.render_account_page(request, account, "conversations", account.name, context)
+
+    def make_row(self, account_id: UUID, stored: StoredConversation) -> ConversationRow:
+        return ConversationRow(
+            conversation_id=stored.conversation_id,
+            url=self.page_url("conversation", account_id, conversation=stored.conversation_id),
+            entries=stored.entries,
+            expires_in=show_expiry(stored),
+        )
 
     def list_without_live_data(self, account: Account, conversation_ids: list[str]) -> list[tuple[str, str]]:
         """Return the latest conversations for which nothing is stored in Redis, with the addresses of their pages."""
@@ -135,12 +160,14 @@ class LiveAdmin(ObjectActionAdmin):
                 return HttpResponseRedirect(request.get_full_path())
         wanted = request.GET.get("named", "")
         rows = [row for row in self.read_rows(ref) if wanted in row.name]
+        stored = read_stored_conversations(self.key_name, ref.account_id, [ref.conversation_id])
         add_form = self.object_actions["add"].form
         context = {
             "ref": ref,
             "rows": rows[:MAX_ROWS],
             "row_count": len(rows),
             "named": wanted,
+            "expires_in": next(map(show_expiry, stored), ""),
             "failed_form": failed,
             "form": failed if isinstance(failed, add_form) else add_form(),
             "may_write": self.has_change_permission(request),
@@ -158,12 +185,12 @@ class LiveAdmin(ObjectActionAdmin):
         )
 
 
-def collect_conversations(scan: Scan, account_id: UUID, cursor: int) -> tuple[list[str], int]:
+def collect_conversations(key_name: str, account_id: UUID, cursor: int, *, containing: str) -> tuple[list[str], int]:
     """Return conversations and the next cursor. Pages of a scan may be empty, so several are read, but not all."""
     found: dict[str, None] = {}
     for _ in range(MAX_SCANS):
-        conversation_ids, cursor = scan(account_id, cursor)
-        found |= dict.fromkeys(conversation_ids)
+        page, cursor = scan_conversations(key_name, account_id=account_id, cursor=cursor, containing=containing)
+        found |= dict.fromkeys(page)
         if not cursor or len(found) >= ENOUGH_CONVERSATIONS:
             break
     return sorted(found), cursor
@@ -211,7 +238,7 @@ def clear_fields(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> st
 class WorkingMemoryAccountAdmin(LiveAdmin):
     """Working memory: fields with their writers, corrected as JSON and deleted one by one or all."""
 
-    scan = staticmethod(scan_working_conversations)
+    key_name = working.KEY_NAME
     object_actions = {
         "add": ObjectAction(run=save_field, form=FieldForm),
         "save": ObjectAction(run=save_field, form=FieldForm),
@@ -248,7 +275,7 @@ def evict_from_ledger(owner: Owner, ref: ConversationRef, data: dict[str, Any]) 
 class LedgerAccountAdmin(LiveAdmin):
     """The ledger: what was injected, to mark and to evict. Its journal has a list of its own."""
 
-    scan = staticmethod(store.scan_ledgers)
+    key_name = store.KEY_NAME
     object_actions = {
         "add": ObjectAction(run=mark_injected, form=MarkForm),
         "evict": ObjectAction(run=evict_from_ledger, form=ItemForm),

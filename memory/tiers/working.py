@@ -13,13 +13,12 @@ Sizes are UTF-8 bytes of the names and serialized values of everything in the ha
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
-from uuid import UUID
 
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
 from memory.tiers.base import check_name, from_json, to_json
-from memory_project.redis import ConversationRef, client, conversation_key, scan_conversations, script
+from memory_project.redis import ConversationRef, client, conversation_key, script
 
 KEY_NAME = "working_memory"
 REFUSAL_FACTOR = 4
@@ -244,11 +243,3 @@ def raise_working_memory_too_large(*, stored: bool, **sizes: int) -> NoReturn:
     outcome = "the write was stored nevertheless" if stored else "nothing was stored"
     message = f"working memory has {sizes['size_bytes']} bytes, but {limit_bytes} are allowed; {outcome}"
     raise TooLarge(message, stored=stored, limit_bytes=limit_bytes, **sizes)
-
-
-def scan_working_conversations(account_id: UUID, cursor: int) -> tuple[list[str], int]:
-    """Return a page of conversation ids that have working memory, and the next cursor.
-
-    Start with cursor 0 and stop when it is 0 again. Pages may repeat ids.
-    """
-    return scan_conversations(KEY_NAME, account_id=account_id, cursor=cursor)

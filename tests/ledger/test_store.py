@@ -7,7 +7,7 @@ import pytest
 from ledger import store
 from ledger.store import Mark
 from memory_project.ids import uuid7
-from memory_project.redis import ConversationRef, client, conversation_key
+from memory_project.redis import ConversationRef, client, conversation_key, scan_conversations
 from tests.round_trips import counted_commands
 
 pytestmark = pytest.mark.usefixtures("kept")
@@ -116,9 +116,9 @@ def test_conversations_are_listed_page_by_page(anywhere: ConversationRef) -> Non
     for conversation_id in wanted:
         store.mark(ConversationRef(account_id=anywhere.account_id, conversation_id=conversation_id), SKILL)
 
-    found, cursor = store.scan_ledgers(anywhere.account_id, 0)
+    found, cursor = scan_conversations(store.KEY_NAME, account_id=anywhere.account_id, cursor=0)
     while cursor:
-        page, cursor = store.scan_ledgers(anywhere.account_id, cursor)
+        page, cursor = scan_conversations(store.KEY_NAME, account_id=anywhere.account_id, cursor=cursor)
         found += page
 
     assert set(found) == wanted

@@ -66,10 +66,37 @@ def last_entry() -> AuditEntry:
 def test_conversations_are_listed_and_open_their_page(staff: Client, account: Account, model: str) -> None:
     page = staff.get(page_url(model, account.id))
 
-    ((conversation_id, url),) = page.context["found"]
-    assert conversation_id == CONVERSATION
+    (row,) = page.context["found"]
+    assert row.conversation_id == CONVERSATION
     assert "<script>alert" not in shown(page)
-    assert staff.get(url).status_code == 200
+    assert staff.get(row.url).status_code == 200
+
+
+@pytest.mark.usefixtures("memory", "ledger")
+def test_the_list_tells_how_much_is_stored_and_when_it_expires(
+    staff: Client, account: Account, place: ConversationRef
+) -> None:
+    redis.client().expire(redis.conversation_key("working_memory", place), 90_000)
+
+    (fields,), (items,) = (staff.get(page_url(model, account.id)).context["found"] for model in (WORKING, LEDGER))
+
+    assert (fields.entries, fields.expires_in) == (2, "1 day, 1:00:00")
+    assert (items.entries, items.expires_in) == (1, "never")
+    assert "Expires in: 1 day, 1:00:00" in shown(look(staff, WORKING, place))
+
+
+def test_conversations_are_found_by_a_part_of_their_id(staff: Client, account: Account) -> None:
+    ids = ("order 12", "order [1]", "or*er 7", "{braces}", "50 % off", "a\\b", "a^b")
+    for id_ in ids:
+        WorkingMemory(Owner(account_id=account.id)).set(id_, {"n": 1})
+
+    def found(named: str) -> list[str]:
+        rows = staff.get(page_url(WORKING, account.id), {"named": named}).context["found"]
+        return [row.conversation_id for row in rows]
+
+    assert found("der") == ["order 12", "order [1]"]
+    assert [found(text) for text in ("[1", "or*", "{brace", "% o", "\\", "a^")] == [[id_] for id_ in ids[1:]]
+    assert found("?") == []
 
 
 def test_all_conversations_are_reached_page_by_page(staff: Client, account: Account) -> None:
@@ -81,7 +108,7 @@ def test_all_conversations_are_reached_page_by_page(staff: Client, account: Acco
     found, cursor = set(), "0"
     for _ in range(50):
         context = staff.get(page_url(WORKING, account.id), {"cursor": cursor}).context
-        found |= {conversation_id for conversation_id, _ in context["found"]}
+        found |= {row.conversation_id for row in context["found"]}
         cursor = str(context["cursor"])
         if cursor == "0":
             break

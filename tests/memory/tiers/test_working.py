@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
 from memory.owner import Owner
-from memory.tiers.working import WorkingMemory, scan_working_conversations
+from memory.tiers.working import WorkingMemory
 from memory_project.ids import uuid7
 from memory_project.redis import ConversationRef, client, conversation_key
 from tests.properties import examples
@@ -372,20 +372,6 @@ def test_a_documented_field_of_another_type_is_refused(ana: WorkingMemory) -> No
         ana.get_scratchpad(CONVERSATION)
     with pytest.raises(Unprocessable):
         ana.get_entities(CONVERSATION)
-
-
-def test_conversations_are_listed_page_by_page(account_id: UUID, ana: WorkingMemory) -> None:
-    wanted = {f"{{call}} {number}" for number in range(30)}
-    for conversation_id in wanted:
-        ana.set(conversation_id, {"n": 1})
-    WorkingMemory(Owner(account_id=uuid7())).set("a stranger's", {"n": 1})
-
-    found, cursor = scan_working_conversations(account_id, 0)
-    while cursor:
-        page, cursor = scan_working_conversations(account_id, cursor)
-        found += page
-
-    assert set(found) == wanted
 
 
 def test_fields_from_before_plain_names_are_read_and_replaced(account_wide: WorkingMemory, account_id: UUID) -> None:
