@@ -9,11 +9,12 @@ from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from memory.admin.base import BoundedAdmin, adopt_row, staff_name, staff_owner
 from memory.admin.bulk import CONFIRMED, ReasonForm, posted_selection
-from memory.admin.columns import column, time_column
+from memory.admin.columns import MINUTE, column, time_column
+from memory.admin.text import mark_invisible
 from memory.maintenance import JOBS
 from memory.models import JobRun
 from memory.services.operations.jobs import cancel_installation_run, cancel_run, request_installation_run, request_run
@@ -40,6 +41,31 @@ class JobRunForm(forms.ModelForm):  # type: ignore[type-arg]
     job = forms.ChoiceField(choices=[(job.name, f"{job.name}: {job.description}") for job in JOBS.values()])
 
 
+def format_state(run: JobRun) -> str:
+    """Return a sentence on how far the run is. How many rows there are is known only at its end."""
+    counts = f"{run.examined:,} examined, {run.changed:,} changed, {run.failed:,} failed"
+    if run.status == JobRun.Status.QUEUED:
+        return "Waits for a worker."
+    return f"{run.get_status_display()!s}: {counts}."
+
+
+def list_properties(run: JobRun) -> list[tuple[str, str]]:
+    """Return what the page says about a run, by name."""
+    times = {"Requested": run.created_at, "Began": run.started_at, "Ended": run.finished_at, "Runs as of": run.at}
+    seconds = run.duration_seconds
+    properties = {
+        "Description": JOBS[run.job].description if run.job in JOBS else "This job does not exist any more.",
+        "Account": str(run.account or "the whole installation"),
+        "Requested by": run.requested_by,
+        **{name: f"{time:{MINUTE}} UTC" for name, time in times.items() if time is not None},
+        "Duration": "" if seconds is None else f"{seconds:,.1f} s",
+        "Worker": run.leased_by,
+        "Workers that began the current batch": str(run.attempts),
+        "Error": run.error,
+    }
+    return [(name, mark_invisible(value)) for name, value in properties.items() if value]
+
+
 @admin.register(JobRun)
 class JobRunAdmin(BoundedAdmin):
     form = JobRunForm
@@ -53,6 +79,7 @@ class JobRunAdmin(BoundedAdmin):
     search_fields = ("job__exact", "requested_by__exact")
     search_help_text = "Search for a complete job or requester."
     autocomplete_fields = ("account",)
+    fields = ("job", "account", "dry_run", "at")
     actions = ("run_again", "cancel")
     allow_change = allow_delete = False
 
@@ -60,8 +87,26 @@ class JobRunAdmin(BoundedAdmin):
     requested = time_column("Requested", "created_at")
     duration = column("Duration", lambda run: "" if run.duration_seconds is None else f"{run.duration_seconds:.1f} s")
 
-    def get_fields(self, request: HttpRequest, obj: Any | None = None) -> Any:
-        return ("job", "account", "dry_run", "at") if obj is None else [field.name for field in JobRun._meta.fields]
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show how far the run is instead of a form; with `?progress=1`, as JSON. Nothing is changed here."""
+        run: JobRun = self.find_row(request, object_id)
+        is_running = run.status not in JobRun.FINISHED
+        if request.GET.get("progress"):
+            return JsonResponse({"state": format_state(run), "is_running": is_running})
+        return self.render_page(
+            request,
+            "jobrun/run.html",
+            f"{run.job}{' (dry run)' if run.dry_run else ''}",
+            run=run,
+            state=format_state(run),
+            is_running=is_running,
+            properties=list_properties(run),
+            figures=sorted((name.replace("_", " "), count) for name, count in run.figures.items()),
+            may_act=self.has_add_permission(request),
+            may_repeat=not is_running and run.job in JOBS,
+        )
 
     def save_model(self, request: HttpRequest, obj: JobRun, form: Any, change: bool) -> None:
         adopt_row(obj, self.request_like(request, obj))

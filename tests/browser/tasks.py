@@ -274,10 +274,12 @@ def run_a_job(desk: Desk) -> None:
     desk.sees("was added successfully")
 
 
-@task(OPERATE, "Cancel a run that waits or goes on. What it did until then stays.")
+@task(OPERATE, "Follow a run on its page, and cancel it. What it did until then stays.")
 def cancel_a_run(desk: Desk) -> None:
     desk.open_list("Operations", "Job runs")
-    desk.choose("Cancel", "queued")
+    desk.page.get_by_role("row", name="queued").get_by_role("link").first.click()
+    desk.sees("Waits for a worker.")
+    desk.page.get_by_role("button", name="Cancel…").click()
     desk.confirm("It is asked for too early.", "Cancel")
     desk.sees("Cancelled 1 job run.")
 

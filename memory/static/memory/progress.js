@@ -1,4 +1,4 @@
-/* Shows how far a bulk change is, and loads the page again at its end. */
+/* Shows how far a bulk change, an erasure or a run of a job is, and loads the page again at its end. */
 "use strict";
 const bar = document.getElementById("bulk-progress");
 const state = document.getElementById("bulk-state");
@@ -8,7 +8,8 @@ async function show() {
     const answer = await fetch(`${location.pathname}?progress=1`, {headers: {Accept: "application/json"}});
     if (answer.ok) {
       const change = await answer.json();
-      bar.value = change.examined;
+      // a job does not know how many rows it will find
+      if ("examined" in change) bar.value = change.examined;
       if (state.textContent !== change.state) state.textContent = change.state;
       if (!change.is_running) {
         location.reload();

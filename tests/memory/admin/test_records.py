@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
@@ -147,6 +148,40 @@ def test_a_run_that_has_not_ended_is_cancelled(staff: Client, account: Account, 
     assert (cancelled.status, cancelled.error) == ("failed", "cancelled by staff:chief")
     assert not JobRun.objects.held_by(run).exists()
     assert AuditEntry.objects.get(operation="cancel_job").metadata["reason"] == "a test"
+
+
+def test_the_page_of_a_run_follows_it_until_its_end(staff: Client, account: Account) -> None:
+    lease = timezone.now() + timedelta(minutes=1)
+    run = JobRun.objects.create(job="expire", account=account, status="running", lease_until=lease)
+    JobRun.objects.update(examined=1_200, changed=30, figures={"too_long": 2})
+    address = page_url("jobrun", run.id)
+
+    page, progress = shown(staff.get(address)), staff.get(address, {"progress": 1}).json()
+
+    assert progress == {"state": "Running: 1,200 examined, 30 changed, 0 failed.", "is_running": True}
+    assert progress["state"] in page
+    assert "memory/progress.js" in page
+    assert 'value="cancel"' in page
+
+    JobRun.objects.update(status="failed", lease_until=None, finished_at=timezone.now(), error="<b>no</b>")
+    page = shown(staff.get(address))
+    assert staff.get(address, {"progress": 1}).json()["is_running"] is False
+    assert "&lt;b&gt;no" in page
+    assert "memory/progress.js" not in page
+    assert 'value="run_again"' in page
+
+
+def test_a_viewer_follows_a_run_but_gets_no_buttons(staff: Client, account: Account) -> None:
+    run = JobRun.objects.create(job="expire", account=account)
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_jobrun"))
+    client = Client()
+    client.force_login(viewer)
+
+    page = shown(client.get(page_url("jobrun", run.id)))
+
+    assert "Waits for a worker." in page
+    assert 'name="_selected_action"' not in page
 
 
 def test_a_run_that_has_ended_is_not_cancelled(staff: Client) -> None:
