@@ -1,4 +1,4 @@
-"""A form field to choose an account, which offers the first ones by name and the one that is asked for."""
+"""Forms with a field to choose an account, which offers the first ones by name and the one that is asked for."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ MAX_OFFERED = 50
 
 
 class AccountChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # has no parameter at run time
-    """One of the accounts that the request may see. A form calls `offer` when it is made."""
+    """One of the accounts that the request may see. An `AccountForm` calls `offer` when it is made."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(Account.objects.none(), **{"empty_label": None, **options})
@@ -32,3 +32,14 @@ class AccountChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # h
         rows = seen.filter(Q(pk=read_uuid(str(given or ""))) | Q(pk__in=first)).order_by("name")
         widget: Any = self.widget
         widget.choices = [(str(id_), excerpt_of(name)) for id_, name in rows.values_list("id", "name")]
+
+
+class AccountForm(forms.Form):
+    """A form about one account."""
+
+    account = AccountChoiceField()
+
+    def __init__(self, request: HttpRequest, data: Any = None, **options: Any) -> None:
+        super().__init__(data, **options)
+        accounts: Any = self.fields["account"]
+        accounts.offer(request, (data if data is not None else self.initial).get("account"))

@@ -13,7 +13,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 from django.views.decorators.csrf import csrf_protect
 
-from memory.admin.account_choice import AccountChoiceField
+from memory.admin.account_choice import AccountForm
 from memory.admin.base import ReadOnlyAdmin, staff_owner
 from memory.admin.columns import MINUTE, change_url
 from memory.admin.exports import USER
@@ -36,10 +36,9 @@ CONFIRMED = "yes"
 PREVIEW_SALT = "erasure preview"
 
 
-class EraseUserForm(forms.Form):
+class EraseUserForm(AccountForm):
     """A user of an account. `reason` is needed to erase, and stays in the receipt."""
 
-    account = AccountChoiceField()
     user = ExternalIdField(help_text="The complete id of the user, as agents send it.")
     reason = forms.CharField(
         max_length=MAX_REASON_CHARACTERS,
@@ -47,11 +46,6 @@ class EraseUserForm(forms.Form):
         help_text="It stays in the receipt and must not name the user, such as “request 4711 of 3 May”.",
         widget=forms.TextInput(attrs={"class": "vTextField", "dir": "auto"}),
     )
-
-    def __init__(self, request: HttpRequest, data: Any = None) -> None:
-        super().__init__(data)
-        accounts: Any = self.fields["account"]
-        accounts.offer(request, (data or {}).get("account"))
 
 
 @admin.register(Erasure)

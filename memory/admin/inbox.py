@@ -85,9 +85,11 @@ class Source:
     watched: Callable[[Any], tuple[type[Model], Sequence[UUID]]] | None = None
     """The rows whose values before and after the audit log keeps, if they are not the item itself."""
 
-    def permission(self, verb: str) -> str:
+    def is_allowed(self, user: Any, verb: str) -> bool:
+        """Return True if the member of staff may `view` or `change` what the items are about."""
         model = Memory if self.model is Link else self.model
-        return f"memory.{verb}_{model._meta.model_name}"
+        allowed: bool = user.has_perm(f"memory.{verb}_{model._meta.model_name}")
+        return allowed
 
 
 def annotate(rows: QuerySet[Any], **excerpts: Any) -> QuerySet[Any]:
@@ -299,7 +301,7 @@ SOURCES: Mapping[str, Source] = {
 def show_inbox(request: HttpRequest) -> HttpResponse:
     """Show what is to be decided, or carry out a decision and show what is left."""
     user: Any = request.user
-    seen = {name: each for name, each in SOURCES.items() if user.has_perm(each.permission("view"))}
+    seen = {name: each for name, each in SOURCES.items() if each.is_allowed(user, "view")}
     if not seen:
         raise PermissionDenied
     if request.method == "POST":
@@ -324,7 +326,7 @@ def collect_items(request: HttpRequest, sources: Mapping[str, Source]) -> Iterab
     user: Any = request.user
     now = datetime.now(UTC)
     for name, source in sources.items():
-        may_decide = user.has_perm(source.permission("change"))
+        may_decide = source.is_allowed(user, "change")
         rows = source.find(limit_rows(source.model._default_manager.all(), request), now)
         for row in rows.select_related("account").order_by("-pk")[:MAX_OF_A_KIND]:
             found = source.describe(name, row)
@@ -339,7 +341,7 @@ def decide(request: HttpRequest, sources: Mapping[str, Source]) -> HttpResponse:
     row_id = read_uuid(request.POST.get("id", ""))
     if source is None or decision is None or row_id is None:
         raise Http404("There is no such decision.")
-    if not user.has_perm(source.permission("change")):
+    if not source.is_allowed(user, "change"):
         raise PermissionDenied
     now = datetime.now(UTC)
     row: Any = source.find(limit_rows(source.model._default_manager.all(), request), now).filter(pk=row_id).first()

@@ -7,10 +7,9 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
 
 from memory import conf
-from memory.admin.account_choice import AccountChoiceField
+from memory.admin.account_choice import AccountForm
 from memory.admin.fields import ExternalIdField, PlainTextField
 from memory.admin.text import excerpt_of
 from memory.errors import Unprocessable
@@ -53,10 +52,9 @@ class TechniquesField(forms.CharField):
         return names
 
 
-class PlaygroundForm(forms.Form):
+class PlaygroundForm(AccountForm):
     """A question of an agent. It is sent by GET, so that its address can be kept and passed on."""
 
-    account = AccountChoiceField()
     agent = ExternalIdField(help_text="The agent that asks. It finds what it may see and nothing else.")
     user = ExternalIdField(required=False, help_text="The user that the agent acts for.")
     channel = ExternalIdField(required=False, initial=GLOBAL_CHANNEL)
@@ -77,11 +75,6 @@ class PlaygroundForm(forms.Form):
     posture_2 = forms.ChoiceField(choices=POSTURES, required=False, label="Posture")
     mode_2 = forms.ChoiceField(choices=MODES, required=False, label="Mode")
     techniques_2 = TechniquesField(label="Techniques")
-
-    def __init__(self, request: HttpRequest, data: Any = None, **options: Any) -> None:
-        super().__init__(data, **options)
-        accounts: Any = self.fields["account"]
-        accounts.offer(request, (data if data is not None else self.initial).get("account"))
 
     @property
     def who(self) -> list[forms.BoundField]:

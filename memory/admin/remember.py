@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
-from memory.admin.account_choice import AccountChoiceField
+from memory.admin.account_choice import AccountForm
 from memory.admin.base import REDIS_IS_DOWN, watching_owner
 from memory.admin.columns import change_url
 from memory.admin.fields import ExternalIdField, IdListField, JSONTextsField, NameField, PlainTextField
@@ -40,26 +40,20 @@ SOURCE = "staff"
 TIME_HELP = "YYYY-MM-DD HH:MM in UTC. May be empty."
 
 
-class RememberForm(forms.Form):
+class RememberForm(AccountForm):
     """The owner of a memory; the forms of kinds add fields for the content."""
 
-    account = AccountChoiceField()
     agent = ExternalIdField(required=False, help_text="The agent that it belongs to. Empty: the account itself.")
     user = ExternalIdField(required=False, help_text="The user that it is about. May be empty.")
     channel = ExternalIdField(required=False, initial=GLOBAL_CHANNEL)
 
-    def __init__(self, request: HttpRequest, data: Any = None, **options: Any) -> None:
-        super().__init__(data, **options)
-        accounts: Any = self.fields["account"]
-        accounts.offer(request, (data if data is not None else self.initial).get("account"))
-
     @property
     def who(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("account", "agent", "user", "channel")]
+        return [self[name] for name in RememberForm.base_fields]
 
     @property
     def what(self) -> list[forms.BoundField]:
-        return [field for field in self if field.name not in ("account", "agent", "user", "channel")]
+        return [field for field in self if field.name not in RememberForm.base_fields]
 
     def store(self, owner: Owner, given: Mapping[str, Any], now: datetime) -> Any:
         """Store what was typed and return its row."""
@@ -177,7 +171,7 @@ def show_form(request: HttpRequest) -> HttpResponse:
 def save(request: HttpRequest, form: RememberForm, kind: str) -> Any:
     """Return the stored row, or None with the refusal among the errors of the form."""
     given = dict(form.cleaned_data)
-    account, agent, user, channel = (given.pop(name) for name in ("account", "agent", "user", "channel"))
+    account, agent, user, channel = (given.pop(name) for name in RememberForm.base_fields)
     watched = watching_owner(request, account.pk, model_of(kind), [])
     owner = Owner(
         account_id=account.pk,
