@@ -1,26 +1,35 @@
 """Learning and judging the weights by which a later statement is taken to replace an earlier one.
 
 Questions that name what their answers `replaced` say which pairs are replacements; all other pairs of their samples are
-not. Logistic regression, ridge regularization, Newton's method.
+not. Every question is learned from a second time where little was said (`small_samples`). Logistic regression, ridge
+regularization, Newton's method.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lab.evaluation.datasets import EvaluationSample, SampleConversation, SampleQuestion
 from lab.evaluation.learning import Numbers
 from lab.evaluation.loading import Loaded
 from memory.extraction.replacement import FEATURES, pair_features
 from memory.models import Turn
 from memory.providers.embeddings import embedding_provider
 from memory.services.replacements import compare_turns
+from memory_project.ids import uuid7
 
 ROUNDS = 30
 L2 = 5.0
 OTHERS_SHARE = 0.3
 """Weight of a pair of the further samples, of which nobody said what replaces what."""
 TURNS_AT_ONCE = 200
+SMALL_SIZES = (2, 4, 8)
+"""Numbers of turns that a small sample has besides those that its question is about."""
+MAX_EVIDENCE = 4
+MAX_SMALL_SAMPLES = 60
+"""Small samples that are drawn from one sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +63,47 @@ class ReplacementFigures:
     recall: float
 
 
+def small_samples(sample: EvaluationSample) -> Iterator[EvaluationSample]:
+    """Yield samples of one question each: the turns that it is about, and a few others that nothing replaced."""
+    draw = random.Random(sample.name)  # noqa: S311  the same samples each time
+    turns = {turn.id for talk in sample.talks for turn in talk.turns}
+    said = [key for key, row_id in sample.ids.items() if row_id in turns]
+    replaced = {key for question in sample.questions for key in question.replaced}
+    others = [key for key in said if key not in replaced]
+    questions = [
+        each for each in sample.questions if len(each.answers) + len(each.replaced) <= MAX_EVIDENCE and each.answers
+    ]
+    for number, question in enumerate(draw.sample(questions, min(len(questions), MAX_SMALL_SAMPLES))):
+        some = draw.sample(others, min(len(others), draw.choice(SMALL_SIZES)))
+        yield keep_turns(sample, {*question.answers, *question.replaced, *some}.intersection(said), question, number)
+
+
+def keep_turns(sample: EvaluationSample, keys: Set[str], question: SampleQuestion, number: int) -> EvaluationSample:
+    """Return a sample with these turns alone, which have new ids, and with one question."""
+    new = {sample.ids[key]: (key, uuid7()) for key in keys}
+    talks = [
+        SampleConversation(
+            conversation_id=f"{talk.conversation_id}-{number}",
+            turns=[replace(turn, id=new[turn.id][1]) for turn in talk.turns if turn.id in new],
+        )
+        for talk in sample.talks
+    ]
+    return replace(
+        sample,
+        name=f"{sample.name}-{number}",
+        talks=[talk for talk in talks if talk.turns],
+        notes=(),
+        questions=[question],
+        ids=dict(new.values()),
+    )
+
+
 def compare_sample(loaded: Loaded, *, share: float = 1.0) -> ComparedPairs:
     """Return the compared pairs of a loaded sample."""
     replaced = {
         (newer, older)
         for question in loaded.sample.questions
+        if question.replaced
         for newer in loaded.sample.ids_of(question.answers)
         for older in loaded.sample.ids_of(question.replaced)
     }
@@ -70,6 +115,16 @@ def compare_sample(loaded: Loaded, *, share: float = 1.0) -> ComparedPairs:
         is_replacement=np.array(labels),
         share=share,
         missed=len(replaced - found.keys()),
+    )
+
+
+def join_pairs(parts: Sequence[ComparedPairs]) -> ComparedPairs:
+    """Return the pairs of a sample and of its small samples as those of the first: they are left out together."""
+    return replace(
+        parts[0],
+        features=np.concatenate([part.features for part in parts]),
+        is_replacement=np.concatenate([part.is_replacement for part in parts]),
+        missed=sum(part.missed for part in parts),
     )
 
 

@@ -19,6 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 
 MAX_COMPARED_CHARACTERS = 2_000
+MAX_NEIGHBOURS = 30
+"""Nearest statements that the rank of one among them is counted in."""
 
 _CHANGE_PHRASES = (
     # now
@@ -108,13 +110,15 @@ class Pair:
     """An earlier and a later statement.
 
     `rank` counts the statements that are nearer in meaning to one of the two than the other is: 0 for the nearest.
-    `nearer` counts those near the one that are nearer to the other than it is.
+    `nearer` counts those near the one that are nearer to the other than it is. `neighbours` is the number of statements
+    among which both are counted, at most MAX_NEIGHBOURS: where little was said, being nearest says little.
     """
 
     older: Saying
     newer: Saying
     rank: int
     nearer: int
+    neighbours: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +186,7 @@ FEATURES = (
     *("is_same_conversation", "nearer", "rank", "has_change", "newer_asks", "older_asks"),
     *("other_subject", "newer_plans", "older_plans", "older_is_over"),
     *("other_number", "other_names", "other_names_with_change", "is_short", "days", "shared_words", "other_negation"),
-    *("older_length", "newer_length", "same_thing"),
+    *("older_length", "newer_length", "same_thing", "few_neighbours"),
 )
 
 
@@ -214,6 +218,7 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
         older.length,
         newer.length,
         float(bool(older.things & newer.things)),
+        math.log((MAX_NEIGHBOURS + 1) / (pair.neighbours + 1)),
     )
 
 

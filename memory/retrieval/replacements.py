@@ -4,7 +4,7 @@ A REPLACES link says with which probability the later statement replaces the ear
 probable it is that a question wants one of the two instead of the other depends on both being answers, too: a strong
 link to a statement that fits the question badly moves nothing, and a weak one between the first two results is enough.
 `wanted_probability` weighs this; its weights were learned from the questions of `docs/sample/updates.json`,
-`plain-updates.json` and `restatements.json`.
+`plain-updates.json`, `restatements.json` and `notes.json`, among all turns of a sample and among a few.
 """
 
 import math
@@ -34,13 +34,15 @@ PAST_QUESTION = re.compile(
 """A question about what was true before something changed."""
 PAST_TENSE = re.compile(r"\b(?:was|were|did|had|has|have)\b", re.IGNORECASE)
 
-INTERCEPT = 2.05
-LINK_WEIGHT = 0.54
-NEWER_RANK_WEIGHT = -1.48
-OLDER_RANK_WEIGHT = -2.29
-PAST_TENSE_WEIGHT = -2.63
+INTERCEPT = 2.82
+LINK_WEIGHT = 0.84
+NEWER_RANK_WEIGHT = -2.08
+OLDER_RANK_WEIGHT = -2.81
+PAST_TENSE_WEIGHT = -1.69
 LEAST_WANTED = 0.15
 """Least probability at which a question gets the later statement before the earlier one."""
+LEAST_WANTED_IF_SURE = 0.05
+"""The same for a sure replacement, wherever the later statement was found."""
 LEAST_WANTED_PAST = 0.3
 """Least probability at which a question about the past gets the earlier statement before the later one."""
 MAX_STATEMENT_CHARACTERS = 250
@@ -63,8 +65,8 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
     """Put a statement before the one that it replaces, and mark that one with what replaced it and when.
 
     A question about the past gets the earlier one first. With `as_of`, a later statement counts once it was said: until
-    then the earlier one comes first and has no mark. From SURE_REPLACEMENT on the earlier one is marked and loses half
-    of its score, wherever the later one was found. With `include_superseded` the order stays.
+    then the earlier one comes first and has no mark. From SURE_REPLACEMENT on the earlier one is marked, and loses half
+    of its score unless the later one is hardly an answer. With `include_superseded` the order stays.
     """
     if not any(link.type == REPLACES for link in context.links):
         return list(candidates)
@@ -85,7 +87,7 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
         if is_about_past or is_later:
             if found.wanted >= LEAST_WANTED_PAST:
                 put_first(older, newer, factor=NEARLY_SAME)
-        elif found.wanted >= LEAST_WANTED or (is_sure and not is_past_tense):
+        elif found.wanted >= (LEAST_WANTED_IF_SURE if is_sure and not is_past_tense else LEAST_WANTED):
             put_first(newer, older, factor=SUPERSEDED_FACTOR if is_sure else NEARLY_SAME)
     return sorted(candidates, key=lambda each: -each.score) if replaced else list(candidates)
 

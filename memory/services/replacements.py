@@ -19,6 +19,7 @@ from psycopg.pq import Format
 
 from memory.extraction.replacement import (
     MAX_COMPARED_CHARACTERS,
+    MAX_NEIGHBOURS,
     Pair,
     Saying,
     make_saying,
@@ -34,7 +35,6 @@ from memory.services.memories.store import REPLACES, NewLink, insert_links
 
 MAX_TURNS = 2_000
 """Latest turns of an agent with which a new one is compared."""
-MAX_NEIGHBOURS = 30
 MAX_PAIRS = 8
 """Nearest turns that may be replaced by one turn."""
 LEAST_SIMILARITY = 0.2
@@ -226,17 +226,18 @@ def compare_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> 
         older_id, newer_id = pair.other_id, pair.turn_id
         if newer.at < older.at:
             older_id, newer_id, older, newer = newer_id, older_id, newer, older
-        compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer)
+        compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer, neighbours=pair.neighbours)
         yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=compared)
 
 
 class NearTurn(NamedTuple):
-    """A turn near one of the turns to compare, with `rank` and `nearer` as a `Pair` has them."""
+    """A turn near one of the turns to compare, with `rank`, `nearer` and `neighbours` as a `Pair` has them."""
 
     turn_id: UUID
     other_id: UUID
     rank: int
     nearer: int
+    neighbours: int
 
 
 def find_nearest_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> list[NearTurn]:
@@ -254,9 +255,10 @@ def find_nearest_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str
         numbers = np.ascontiguousarray(sent).view(">f2").reshape(len(latest), width).astype(np.float32)
         places = [place for place, each in enumerate(latest) if each in wanted]
         turns = [UUID(bytes=each) for each in latest]
+        neighbours = min(MAX_NEIGHBOURS, len(latest) - 1)
         for place, near in zip(places, nearest_rows(numbers, places), strict=True):
             for rank, (other, nearer) in enumerate(near):
-                found.append(NearTurn(turns[place], turns[other], rank, nearer))
+                found.append(NearTurn(turns[place], turns[other], rank, nearer, neighbours))
     return found
 
 

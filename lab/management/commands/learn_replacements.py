@@ -13,7 +13,15 @@ from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.files import open_file
 from lab.evaluation.loading import load_samples, steps_of
 from lab.evaluation.progress import open_bar
-from lab.evaluation.replacing import OTHERS_SHARE, ComparedPairs, compare_sample, judge_held_out, learn_replacements
+from lab.evaluation.replacing import (
+    OTHERS_SHARE,
+    ComparedPairs,
+    compare_sample,
+    join_pairs,
+    judge_held_out,
+    learn_replacements,
+    small_samples,
+)
 from memory.extraction.replacement import FEATURES, WEIGHTS_FILE
 from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT
 
@@ -21,7 +29,8 @@ PURPOSE = "learning"
 DIGITS = 3
 EPILOG = f"""
 Every file is loaded into a scratch account; nothing of it stays. The questions of FILE say which statements were
-replaced. Pairs of the samples in --others count as no replacements, each with a share of {OTHERS_SHARE}.
+replaced. Each is learned from twice: among all turns of its sample, and among a few. Pairs of the samples in --others
+count as no replacements, each with a share of {OTHERS_SHARE}.
 
 Precision and recall are those of samples that were left out of the learning.
 
@@ -70,8 +79,11 @@ class Command(BaseCommand):
 
 
 def compare_file(samples: list[EvaluationSample], *, share: float = 1.0) -> list[ComparedPairs]:
-    """Compare the turns of a file's samples in an account of its own."""
+    """Compare the turns of each of a file's samples, whole and in small parts, in an account of its own."""
+    groups = [[each, *small_samples(each)] for each in samples]
     with scratch_account(PURPOSE) as scratch:
-        with open_bar("loading", steps_of(samples)) as advance:
-            loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
-        return [compare_sample(each, share=share) for each in loaded]
+        with open_bar("loading", sum(steps_of(group) for group in groups)) as advance:
+            loaded = [
+                list(load_samples(group, scratch.account, now=timezone.now(), advance=advance)) for group in groups
+            ]
+        return [join_pairs([compare_sample(each, share=share) for each in group]) for group in loaded]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.replacement import Pair, make_saying, may_state, replacement_probability
+from memory.extraction.replacement import MAX_NEIGHBOURS, Pair, make_saying, may_state, replacement_probability
 from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT
 from tests.properties import examples
 
@@ -39,6 +39,7 @@ def pair(older: str, newer: str, *, days: float = 5, conversation_id: str = "lat
         newer=make_saying(newer, speaker="", conversation_id=conversation_id, at=SAID + timedelta(days=days)),
         rank=rank,
         nearer=0,
+        neighbours=MAX_NEIGHBOURS,
     )
 
 
