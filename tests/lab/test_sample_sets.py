@@ -41,7 +41,20 @@ def test_the_spoken_updates_replace_forty_statements_and_keep_fifteen_pairs_that
     assert types == {"update": 43, "both": 17}
 
 
-@pytest.mark.parametrize("name", ["updates", "updates-held-out", "notes", "notes-held-out", "spoken-updates"])
+def test_the_unseen_sets_replace_sixty_statements_each() -> None:
+    plain, talk = (questions_by_type(read_file(FOLDER / f"unseen-{name}.json")) for name in ("updates", "talk"))
+
+    assert plain == {"update": 60, "both": 20, "past": 15}
+    assert talk == {"update": 60, "both": 13}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("updates", "updates-held-out", "notes", "notes-held-out", "spoken-updates"),
+        *("unseen-updates", "unseen-talk"),
+    ],
+)
 def test_update_questions_name_replaced_turns_that_are_older_than_the_answers(name: str) -> None:
     for sample in read_file(FOLDER / f"{name}.json"):
         said_at = {turn.client_id: turn.timestamp for talk in sample.talks for turn in talk.turns if turn.timestamp}
