@@ -53,6 +53,10 @@ class Owner:
         """True for an API key that is bound to an agent, to a user, or to both."""
         return self.limited_to_user or self.limited_to_conversations
 
+    def is_guest_of(self, agent_id: str) -> bool:
+        """Return True in a conversation that this agent opened, if the owner is limited and is another agent."""
+        return self.limited_to_conversations and agent_id != self.agent_id
+
     @property
     def channels(self) -> tuple[str, ...]:
         """Channels that reads look in: the active one, then `_global`."""

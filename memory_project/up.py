@@ -19,11 +19,13 @@ from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sen
 from memory_project.embedded.locks import FileLock
 from memory_project.embedded.paths import PROJECT, data_folder, make_data_folder
 from memory_project.embedded.servers import SharedServers
+from memory_project.embedded.users import ServerUser
 from memory_project.env import SettingError, declare
 from memory_project.installation import IS_CLONE, MANAGE
 from memory_project.logs import say_last
 from memory_project.supervisor.log import Log
 from memory_project.supervisor.loop import OWN_NAME, Loop, StopRequest
+from memory_project.supervisor.part_user import CannotSwitchError, environ_of, find_part_user
 from memory_project.supervisor.parts import Address, RunningPart, end_marked, parts_at
 
 SETTINGS = ("memory_project.settings", "memory.conf")
@@ -153,7 +155,9 @@ def run(stop: StopRequest, address: Address, *, mark: str) -> None:
     servers = acquire_servers(os.environ)
     try:
         prepare(log, address)
-        parts = [RunningPart(part, environ=os.environ, mark=mark, log=log) for part in parts_at(address)]
+        user = find_user(log, address)
+        environ = environ_of(user, os.environ) if user else os.environ
+        parts = [RunningPart(part, environ=environ, mark=mark, log=log, user=user) for part in parts_at(address)]
         loop = Loop(parts, servers=servers, log=log)
         try:
             loop.run(stop, url=address.url())
@@ -161,6 +165,15 @@ def run(stop: StopRequest, address: Address, *, mark: str) -> None:
             loop.stop(stop)
     finally:
         leave(servers, log)
+
+
+def find_user(log: Log, address: Address) -> ServerUser | None:
+    """Return the user of the parts; None for the current one, which is said in a sentence if it is root."""
+    try:
+        return find_part_user(os.environ, (address.port, address.health_port, address.mcp_port))
+    except CannotSwitchError as err:
+        log.write(OWN_NAME, f"web server and worker run as root, because {err}")
+        return None
 
 
 def prepare(log: Log, address: Address) -> None:

@@ -44,6 +44,7 @@ STATES_HELP = (
     "`failing` work is retried automatically. Work that failed too often is `parked`: it waits, with everything said "
     "later, until it is requested."
 )
+END_STATUSES = ["ended", "left"]
 OUTCOMES = [*Conversation.Outcome.choices, ("", "")]
 
 
@@ -136,8 +137,10 @@ class SavedAnswer(AnswerSerializer):
 
 class EndedAnswer(AnswerSerializer):
     conversation_id = serializers.CharField()
-    status = serializers.CharField(help_text="Always `ended`.")
-    ended_at = serializers.DateTimeField()
+    status = serializers.ChoiceField(
+        END_STATUSES, help_text="`left` if the key's agent did not open the conversation: it goes on."
+    )
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="Null if it goes on.")
     outcome = serializers.ChoiceField(OUTCOMES)
     summary = serializers.BooleanField(help_text="True if there is a summary of its turns already.")
     summary_state = serializers.CharField(help_text="`queued`, or `none` if it is too short or already summarized.")
@@ -286,7 +289,8 @@ class ConversationLives(OwnerViewSet):
         """End the session. Queues a summary of a long enough conversation; clears session, working memory and ledger.
 
         Ending twice has the effect of ending once. A later turn reopens the conversation. 422 for an end before the
-        last turn.
+        last turn. A key of an agent that did not open the conversation clears only the agent's own working memory: the
+        conversation goes on, and 403 answers an `outcome` or `event_time`.
         """
         body = self.body()
         owner, end = self.owner(body), {"outcome": "", **changed_fields(body)}
@@ -294,7 +298,8 @@ class ConversationLives(OwnerViewSet):
         ended = end_conversation(owner, conversation_id, **end, now=timezone.now())
         if queue_state_of_summary(ended) == "queued":
             run_soon(SUMMARIZE_JOB)
-        return self.respond(ended, {"status": "ended"})
+        has_left = owner.is_guest_of(ended.agent_id)
+        return self.respond(ended, {"status": "left", "cleared": True} if has_left else {"status": "ended"})
 
 
 class RelatedConversation(AnswerSerializer):

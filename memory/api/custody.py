@@ -183,6 +183,7 @@ class ErasurePreviews(OwnerViewSet):
     operation_ids = {"retrieve": "preview_erasure"}
     for_users = True
     queries = {"retrieve": PreviewQuery}
+    problems = {"retrieve": (404,)}
     answer = ErasurePreviewAnswer
 
     def retrieve(self, request: Request) -> Response:

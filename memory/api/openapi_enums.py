@@ -107,6 +107,10 @@ ENUMS: dict[str, dict[Any, str]] = {
         "tool_cache": "Results of tools.",
         "project_context": "What belongs to a project.",
     },
+    "EndedAnswerStatusEnum": {
+        "ended": "The conversation has ended.",
+        "left": "Another agent opened the conversation: it goes on, without the working memory of this one.",
+    },
     "EntryTypeEnum": {
         "fact": "What is true.",
         "observation": "What was perceived.",

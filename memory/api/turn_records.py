@@ -216,6 +216,7 @@ class TurnRecords(RecordViewSet):
     answer = PlacedRecord
     answers = {"list": RecordAnswer, "retrieve": RecordInFull}
     statuses = {"create": (200, 201)}
+    problems = {"create": (404,)}
     ordering = ("-event_time", "-id")
 
     def list(self, request: Request) -> Response:

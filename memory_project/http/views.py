@@ -62,8 +62,8 @@ class ServiceViewSet(GenericViewSet[Any]):
     - `undocumented`: actions that the OpenAPI document leaves out, because another path describes them.
     - `deprecated`: True if clients should use other routes instead.
     - `statuses`: the status of success, if not the usual one (`DEFAULT_STATUSES`, else 200); several for an upsert.
-    - `problems`: which of 409 and 422 a GET can answer, and 404 where the query or the body of a read has
-      ids.
+    - `problems`: which of 409 and 422 a GET can answer, and 404 where ids are in the query or the body instead of the
+      path.
     - `scopes`: the scope required, if it is not `read` for reads and `write` for writes.
     - `for_users`: True if a key that is bound to a user may use the view, because it shows and changes nothing of other
       users then. Any other view refuses such keys.

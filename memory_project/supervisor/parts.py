@@ -16,6 +16,7 @@ import psutil
 from memory_project.embedded.daemons import signal_on_parent_death
 from memory_project.embedded.locks import wait_until
 from memory_project.embedded.paths import PROJECT
+from memory_project.embedded.users import ServerUser
 from memory_project.supervisor.log import LineBuffer, Log
 from memory_project.supervisor.restarts import MAX_WAIT_SECONDS, Restarts
 
@@ -130,8 +131,11 @@ def mcp_part(address: Address, port: int, *, service_url: str) -> Part:
 class RunningPart:
     """One part and its process, restarted when it dies."""
 
-    def __init__(self, part: Part, *, environ: Mapping[str, str], mark: str, log: Log) -> None:
+    def __init__(
+        self, part: Part, *, environ: Mapping[str, str], mark: str, log: Log, user: ServerUser | None = None
+    ) -> None:
         self.part = part
+        self._user = user
         self._mark = f"{mark}:{part.name}"
         self._environ = {**FEW_ARENAS, **environ, MARK_VARIABLE: self._mark, "PYTHONUNBUFFERED": "1"}
         if part.sources:
@@ -195,6 +199,7 @@ class RunningPart:
             # a terminal's Ctrl-C is for us alone: we stop the parts one after the other
             start_new_session=True,
             preexec_fn=signal_on_parent_death(signal.SIGTERM),
+            **(self._user.switch() if self._user else {}),
         )
         if self._process.stdout is not None:
             os.set_blocking(self._process.stdout.fileno(), False)

@@ -31,6 +31,9 @@ pytestmark = pytest.mark.timeout(400)
 SERVER_VARIABLES = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "MEMORY_SECRET_KEY", "DJANGO_SETTINGS_MODULE")
 
 
+PARTS = ("mcp", "node")
+
+
 def wait_for(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + SECONDS
     while not condition():
@@ -119,20 +122,22 @@ class Service:
         finally:
             connection.close()
 
+    def mark_of(self, part: str) -> str:
+        return f"{self.data}/up.lock:{part}"
+
     def pid_of(self, server: str) -> int:
         return int((self.data / server).read_text().split()[0])
 
     def master_of(self, part: str) -> int:
         """Return the process of a part that the main process started itself."""
         assert self.process is not None
-        pids = [process.pid for process in marked_processes(f"{self.data}/up.lock:{part}")]
+        pids = [process.pid for process in marked_processes(self.mark_of(part))]
         [master] = [pid for pid in pids if parent_of(pid) == self.process.pid]
         return int(master)
 
     def processes(self) -> list[int]:
         """Everything that works on this data: parts by their mark, servers by their command line."""
-        marks = [f"{self.data}/up.lock:{name}" for name in ("mcp", "node")]
-        parts = [process.pid for mark in marks for process in marked_processes(mark)]
+        parts = [process.pid for name in PARTS for process in marked_processes(self.mark_of(name))]
         return parts + [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if self.serves(pid)]
 
     def serves(self, pid: int) -> bool:
@@ -187,6 +192,8 @@ class FirstStart:
     printed: str
     exit_code: int
     left: list[int]
+    users: set[int]
+    """The users of its parts."""
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +203,7 @@ def first_start() -> Iterator[FirstStart]:
         service.start()
         is_live = service.is_live()
         wait_for(service.refuses_strangers_over_mcp, "an answer of the MCP server")
+        users = {part.uids().real for name in PARTS for part in marked_processes(service.mark_of(name))}
         exit_code = service.send(signal.SIGTERM)
         yield FirstStart(
             service=service,
@@ -203,6 +211,7 @@ def first_start() -> Iterator[FirstStart]:
             printed=service.output(),
             exit_code=exit_code,
             left=service.processes(),
+            users=users,
         )
 
 
@@ -227,6 +236,14 @@ def test_one_command_starts_everything_prints_its_urls_and_leaves_no_process_whe
     order = [line.split("stopping ")[1] for line in printed.splitlines() if "| stopping " in line]
     assert order == ["mcp", "node", "Valkey and PostgreSQL"]
     assert first_start.left == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of others")
+def test_parts_that_root_starts_run_as_the_user_of_the_servers(first_start: FirstStart) -> None:
+    servers = (first_start.service.data / "postgres").stat().st_uid
+
+    assert servers != 0
+    assert first_start.users == {servers}
 
 
 def test_the_next_start_takes_over_the_servers_of_a_killed_service(known: Service) -> None:

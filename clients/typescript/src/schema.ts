@@ -3235,13 +3235,13 @@ export interface components {
         EndedAnswer: {
             /** @description Id of the conversation. Empty: none. */
             conversation_id: string;
-            /** @description Always `ended`. */
-            status: string;
+            /** @description `left` if the key's agent did not open the conversation: it goes on. */
+            status: components["schemas"]["EndedAnswerStatusEnum"];
             /**
              * Format: date-time
-             * @description Time of the end. Null: not ended yet.
+             * @description Null if it goes on.
              */
-            ended_at: string;
+            ended_at: string | null;
             outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
             /** @description True if there is a summary of its turns already. */
             summary: boolean;
@@ -3250,6 +3250,12 @@ export interface components {
             /** @description False if Redis did not answer: the session is cleared within minutes. */
             cleared: boolean;
         };
+        /**
+         * @description * `ended`: The conversation has ended.
+         *     * `left`: Another agent opened the conversation: it goes on, without the working memory of this one.
+         * @enum {string}
+         */
+        EndedAnswerStatusEnum: "ended" | "left";
         EntityAnswer: {
             /**
              * Format: uuid

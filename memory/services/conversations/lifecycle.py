@@ -17,7 +17,7 @@ from ledger import store as ledger
 from memory import conf
 from memory.audit import record_audit
 from memory.dates import has_come
-from memory.errors import Conflict, NotFound, Unprocessable, require_found
+from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
 from memory.models import Conversation, Participant
 from memory.models.statements import execute_statement, fetch_rows
 from memory.models.writer import insert_participants
@@ -303,34 +303,36 @@ def end_conversation(
 
     Ending twice has no further effect, except that a later outcome replaces an earlier one and is examined for patterns
     again. If Redis is down, `cleared_at` stays empty and the job `clear_ended` clears later. A conversation without any
-    turn can be ended if it has a ledger or working memory. An owner that is limited to its conversations and did not
-    open this one clears only its own working memory. Raises NotFound, and Unprocessable for an unknown outcome and for
-    an end in the future or before the last turn.
+    turn can be ended if it has a ledger or working memory. For a guest (`is_guest_of`) it goes on: only the
+    guest's own working memory is cleared. Raises NotFound; Forbidden for a guest that sends an outcome or a time;
+    Unprocessable for an unknown outcome and for an end in the future or before the last turn.
     """
     if outcome and outcome not in Conversation.Outcome.values:
         raise Unprocessable(f"the outcome must be one of: {', '.join(Conversation.Outcome.values)}")
     join_if_only_live(owner, conversation_id, now=now)
     with transaction.atomic():
         conversation = lock_visible_conversation(owner, conversation_id)
+        if owner.is_guest_of(conversation.agent_id):
+            if outcome or event_time:
+                raise Forbidden(
+                    "only the agent that opened the conversation, or a key of no agent, may end it for all: without "
+                    "outcome and event_time, your own working memory is cleared and the conversation goes on"
+                )
+            WorkingMemory(owner).clear(conversation_id)
+            record_audit(owner, operation="leave", memory_type="conversation", conversation_id=conversation_id)
+            return conversation
         if event_time and (not has_come(event_time, now=now) or event_time < (conversation.last_turn_at or event_time)):
             raise Unprocessable("event_time of an end needs a time zone, and must lie between the last turn and now")
         if outcome not in ("", conversation.outcome):
             conversation.outcome, conversation.patterns_extracted_at = outcome, None
-        # what an end of before has left to the job stays to be cleared
-        cleared_at = conversation.cleared_at if conversation.ended_at else now
         conversation.ended_at = conversation.ended_at or event_time or now
         conversation.updated_at, conversation.cleared_at = now, None
-        if is_guest := owner.limited_to_conversations and conversation.agent_id != owner.agent_id:
-            WorkingMemory(owner).clear(conversation_id)
-            conversation.cleared_at = cleared_at
-        else:
-            conversation.saved_session = conversation.saved_at = None
+        conversation.saved_session = conversation.saved_at = None
         plan_last_summary(conversation, now=now)
         changed = ("outcome", "ended_at", "cleared_at", "saved_session", "saved_at", "updated_at")
         conversation.save(update_fields=[*changed, "summarize_to", "summarize_after", "patterns_extracted_at"])
         record_audit(owner, operation="end", memory_type="conversation", conversation_id=conversation_id)
-    if not is_guest:
-        clear_live_side(conversation, now=now)
+    clear_live_side(conversation, now=now)
     return conversation
 
 

@@ -109,7 +109,7 @@ def remove_participant(owner: Owner, conversation_id: str, *, agent_id: str) -> 
 def lock_to_admit(owner: Owner, conversation_id: str) -> Conversation:
     """Lock a conversation to change who takes part. Raises NotFound, and Forbidden for a limited owner's guest."""
     conversation = lock_visible_conversation(owner, conversation_id)
-    if owner.limited_to_conversations and conversation.agent_id != owner.agent_id:
+    if owner.is_guest_of(conversation.agent_id):
         raise Forbidden("only the agent that opened the conversation, or a key of no agent, may say who takes part")
     return conversation
 

@@ -21,10 +21,11 @@ from memory.services.strategies.learn import FAILURE_SOURCE, PATTERN_SOURCE
 BATCH_ROWS = 500
 """Memories of a conversation that are erased in one transaction."""
 
+LEASES = ("summary_lease_until", "extract_lease_until")
 RELEASED = {
     "erasing": True,
     "summarize_to": None,
-    **dict.fromkeys(("summarize_after", "summary_lease_until", "extract_after", "extract_lease_until")),
+    **dict.fromkeys(("summarize_after", "extract_after", *LEASES)),
 }
 """Columns of a conversation that is being erased. Work on it that has begun has lost its claim and stores nothing."""
 

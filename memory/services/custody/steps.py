@@ -23,7 +23,7 @@ from memory.models.writer import clear_record_references
 from memory.owner import Owner
 from memory.services.audit import write_reads
 from memory.services.contexts.manage import delete_context
-from memory.services.custody.conversations import RELEASED, erase_conversation
+from memory.services.custody.conversations import LEASES, RELEASED, erase_conversation
 from memory.services.custody.memories import erase_derived
 from memory.services.custody.naming import ERASED, Naming
 from memory.services.custody.redis_keys import erase_from_keys, erase_refused_reads
@@ -76,11 +76,15 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """The result of a batch. `cursor` is where the step goes on, empty at its end."""
+    """The result of a batch. `cursor` is where the step goes on, empty at its end.
+
+    `leased_until` is the time by which the summaries and extraction that it cancelled have ended.
+    """
 
     counts: Mapping[str, int] = field(default_factory=dict)
     cursor: str = ""
     conversations: Sequence[str] = ()
+    leased_until: datetime | None = None
 
 
 Step = Callable[[Selection, str, datetime], StepReport]
@@ -99,9 +103,11 @@ def block_conversations(selection: Selection, cursor: str, now: datetime) -> Ste
     rows = conversations_of(selection).filter(erasing=False).order_by("id")
     with transaction.atomic():
         # waits for those who are storing turns or knowledge, and is waited for
-        ids = list(rows.select_for_update(no_key=True).values_list("id", flat=True)[:MEMORIES_A_BATCH])
+        found = list(rows.select_for_update(no_key=True).values_list("id", *LEASES)[:MEMORIES_A_BATCH])
+        ids = [each[0] for each in found]
         Conversation.objects.filter(account_id=selection.owner.account_id, id__in=ids).update(**RELEASED)
-    return StepReport(cursor=str(ids[-1]) if ids else "")
+    leases = [lease for each in found for lease in each[1:] if lease]
+    return StepReport(cursor=str(ids[-1]) if ids else "", leased_until=max(leases, default=None))
 
 
 def erase_conversations(selection: Selection, cursor: str, now: datetime) -> StepReport:

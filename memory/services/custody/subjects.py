@@ -199,8 +199,18 @@ def must_wait(erasure: Erasure, *, now: datetime) -> bool:
 
 
 def has_settled(erasure: Erasure, *, now: datetime) -> bool:
-    """Return True if requests that had begun before the erasure was requested have ended."""
-    return now >= erasure.requested_at + timedelta(seconds=conf.ERASURE_WAIT_SECONDS)
+    """Return True if requests that had begun before the erasure was requested have ended, and work that it cancelled.
+
+    That work has lost its claim and stores nothing, but it may still hold texts of the user, or wait for a model.
+    """
+    requests_ended = erasure.requested_at + timedelta(seconds=conf.ERASURE_WAIT_SECONDS)
+    return now >= max(requests_ended, read_lease(erasure) or requests_ended)
+
+
+def read_lease(erasure: Erasure) -> datetime | None:
+    """Return the time by which the last lease of cancelled work has run out; None if there was none."""
+    text: str = erasure.selection.get("leased_until", "")
+    return datetime.fromisoformat(text) if text else None
 
 
 def do_batch(erasure: Erasure, steps: Mapping[str, Step], *, now: datetime) -> None:
@@ -213,6 +223,9 @@ def do_batch(erasure: Erasure, steps: Mapping[str, Step], *, now: datetime) -> N
     if report.conversations:
         known = list(erasure.selection.get("conversations", ()))
         erasure.selection = {**erasure.selection, "conversations": [*known, *report.conversations]}
+    if report.leased_until:
+        latest = max(report.leased_until, read_lease(erasure) or report.leased_until)
+        erasure.selection = {**erasure.selection, "leased_until": latest.isoformat()}
     erasure.step, erasure.cursor = name, report.cursor
     if report.cursor:
         return

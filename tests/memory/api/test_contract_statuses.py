@@ -1,6 +1,7 @@
 """Statuses other than success, which the OpenAPI document lists."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -111,3 +112,22 @@ def test_reading_an_unchanged_resource_is_a_declared_304(
 
 def test_a_read_that_cannot_conflict_declares_no_such_status() -> None:
     assert not {"304", "409", "412", "422"} & set(declared("/entries/{entry_id}", "get")["responses"])
+
+
+def test_previewing_the_deletion_of_nothing_is_a_declared_404(api: ServiceClient) -> None:
+    for query in (f"memory_id={uuid4()}", "conversation_id=none"):
+        assert api.get(f"/erasures/preview?{query}").status_code == 404
+
+    assert "404" in declared("/erasures/preview", "get")["responses"]
+
+
+def test_a_structured_turn_of_a_conversation_of_others_is_a_declared_404(
+    api: ServiceClient, bound_api: ServiceClient
+) -> None:
+    said = {"turns": [{"role": "user", "content": "Mine."}]}
+    api.post("/conversations/theirs/turns", said | {"agent_id": "colleague"})
+
+    answer = bound_api.post("/turn-records", {"conversation_id": "theirs", "observation": "It rains."})
+
+    assert answer.status_code == 404, answer.content
+    assert "404" in declared("/turn-records", "post")["responses"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory.models import Account, Conversation, Participant
+from memory.models import Account, Participant
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
@@ -195,14 +195,38 @@ def test_the_end_by_a_guest_clears_only_its_own_working_memory(bob: ServiceClien
 
     ended = bob.post(f"{TALK}/end", {})
 
-    assert (ended.status_code, ended.json()["cleared"]) == (200, True)
+    answer = ended.json()
+    assert (ended.status_code, answer["status"], answer["ended_at"], answer["cleared"]) == (200, "left", None, True)
     assert (bob.get("/working-memory/talk-1").json(), ada.get("/working-memory/talk-1").json()) == (
         {},
         {"scratchpad": "secret"},
     )
     assert ada.get("/ledger/talk-1").json() == {"skill:secret": "injected"}
     assert [each["thought"] for each in ada.get(f"{TALK}/thoughts").json()["thoughts"]] == ["secret"]
-    assert not Conversation.objects.ended_uncleared().exists()
+    assert ada.get(TALK).json()["ended_at"] is None
+
+
+@pytest.mark.parametrize(
+    "body", [{"outcome": "failure"}, {"event_time": "2026-01-01T00:00:00Z"}], ids=["outcome", "time"]
+)
+def test_a_guest_ends_a_conversation_for_nobody_else(
+    bob: ServiceClient, ada: ServiceClient, body: dict[str, Any]
+) -> None:
+    add(ada)
+
+    refused = bob.post(f"{TALK}/end", body)
+
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert (ada.get(TALK).json()["ended_at"], ada.get(TALK).json()["outcome"]) == (None, "")
+
+
+def test_a_guest_leaves_an_ended_conversation_ended(bob: ServiceClient, ada: ServiceClient) -> None:
+    add(ada)
+    ended_at = ada.post(f"{TALK}/end", {"outcome": "success"}).json()["ended_at"]
+
+    answer = bob.post(f"{TALK}/end", {}).json()
+
+    assert (answer["status"], answer["ended_at"], answer["outcome"]) == ("left", ended_at, "success")
 
 
 @pytest.mark.parametrize("ends", ["opener", "account"])

@@ -254,7 +254,7 @@ class EndedAnswer(Result):
 
     conversation_id: str
     status: str
-    ended_at: str
+    ended_at: str | None
     outcome: str
     summary: bool
     summary_state: str

@@ -103,6 +103,19 @@ def test_an_erasure_is_not_completed_before_requests_have_settled(ana: Owner, ow
     assert (erasure.status, erasure.passes, erasure.step) == ("running", 1, "")
 
 
+def test_an_erasure_is_not_completed_before_extraction_that_it_cancelled_has_ended(ana: Owner, owner: Owner) -> None:
+    say(ana, turn("I like figs."), conversation_id="talk")
+    Conversation.objects.update(extract_lease_until=LATER + timedelta(minutes=3))
+
+    with pytest.raises(AssertionError, match="not completed"):
+        erase_user(owner, "ana")
+    erasure = find_subject(owner, "ana")
+    for _ in range(100):
+        erasure = continue_erasure(owner.account_id, erasure.id, now=LATER + timedelta(minutes=3))
+
+    assert (erasure.status, erasure.selection) == ("completed", None)
+
+
 def test_a_request_for_a_user_that_is_being_erased_returns_the_unfinished_one(owner: Owner) -> None:
     first = request_subject(owner, "ana", now=NOW)
 
