@@ -145,6 +145,6 @@ def add_prompts(server: Server) -> None:
         image = ImageContent(type="image", data=PIXEL, mime_type="image/png")
         return [UserMessage(image), UserMessage("Look at it.")]
 
-    @server.completion()
+    @server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
     async def complete(*_: Any) -> Completion:
         return Completion(values=["paris", "park", "party"], total=3, has_more=False)

@@ -88,7 +88,11 @@ def test_input_required_result_tampered_state(ctx: AnyContext) -> Answer:
 def test_input_required_result_multiple_inputs(ctx: AnyContext) -> Answer:
     if given(ctx, "user_name", "greeting", "client_roots"):
         return "All inputs are there."
-    requests = {**NAME, "greeting": sample("Generate a greeting"), "client_roots": ListRootsRequest()}
+    requests: dict[str, InputRequest] = {
+        **NAME,
+        "greeting": sample("Generate a greeting"),
+        "client_roots": ListRootsRequest(),
+    }
     return require(requests, "asked")
 
 
