@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 PARALLEL := -n 3 --dist worksteal
 
-.PHONY: help up lint check test test-all test-browser docs bench chaos fuzz client client-typescript lock clean install install-dev python
+.PHONY: help up lint check test test-all test-browser conformance docs bench chaos fuzz client client-typescript lock clean install install-dev python
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 19
@@ -41,6 +41,9 @@ test-browser: install-dev  ## do the tasks of staff in chromium and walk all pag
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		$(BIN)/playwright install chromium
 	$(BIN)/pytest $(PARALLEL) --hypothesis-profile quick tests/browser $(ARGS)
+
+conformance: install-dev  ## run the conformance suite of MCP on the MCP server; needs npm
+	$(BIN)/pytest --hypothesis-profile quick tests/integrations/mcp_conformance $(ARGS)
 
 docs: install-dev  ## build the documentation as a site in site/; broken links are errors
 	$(BIN)/mkdocs build --strict --quiet

@@ -81,7 +81,7 @@ class LastOutcome(AnswerSerializer):
 
 
 class OpenEnd(AnswerSerializer):
-    id = serializers.UUIDField(help_text="Memory that states it.")
+    id = serializers.UUIDField(help_text="Memory that states it, or the failed call of a tool.")
     kind = serializers.ChoiceField(NOTES, source="item_type")
     text = serializers.CharField()
     event_time = serializers.DateTimeField()

@@ -1,17 +1,9 @@
 """Names of the tiered service: short-term entries, pools, contexts and the services over them."""
 
+from memory.documented.rows import AgentShortTermMemory, ContextEntry, MemoryPool, PersistentContext
 from memory.documented.services import EmbeddingService, MaintenanceService, RouterService
 from memory.documented.services import TaskWorkingMemory as WorkingMemoryService
-from memory.models import (
-    AgentShortTermMemory,
-    ContextAccessLog,
-    ContextEntry,
-    ContextSnapshot,
-    MemoryPool,
-    PersistentContext,
-    SharedContextPool,
-    WorkflowRun,
-)
+from memory.models import ContextAccessLog, ContextSnapshot, SharedContextPool, WorkflowRun
 from memory.services.storage import StorageService
 
 __all__ = [

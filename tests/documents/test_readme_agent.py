@@ -46,6 +46,7 @@ def test_an_agent_of_two_days_needs_nothing_but_the_readme(shared_server: Shared
 
     assert first == ["True False"]
     assert "- book the flight to Madeira" in second
+    assert any("search_flights failed: timeout after 30 s" in line for line in second)
     assert second[-3:] == [
         "Ana prefers window seats.",
         "search_flights failed 1",

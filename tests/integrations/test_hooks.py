@@ -22,14 +22,18 @@ def environ(url: str, api_key: str) -> dict[str, str]:
     return {"PYTHONPATH": paths, "AGENT_MEMORY_BASE_URL": url, "AGENT_MEMORY_API_KEY": api_key, **named}
 
 
-def run_hook(environ: dict[str, str], event: str, **given: Any) -> str:
+def answer_hook(environ: dict[str, str], event: str, given: Any) -> Any:
+    """Return the JSON that the hook answers, None for no output."""
     command = [sys.executable, "-m", "agent_memory_integrations.hooks", "hook", event]
     done = subprocess.run(
         command, input=json.dumps(given), env=environ, capture_output=True, text=True, timeout=60, check=True
     )
-    if not done.stdout:
-        return ""
-    return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"])
+    return json.loads(done.stdout) if done.stdout else None
+
+
+def run_hook(environ: dict[str, str], event: str, **given: Any) -> str:
+    answer = answer_hook(environ, event, given)
+    return str(answer["hookSpecificOutput"]["additionalContext"]) if answer else ""
 
 
 def test_a_session_starts_with_what_is_open(environ: dict[str, str], client: Client) -> None:
@@ -104,3 +108,104 @@ def test_what_is_no_object_is_refused_with_a_sentence(environ: dict[str, str]) -
     done = subprocess.run(command, input="[]", env=environ, capture_output=True, text=True, timeout=60, check=True)
 
     assert (done.stdout, done.stderr) == ("", "agent-memory: The hook reads a JSON object on stdin.\n")
+
+
+CODEX = {"session_id": "s1", "transcript_path": None, "cwd": "/src", "model": "gpt", "permission_mode": "default"}
+GEMINI = {"session_id": "s1", "transcript_path": "/nowhere/session.json", "cwd": "/src"}
+CURSOR = {
+    "conversation_id": "s1", "generation_id": "g1", "model": "m", "cursor_version": "3.0", "workspace_roots": ["/src"],
+    "user_email": None, "transcript_path": None,
+}  # fmt: skip
+PROMPTS: dict[str, dict[str, Any]] = {
+    "Claude Code": {
+        "session_id": "s1", "transcript_path": "/nowhere/s1.jsonl", "cwd": "/src", "permission_mode": "default",
+        "hook_event_name": "UserPromptSubmit",
+    },
+    "Codex CLI": {**CODEX, "hook_event_name": "UserPromptSubmit", "turn_id": "t1"},
+    "Gemini CLI": {**GEMINI, "hook_event_name": "BeforeAgent", "timestamp": "2026-11-28T10:00:00Z"},
+}  # fmt: skip
+STARTS: dict[str, dict[str, Any]] = {
+    "Claude Code": {**PROMPTS["Claude Code"], "hook_event_name": "SessionStart", "source": "startup"},
+    "Codex CLI": {**CODEX, "hook_event_name": "SessionStart", "source": "startup"},
+    "Gemini CLI": {
+        **GEMINI,
+        "hook_event_name": "SessionStart",
+        "source": "startup",
+        "timestamp": "2026-11-28T10:00:00Z",
+    },
+}
+ASKED = "How is the parser tested?"
+ANSWERED = "With pytest -k parser."
+
+
+@pytest.mark.parametrize("agent", PROMPTS)
+def test_each_agent_reads_the_evidence_in_the_answer_to_its_own_event(
+    environ: dict[str, str], client: Client, agent: str
+) -> None:
+    client.remember("The parser is tested with pytest -k parser.")
+
+    answer = answer_hook(environ, "prompt", {**PROMPTS[agent], "prompt": ASKED})
+
+    told = answer.pop("hookSpecificOutput")
+    assert "pytest -k parser" in told.pop("additionalContext")
+    assert (answer, told) == ({}, {"hookEventName": PROMPTS[agent]["hook_event_name"]})
+
+
+@pytest.mark.parametrize("agent", STARTS)
+def test_each_agent_reads_what_is_open_at_the_start_of_a_session(
+    environ: dict[str, str], client: Client, agent: str
+) -> None:
+    client.add_goal("Mend the flaky test of the parser.")
+
+    told = answer_hook(environ, "session-start", STARTS[agent])["hookSpecificOutput"]
+
+    assert told["hookEventName"] == "SessionStart"
+    assert "Mend the flaky test of the parser." in told["additionalContext"]
+
+
+def test_codex_stores_each_prompt_and_each_answer_once(environ: dict[str, str], client: Client) -> None:
+    stop = {**CODEX, "hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": ANSWERED}
+
+    for turn in ("t1", "t1", "t2"):
+        answer_hook(environ, "prompt", {**PROMPTS["Codex CLI"], "turn_id": turn, "prompt": ASKED})
+        assert answer_hook(environ, "stop", {**stop, "turn_id": turn}) is None
+
+    said = [("user", ASKED), ("assistant", ANSWERED)]
+    assert [(turn.role, turn.content) for turn in client.turns("s1")] == said * 2
+
+
+def test_gemini_stores_the_prompt_of_a_retried_answer_once(environ: dict[str, str], client: Client) -> None:
+    after = {**GEMINI, "hook_event_name": "AfterAgent", "prompt": ASKED}
+    first = {"timestamp": "2026-11-28T10:00:00Z", "prompt_response": "I do not know.", "stop_hook_active": False}
+    retried = {"timestamp": "2026-11-28T10:00:09Z", "prompt_response": ANSWERED, "stop_hook_active": True}
+
+    for each in (first, retried, retried):
+        assert answer_hook(environ, "stop", {**after, **each}) == {}
+
+    expected = [("user", ASKED), ("assistant", "I do not know."), ("assistant", ANSWERED)]
+    assert [(turn.role, turn.content) for turn in client.turns("s1")] == expected
+
+
+def test_cursor_reads_what_is_open_and_stores_what_is_said(environ: dict[str, str], client: Client) -> None:
+    client.add_goal("Mend the flaky test of the parser.")
+    start = {**CURSOR, "hook_event_name": "sessionStart", "session_id": "s1", "composer_mode": "agent"}
+
+    [told] = answer_hook(environ, "session-start", start).values()
+    for _ in range(2):
+        asked = {**CURSOR, "hook_event_name": "beforeSubmitPrompt", "prompt": ASKED, "attachments": []}
+        assert answer_hook(environ, "prompt", asked) == {"continue": True}
+        answered = {**CURSOR, "hook_event_name": "afterAgentResponse", "text": ANSWERED}
+        assert answer_hook(environ, "stop", answered) == {}
+
+    assert "Mend the flaky test of the parser." in told
+    assert [(turn.role, turn.content) for turn in client.turns("s1")] == [("user", ASKED), ("assistant", ANSWERED)]
+
+
+def test_agents_that_want_an_answer_get_one_from_a_service_that_is_away(environ: dict[str, str]) -> None:
+    away = environ | {"AGENT_MEMORY_BASE_URL": "http://127.0.0.1:9"}
+
+    assert answer_hook(away, "prompt", {**CURSOR, "hook_event_name": "beforeSubmitPrompt", "prompt": ASKED}) == {
+        "continue": True
+    }
+    assert answer_hook(away, "prompt", {**PROMPTS["Gemini CLI"], "prompt": ASKED}) == {}
+    assert answer_hook(away, "prompt", {**PROMPTS["Codex CLI"], "prompt": ASKED}) is None

@@ -33,6 +33,10 @@ NINE_TOOLS = {
 
 @pytest.fixture(scope="module")
 def mcp_port() -> int:
+    return find_free_port()
+
+
+def find_free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
 

@@ -6131,7 +6131,7 @@ export interface components {
         OpenEnd: {
             /**
              * Format: uuid
-             * @description Memory that states it.
+             * @description Memory that states it, or the failed call of a tool.
              */
             id: string;
             kind: components["schemas"]["NoteEnum"];

@@ -2,13 +2,13 @@
 
 - `session-start` answers what a successor must know to go on, as text for the model.
 - `prompt` answers what bears on the prompt and is not in the conversation yet.
-- `stop` stores what was said since the last time, from the transcript that the agent keeps.
+- `stop` stores what was said since the last time.
 
-A hook never stops the agent: failures go to stderr, and the command succeeds.
+Which agent calls is seen by the fields that it sends (`coding_agents`). A hook never stops the agent: failures go to
+stderr, and the command succeeds.
 """
 
 import argparse
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -18,45 +18,67 @@ from typing import Any
 
 from agent_memory_client import AgentMemoryError, Client
 
+from agent_memory_integrations.coding_agents import (
+    CLAUDE_EVENTS,
+    MAX_CHARACTERS,
+    MAX_ID_CHARACTERS,
+    HookCall,
+    digest,
+    identify_agent,
+)
+
 DEFAULT_AGENT = "coding-agent"
 MAX_TOKENS = 1_500
 MAX_TURNS = 500
-MAX_CHARACTERS = 20_000
 MAX_STORED_CHARACTERS = 400_000
 """Characters of the messages that one hook stores, the last ones."""
 ROLES = ("user", "assistant")
-EVENTS = {"session-start": "SessionStart", "prompt": "UserPromptSubmit", "stop": "Stop"}
 
 
 def run_hook(client: Client, event: str, given: Mapping[str, Any]) -> str:
     """Run a hook and return what it tells the model; nothing if it has nothing to tell."""
-    conversation_id = str(given.get("session_id") or "coding")[:100]
+    agent = identify_agent(given)
+    call = agent.read(event, given)
     if event == "stop":
-        store_transcript(client, conversation_id, str(given.get("transcript_path") or ""))
+        store_said(client, call)
         return ""
     if event == "session-start":
         return str(client.resume(max_tokens=MAX_TOKENS).text)
-    prompt = str(given.get("prompt") or "").strip()
-    if not prompt:
+    text = find_evidence(client, call) if event in agent.reads_context_at else ""
+    if call.said:
+        # after the question, or the prompt would be its own evidence
+        client.add_turns(call.conversation_id, call.said)
+    return text
+
+
+def find_evidence(client: Client, call: HookCall) -> str:
+    """Return what bears on the prompt and was not given to the conversation before."""
+    if not call.prompt:
         return ""
     options = {"max_tokens": MAX_TOKENS, "mark_injected": True, "suppress_injected": True}
-    made = client.context(conversation_id, prompt[:MAX_CHARACTERS], **options)
+    made = client.context(call.conversation_id, call.prompt, **options)
     return "" if made.abstained or not made.items else str(made.context)
 
 
-def store_transcript(client: Client, conversation_id: str, path: str) -> None:
-    """Store the last messages of a transcript. Those that are stored already are known by their `client_id`."""
-    if not path or not Path(path).is_file():
-        return
+def store_said(client: Client, call: HookCall) -> None:
+    """Store what was said, and have knowledge extracted from it. What is stored already is known by its `client_id`."""
+    turns = call.said or read_last_turns(call.transcript_path)
+    if turns:
+        client.infer(turns, conversation_id=call.conversation_id)
+
+
+def read_last_turns(path: str) -> list[dict[str, Any]]:
+    """Return the last messages of a transcript."""
     turns: list[dict[str, Any]] = []
+    if not path or not Path(path).is_file():
+        return turns
     room = MAX_STORED_CHARACTERS
     for turn in reversed(list(read_turns(Path(path)))[-MAX_TURNS:]):
         room -= len(turn["content"])
         if room < 0:
             break
         turns.insert(0, turn)
-    if turns:
-        client.infer(turns, conversation_id=conversation_id)
+    return turns
 
 
 def read_turns(path: Path) -> Iterator[dict[str, Any]]:
@@ -74,9 +96,9 @@ def read_turns(path: Path) -> Iterator[dict[str, Any]]:
         if text:
             turn = {"role": message["role"], "content": text[:MAX_CHARACTERS]}
             # without an id, by its text: the lines of a transcript that is written anew are others
-            digest = hashlib.sha256(json.dumps(turn).encode()).hexdigest()
-            seen[digest] += 1
-            yield {**turn, "client_id": str(entry.get("uuid") or f"{digest}-{seen[digest]}")[:100]}
+            name = digest(turn)
+            seen[name] += 1
+            yield {**turn, "client_id": str(entry.get("uuid") or f"{name}-{seen[name]}")[:MAX_ID_CHARACTERS]}
 
 
 def read_text(content: Any) -> str:
@@ -92,22 +114,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="agent-memory", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     hook = commands.add_parser("hook", help="Run a hook of a coding agent.")
-    hook.add_argument("event", choices=sorted(EVENTS))
-    arguments = parser.parse_args()
+    hook.add_argument("event", choices=sorted(CLAUDE_EVENTS))
+    event = parser.parse_args().event
+    given: dict[str, Any] = {}
+    text = ""
     try:
-        given = json.loads(sys.stdin.read() or "{}")
-        if not isinstance(given, dict):
-            raise ValueError("The hook reads a JSON object on stdin.")
+        given = read_input()
         with Client(max_retries=0, timeout=10) as client:
             agent_id = client.settings.agent_id or client.get_key().agent_id or DEFAULT_AGENT
             with Client(agent_id=agent_id, max_retries=0, timeout=10) as named:
-                text = run_hook(named, arguments.event, given)
+                text = run_hook(named, event, given)
     except (AgentMemoryError, OSError, ValueError) as err:
         sys.stderr.write(f"agent-memory: {err}\n")
-        return
-    if text:
-        told = {"hookEventName": EVENTS[arguments.event], "additionalContext": text}
-        sys.stdout.write(json.dumps({"hookSpecificOutput": told}, ensure_ascii=False))
+    answer = identify_agent(given).answer(event, text)
+    if answer is not None:
+        sys.stdout.write(json.dumps(answer, ensure_ascii=False))
+
+
+def read_input() -> dict[str, Any]:
+    """Return the JSON object on stdin. Raises ValueError for anything else."""
+    given = json.loads(sys.stdin.read() or "{}")
+    if not isinstance(given, dict):
+        raise ValueError("The hook reads a JSON object on stdin.")
+    return given
 
 
 if __name__ == "__main__":

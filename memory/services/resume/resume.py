@@ -10,6 +10,7 @@ from uuid import UUID
 
 from memory.errors import NotFound
 from memory.extraction.terms import content_words, repeated_terms
+from memory.models import ToolInvocation
 from memory.owner import Owner
 from memory.providers.connections import Deadline
 from memory.providers.embeddings import token_counter
@@ -56,6 +57,7 @@ from memory.services.resume.records import (
 )
 from memory.services.resume.retract import drop_retracted
 from memory.services.resume.snippets import SentenceContext, item_from_snippet, mark_repeats, snippets_of_turns
+from memory.services.resume.tools import failed_tool_items, read_failed_tools
 from memory.tokens import BYTES_PER_TOKEN
 from memory_project.tracing import traced
 
@@ -107,6 +109,7 @@ class ResumeMaterial:
     bundle: Bundle | None = None
     strategies: Sequence[StrategyHit] = ()
     artifacts: Sequence[ResumedArtifact] = ()
+    failed_tools: Sequence[ToolInvocation] = ()
     replay: ReplaySlice | None = None
     degraded: frozenset[str] = field(default=frozenset())
     stages_ms: Mapping[str, float] = field(default_factory=dict)
@@ -161,6 +164,7 @@ def read_stored_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> 
         slots=slots,
         episodes=episodes,
         user_facts=read_user_facts(owner, now=now),
+        failed_tools=read_failed_tools(owner, lineage),
         query=request.query,
     )
 
@@ -345,6 +349,7 @@ def collect_items(material: ResumeMaterial, *, now: datetime) -> list[PacketItem
         *(item_from_snippet(snippet, context) for snippet in mark_repeats(list(held))),
         *strategy_items(material.strategies),
         *artifact_items(material.artifacts),
+        *failed_tool_items(material.failed_tools),
         *(replay_items(material.replay) if material.replay else ()),
     ]
 

@@ -7,7 +7,7 @@ is away 503. `/health/live`, `/health/ready` and `/metrics` answer probes and sc
 
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import uvicorn
@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory_integrations.mcp.callers import Callers
 from agent_memory_integrations.mcp.operations import CountedApplication
-from agent_memory_integrations.mcp.server import PROFILES, build_server
+from agent_memory_integrations.mcp.server import PROFILES, MemoryServer, build_server
 from agent_memory_integrations.mem0 import make_mem0_application
 from agent_memory_integrations.memory_tool_routes import PATH as MEMORY_TOOL
 from agent_memory_integrations.memory_tool_routes import make_memory_tool_application
@@ -38,6 +38,19 @@ LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 def make_application(*, base_url: str, hosts: Sequence[str] = ()) -> Starlette:
     """Return the application of all profiles. `hosts` are Host headers, `*` as port for any."""
     callers = Callers(base_url=base_url)
+    return mount_servers(build_servers(callers), callers, hosts=hosts)
+
+
+def build_servers(callers: Callers) -> dict[str, MemoryServer]:
+    """Return the MCP server of each path."""
+    return {
+        f"/mcp/{profile}".rstrip("/"): build_server(profile, callers, issuer_url=callers.base_url)
+        for profile in PROFILES
+    }
+
+
+def mount_servers(servers: Mapping[str, MemoryServer], callers: Callers, *, hosts: Sequence[str] = ()) -> Starlette:
+    """Return the application that serves these MCP servers at their paths, and the routes of other services."""
     allowed = [
         *hosts,
         *(f"{host}:*" for host in hosts if not has_port(host)),
@@ -47,9 +60,7 @@ def make_application(*, base_url: str, hosts: Sequence[str] = ()) -> Starlette:
     origins = [f"{scheme}://{host}" for host in allowed for scheme in ("http", "https")]
     security = TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
     applications: dict[str, Starlette] = {}
-    for profile in PROFILES:
-        path = f"/mcp/{profile}".rstrip("/")
-        server = build_server(profile, callers, issuer_url=base_url)
+    for path, server in servers.items():
         # answers are event streams: a plain JSON answer has no place for the progress of a call
         applications[path] = server.streamable_http_app(
             streamable_http_path=path, stateless_http=True, json_response=False, transport_security=security

@@ -183,9 +183,9 @@ def test_the_number_of_statements_does_not_grow_with_the_stored_data(
         add_record(owner, slots=reasoning_slots(decisions=f"Plant {number} roses."), goal_id=goal.id)
     resume_packet(owner)
 
-    # lineage, goals, turns, slots, episodes, facts of the user (none here); orientation, candidates, links; strategies;
-    # artifacts
-    with django_assert_num_queries(10):
+    # lineage, goals, turns, slots, episodes, tools, facts of the user (none here); orientation, candidates, links;
+    # strategies; artifacts
+    with django_assert_num_queries(11):
         resume_packet(owner)
 
 
