@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 MAX_COMPARED_CHARACTERS = 2_000
@@ -117,7 +117,7 @@ class Pair:
     nearer: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Words:
     """The words and signs of a text that features compare."""
 
@@ -133,6 +133,26 @@ class _Words:
     is_question: bool
     is_plan: bool
     is_over: bool
+
+    @cached_property
+    def weight_as_older(self) -> float:
+        """The sum of the weights of what is known from this text alone if it is the earlier one."""
+        return (
+            WEIGHT_OF["older_asks"] * self.is_question
+            + WEIGHT_OF["older_plans"] * self.is_plan
+            + WEIGHT_OF["older_is_over"] * self.is_over
+            + WEIGHT_OF["older_length"] * self.length
+        )
+
+    @cached_property
+    def weight_as_newer(self) -> float:
+        """The sum of the weights of what is known from this text alone if it is the later one."""
+        return (
+            WEIGHT_OF["has_change"] * self.has_change
+            + WEIGHT_OF["newer_asks"] * self.is_question
+            + WEIGHT_OF["newer_plans"] * self.is_plan
+            + WEIGHT_OF["newer_length"] * self.length
+        )
 
 
 @lru_cache(maxsize=4_096)
@@ -223,7 +243,46 @@ INTERCEPT: float = _LEARNED["intercept"]
 WEIGHTS: Sequence[float] = [_LEARNED["weights"][name] for name in FEATURES]
 
 
+WEIGHT_OF = dict(zip(FEATURES, WEIGHTS, strict=True))
+_MOST_OF_NUMBERS, _MOST_OF_NAMES, _MOST_OF_THINGS = (
+    max(0.0, WEIGHT_OF[name]) for name in ("other_number", "other_names", "same_thing")
+)
+_MOST_OF_CHANGED_NAMES = max(0.0, WEIGHT_OF["other_names"] + WEIGHT_OF["other_names_with_change"])
+_MOST_OF_OTHERS = max(0.0, WEIGHT_OF["shared_words"]) + max(0.0, WEIGHT_OF["other_subject"])
+_ROUNDING = 1e-6
+
+
 def replacement_probability(pair: Pair) -> float:
     """Return the probability that the later statement replaces the earlier one, in [0, 1]."""
     total = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, pair_features(pair), strict=True))
     return 1 / (1 + math.exp(-total))
+
+
+def may_replace(older: Saying, newer: Saying, *, rank: int, nearer: int, least: float) -> bool:
+    """Return False if the probability of this pair is certainly below `least`, which takes a tenth of the time.
+
+    Features that compare the words of both texts are taken to have the values that make it most probable.
+    """
+    if least <= 0:
+        return True
+    is_same = older.conversation_id == newer.conversation_id
+    before, after = _read_words(older.text), _read_words(newer.text)
+    most = (
+        INTERCEPT
+        + WEIGHT_OF["is_same_conversation"] * is_same
+        + WEIGHT_OF["nearer"] * math.log1p(nearer)
+        + WEIGHT_OF["rank"] * rank
+        + WEIGHT_OF["other_negation"] * (before.is_negated != after.is_negated)
+        + WEIGHT_OF["is_short"] * (min(len(before.content), len(after.content)) < _MIN_WORDS)
+        + WEIGHT_OF["days"] * math.log1p((newer.at - older.at) / _DAY)
+        + before.weight_as_older
+        + after.weight_as_newer
+        + _MOST_OF_OTHERS
+    )
+    if before.numbers and after.numbers:
+        most += _MOST_OF_NUMBERS
+    if before.names and after.names:
+        most += _MOST_OF_CHANGED_NAMES if after.has_change else _MOST_OF_NAMES
+    if before.things and after.things:
+        most += _MOST_OF_THINGS
+    return most + _ROUNDING >= math.log(least / (1 - least))

@@ -7,12 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
+from django.db.models import Field
 from django.db.models.expressions import DatabaseDefault
 from psycopg.pq import Format
 
@@ -204,7 +206,10 @@ class InsertColumn:
 
 def insert_column(field: Any, rows: Sequence[MemoryRow]) -> InsertColumn | None:
     """Return the column, or None if the database fills it, which it does for all rows of a call or for none."""
-    values = [field.pre_save(row, add=True) for row in rows]
+    if type(field).pre_save is Field.pre_save:
+        values = list(map(attrgetter(field.attname), rows))
+    else:
+        values = [field.pre_save(row, add=True) for row in rows]
     first = values[0]
     if isinstance(first, DatabaseDefault):
         return None

@@ -22,6 +22,7 @@ from memory.extraction.replacement import (
     Pair,
     Saying,
     make_saying,
+    may_replace,
     may_state,
     replacement_probability,
 )
@@ -112,7 +113,7 @@ def link_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: st
 def find_replacements(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> list[NewLink]:
     """Return the links that `link_replaced_turns` makes. Two statements at most."""
     links = []
-    for compared in compare_turns(account_id, turn_ids, model=model):
+    for compared in compare_turns(account_id, turn_ids, model=model, least=POSSIBLE_REPLACEMENT):
         probability = replacement_probability(compared.pair)
         if probability >= POSSIBLE_REPLACEMENT:
             link = NewLink(source_id=compared.newer_id, type=REPLACES, target_id=compared.older_id, weight=probability)
@@ -208,8 +209,13 @@ def link_turns_of(conversation: Conversation) -> int:
     return add_links(account_id, links)
 
 
-def compare_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> Iterator[ComparedTurns]:
-    """Yield each of these turns with the turns nearest to it, if both may state something. At most two statements."""
+def compare_turns(
+    account_id: UUID, turn_ids: Sequence[UUID], *, model: str, least: float = 0.0
+) -> Iterator[ComparedTurns]:
+    """Yield each of these turns with the turns nearest to it, if both may state something. At most two statements.
+
+    Leaves out pairs whose probability is certainly below `least`.
+    """
     near = find_nearest_turns(account_id, turn_ids, model=model)
     if not near:
         return
@@ -221,6 +227,8 @@ def compare_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> 
         older_id, newer_id = pair.other_id, pair.turn_id
         if newer.at < older.at:
             older_id, newer_id, older, newer = newer_id, older_id, newer, older
+        if not may_replace(older, newer, rank=pair.rank, nearer=pair.nearer, least=least):
+            continue
         compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer)
         yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=compared)
 
