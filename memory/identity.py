@@ -8,6 +8,7 @@ separate too, until it is resolved (`services.entities`) across the channels tha
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from memory.invisible_characters import INVISIBLE_CODE_POINTS
 from memory.owner import Owner
@@ -76,6 +77,12 @@ def entity_identity(owner: Owner, *, type: str, name: str) -> str:  # noqa: A002
 def name_digest(owner: Owner, name: str) -> str:
     """Return the digest by which a name is looked up in all types and channels: holder and normalized name."""
     return digest_parts(holder_key(owner), normalize_name(name))
+
+
+def name_digests(owners: Iterable[Owner], names: Iterable[str]) -> set[str]:
+    """Return the digests of all names for all owners, as `name_digest` makes them."""
+    holders, normalized = {holder_key(owner) for owner in owners}, {normalize_name(name) for name in names}
+    return {digest_parts(holder, name) for holder in holders for name in normalized}
 
 
 def fact_identity(owner: Owner, *, claim: str, valid_from: str = "", valid_to: str = "") -> str:

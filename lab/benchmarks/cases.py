@@ -8,7 +8,7 @@ import numpy as np
 import psycopg
 from django.db import connection
 
-from lab.benchmarks.conversations import read_messages, store_one_turn
+from lab.benchmarks.conversations import STREAM_ROUNDS, STREAMED, read_messages, store_one_turn, store_stream
 from lab.benchmarks.facts import learn_one, read_true_now
 from lab.benchmarks.graph import walk_links
 from lab.benchmarks.measure import BenchmarkVariant, Case
@@ -60,7 +60,7 @@ def all_cases(scratch: Scratch, client: KeepAliveClient, *, memories: int, now: 
         ("long-term search, 1,000 entries", search_context(scratch, client, now=now)),
         ("fact, POST", learn_one(scratch, client, now=now)),
         ("facts true now of one entity, GET", read_true_now(scratch, client, now=now)),
-        ("recall, 600 turns", recall_conversation(scratch, now=now)),
+        ("recall, 600 turns", recall_conversation(scratch, client, now=now)),
         ("recall by vectors alone, 1,000 memories", recall_by_vectors(scratch, client, now=now)),
         ("graph, depth 2 of 25,000 links", walk_links(scratch, client, now=now)),
     ):
@@ -68,6 +68,8 @@ def all_cases(scratch: Scratch, client: KeepAliveClient, *, memories: int, now: 
             name="a view that does nothing", run=lambda _round: client.request("GET", EMPTY_VIEW)
         )
         yield Case(name=name, ways=[*ways, nothing])
+    name = f"{STREAMED:,} turns as NDJSON"
+    yield Case(name=name, ways=store_stream(scratch, client, now=now), most_rounds=STREAM_ROUNDS)
     if memories:
         yield Case(name=f"recall, {memories:,} memories", ways=recall_large(scratch, memories, now=now))
 

@@ -13,13 +13,14 @@ from lab.benchmarks.scratch import CONVERSATION, Scratch, clustered_vectors
 from lab.benchmarks.web import KeepAliveClient, encode
 from memory import conf
 from memory.extraction.messages import read_message
-from memory.models.statements import Embedding, binary_cursor, half_vector
+from memory.models.statements import Embedding, HalfVectors, binary_cursor, half_vector
 from memory.services.conversations.lifecycle import find_conversation
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector
 from memory.services.sessions import MemoryManager
 from memory.services.turns import TurnDraft, store_turns
 from memory.tiers.session_stores import session_ref
+from memory_project.http.streams import NDJSON
 from memory_project.ids import uuid7
 from memory_project.redis import client as redis_client
 from memory_project.redis import session_key
@@ -27,6 +28,8 @@ from memory_project.redis import session_key
 TURNS = f"/api/v1/conversations/{CONVERSATION}/turns"
 MESSAGES = f"/api/v1/conversations/{CONVERSATION}/messages"
 VECTORS = 50
+STREAMED = 1_000
+STREAM_ROUNDS = 10
 TEXT = "The seal of the pump in the north field is on order and arrives by Friday."
 
 MAKE_LOG = """
@@ -35,6 +38,10 @@ CREATE TABLE IF NOT EXISTS bench_log (
 )
 """
 APPEND = "INSERT INTO bench_log (id, role, content, embedding) VALUES (%s, 'user', %s, %s)"
+APPEND_MANY = """
+INSERT INTO bench_log (id, role, content, embedding)
+SELECT id, 'user', content, embedding FROM unnest(%s::uuid[], %s::text[], %s::halfvec[]) AS new (id, content, embedding)
+"""
 
 
 @contextmanager
@@ -77,9 +84,40 @@ def append_one(scratch: Scratch, vectors: Embedding, *, now: datetime) -> Callab
     return append
 
 
-def turn_body(scratch: Scratch, vector: Embedding) -> dict[str, Any]:
+def store_stream(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
+    """Measure STREAMED turns with vectors, as NDJSON over HTTP, into another conversation in each round."""
+    vectors = clustered_vectors(STREAMED, scratch.width)
+    nothing = EmbeddedTexts(model=scratch.model, width=scratch.width, vectors={})
+    turns = [turn_body(scratch, vector, f"{TEXT} Note {row}.")["turns"][0] for row, vector in enumerate(vectors)]
+    body = b"\n".join(map(encode, turns))
+
+    def insert_bare(_round: int) -> None:
+        ids, texts = [uuid7() for _ in turns], [turn["content"] for turn in turns]
+        with binary_cursor() as cursor:
+            cursor.execute(APPEND_MANY, [ids, texts, HalfVectors(vectors)])
+
+    def append_many(number: int) -> object:
+        drafts = [
+            TurnDraft(message=read_message(turn), own=ClientVector(model=scratch.model, vector=vector))
+            for turn, vector in zip(turns, vectors, strict=True)
+        ]
+        owner, name = scratch.owner(number), f"process-{number}"
+        return store_turns(owner, name, drafts=drafts, embedded=nothing, now=now)
+
+    def post(number: int) -> object:
+        path = f"/api/v1/conversations/stream-{number}/turns?agent_id={scratch.owner(number).agent_id}"
+        return client.request("POST", path, body, content_type=NDJSON)
+
+    return [
+        BenchmarkVariant(name="psycopg, arrays", run=insert_bare),
+        BenchmarkVariant(name="in process", run=append_many),
+        BenchmarkVariant(name="over HTTP", run=post),
+    ]
+
+
+def turn_body(scratch: Scratch, vector: Embedding, text: str = TEXT) -> dict[str, Any]:
     embedding = {"embedding": np.round(vector, 6).tolist(), "embedding_model": scratch.model}
-    return {"agent_id": scratch.owner().agent_id, "turns": [{"role": "user", "content": TEXT, **embedding}]}
+    return {"agent_id": scratch.owner().agent_id, "turns": [{"role": "user", "content": text, **embedding}]}
 
 
 def read_messages(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:

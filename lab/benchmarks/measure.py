@@ -23,6 +23,8 @@ class Case:
 
     name: str
     ways: Sequence[BenchmarkVariant]
+    most_rounds: int | None = None
+    """Rounds at most, for what takes seconds. None: as many as are asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +41,9 @@ class Measurement:
 
 def measure(case: Case, *, rounds: int) -> Iterator[Measurement]:
     """Run every way once per round, in rotating order, so that none always follows the same other."""
+    rounds = min(rounds, case.most_rounds or rounds)
     spent = np.zeros((len(case.ways), rounds))
-    for number in range(-WARM_UP_ROUNDS, rounds):
+    for number in range(-WARM_UP_ROUNDS if case.most_rounds is None else -1, rounds):
         for turn in range(len(case.ways)):
             index = (number + turn) % len(case.ways)
             started = time.perf_counter()

@@ -4,7 +4,7 @@ Questions bring their vectors, so none is embedded. The bare way is the least th
 over the agent's own rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from io import StringIO
 from typing import Any
@@ -52,11 +52,33 @@ def zipf_texts(count: int, words: int, *, seed: int) -> list[str]:
     return [" ".join(f"w{word}" for word in row) for row in drawn]
 
 
-def recall_conversation(scratch: Scratch, *, now: datetime) -> list[BenchmarkVariant]:
+def recall_conversation(scratch: Scratch, client: KeepAliveClient, *, now: datetime) -> list[BenchmarkVariant]:
     """Measure all stages over a conversation of 600 turns."""
     owner = Owner(account_id=scratch.account.id, agent_id=READER)
     fill_turns(scratch, owner, now=now)
-    return in_process(scratch, owner, now=now)
+    bodies = recall_bodies(scratch)
+    over_http = BenchmarkVariant(
+        name="over HTTP", run=lambda number: client.request("POST", RECALL, bodies[number % QUESTIONS])
+    )
+    return [*in_process(scratch, owner, now=now), over_http]
+
+
+def recall_bodies(scratch: Scratch, techniques: Sequence[str] = ()) -> list[bytes]:
+    """Return the questions of `make_requests` about the conversation as bodies of requests."""
+    return [
+        encode(
+            {
+                "agent_id": READER,
+                "query": request.query.text,
+                "top_k": TOP_K,
+                **({"techniques": list(techniques)} if techniques else {}),
+                "query_embedding": np.round(request.own.vector, 6).tolist(),
+                "embedding_model": scratch.model,
+            }
+        )
+        for request in make_requests(scratch)
+        if request.own is not None
+    ]
 
 
 def recall_large(scratch: Scratch, memories: int, *, now: datetime) -> list[BenchmarkVariant]:

@@ -21,7 +21,7 @@ from memory_project.embedded.paths import PROJECT
 from memory_project.encryption import current_keys
 from memory_project.supervisor.parts import Address, web_part
 
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
 UNLIMITED = "100000000"
@@ -32,11 +32,14 @@ class KeepAliveClient:
 
     def __init__(self, address: Address, secret: str) -> None:
         self._connection = http.client.HTTPConnection(address.host, address.port, timeout=START_SECONDS)
-        self._headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+        self._headers = {"Authorization": f"Bearer {secret}"}
 
-    def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+    def request(
+        self, method: str, path: str, body: bytes | None = None, *, content_type: str = "application/json"
+    ) -> bytes:
         """Send a request and return its answer. Raises CommandError for any answer but success."""
-        self._connection.request(method, path, body=body, headers=self._headers)
+        headers = {**self._headers, "Content-Type": content_type}
+        self._connection.request(method, path, body=body, headers=headers)
         response = self._connection.getresponse()
         answer = response.read()
         if response.status >= 300:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -17,10 +19,10 @@ from memory.api.fields import IN_FUTURE, draft_fields, parse_timestamp
 from memory.api.vectors import EmbeddingField, VectorFields
 from memory.dates import CLOCK_SKEW
 from memory.errors import Unprocessable
-from memory.extraction.messages import BEYOND_TEXT, MalformedMessage, read_message
+from memory.extraction.messages import BEYOND_TEXT, ChatMessage, MalformedMessage, read_message
 from memory.models import Turn
 from memory.models.turns import ROLES
-from memory.services.memories.store import VectorInput
+from memory.services.memories.store import ClientVector, VectorInput
 from memory.services.turns import TurnDraft
 from memory_project.http.paths import CONTROL, MAX_ID_CHARACTERS
 from memory_project.http.problems import Problem
@@ -107,6 +109,8 @@ def json_size_bytes(value: Any) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
+PLAIN_FIELDS = tuple(name for name in TurnDraft.__dataclass_fields__ if name not in ("message", "own", "id"))
+
 READERS: Mapping[str, Callable[[Any], Any]] = {
     "role": read_message_role,
     "name": read_speaker,
@@ -172,6 +176,29 @@ class TurnReader:
         if "embedding" in fields:
             own = self.vectors.validate(model=fields.get("embedding_model", ""), vector=fields["embedding"])
         return TurnDraft(message=message, own=own, **draft_fields(TurnDraft, fields))
+
+
+def pack_draft(draft: TurnDraft) -> tuple[Any, ...]:
+    """Return the values of a draft as a tuple, which is pickled ten times as fast."""
+    message, own = draft.message, draft.own
+    vector = None if own is None else (own.model, own.vector.tobytes(), own.is_comparable)
+    said = (message.role, message.text, message.name, message.payload)
+    return (draft.id.bytes, said, vector, *(getattr(draft, name) for name in PLAIN_FIELDS))
+
+
+def unpack_drafts(packed: Sequence[tuple[Any, ...]]) -> list[TurnDraft]:
+    return [unpack_draft(each) for each in packed]
+
+
+def unpack_draft(packed: tuple[Any, ...]) -> TurnDraft:
+    id_bytes, (role, text, name, payload), vector, *values = packed
+    own = None
+    if vector is not None:
+        model, numbers, is_comparable = vector
+        own = ClientVector(model=model, vector=np.frombuffer(numbers, dtype=np.float32), is_comparable=is_comparable)
+    message = ChatMessage(role=role, text=text, name=name, payload=payload)
+    plain = dict(zip(PLAIN_FIELDS, values, strict=True))
+    return TurnDraft(id=UUID(bytes=id_bytes), message=message, own=own, **plain)
 
 
 def read_fields(turn: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from rest_framework.response import Response
 
 from memory.api.fields import EmbeddingState, MemoryFields, OwnerFields, QueryWholeNumber, TimeRangeQuery
 from memory.api.filters import filter_rows
-from memory.api.turn_drafts import MAX_TURNS, NewTurn, NewTurnList, TurnReader
+from memory.api.turn_drafts import MAX_TURNS, NewTurn, NewTurnList, TurnReader, pack_draft, unpack_drafts
 from memory.api.views import OwnerViewSet
 from memory.extraction.messages import message_of
 from memory.models import Turn
@@ -158,10 +158,13 @@ class Turns(OwnerViewSet):
         query, now = self.query(), timezone.now()
         owner = self.agent_owner(query)
         reader = TurnReader(now=now, vectors=VectorInput(owner=owner), prepare=self.mask_written)
-        with spool_lines(self.request, reader.read) as (spool, body_hash), ExitStack() as stack:
+        with (
+            spool_lines(self.request, lambda turn: pack_draft(reader.read(turn))) as (spool, body_hash),
+            ExitStack() as stack,
+        ):
             self.refuse_repeated_stream(body_hash)
             answer: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
-            batches = embed_first_batch(batch_spooled(spool, max_lines=MAX_TURNS))
+            batches = embed_first_batch(map(unpack_drafts, batch_spooled(spool, max_lines=MAX_TURNS)))
             with transaction.atomic():
                 self.lock_stream()
                 defaults = defaults_from_body(query)

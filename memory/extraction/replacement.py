@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 MAX_COMPARED_CHARACTERS = 2_000
@@ -77,6 +77,12 @@ _NUMBER = re.compile(
 )
 _NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][a-zA-Z'-]+|\b[A-Za-z]+[-_./][\w.-]+")
 _THING = re.compile(r"\b(?:my|our|the|his|her|their)\s+(\w+)", re.IGNORECASE)
+_QUALIFIED = re.compile(
+    r"\b(?:my|our|the|his|her|their|your)\s+(?!(?:new|old|current|former|previous|first|second|last|next|other|same)\b)"
+    r"(\w+)\s+(\w+)",
+    re.IGNORECASE,
+)
+"""A noun and the word that tells it from others of its kind: "the staging database"."""
 _WORD = re.compile(r"[a-z0-9][a-z0-9'-]+", re.IGNORECASE)
 _STOP_WORDS = frozenset(
     re.findall(
@@ -121,7 +127,7 @@ class Pair:
     neighbours: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Words:
     """The words and signs of a text that features compare."""
 
@@ -131,12 +137,33 @@ class _Words:
     names: frozenset[str]
     subject: frozenset[str]
     things: frozenset[str]
+    qualified: frozenset[tuple[str, str]]
     length: float
     has_change: bool
     is_negated: bool
     is_question: bool
     is_plan: bool
     is_over: bool
+
+    @cached_property
+    def weight_as_older(self) -> float:
+        """The sum of the weights of what is known from this text alone if it is the earlier one."""
+        return (
+            WEIGHT_OF["older_asks"] * self.is_question
+            + WEIGHT_OF["older_plans"] * self.is_plan
+            + WEIGHT_OF["older_is_over"] * self.is_over
+            + WEIGHT_OF["older_length"] * self.length
+        )
+
+    @cached_property
+    def weight_as_newer(self) -> float:
+        """The sum of the weights of what is known from this text alone if it is the later one."""
+        return (
+            WEIGHT_OF["has_change"] * self.has_change
+            + WEIGHT_OF["newer_asks"] * self.is_question
+            + WEIGHT_OF["newer_plans"] * self.is_plan
+            + WEIGHT_OF["newer_length"] * self.length
+        )
 
 
 @lru_cache(maxsize=4_096)
@@ -149,6 +176,7 @@ def _read_words(text: str) -> _Words:
         names=frozenset(name.lower() for name in _NAME.findall(text)),
         subject=_named_subject(text),
         things=frozenset(thing.lower() for thing in _THING.findall(text)),
+        qualified=frozenset((noun, qualifier) for qualifier, noun in _QUALIFIED.findall(text.lower())),
         length=math.log1p(min(len(text), _LONG_CHARACTERS)),
         has_change=any(change.search(text) for change in _CHANGES),
         is_negated=_NEGATION.search(text) is not None,
@@ -186,7 +214,7 @@ FEATURES = (
     *("is_same_conversation", "nearer", "rank", "has_change", "newer_asks", "older_asks"),
     *("other_subject", "newer_plans", "older_plans", "older_is_over"),
     *("other_number", "other_names", "other_names_with_change", "is_short", "days", "shared_words", "other_negation"),
-    *("older_length", "newer_length", "same_thing", "few_neighbours"),
+    *("older_length", "newer_length", "same_thing", "few_neighbours", "other_qualifier"),
 )
 
 
@@ -218,8 +246,19 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
         older.length,
         newer.length,
         float(bool(older.things & newer.things)),
-        math.log((MAX_NEIGHBOURS + 1) / (pair.neighbours + 1)),
+        _few(pair.neighbours),
+        float(_are_qualified_otherwise(older, newer)),
     )
+
+
+def _are_qualified_otherwise(older: _Words, newer: _Words) -> bool:
+    """Return True if both name a thing of one kind, and another one of it: "the staging", "the production database"."""
+    kinds = {noun for noun, _ in older.qualified} & {noun for noun, _ in newer.qualified}
+    return bool(kinds) and older.qualified.isdisjoint(newer.qualified)
+
+
+def _few(neighbours: int) -> float:
+    return math.log((MAX_NEIGHBOURS + 1) / (neighbours + 1))
 
 
 WEIGHTS_FILE = Path(__file__).with_name("replacement.json")
@@ -228,7 +267,48 @@ INTERCEPT: float = _LEARNED["intercept"]
 WEIGHTS: Sequence[float] = [_LEARNED["weights"][name] for name in FEATURES]
 
 
+WEIGHT_OF = dict(zip(FEATURES, WEIGHTS, strict=True))
+_MOST_OF_NUMBERS, _MOST_OF_NAMES, _MOST_OF_THINGS = (
+    max(0.0, WEIGHT_OF[name]) for name in ("other_number", "other_names", "same_thing")
+)
+_MOST_OF_CHANGED_NAMES = max(0.0, WEIGHT_OF["other_names"] + WEIGHT_OF["other_names_with_change"])
+_MOST_OF_OTHERS = sum(max(0.0, WEIGHT_OF[name]) for name in ("shared_words", "other_subject", "other_qualifier"))
+_ROUNDING = 1e-6
+
+
 def replacement_probability(pair: Pair) -> float:
     """Return the probability that the later statement replaces the earlier one, in [0, 1]."""
     total = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, pair_features(pair), strict=True))
     return 1 / (1 + math.exp(-total))
+
+
+def may_replace(pair: Pair, *, least: float) -> bool:
+    """Return False if the probability of this pair is certainly below `least`, which takes a tenth of the time.
+
+    Features that compare the words of both texts are taken to have the values that make it most probable.
+    """
+    if least <= 0:
+        return True
+    older, newer = pair.older, pair.newer
+    is_same = older.conversation_id == newer.conversation_id
+    before, after = _read_words(older.text), _read_words(newer.text)
+    most = (
+        INTERCEPT
+        + WEIGHT_OF["is_same_conversation"] * is_same
+        + WEIGHT_OF["nearer"] * math.log1p(pair.nearer)
+        + WEIGHT_OF["rank"] * pair.rank
+        + WEIGHT_OF["few_neighbours"] * _few(pair.neighbours)
+        + WEIGHT_OF["other_negation"] * (before.is_negated != after.is_negated)
+        + WEIGHT_OF["is_short"] * (min(len(before.content), len(after.content)) < _MIN_WORDS)
+        + WEIGHT_OF["days"] * math.log1p((newer.at - older.at) / _DAY)
+        + before.weight_as_older
+        + after.weight_as_newer
+        + _MOST_OF_OTHERS
+    )
+    if before.numbers and after.numbers:
+        most += _MOST_OF_NUMBERS
+    if before.names and after.names:
+        most += _MOST_OF_CHANGED_NAMES if after.has_change else _MOST_OF_NAMES
+    if before.things and after.things:
+        most += _MOST_OF_THINGS
+    return most + _ROUNDING >= math.log(least / (1 - least))

@@ -7,12 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
+from django.db.models import Field
 from django.db.models.expressions import DatabaseDefault
 from psycopg.pq import Format
 
@@ -125,8 +128,8 @@ def insert_memories(rows: Sequence[M]) -> list[M]:
         return []
     # in one order everywhere, so that two writers of the same identities do not deadlock
     in_order = sorted(rows, key=lambda row: row.identity)
-    fields = type(rows[0])._meta.concrete_fields
-    columns = [column for field in fields if (column := insert_column(field, in_order)) is not None]
+    typed = typed_fields(type(rows[0]))
+    columns = [column for field, of in typed if (column := insert_column(field, of, in_order)) is not None]
     names = ", ".join(f'"{column.name}"' for column in columns)
     statement = INSERT_MEMORIES_ONLY if settings.DATABASE_IS_DISTRIBUTED else INSERT_MEMORIES
     plan_once(rows)
@@ -202,13 +205,21 @@ class InsertColumn:
     """The SQL of the value that all rows have, with one parameter."""
 
 
-def insert_column(field: Any, rows: Sequence[MemoryRow]) -> InsertColumn | None:
+@cache
+def typed_fields(model: type[MemoryRow]) -> Sequence[tuple[Any, str]]:
+    """Return the fields of a model's columns, each with the type of its column without a length."""
+    return [(field, str(field.db_type(connection)).partition("(")[0]) for field in model._meta.concrete_fields]
+
+
+def insert_column(field: Any, db_type: str, rows: Sequence[MemoryRow]) -> InsertColumn | None:
     """Return the column, or None if the database fills it, which it does for all rows of a call or for none."""
-    values = [field.pre_save(row, add=True) for row in rows]
+    if type(field).pre_save is Field.pre_save:
+        values = list(map(attrgetter(field.attname), rows))
+    else:
+        values = [field.pre_save(row, add=True) for row in rows]
     first = values[0]
     if isinstance(first, DatabaseDefault):
         return None
-    db_type = str(field.db_type(connection)).partition("(")[0]
     expression = ""
     if len(values) == 1 or (is_plain(first) and values.count(first) == len(values)):
         values, expression = values[:1], f"%s::{db_type}"

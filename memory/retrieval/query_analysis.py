@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from memory.identity import name_digest
+from memory.identity import name_digests
 from memory.models import Kind, Memory
 from memory.owner import Owner
 from memory.retrieval.candidates import OpenGoal
@@ -183,7 +183,7 @@ class AnalysisShape:
 
 def analyze_query(owner: Owner, query: Query, context: RecallContext) -> QueryAnalysis:
     """Analyze the question for this owner. One statement."""
-    digests = name_digests(owner, [*query.names, *query.mentions])
+    digests = digests_of_names(owner, [*query.names, *query.mentions])
     shape = AnalysisShape(
         kinds=tuple(sorted(query.kinds)),
         has_text=query.has_words and bool(query.text.strip()),
@@ -211,11 +211,11 @@ def analyze_query(owner: Owner, query: Query, context: RecallContext) -> QueryAn
     return make_analysis(row)
 
 
-def name_digests(owner: Owner, names: Sequence[str]) -> list[str]:
+def digests_of_names(owner: Owner, names: Sequence[str]) -> list[str]:
     """Return the digests of names among the user's knowledge, the agent's own and the account's."""
     account = Owner(account_id=owner.account_id)
-    holders = {owner, replace(account, agent_id=owner.agent_id), account}
-    return sorted({name_digest(holder, name) for holder in holders for name in names[:MAX_NAMES]})
+    holders = (owner, replace(account, agent_id=owner.agent_id), account)
+    return sorted(name_digests(holders, names[:MAX_NAMES]))
 
 
 @lru_cache(maxsize=512)

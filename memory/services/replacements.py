@@ -23,6 +23,7 @@ from memory.extraction.replacement import (
     Pair,
     Saying,
     make_saying,
+    may_replace,
     may_state,
     replacement_probability,
 )
@@ -117,7 +118,7 @@ def link_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: st
 def find_replacements(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> list[NewLink]:
     """Return the links that `link_replaced_turns` makes. Two statements at most."""
     links = []
-    for compared in compare_turns(account_id, turn_ids, model=model):
+    for compared in compare_turns(account_id, turn_ids, model=model, least=POSSIBLE_REPLACEMENT):
         probability = replacement_probability(compared.pair)
         if probability >= POSSIBLE_REPLACEMENT:
             link = NewLink(source_id=compared.newer_id, type=REPLACES, target_id=compared.older_id, weight=probability)
@@ -213,8 +214,13 @@ def link_turns_of(conversation: Conversation) -> int:
     return add_links(account_id, links)
 
 
-def compare_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> Iterator[ComparedTurns]:
-    """Yield each of these turns with the turns nearest to it, if both may state something. At most two statements."""
+def compare_turns(
+    account_id: UUID, turn_ids: Sequence[UUID], *, model: str, least: float = 0.0
+) -> Iterator[ComparedTurns]:
+    """Yield each of these turns with the turns nearest to it, if both may state something. At most two statements.
+
+    Leaves out pairs whose probability is certainly below `least`.
+    """
     near = find_nearest_turns(account_id, turn_ids, model=model)
     if not near:
         return
@@ -227,7 +233,8 @@ def compare_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> 
         if newer.at < older.at:
             older_id, newer_id, older, newer = newer_id, older_id, newer, older
         compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer, neighbours=pair.neighbours)
-        yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=compared)
+        if may_replace(compared, least=least):
+            yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=compared)
 
 
 class NearTurn(NamedTuple):

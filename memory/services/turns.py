@@ -26,6 +26,7 @@ from memory.dates import has_come
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.messages import ChatMessage
 from memory.models import Conversation, Kind, Memory, Turn
+from memory.models.memory import make_row
 from memory.models.writer import insert_participants
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.conversations.lifecycle import (
@@ -252,23 +253,26 @@ def without_timestamp(payload: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def build_turn(conversation: Conversation, draft: TurnDraft, *, index: int, now: datetime) -> Turn:
-    return Turn(
-        id=draft.id,
-        kind=Kind.TURN,
-        identity=f"{conversation.conversation_id}:{index}",
-        conversation_id=conversation.conversation_id,
-        log=conversation,
-        index=index,
-        role=draft.message.role,
-        name=draft.message.name,
-        text=draft.message.text,
-        payload=draft.message.payload,
-        model=draft.model,
-        client_id=draft.client_id,
-        metadata=draft.metadata,
-        event_time=draft.timestamp or now,
-        source=draft.source,
-    )
+    message = draft.message
+    columns = {
+        "id": draft.id,
+        "account_id": conversation.account_id,
+        "kind": Kind.TURN,
+        "identity": f"{conversation.conversation_id}:{index}",
+        "conversation_id": conversation.conversation_id,
+        "log_id": conversation.id,
+        "index": index,
+        "role": message.role,
+        "name": message.name,
+        "text": message.text,
+        "payload": message.payload,
+        "model": draft.model,
+        "client_id": draft.client_id,
+        "metadata": draft.metadata,
+        "event_time": draft.timestamp or now,
+        "source": draft.source,
+    }
+    return make_row(Turn, columns)
 
 
 def advance_conversation(conversation: Conversation, new: Sequence[Turn], *, now: datetime) -> None:

@@ -20,9 +20,12 @@ from lab.benchmarks.cases import all_cases
 from lab.benchmarks.conversations import bare_log
 from lab.benchmarks.growth import FILLINGS, MAX_GROWTH, Growth, measure_growth
 from lab.benchmarks.measure import Measurement, measure
+from lab.benchmarks.recall import recall_bodies
 from lab.benchmarks.scratch import fill_episodes, scratch_account
+from lab.benchmarks.throughput import CONNECTIONS, SECONDS, Throughput, measure_throughput
 from lab.benchmarks.web import KeepAliveClient, web_server
 from memory.management.base import require_database_keys
+from memory.retrieval.retrievers.vector import VECTOR
 
 EPISODES = 10_000
 GROWN = (10_000, 100_000)
@@ -63,18 +66,20 @@ class Command(BaseCommand):
         if options["jobs"] is not None:
             self.print_growth_of_jobs(options["jobs"] or FILLINGS, as_json=options["json"])
             return
-        measured = measure_all(options["rounds"], memories=options["memories"])
+        measured, throughput = measure_all(options["rounds"], memories=options["memories"])
         if options["json"]:
             figures = {
                 "rounds": options["rounds"],
                 "episodes": EPISODES,
                 "measured": [asdict(each) for each in measured],
+                "throughput": [asdict(each) for each in throughput],
             }
             self.stdout.write(json.dumps(figures))
             return
         console = Console(width=WIDTH, highlight=False)
         with console.capture() as capture:
             console.print(render_measurements(measured, rounds=options["rounds"]))
+            console.print(render_throughput(throughput))
         self.stdout.write(capture.get())
 
     def print_growth_of_jobs(self, jobs: Iterable[str], *, as_json: bool) -> None:
@@ -96,7 +101,7 @@ def print_growth(growth: Growth) -> str:
     return f"{growth.job:<20}{growth.rows:<46}{seconds}{growth.times:8.1f} ×{verdict}"
 
 
-def measure_all(rounds: int, *, memories: int) -> list[Measurement]:
+def measure_all(rounds: int, *, memories: int) -> tuple[list[Measurement], list[Throughput]]:
     try:
         return measure_in_scratch(rounds, memories=memories)
     finally:
@@ -105,7 +110,7 @@ def measure_all(rounds: int, *, memories: int) -> list[Measurement]:
             call_command("run_job", "vector_indexes", json=True, stdout=StringIO())
 
 
-def measure_in_scratch(rounds: int, *, memories: int) -> list[Measurement]:
+def measure_in_scratch(rounds: int, *, memories: int) -> tuple[list[Measurement], list[Throughput]]:
     now = timezone.now()
     with scratch_account() as scratch, bare_log(), web_server() as address:
         fill_episodes(scratch, EPISODES, now=now)
@@ -113,11 +118,20 @@ def measure_in_scratch(rounds: int, *, memories: int) -> list[Measurement]:
             # or the planner would go by what it knew before there was anything
             cursor.execute("ANALYZE memories, memory_vectors")
         with closing(KeepAliveClient(address, scratch.secret)) as client:
-            return [
+            measured = [
                 row
                 for case in all_cases(scratch, client, memories=memories, now=now)
                 for row in measure(case, rounds=rounds)
             ]
+        throughput = [
+            measure_throughput(scratch, address, request=name, bodies=bodies, connections=connections)
+            for name, bodies in (
+                ("recall, 600 turns", recall_bodies(scratch)),
+                ("recall by vectors alone, 600 turns", recall_bodies(scratch, [VECTOR.name])),
+            )
+            for connections in CONNECTIONS
+        ]
+    return measured, throughput
 
 
 def render_measurements(measured: Iterable[Measurement], *, rounds: int) -> Table:
@@ -137,4 +151,15 @@ def render_measurements(measured: Iterable[Measurement], *, rounds: int) -> Tabl
             *(f"{value:.1f}" for value in (each.p50_ratio, each.p95_ratio)),
         )
         former = each.case
+    return table
+
+
+def render_throughput(measured: Iterable[Throughput]) -> Table:
+    table = Table(title=f"Many connections, {SECONDS:.0f} seconds each", title_justify="left")
+    table.add_column("")
+    for column in ("connections", "requests/s", "p50 ms", "p99 ms", "p99 / p50", "refused"):
+        table.add_column(column, justify="right")
+    for each in measured:
+        figures = (each.requests_per_second, each.p50_ms, each.p99_ms, each.p99_ms / each.p50_ms)
+        table.add_row(each.request, str(each.connections), *(f"{value:.1f}" for value in figures), str(each.refused))
     return table

@@ -306,13 +306,14 @@ class VectorInput:
 
     owner: Owner
     widths: dict[str, int | None] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
     def validate(self, *, model: str, vector: Embedding | Sequence[float]) -> ClientVector:
         """Return the vector at unit length, if it has the width of its model (default: the configured embedding model).
 
         Raises WrongVectorWidth, which names both widths, and Unprocessable for a zero or infinite vector.
         """
-        model = model or serving_model().name
+        model = self.names.get(model) or self.names.setdefault(model, model or serving_model().name)
         if model not in self.widths:
             self.widths[model] = find_vector_width(self.owner, model)
         is_comparable = self.widths[model] is not None or model == serving_model().name

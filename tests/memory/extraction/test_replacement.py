@@ -1,12 +1,20 @@
 """Statements that replace earlier ones, and statements that sound alike and both hold."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.replacement import MAX_NEIGHBOURS, Pair, make_saying, may_state, replacement_probability
+from memory.extraction.replacement import (
+    MAX_NEIGHBOURS,
+    Pair,
+    make_saying,
+    may_replace,
+    may_state,
+    replacement_probability,
+)
 from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT
 from tests.properties import examples
 
@@ -98,3 +106,27 @@ def test_the_name_of_the_speaker_in_front_of_a_text_is_no_part_of_the_statement(
 @examples(200)
 def test_every_pair_of_texts_has_a_probability(older: str, newer: str, days: float, rank: int) -> None:
     assert 0 <= replacement_probability(pair(older, newer, days=days, rank=rank)) <= 1
+
+
+@given(
+    older=st.sampled_from([text for pair in (*REPLACED, *BOTH_HOLD) for text in pair]),
+    newer=st.sampled_from([text for pair in (*REPLACED, *RESTATED) for text in pair]),
+    days=st.floats(0, 400),
+    rank=st.integers(0, 8),
+    least=st.sampled_from([POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT]),
+)
+@examples(300)
+def test_no_pair_that_is_probable_enough_is_left_out(
+    older: str, newer: str, days: float, rank: int, least: float
+) -> None:
+    each = pair(older, newer, days=days, rank=rank)
+
+    is_kept = may_replace(each, least=least)
+
+    assert is_kept or replacement_probability(each) < least
+
+
+def test_unlike_statements_of_one_conversation_are_left_out_early() -> None:
+    each = pair("I usually cycle to work.", "The weather was nice in the end.", conversation_id="earlier", rank=3)
+
+    assert not may_replace(replace(each, nearer=9), least=POSSIBLE_REPLACEMENT)

@@ -7,6 +7,7 @@ import pytest
 from django.db import DataError, connection, transaction
 
 from memory.models import Kind, Memory, Turn, Vector
+from memory.models.memory import make_row
 from memory.models.writer import MIN_ROWS_TO_PLAN_ONCE, insert_vectors
 from memory.owner import Owner
 from tests.memory.episodes import MODEL, direction, draft, store
@@ -82,3 +83,16 @@ def test_numbers_that_are_equal_but_spelled_differently_stay_so(owner: Owner) ->
 
     stored = Turn.objects.order_by("index").values_list("metadata", flat=True)
     assert [repr(each["a"]) for each in stored] == ["1", "1.5", "True"]
+
+
+def test_rows_made_at_once_have_the_columns_that_django_gives_them() -> None:
+    values = {"text": "hello", "index": 3, "role": "user", "kind": Kind.TURN}
+
+    made, other, by_django = make_row(Turn, values), make_row(Turn, values), Turn(**values)
+
+    columns = [
+        field.attname for field in Turn._meta.concrete_fields if field.attname not in ("id", "created_at", "updated_at")
+    ]
+    assert [getattr(made, name) for name in columns] == [getattr(by_django, name) for name in columns]
+    assert made.id != other.id
+    assert made.metadata is not other.metadata
