@@ -21,7 +21,8 @@ from memory_project.embedded.paths import PROJECT
 from memory_project.encryption import current_keys
 from memory_project.supervisor.parts import Address, web_part
 
-START_SECONDS = 90.0
+START_SECONDS = 120.0
+REQUEST_SECONDS = 90.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
 UNLIMITED = "100000000"
@@ -31,7 +32,7 @@ class KeepAliveClient:
     """One connection, one key; what a request sends is made before it is measured."""
 
     def __init__(self, address: Address, secret: str) -> None:
-        self._connection = http.client.HTTPConnection(address.host, address.port, timeout=START_SECONDS)
+        self._connection = http.client.HTTPConnection(address.host, address.port, timeout=REQUEST_SECONDS)
         self._headers = {"Authorization": f"Bearer {secret}"}
 
     def request(
