@@ -1,5 +1,6 @@
 """The models of the tiers document with their documented methods: a row, and the account or agent that acts on it.
 
+`memory.documented.tiers` has them under their documented names:
 `MemoryPool.find_by(pool_id="plan").grant_access("colleague", "write")`. A row changes only through its service, which
 checks the owner and writes the audit entry, so each method is one call into it, and then has the row as it is stored.
 All other attributes are the columns of the row.
@@ -52,7 +53,7 @@ class DocumentedRow(Generic[R]):
         return f"<{type(self).__name__}: {self.row}>"
 
 
-class MemoryPool(DocumentedRow[models.MemoryPool]):
+class DocumentedPool(DocumentedRow[models.MemoryPool]):
     """A pool, shared by agents."""
 
     POOL_TYPES = tuple(models.MemoryPool.PoolType.values)
@@ -117,7 +118,7 @@ class MemoryPool(DocumentedRow[models.MemoryPool]):
         return pools.pool_statistics(self._owner, self.row.pool_id, now=time_of_call(now))
 
 
-class PersistentContext(DocumentedRow[models.PersistentContext]):
+class DocumentedContext(DocumentedRow[models.PersistentContext]):
     """A context, which holds entries for good."""
 
     CONTEXT_TYPES = tuple(models.PersistentContext.ContextType.values)
@@ -159,7 +160,7 @@ class PersistentContext(DocumentedRow[models.PersistentContext]):
         return self
 
 
-class ContextEntry(DocumentedRow[models.ContextEntry]):
+class DocumentedEntry(DocumentedRow[models.ContextEntry]):
     """An entry of a context."""
 
     ENTRY_TYPES = tuple(models.ContextEntry.EntryType.values)
@@ -211,7 +212,7 @@ class ContextEntry(DocumentedRow[models.ContextEntry]):
         return self.row.effective_relevance_score(time_of_call(now))
 
 
-class AgentShortTermMemory(DocumentedRow[models.AgentShortTermMemory]):
+class DocumentedShortTermMemory(DocumentedRow[models.AgentShortTermMemory]):
     """An entry of an agent that expires."""
 
     def __init__(self, row: models.AgentShortTermMemory, *, agent: Actor = "") -> None:

@@ -143,3 +143,23 @@ def test_the_audit_logger_writes_entries(owner: Owner) -> None:
     assert (written.operation, written.source_channel, written.affected_ids) == ("store", "trips", ["f1"])
     assert (promoted.operation, promoted.promoted_from_channel) == ("promote", "trips")
     assert promoted.config_snapshot["confidence"] == 0.85
+
+
+AUDIT_COLUMNS = {
+    "id", "timestamp", "operation", "memory_type", "user_id", "session_id", "conversation_id", "source_channel",
+    "target_channels", "query_text", "result_count", "latency_ms", "success", "error_message", "promoted_from_channel",
+    "promotion_confidence", "promotion_access_count", "promotion_conversation_count", "config_snapshot", "metadata",
+}  # fmt: skip
+THRESHOLDS = {"promote_confidence": 0.85, "promote_access_count": 5, "promote_conversations": 2}
+
+
+def test_each_audit_entry_has_the_documented_columns_and_the_thresholds_in_force(
+    owner: Owner, memory: AgentMemory
+) -> None:
+    memory.learn_fact(FactDraft(claim="Lisbon is the capital of Portugal.", confidence=0.9))
+    entries = list(AuditEntry.objects.filter(account_id=owner.account_id))
+
+    assert {field.column for field in AuditEntry._meta.concrete_fields} >= AUDIT_COLUMNS
+    assert entries
+    assert all(THRESHOLDS.items() <= entry.config_snapshot.items() for entry in entries)
+    assert {entry.config_snapshot["audit_level"] for entry in entries} == {"writes"}
