@@ -94,7 +94,8 @@ def store_stream(scratch: Scratch, client: KeepAliveClient, *, now: datetime) ->
     def insert_bare(_round: int) -> None:
         ids, texts = [uuid7() for _ in turns], [turn["content"] for turn in turns]
         with binary_cursor() as cursor:
-            cursor.execute(APPEND_MANY, [ids, texts, HalfVectors(vectors)])
+            parameters: list[Any] = [ids, texts, HalfVectors(list(vectors))]
+            cursor.execute(APPEND_MANY, parameters)
 
     def append_many(number: int) -> object:
         drafts = [

@@ -20,7 +20,7 @@ SECONDS = 6.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """What a number of connections got in a time. Refused requests are in none of the other figures."""
+    """Figures of a number of connections. Refused requests are in none of the others."""
 
     request: str
     connections: int

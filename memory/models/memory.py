@@ -262,7 +262,7 @@ def make_row(model: type[R], values: Mapping[str, Any]) -> R:
     shared, made = column_defaults(model)
     row = model.__new__(model)
     row._state = ModelState()
-    row.__dict__ |= shared | values
+    row.__dict__.update(shared, **values)
     row.__dict__ |= {name: make() for name, make in made.items() if name not in values}
     return row
 
