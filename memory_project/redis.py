@@ -161,7 +161,7 @@ def value_key(account_id: UUID, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredConversation:
-    """What is stored of a conversation: how many entries, and for how many more seconds; None if it does not expire."""
+    """A conversation with the number of its stored entries, and the seconds until they expire; None if they do not."""
 
     conversation_id: str
     entries: int

@@ -16,7 +16,7 @@ MAX_OFFERED = 50
 
 
 class AccountChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # has no parameter at run time
-    """One of the accounts that the request may see. An `AccountForm` calls `offer` when it is made."""
+    """One of the accounts that the request may see. An `AccountChoiceForm` calls `offer` when it is made."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(Account.objects.none(), **{"empty_label": None, **options})
@@ -34,7 +34,7 @@ class AccountChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # h
         widget.choices = [(str(id_), excerpt_of(name)) for id_, name in rows.values_list("id", "name")]
 
 
-class AccountForm(forms.Form):
+class AccountChoiceForm(forms.Form):
     """A form about one account."""
 
     account = AccountChoiceField()

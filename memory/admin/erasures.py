@@ -13,7 +13,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 from django.views.decorators.csrf import csrf_protect
 
-from memory.admin.account_choice import AccountForm
+from memory.admin.account_choice import AccountChoiceForm
 from memory.admin.base import ReadOnlyAdmin, staff_owner
 from memory.admin.columns import MINUTE, change_url
 from memory.admin.exports import USER
@@ -36,7 +36,7 @@ CONFIRMED = "yes"
 PREVIEW_SALT = "erasure preview"
 
 
-class EraseUserForm(AccountForm):
+class EraseUserForm(AccountChoiceForm):
     """A user of an account. `reason` is needed to erase, and stays in the receipt."""
 
     user = ExternalIdField(help_text="The complete id of the user, as agents send it.")

@@ -124,7 +124,7 @@ class LiveAdmin(ObjectActionAdmin):
             stored = self.list_without_live_data(account, conversation_ids)
         context = {
             "form": form, "found": found, "cursor": cursor, "is_first_page": not began, "stored": stored,
-            "named": named, "next_page": urlencode({"cursor": cursor, "named": named}),
+            "named": named, "next_page": urlencode({"cursor": str(cursor), "named": named}),
             "noun": str(self.opts.verbose_name),
         }  # fmt: skip
         return self.render_account_page(request, account, "conversations", account.name, context)

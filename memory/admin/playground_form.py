@@ -9,7 +9,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from memory import conf
-from memory.admin.account_choice import AccountForm
+from memory.admin.account_choice import AccountChoiceForm
 from memory.admin.fields import ExternalIdField, PlainTextField
 from memory.admin.text import excerpt_of
 from memory.errors import Unprocessable
@@ -52,7 +52,7 @@ class TechniquesField(forms.CharField):
         return names
 
 
-class PlaygroundForm(AccountForm):
+class PlaygroundForm(AccountChoiceForm):
     """A question of an agent. It is sent by GET, so that its address can be kept and passed on."""
 
     agent = ExternalIdField(help_text="The agent that asks. It finds what it may see and nothing else.")

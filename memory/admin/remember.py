@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
-from memory.admin.account_choice import AccountForm
+from memory.admin.account_choice import AccountChoiceForm
 from memory.admin.base import REDIS_IS_DOWN, watching_owner
 from memory.admin.columns import change_url
 from memory.admin.fields import ExternalIdField, IdListField, JSONTextsField, NameField, PlainTextField
@@ -40,7 +40,7 @@ SOURCE = "staff"
 TIME_HELP = "YYYY-MM-DD HH:MM in UTC. May be empty."
 
 
-class RememberForm(AccountForm):
+class RememberForm(AccountChoiceForm):
     """The owner of a memory; the forms of kinds add fields for the content."""
 
     agent = ExternalIdField(required=False, help_text="The agent that it belongs to. Empty: the account itself.")

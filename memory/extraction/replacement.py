@@ -95,7 +95,7 @@ _STOP_WORDS = frozenset(
     )
 )
 OTHER_QUALIFIER = 2.0
-"""What a pair about "the staging database" and "the production database" loses. The samples have too few to learn it."""
+"""What a pair about "the staging database" and "the production database" loses. The samples have too few to learn."""
 _SUBJECT_WORDS = 5
 _MIN_WORDS = 3
 _LONG_CHARACTERS = 400
@@ -292,7 +292,8 @@ def replacement_probability(pair: Pair) -> float:
 def may_replace(pair: Pair, *, least: float) -> bool:
     """Return False if the probability of this pair is certainly below `least`, which takes a tenth of the time.
 
-    Features that compare the words of both texts, and qualifiers, are taken to have the values that make it most probable.
+    Features that compare the words of both texts are taken to have the values that make it most probable; qualifiers
+    are not compared.
     """
     if least <= 0:
         return True
