@@ -67,12 +67,12 @@ def test_a_link_to_a_statement_that_is_not_about_the_question_moves_nothing_befo
 @pytest.mark.parametrize(
     ("weight", "newer", "older", "is_past_tense", "expected"),
     [
-        (0.5, 0, 1, False, 0.61),
-        (0.5, 1, 0, False, 0.74),
-        (0.9, 1, 0, False, 0.90),
-        (0.05, 1, 0, False, 0.36),
-        (0.5, 1, 0, True, 0.17),
-        (1.0, 50, 0, False, 0.93),
+        (0.5, 0, 1, False, 0.71),
+        (0.5, 1, 0, False, 0.80),
+        (0.9, 1, 0, False, 0.96),
+        (0.05, 1, 0, False, 0.25),
+        (0.5, 1, 0, True, 0.42),
+        (1.0, 50, 0, False, 0.98),
     ],
 )
 def test_what_a_question_wants_is_weighed(
