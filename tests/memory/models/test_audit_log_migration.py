@@ -10,7 +10,7 @@ from memory.models import AuditEntry
 from tests.memory.audits import partitions
 from tests.memory.migrations import empty_database, migrate_forward, migrate_to
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 FORMER = """
 CREATE TABLE memory_audit_log_20200102 PARTITION OF memory_audit_log

@@ -10,7 +10,11 @@ from django.db import connection
 from tests.memory.episodes import NOW
 from tests.memory.migrations import empty_database, migrate_to
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("empty_redis"),
+]
 
 BEFORE, AFTER = "0027_fact_attributes", "0028_fact_beginnings"
 SAID = NOW - timedelta(days=9)

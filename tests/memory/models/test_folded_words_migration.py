@@ -14,7 +14,7 @@ from tests.memory.words import COUNT_WORDS, RECOUNT, SUMS, read_rows
 
 migration: Any = import_module("memory.migrations.0032_folded_words")
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 FORMER, NEW = "0031_passages", "0032_folded_words"
 TEXTS = ("le café du coin", "a plain text", "水泵坏了", "펌프를 수리했다", "naïve and gone")

@@ -17,7 +17,11 @@ from tests.memory.procedures import learn
 BEFORE = "0006_tier_walls"
 """The version before knowledge."""
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("empty_redis"),
+]
 
 
 @pytest.fixture(autouse=True)

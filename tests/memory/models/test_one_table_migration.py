@@ -30,7 +30,7 @@ from tests.memory.migrations import (
 first_half: Any = import_module("memory.migrations.0020_kind_columns")
 keys: Any = import_module("memory.migrations.0022_accounts_in_keys")
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from tests.memory.migrations import (
 
 migration: Any = import_module("memory.migrations.0025_partitioned_vectors")
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 FORMER, NEW = "0024_queues_by_account", "0025_partitioned_vectors"
 
