@@ -41,7 +41,7 @@ MAX_PAIRS = 8
 LEAST_SIMILARITY = 0.2
 """Cosine of turns that may speak of the same thing: where little was said, the nearest may be about something else.
 
-No pair of the samples that `replacement.json` was learned from is less alike.
+No replacement in `docs/sample/updates.json`, `plain-updates.json` and `restatements.json` is less alike.
 """
 PLACES_AT_ONCE = 64
 """Turns compared in one product of vectors: their neighbours' vectors take 12 MB at 1,536 dimensions."""

@@ -83,6 +83,16 @@ def test_what_a_question_wants_is_weighed(
     assert round(wanted, 2) == expected
 
 
+@pytest.mark.parametrize(("newer", "older", "first"), [(9, 1, 9), (9, 4, 4)])
+def test_a_sure_replacement_comes_first_unless_it_is_hardly_an_answer(newer: int, older: int, first: int) -> None:
+    links = (replaces(newer, older, probability=0.6),)
+
+    ordered = order_by_replacement(ranked(*(1.0 - each / 100 for each in range(9))), asking(*links, text="Where now?"))
+
+    assert next(number for number in numbers(ordered) if number in (newer, older)) == first
+    assert [each.superseded_by is not None for each in ordered if numbers([each]) == [older]] == [True]
+
+
 def test_a_weak_link_orders_nothing_for_a_question_in_the_past_tense() -> None:
     assert order(replaces(3, 1, probability=0.05), text="Where did she get the tickets?") == [1, 2, 3]
 
