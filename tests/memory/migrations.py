@@ -8,7 +8,8 @@ from typing import Any
 
 import psycopg
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
+
+from memory.management.commands.migrate import LeanExecutor
 
 
 @contextmanager
@@ -53,13 +54,13 @@ def connect_to(name: str) -> None:
 def migrate_to(name: str, **others: str) -> Any:
     """Migrate to a migration, and to those of other apps by their labels. Return the models."""
     targets = [("memory", name), *others.items()]
-    MigrationExecutor(connection).migrate(targets)
-    return MigrationExecutor(connection).loader.project_state(targets).apps
+    LeanExecutor(connection).migrate(targets)
+    return LeanExecutor(connection).loader.project_state(targets).apps
 
 
 def migrate_forward() -> None:
     """Migrate to the latest version."""
-    executor = MigrationExecutor(connection)
+    executor = LeanExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes())
 
 
