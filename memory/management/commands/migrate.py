@@ -43,7 +43,9 @@ class LeanState(ProjectState):
 class LeanExecutor(MigrationExecutor):
     """Django's executor, with a lean state."""
 
-    def migrate(self, targets: Any, plan: Any = None, state: ProjectState | None = None, **options: Any) -> ProjectState:
+    def migrate(
+        self, targets: Any, plan: Any = None, state: ProjectState | None = None, **options: Any
+    ) -> ProjectState:
         state = self._create_project_state(with_applied_migrations=True) if state is None else state
         return super().migrate(targets, plan, LeanState(models=state.models, real_apps=state.real_apps), **options)
 
