@@ -128,10 +128,11 @@ STREAM_KEY_CHECK = "memory.api.authentication.judge_stream_key"
 AT_WEB_START = [
     "memory.services.embedding.embed.load_local_model",
     "memory.providers.language_models.announce_default_model",
+    "memory.providers.language_models.load_client",
     "memory_project.http.docs.render_documents",
 ]
 """What the web server calls before it forks its processes."""
-AT_WORKER_START = ["memory.services.embedding.embed.load_local_model"]
+AT_WORKER_START = ["memory.services.embedding.embed.load_local_model", "memory.providers.language_models.load_client"]
 """What a worker calls before it forks its processes."""
 WEB_WORKERS = env.whole_number("MEMORY_WEB_WORKERS", 2, low=1, high=64)
 """Processes of the web server."""

@@ -3,19 +3,21 @@
 The retries of OpenAI's client are off, because they give every attempt the full timeout and know no deadline. A reply
 is read as a stream, so that its size and its time are limited (`connections`). It is parsed by the caller, because the
 client checks little of it and does not refuse HTML.
+
+OpenAI's client takes half a second to load. It is loaded with the first model that is behind it.
 """
 
 import email.utils
 import random
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
-import openai
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -29,6 +31,9 @@ from memory.errors import (
 )
 from memory.providers.breakers import Breaker
 from memory.providers.connections import Deadline, keep_time, trusted_authorities
+
+if TYPE_CHECKING:
+    import openai
 
 T = TypeVar("T")
 
@@ -106,7 +111,9 @@ def has_secret(base_url: str) -> bool:
     return "@" in parts.netloc or bool(parts.query)
 
 
-def open_client(endpoint: Endpoint) -> openai.OpenAI:
+def open_client(endpoint: Endpoint) -> "openai.OpenAI":
+    import openai  # noqa: PLC0415  not loaded by processes without such a model
+
     return openai.OpenAI(
         # an endpoint of one's own may need no key; the client insists on one
         api_key=endpoint.api_key or "none",
@@ -142,13 +149,19 @@ def ask_once(ask: Callable[[], T], *, what: str) -> T:
     """Return the answer of one request. Translates exceptions of the client to a ProviderError."""
     try:
         return ask()
-    except (openai.OpenAIError, httpx2.HTTPError) as err:
+    except client_failures() as err:
         failure = translate_failure(err, what=what)
     except (httpx2.InvalidURL, UnicodeError):
         # raised before anything is sent, or by a redirection to nowhere
         failure = ProviderRefused(f"the {what} cannot be asked: its address or its key is invalid", status=0)
     # outside the handler, or the original, whose text may echo the key, would be its context in logs
     raise failure
+
+
+def client_failures() -> tuple[type[Exception], ...]:
+    """Return the exceptions of the clients that are loaded."""
+    loaded = sys.modules.get("openai")
+    return (httpx2.HTTPError,) if loaded is None else (httpx2.HTTPError, loaded.OpenAIError)
 
 
 def wait_seconds(endpoint: Endpoint, attempt: int, retry_after_seconds: float | None) -> float:
@@ -178,13 +191,26 @@ def parse_reply(parse: Callable[[bytes], T], body: bytes, *, what: str) -> T:
     raise ProviderReplyInvalid(f"the reply is not the JSON of {what}")
 
 
-def translate_failure(err: openai.OpenAIError | httpx2.HTTPError, *, what: str) -> ProviderError:
+def translate_failure(err: Exception, *, what: str) -> ProviderError:
     """Return the error that says what to do. It quotes nothing of the provider's message."""
+    if not isinstance(err, httpx2.HTTPError):
+        return translate_client_failure(err, what=what)
+    if isinstance(err, httpx2.TimeoutException):
+        return ProviderTooSlow(f"the {what} did not answer in time")
+    if isinstance(err, httpx2.TransportError):
+        return ProviderUnavailable(f"the connection to the {what} failed")
+    return ProviderReplyInvalid(f"the answer of the {what} could not be read ({type(err).__name__})")
+
+
+def translate_client_failure(err: Exception, *, what: str) -> ProviderError:
+    """Return the same for an exception of OpenAI's client."""
+    import openai  # noqa: PLC0415  as above
+
     if isinstance(err, openai.APIStatusError):
         return translate_status(err.response, what=what)
-    if isinstance(err, openai.APITimeoutError | httpx2.TimeoutException):
+    if isinstance(err, openai.APITimeoutError):
         return ProviderTooSlow(f"the {what} did not answer in time")
-    if isinstance(err, openai.APIConnectionError | httpx2.TransportError):
+    if isinstance(err, openai.APIConnectionError):
         return ProviderUnavailable(f"the connection to the {what} failed")
     return ProviderReplyInvalid(f"the answer of the {what} could not be read ({type(err).__name__})")
 

@@ -1,4 +1,4 @@
-"""The modules that the processes of the service import: nothing of `lab` but its AppConfig."""
+"""The modules that the processes of the service import: nothing of `lab` but its AppConfig, and no client unasked."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ print(json.dumps({"modules": sorted(sys.modules), "tasks": tasks, "schedule": li
 """
 
 
-def test_web_worker_and_beat_import_nothing_of_lab_but_its_app_config() -> None:
+def test_web_worker_and_beat_import_no_client_of_models_and_nothing_of_lab_but_its_app_config() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", LOAD_ALL_PROCESSES], cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60
     )
@@ -32,3 +32,5 @@ def test_web_worker_and_beat_import_nothing_of_lab_but_its_app_config() -> None:
     assert "memory.tasks.run_job" in loaded["tasks"]
     assert "run decay" in loaded["schedule"]
     assert [name for name in loaded["modules"] if f"{name}.".startswith("lab.")] == ["lab", "lab.apps"]
+    # which takes half a second, and is loaded with the first model that is behind it
+    assert "openai" not in loaded["modules"]

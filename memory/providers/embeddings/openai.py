@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from importlib import import_module
+from typing import Any, ClassVar
 
 import numpy as np
-import openai
 
 from memory.errors import ProviderReplyInvalid
 from memory.providers.connections import Deadline, time_limit
@@ -54,6 +54,8 @@ class OpenAIEmbeddings:
     max_batch = MAX_TEXTS_PER_REQUEST
 
     def __init__(self, endpoint: OpenAIEndpoint) -> None:
+        # rather than within the deadline of the first request
+        import_module("openai")
         self.model = endpoint.name or endpoint.model
         self._endpoint = endpoint
         self._width = endpoint.dimensions
@@ -96,14 +98,15 @@ class OpenAIEmbeddings:
 
     def _exchange(self, batch: Sequence[TextChunk], width: int, deadline: Deadline) -> bytes:
         seconds = deadline.remaining_seconds(at_most=self._endpoint.timeout_seconds)
+        chosen: dict[str, Any] = {"dimensions": self._endpoint.dimensions} if self._endpoint.dimensions else {}
         with (
             time_limit(seconds),
             self._client.get().embeddings.with_streaming_response.create(
                 input=[chunk.content for chunk in batch],
                 model=self._endpoint.model,
-                dimensions=self._endpoint.dimensions or openai.omit,
                 encoding_format="float",
                 timeout=seconds,
+                **chosen,
             ) as response,
         ):
             most_bytes = REPLY_BYTES_OVERHEAD + REPLY_BYTES_PER_NUMBER * (width or WIDEST_MODEL) * len(batch)

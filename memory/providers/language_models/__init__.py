@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
+from importlib import import_module
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -51,6 +52,12 @@ def announce_default_model() -> None:
             DEFAULT_SUMMARY_MODEL,
             NO_MODEL,
         )
+
+
+def load_client() -> None:
+    """Load the client of the models if any use has one: for processes that are forked from this one."""
+    if any(map(model_name, MODEL_SETTINGS)):
+        import_module("openai")
 
 
 @cache

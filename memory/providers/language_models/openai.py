@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any, ClassVar, Generic
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 from urllib.parse import urlsplit
 
-import openai
 from django.template.loader import render_to_string
-from openai.types.chat import ChatCompletionMessageParam
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -23,6 +22,9 @@ from memory.providers.language_models.base import Meter, Question, Shape, Usage
 from memory.providers.material import is_valid_unicode
 from memory.providers.processes import PerProcess
 from memory_project.tracing import span
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletionMessageParam
 
 logger = logging.getLogger(__name__)
 
@@ -184,6 +186,8 @@ class ChatModel:
     """
 
     def __init__(self, endpoint: ChatEndpoint) -> None:
+        # rather than within the deadline of the first question
+        import_module("openai")
         self.model = endpoint.model
         self._endpoint = endpoint
         self._client = PerProcess(partial(open_client, endpoint))
@@ -205,7 +209,7 @@ class ChatModel:
             raise ProviderReplyInvalid(f"twice the answer was not of the shape asked for ({answer.kinds})")
         return answer
 
-    def _ask_patiently(self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam]) -> Shape | Misfit:
+    def _ask_patiently(self, asking: Asking[Shape], messages: "Sequence[ChatCompletionMessageParam]") -> Shape | Misfit:
         refusal: ProviderRefused | None = None
         for position in range(self._strictest, len(FORMATS)):
             try:
@@ -225,7 +229,7 @@ class ChatModel:
         raise ProviderRefused(f"{refusal}: {REFUSAL_HINT}", status=refusal.status) from refusal
 
     def _ask_in_format(
-        self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam], response_format: str
+        self, asking: Asking[Shape], messages: "Sequence[ChatCompletionMessageParam]", response_format: str
     ) -> Shape | Misfit:
         sent = messages_in_format(messages, asking.shape, response_format)
         return ask_patiently(
@@ -233,7 +237,7 @@ class ChatModel:
         )
 
     def _ask_metered(
-        self, asking: Asking[Shape], messages: Sequence[ChatCompletionMessageParam], response_format: str
+        self, asking: Asking[Shape], messages: "Sequence[ChatCompletionMessageParam]", response_format: str
     ) -> Shape | Misfit:
         # before the meter runs: past the deadline nothing is asked
         seconds = asking.deadline.remaining_seconds(at_most=self._endpoint.timeout_seconds)
@@ -252,22 +256,21 @@ class ChatModel:
     def _exchange(
         self,
         asking: Asking[Shape],
-        messages: Sequence[ChatCompletionMessageParam],
+        messages: "Sequence[ChatCompletionMessageParam]",
         response_format: str,
         seconds: float,
     ) -> bytes:
         limit = asking.question.max_tokens + self._endpoint.thinking_tokens
-        takes_newer_name = knows_newer_name(self._endpoint.base_url)
+        limit_name = "max_completion_tokens" if knows_newer_name(self._endpoint.base_url) else "max_tokens"
         with (
             span("chat", model=self.model),
             time_limit(seconds),
             self._client.get().chat.completions.with_streaming_response.create(
                 model=self.model,
                 messages=messages,
-                response_format=format_parameter(asking.shape, response_format),
-                max_completion_tokens=limit if takes_newer_name else openai.omit,
-                max_tokens=openai.omit if takes_newer_name else limit,
                 timeout=seconds,
+                **{limit_name: limit},
+                **format_parameter(asking.shape, response_format),
             ) as response,
         ):
             most_bytes = REPLY_BYTES_OVERHEAD + REPLY_BYTES_PER_TOKEN * limit
@@ -287,19 +290,19 @@ class ChatModel:
         )
 
 
-def format_parameter(shape: type[BaseModel], response_format: str) -> Any:
-    """Return the parameter `response_format` of a request, left out for plain text."""
+def format_parameter(shape: type[BaseModel], response_format: str) -> dict[str, Any]:
+    """Return the parameter `response_format` of a request, by its name; none for plain text."""
     if response_format == "text":
-        return openai.omit
+        return {}
     if response_format == "json_object":
-        return {"type": "json_object"}
+        return {"response_format": {"type": "json_object"}}
     schema = {"name": shape.__name__, "strict": True, "schema": tighten(shape.model_json_schema())}
-    return {"type": "json_schema", "json_schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
 def messages_in_format(
-    messages: Sequence[ChatCompletionMessageParam], shape: type[BaseModel], response_format: str
-) -> Sequence[ChatCompletionMessageParam]:
+    messages: "Sequence[ChatCompletionMessageParam]", shape: type[BaseModel], response_format: str
+) -> "Sequence[ChatCompletionMessageParam]":
     """Return the messages, with the schema in the instructions where the request does not carry it."""
     if response_format == FORMATS[0]:
         return messages
@@ -320,7 +323,7 @@ def knows_newer_name(base_url: str) -> bool:
     return any(host == name or host.endswith(f".{name}") for name in HOSTS_OF_THE_NEWER_NAME)
 
 
-def complain(misfit: Misfit, shape: type[BaseModel]) -> list[ChatCompletionMessageParam]:
+def complain(misfit: Misfit, shape: type[BaseModel]) -> "list[ChatCompletionMessageParam]":
     """Return the messages that repeat the answer and say what is wrong with it, with the whole schema, bounds included.
 
     Endpoints refuse to receive an empty answer.
