@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
@@ -60,8 +61,6 @@ def main() -> int:
     try:
         check_encryption_keys()
         parts, sockets = load_parts(options)
-        check_database_keys()
-        refuse_cluster()
     except ImproperlyConfigured as error:
         return say_last(f"The web server does not start: {error}.")
     except OSError as error:
@@ -87,7 +86,7 @@ def read_options() -> Namespace:
 
 
 def load_parts(options: Namespace) -> tuple[list[ForkedPart], list[socket.socket]]:
-    """Load what both parts need, and bind the addresses. Return the parts and their listening sockets.
+    """Bind the addresses, check the keys, and load what both parts need. Return the parts and their listening sockets.
 
     Raises ImproperlyConfigured, OSError.
     """
@@ -98,6 +97,9 @@ def load_parts(options: Namespace) -> tuple[list[ForkedPart], list[socket.socket
     if settings.DATABASE_POOLER_URL:
         # the web server would find out, again and again
         check_role_settings()
+    django.setup()
+    check_database_keys()
+    refuse_cluster()
     application = load_application()
     app.loader.import_default_modules()
     app.finalize()

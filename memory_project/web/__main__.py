@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
@@ -26,9 +27,10 @@ def main() -> None:
 
         sockets = [listen(address) for address in (options.bind, options.health) if address != "none"]
         prepare_web_connections()
-        application = load_application()
+        django.setup()
         check_database_keys()
         refuse_cluster()
+        application = load_application()
     except ImproperlyConfigured as error:
         sys.exit(say_last(f"The web server does not start: {error}."))
     except OSError as error:

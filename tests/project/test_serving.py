@@ -25,26 +25,26 @@ def start(name: str, environ: dict[str, str]) -> "subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize(("name", "subject"), STARTED)
-@pytest.mark.parametrize(
-    ("keys", "reason"),
-    [("", "MEMORY_ENCRYPTION_KEYS is empty"), ("not-a-key", "MEMORY_ENCRYPTION_KEYS holds what is no Fernet key")],
-)
-def test_no_part_of_the_service_starts_without_usable_encryption_keys(
-    tmp_path: Path, name: str, subject: str, keys: str, reason: str
-) -> None:
-    ended = start(name, {"MEMORY_ENCRYPTION_KEYS": keys, "MEMORY_DATA_DIR": str(tmp_path)})
+def test_no_part_of_the_service_starts_without_encryption_keys(tmp_path: Path, name: str, subject: str) -> None:
+    ended = start(name, {"MEMORY_ENCRYPTION_KEYS": "", "MEMORY_DATA_DIR": str(tmp_path)})
 
     assert ended.returncode != 0
-    assert f"{subject} does not start: {reason}" in ended.stderr
+    assert f"{subject} does not start: MEMORY_ENCRYPTION_KEYS is empty" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize(("name", "subject"), STARTED)
-def test_no_part_of_the_service_starts_without_a_key_for_tombstones(tmp_path: Path, name: str, subject: str) -> None:
-    ended = start(name, {"MEMORY_TOMBSTONE_KEY": "", "MEMORY_DATA_DIR": str(tmp_path), "MEMORY_WEB_WORKERS": "1"})
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("MEMORY_ENCRYPTION_KEYS", "not-a-key", "MEMORY_ENCRYPTION_KEYS holds what is no Fernet key"),
+        ("MEMORY_TOMBSTONE_KEY", "", "MEMORY_TOMBSTONE_KEY is empty"),
+    ],
+)
+def test_the_web_server_does_not_start_without_usable_keys(tmp_path: Path, key: str, value: str, reason: str) -> None:
+    ended = start("web", {key: value, "MEMORY_DATA_DIR": str(tmp_path), "MEMORY_WEB_WORKERS": "1"})
 
     assert ended.returncode != 0
-    assert f"{subject} does not start: MEMORY_TOMBSTONE_KEY is empty" in ended.stderr
+    assert f"The web server does not start: {reason}" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
