@@ -1,7 +1,7 @@
 """Empties the tables after tests that commit: what is small row by row, what is large as a whole.
 
 Django's own way truncates all tables, whether anything is in them or not, and makes all permissions again: a quarter of
-a second a test. Content types and permissions stay here, since every test needs the same ones.
+a second a test. Content types, permissions and the shipped groups of staff stay here, since every test needs the same.
 """
 
 from typing import Any
@@ -9,8 +9,9 @@ from typing import Any
 from django.db import connections
 from django.test import TransactionTestCase
 
+KEPT = "'django_migrations', 'django_content_type', 'auth_permission', 'auth_group', 'auth_group_permissions'"
 # no trigger fires, nor does a key, since all tables are emptied; deleted rows stay in their file until it is large
-EMPTY = """
+EMPTY = f"""
 DO $$
 DECLARE found record; is_filled boolean; large text;
 BEGIN
@@ -18,7 +19,7 @@ BEGIN
     FOR found IN
         SELECT oid::regclass AS name FROM pg_class
         WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) BETWEEN 1 AND 131072
-            AND relname NOT IN ('django_migrations', 'django_content_type', 'auth_permission')
+            AND relname NOT IN ({KEPT})
     LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM %s)', found.name) INTO is_filled;
         IF is_filled THEN
@@ -27,7 +28,7 @@ BEGIN
     END LOOP;
     SELECT string_agg(oid::regclass::text, ', ') INTO large FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 131072
-        AND relname NOT IN ('django_migrations', 'django_content_type', 'auth_permission');
+        AND relname NOT IN ({KEPT});
     IF large IS NOT NULL THEN
         EXECUTE format('TRUNCATE %s CASCADE', large);
     END IF;

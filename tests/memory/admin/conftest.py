@@ -1,11 +1,9 @@
 """Staff users: a superuser, one who may only open the admin, and one who is limited to an account."""
 
 import pytest
-from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from memory.admin.groups import update_groups
 from memory.models import Account, StaffLimit
 from memory_project.staff import StaffGroup
 
@@ -35,8 +33,6 @@ def newcomer(db: None) -> Client:
 @pytest.fixture
 def member(account: Account) -> User:
     """A member of staff of all groups who is limited to one account."""
-    for config in {model._meta.app_config for model in admin.site._registry}:
-        update_groups(config)
     user = User.objects.create_user("member", is_staff=True)
     user.groups.set(Group.objects.filter(name__in=list(StaffGroup)))
     StaffLimit.objects.create(user=user, account_ids=[account.id])
