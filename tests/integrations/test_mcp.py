@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import cache
 from typing import Any
 
 import httpx2
@@ -31,24 +32,26 @@ NINE_TOOLS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def mcp_port() -> int:
-    return find_free_port()
-
-
 def find_free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
 
 
+@pytest.fixture(scope="session")
+def shared_mcp() -> Iterator[Callable[[str], str]]:
+    """A server in front of a service, which all tests share: it keeps nothing of a key but its rights."""
+    with ExitStack() as stack:
+        yield cache(lambda url: stack.enter_context(serve_mcp(url)))
+
+
 @pytest.fixture
-def mcp_url(url: str, mcp_port: int) -> Iterator[str]:
-    with serve_mcp(url, mcp_port) as address:
-        yield address
+def mcp_url(url: str, shared_mcp: Callable[[str], str]) -> str:
+    return shared_mcp(url)
 
 
 @contextmanager
-def serve_mcp(url: str, mcp_port: int) -> Iterator[str]:
+def serve_mcp(url: str) -> Iterator[str]:
+    mcp_port = find_free_port()
     command = [sys.executable, "-m", "agent_memory_integrations.mcp.http", "127.0.0.1", str(mcp_port), url]
     # what the environment names is not what a key is bound to
     named = {"AGENT_MEMORY_AGENT_ID": "stranger", "AGENT_MEMORY_USER_ID": "stranger"}
@@ -204,8 +207,8 @@ def test_a_context_is_given_once_to_a_conversation_and_always_without_one(mcp_ur
         over_http(mcp_url, issue_key(account, scopes=READ_WRITE, agent_id=agent_id, user_id=user_id).secret, use)
 
 
-def test_a_service_that_is_away_is_503(bound_key: str, mcp_port: int) -> None:
-    with serve_mcp("http://127.0.0.1:9", mcp_port) as mcp_url:
+def test_a_service_that_is_away_is_503(bound_key: str) -> None:
+    with serve_mcp("http://127.0.0.1:9") as mcp_url:
         assert post(mcp_url, Authorization=f"Bearer {bound_key}") == 503
 
 

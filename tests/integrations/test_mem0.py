@@ -12,8 +12,8 @@ from agent_memory_client import Client
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE, issue_key
 from tests.integrations.environments import make_environment
-from tests.integrations.test_mcp import mcp_port as mcp_port
 from tests.integrations.test_mcp import mcp_url as mcp_url
+from tests.integrations.test_mcp import shared_mcp as shared_mcp
 
 # the first part is the quick start of mem0's documentation, as it stands there but for the address
 QUICK_START = """
