@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 PARALLEL := -n 3 --dist worksteal
 
-.PHONY: help up lint check test test-all test-browser conformance docs bench chaos fuzz client client-typescript lock clean install install-dev python
+.PHONY: help up lint types style check test test-all test-browser conformance docs bench chaos fuzz client client-typescript lock clean install install-dev python
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 19
@@ -20,18 +20,23 @@ up: install  ## start everything: PostgreSQL, Valkey, web, worker and MCP, on ht
 	@exec $(BIN)/python -m memory_project.up
 
 lint: install-dev  ## format, lint, spelling, import order, types and links of the documentation
+	@# types take as long as all else, and one processor
+	@$(MAKE) --no-print-directory --jobs 2 types style
+
+types:
+	$(BIN)/mypy
+
+style:
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/codespell
 	$(BIN)/lint-imports
-	$(BIN)/mypy
 	$(BIN)/mkdocs build --strict --quiet
 
 check: lint  ## answer in under three minutes: lint, and the tests that need no database
 	$(BIN)/pytest $(PARALLEL) --hypothesis-profile quick -m "not slow and not database"
 
 test: lint  ## the gate, on servers of its own: lint, and every test that is not slow
-	$(BIN)/python -m tests.servers manage.py makemigrations --check --dry-run
 	$(BIN)/pytest $(PARALLEL) --hypothesis-profile quick -m "not slow"
 
 test-all: install-dev  ## the rest: slow tests (kills, outages, growth, memory), and property tests at full length

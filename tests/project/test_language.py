@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -50,8 +51,15 @@ def python_files() -> Iterator[Path]:
         yield from (path for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts)
 
 
-MODULES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in python_files()}
-TESTS = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted((ROOT / "tests").rglob("*.py"))}
+# not while modules are imported: every process of a run imports this one
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return the modules of the product by their paths."""
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in python_files()}
+
+
+def parse_tests() -> dict[str, ast.Module]:
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted((ROOT / "tests").rglob("*.py"))}
 
 
 def definitions(tree: ast.Module) -> Iterator[Definition]:
@@ -65,7 +73,7 @@ def docstrings(tree: ast.Module) -> Iterator[str]:
 def test_docstrings_open_with_a_sentence() -> None:
     fragments = [
         f"{path}: {doc.splitlines()[0]}"
-        for path, tree in (MODULES | TESTS).items()
+        for path, tree in (modules() | parse_tests()).items()
         for doc in docstrings(tree)
         if FRAGMENT.match(doc)
     ]
@@ -91,7 +99,7 @@ def names_bound(tree: ast.Module) -> Iterator[tuple[str, int]]:
 def test_names_use_the_words_of_the_glossary() -> None:
     advice = [
         f"{path}:{line}: {name}: say {REPLACED_WORDS[word.lower()]}"
-        for path, tree in MODULES.items()
+        for path, tree in modules().items()
         for name, line in names_bound(tree)
         if name not in ALLOWED_NAMES
         for word in words_of_name(name)
@@ -102,23 +110,23 @@ def test_names_use_the_words_of_the_glossary() -> None:
 
 
 def test_no_two_public_classes_share_a_name() -> None:
-    modules = defaultdict(list)
-    for path, tree in MODULES.items():
+    found = defaultdict(list)
+    for path, tree in modules().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and "/commands/" not in path:
-                modules[node.name].append(path)
+                found[node.name].append(path)
 
-    assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
 def test_few_functions_share_a_name() -> None:
-    modules = defaultdict(list)
-    for path, tree in MODULES.items():
+    found = defaultdict(list)
+    for path, tree in modules().items():
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                modules[node.name].append(path)
+                found[node.name].append(path)
 
-    shared = {name: paths for name, paths in modules.items() if len(paths) > 1}
-    share = sum(map(len, shared.values())) / sum(map(len, modules.values()))
+    shared = {name: paths for name, paths in found.items() if len(paths) > 1}
+    share = sum(map(len, shared.values())) / sum(map(len, found.values()))
 
     assert share < SHARED_FUNCTION_NAMES_LIMIT, shared

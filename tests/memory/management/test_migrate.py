@@ -1,5 +1,7 @@
-"""States of the models while migrating: what is rendered again after an operation."""
+"""Migrations: that none is missing, and which models are rendered again after an operation."""
 
+import pytest
+from django.core.management import call_command
 from django.db import models
 from django.db.migrations.state import ModelState, ProjectState
 
@@ -21,6 +23,11 @@ def rendered_state() -> LeanState:
 def model(state: ProjectState, name: str) -> type[models.Model]:
     found: type[models.Model] = state.apps.get_model("tests", name)
     return found
+
+
+@pytest.mark.django_db
+def test_no_migration_is_missing() -> None:
+    call_command("makemigrations", check=True, dry_run=True, verbosity=1)
 
 
 def test_a_changed_model_alone_is_rendered_again() -> None:
