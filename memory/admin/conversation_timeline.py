@@ -33,7 +33,6 @@ PAGE_EVENTS = 100
 MAX_ENTRIES_EXAMINED = 5_000
 """Entries of the account's audit log, of recalls or of all operations, that a page examines for the conversation."""
 TEXT_CHARACTERS = 400
-LAST_ID = UUID(int=2**128 - 1)
 
 TURN, MEMORY, INJECTION, TOOL, RECALL, WORK = "turn", "memory", "injection", "tool", "recall", "work"
 TYPES = {

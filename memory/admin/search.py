@@ -5,6 +5,7 @@ is counted as read, and every part is bounded. Who sees all accounts and has cho
 in small tables alone.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,7 @@ from memory.admin.base import staff_owner
 from memory.admin.columns import change_url, list_url
 from memory.admin.memories import DEGRADED
 from memory.admin.navigation import LABELS
-from memory.admin.snippets import SnippetPart, cut_snippet
-from memory.admin.text import error_sentence, excerpt_of
+from memory.admin.text import error_sentence, excerpt_of, mark_invisible
 from memory.errors import MemoryServiceError
 from memory.kinds import all_specs, spec_of
 from memory.models import Account, AuditEntry, Kind, Memory
@@ -34,6 +34,41 @@ from memory.retrieval.retrievers.lexical import find_ids_by_words
 from memory.services.recall.recall import RecallRequest, recall
 from memory_project.admin_lists import read_uuid
 from memory_project.staff import AccountLimitedAdmin, limit_rows, visible_accounts
+
+SNIPPET_CHARACTERS = 160
+LEAD_CHARACTERS = 50
+"""Characters before the first match."""
+MIN_WORD_CHARACTERS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnippetPart:
+    """A part of a snippet. Parts that match are emphasized."""
+
+    text: str
+    is_match: bool
+
+
+def cut_snippet(text: str, question: str) -> list[SnippetPart]:
+    """Return a snippet of a text on one line, around the first word of the question, in parts.
+
+    Without a match it is the beginning of the text. Invisible characters are marked.
+    """
+    line = " ".join(text.split())
+    words = sorted({word for word in re.findall(r"\w+", question) if len(word) >= MIN_WORD_CHARACTERS}, key=len)
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, reversed(words))) or '(?!)'})", re.IGNORECASE)
+    first = pattern.search(line)
+    start = max(first.start() - LEAD_CHARACTERS, 0) if first and first.start() > LEAD_CHARACTERS else 0
+    cut = line[start : start + SNIPPET_CHARACTERS]
+    parts = [SnippetPart(text="…", is_match=False)] if start else []
+    end = 0
+    for match in pattern.finditer(cut):
+        parts += [SnippetPart(text=cut[end : match.start()], is_match=False)]
+        parts += [SnippetPart(text=match[0], is_match=True)]
+        end = match.end()
+    parts.append(SnippetPart(text=cut[end:] + ("…" if len(line) > start + len(cut) else ""), is_match=False))
+    return [SnippetPart(text=mark_invisible(part.text), is_match=part.is_match) for part in parts if part.text]
+
 
 MAX_QUESTION_CHARACTERS = 500
 MAX_OF_A_KIND = 5

@@ -5,18 +5,32 @@ an item's texts, and every item of the namespace is compared. Recall over the co
 finds items too, by words as well.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import CharField, DateTimeField, DurationField, F, Func, Min, Q, QuerySet, Value
+from django.db.models import (
+    BooleanField,
+    CharField,
+    DateTimeField,
+    DurationField,
+    F,
+    Func,
+    Min,
+    Q,
+    QuerySet,
+    TextField,
+    Value,
+)
 from django.db.models.expressions import RawSQL
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Cast, Coalesce
 from pgvector.django import CosineDistance
 
+from memory.errors import Unprocessable
 from memory.models import ContextEntry, Kind, Vector
 from memory.models.statements import half_vector
 from memory.owner import Owner
@@ -25,7 +39,6 @@ from memory.services.contexts.access_log import Action, entry_reference, log_rea
 from memory.services.contexts.entries import visible_entries
 from memory.services.contexts.manage import find_context, keyed_identity
 from memory.services.embedding.embed import embed_questions
-from memory.services.items.filters import filter_conditions
 from memory.services.items.paths import (
     LABEL_SEPARATOR,
     SEPARATOR,
@@ -37,6 +50,56 @@ from memory.services.items.paths import (
 )
 from memory.services.items.store import MAX_TTL_SECONDS, TTL_SECONDS
 from memory.services.memories.store import ClientVector
+
+COMPARISONS: Mapping[str, str] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+EQUALITIES: Mapping[str, str] = {"$eq": "=", "$ne": "IS DISTINCT FROM"}
+OPERATORS = (*EQUALITIES, *COMPARISONS)
+
+
+def filter_conditions(wanted: Mapping[str, Any]) -> list[Func]:
+    """Return the conditions, all of which must hold. Raises Unprocessable for an unknown operator.
+
+    `$gt`, `$gte`, `$lt` and `$lte` hold between values of one JSON type only. A mapping without operators is contained
+    in the member.
+    """
+    return [condition for name, value in wanted.items() for condition in conditions_of_member(name, value)]
+
+
+def conditions_of_member(name: str, wanted: Any) -> Iterator[Func]:
+    if not isinstance(wanted, dict):
+        yield compare(member(name), "=", json_value(wanted))
+    elif not any(key.startswith("$") for key in wanted):
+        yield compare(member(name), "@>", json_value(wanted))
+    else:
+        for operator, value in wanted.items():
+            yield from apply_operator(name, operator, value)
+
+
+def apply_operator(name: str, operator: str, value: Any) -> Iterator[Func]:
+    if operator not in OPERATORS:
+        raise Unprocessable(f'"{operator[:100]}" is not an operator of filters. Allowed: {", ".join(OPERATORS)}.')
+    if operator in COMPARISONS:
+        yield compare(type_of(member(name)), "=", type_of(json_value(value)))
+    yield compare(member(name), {**COMPARISONS, **EQUALITIES}[operator], json_value(value))
+
+
+def member(name: str) -> Func:
+    """Return a member of the value as JSON."""
+    return Func(F("value"), Cast(Value(name), TextField()), template="(%(expressions)s)", arg_joiner="::jsonb -> ")
+
+
+def json_value(value: Any) -> Func:
+    return Func(Value(json.dumps(value, ensure_ascii=False)), template="(%(expressions)s)::jsonb")
+
+
+def type_of(value: Func) -> Func:
+    return Func(value, function="jsonb_typeof")
+
+
+def compare(one: Func, operator: str, other: Func) -> Func:
+    comparison = f" {operator} "
+    return Func(one, other, template="(%(expressions)s)", arg_joiner=comparison, output_field=BooleanField())
+
 
 QUERY_DEADLINE_SECONDS = 5.0
 # of an entry that was stored by other means, it may be anything

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from memory.admin import search
-from memory.admin.snippets import cut_snippet
+from memory.admin.search import cut_snippet
 from memory.models import Account, Memory
 from memory.owner import Owner
 from memory_project.ids import uuid7
