@@ -10,8 +10,8 @@ from anthropic.tools import BetaLocalFilesystemMemoryTool
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE, issue_key
 from tests.integrations.test_claude_memory import DIRECTORY_SIZE, STORY, answer
-from tests.integrations.test_mcp import mcp_port as mcp_port
 from tests.integrations.test_mcp import mcp_url as mcp_url
+from tests.integrations.test_mcp import shared_mcp as shared_mcp
 
 CREATE = {"command": "create", "path": "/memories/a", "file_text": "x"}
 VIEW = {"command": "view", "path": "/memories/a"}

@@ -29,7 +29,7 @@ class LeanState(ProjectState):
     def reload_model(self, app_label: str, model_name: str, delay: bool = False) -> None:
         if "apps" in self.__dict__:
             self.is_delayed = True
-            self._reload({(app_label, model_name)})
+            self._reload({(app_label, model_name)})  # type: ignore[attr-defined]
 
     def alter_field(
         self, app_label: str, model_name: str, name: str, field: "Field[Any, Any]", preserve_default: bool
@@ -44,10 +44,17 @@ class LeanExecutor(MigrationExecutor):
     """Django's executor, with a lean state."""
 
     def migrate(
-        self, targets: Any, plan: Any = None, state: ProjectState | None = None, **options: Any
+        self,
+        targets: Any,
+        plan: Any = None,
+        state: ProjectState | None = None,
+        fake: bool = False,
+        fake_initial: bool = False,
     ) -> ProjectState:
-        state = self._create_project_state(with_applied_migrations=True) if state is None else state
-        return super().migrate(targets, plan, LeanState(models=state.models, real_apps=state.real_apps), **options)
+        if state is None:
+            state = self._create_project_state(with_applied_migrations=True)  # type: ignore[attr-defined]
+        lean = LeanState(models=state.models, real_apps=state.real_apps)
+        return super().migrate(targets, plan, lean, fake, fake_initial)
 
 
 class Command(migrate.Command):
@@ -62,7 +69,7 @@ class Command(migrate.Command):
             # a statement that waits would hold a snapshot, for whose end an index built concurrently waits
             while not cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [MIGRATE_LOCK_ID]).fetchone()[0]:
                 time.sleep(LOOK_SECONDS)
-            migrate.MigrationExecutor = LeanExecutor  # type: ignore[misc]
+            migrate.MigrationExecutor = LeanExecutor  # type: ignore[attr-defined]
             printed = super().handle(*args, **options)
             if settings.DATABASE_POOLER_URL:
                 store_role_settings()

@@ -262,6 +262,7 @@ class ChatModel:
     ) -> bytes:
         limit = asking.question.max_tokens + self._endpoint.thinking_tokens
         limit_name = "max_completion_tokens" if knows_newer_name(self._endpoint.base_url) else "max_tokens"
+        chosen: dict[str, Any] = {limit_name: limit, **format_parameter(asking.shape, response_format)}
         with (
             span("chat", model=self.model),
             time_limit(seconds),
@@ -269,8 +270,7 @@ class ChatModel:
                 model=self.model,
                 messages=messages,
                 timeout=seconds,
-                **{limit_name: limit},
-                **format_parameter(asking.shape, response_format),
+                **chosen,
             ) as response,
         ):
             most_bytes = REPLY_BYTES_OVERHEAD + REPLY_BYTES_PER_TOKEN * limit
