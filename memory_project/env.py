@@ -108,3 +108,14 @@ def url(name: str, default: str, *, schemes: Sequence[str], shown_default: str) 
     if value != default and urlsplit(value).scheme not in schemes:
         raise SettingError(f"{name} must be a URL that starts with one of {', '.join(schemes)}, and '://'.")
     return value
+
+
+def urls(name: str, *, schemes: Sequence[str]) -> tuple[str, ...]:
+    """Read URLs separated by commas, each with one of the schemes. Raises SettingError, without repeating the value."""
+    found = names(name)
+    declare(name, default="none", allowed=", ".join(f"{scheme}://…" for scheme in schemes) + ", separated by commas")
+    if any(urlsplit(value).scheme not in schemes for value in found):
+        raise SettingError(
+            f"{name} must be URLs separated by commas, each with {' or '.join(schemes)} and '://' at its beginning."
+        )
+    return found

@@ -15,6 +15,7 @@ from memory_project.installation import TEMPLATES_DIR, default_data_folder, read
 from memory_project.logs import configure_logging
 from memory_project.postgresql.hangs import WatchedConnection
 from memory_project.postgresql.options import session_options
+from memory_project.postgresql.replicas import replica_databases
 from memory_project.redis_urls import SENTINEL_SCHEME, broker_options, broker_url, cache_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -187,6 +188,11 @@ DATABASES["default"] |= {
         "options": session_options(TOMBSTONE_KEY),
     },
 }
+DATABASE_REPLICA_URLS = env.urls("DATABASE_REPLICA_URLS", schemes=["postgres", "postgresql"])
+"""URLs of streaming replicas of the same database, from which web processes answer recalls, searches and lists."""
+REPLICA_MAX_LAG_SECONDS = env.seconds("MEMORY_REPLICA_MAX_LAG_SECONDS", 10.0, low=0.5, high=600)
+"""Seconds that a replica may be behind. One that is further behind, or does not answer, is left out."""
+DATABASES |= replica_databases(DATABASE_REPLICA_URLS, DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.url(
