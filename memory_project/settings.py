@@ -4,6 +4,7 @@ Settings of the domain are in `memory/conf.py`; docs/configuration.md lists both
 """
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import environ
 
@@ -16,7 +17,14 @@ from memory_project.logs import configure_logging
 from memory_project.postgresql.hangs import WatchedConnection
 from memory_project.postgresql.options import session_options
 from memory_project.postgresql.replicas import replica_databases
-from memory_project.redis_urls import SENTINEL_SCHEME, broker_options, broker_url, cache_settings
+from memory_project.redis_urls import (
+    CLUSTER_SCHEMES,
+    NO_CLUSTER,
+    SENTINEL_SCHEME,
+    broker_options,
+    broker_url,
+    cache_settings,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = read_version()
@@ -199,6 +207,7 @@ REDIS_URL = env.url(
     "REDIS_URL",
     "redis://127.0.0.1:6379/0",
     schemes=["redis", "rediss", "unix", SENTINEL_SCHEME],
+    refused=dict.fromkeys(CLUSTER_SCHEMES, NO_CLUSTER),
     shown_default="the embedded Valkey",
 )
 """URL of a Redis or Valkey, or of its Sentinels. If it is set, the embedded Valkey does not start."""
@@ -209,6 +218,8 @@ CACHES = {"default": cache_settings(REDIS_URL, timeout_seconds=REDIS_TIMEOUT_SEC
 
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", broker_url(REDIS_URL), shown_default="REDIS_URL")
 """URL of Celery's broker."""
+if urlsplit(CELERY_BROKER_URL).scheme in CLUSTER_SCHEMES:
+    raise env.SettingError(f"CELERY_BROKER_URL {NO_CLUSTER}")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
