@@ -284,8 +284,7 @@ def flush_everything() -> None:
 def restore_ledger(conversation: ConversationRef) -> None:
     """Restore one ledger from its rows, unless somebody else was faster. Needs PostgreSQL.
 
-    Rows and stream together are the whole history, and nobody can add to the ledger until it is restored. A replica may
-    lack rows that are no longer in the stream.
+    Rows and stream are the whole history (of the primary), and nobody can add to the ledger until it is restored.
     """
     with reading_from(PRIMARY):
         flush_everything()

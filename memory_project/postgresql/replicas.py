@@ -193,12 +193,24 @@ def replicas() -> tuple[Replica, ...]:
     return found
 
 
+class _Thread(threading.local):
+    """The thread's connection to the primary within `reading_from`, where a replica's may have taken its place."""
+
+    primary: Any = None
+
+
+THREAD = _Thread()
+
+
 @contextmanager
 def reading_from(alias: str) -> Iterator[None]:
     """Send all statements of this thread to one database until the end of the block. A replica refuses writes."""
-    former = connections[PRIMARY]
-    connections[PRIMARY] = former if former.alias == alias else connections[alias]
+    former: Any = connections[PRIMARY]
+    outer = THREAD.primary
+    THREAD.primary = outer or former
+    connections[PRIMARY] = THREAD.primary if alias == PRIMARY else connections[alias]
     try:
         yield
     finally:
         connections[PRIMARY] = former
+        THREAD.primary = outer

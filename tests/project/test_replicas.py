@@ -22,7 +22,14 @@ from memory_project.embedded.programs import find_postgres_clients
 from memory_project.env import SettingError, urls
 from memory_project.measures import REPLICA_READS
 from memory_project.postgresql import replicas as module
-from memory_project.postgresql.replicas import Replica, parse_position, replica_databases, replicas
+from memory_project.postgresql.replicas import (
+    PRIMARY,
+    Replica,
+    parse_position,
+    reading_from,
+    replica_databases,
+    replicas,
+)
 from tests.api_client import ServiceClient
 from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PREFIX, make_temporary_paths
@@ -283,6 +290,26 @@ def test_the_web_server_reads_from_the_replicas_that_its_environment_names(
     assert listed.status == 200
     assert ready_lag(figures) < 5
     assert 'memory_replica_reads_total{server="replica_1"} 1.0' in figures
+
+
+@with_replica
+def test_what_must_see_everything_asks_the_primary_within_a_read_from_a_replica(
+    replica: Replica, keys: tuple[ServiceClient, ServiceClient]
+) -> None:
+    def is_replica() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_is_in_recovery()")
+            return bool(cursor.fetchone()[0])
+
+    with reading_from("replica_1"):
+        before = is_replica()
+        with reading_from(PRIMARY):
+            within = is_replica()
+            Account.objects.create(name="written")
+        after = is_replica()
+
+    assert (before, within, after, is_replica()) == (True, False, True, False)
+    assert Account.objects.filter(name="written").exists()
 
 
 def ready_lag(figures: str) -> float:
