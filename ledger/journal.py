@@ -32,6 +32,7 @@ from django.db import transaction
 from django.db.models import Max, Q
 
 from ledger.models import Injection
+from memory_project.postgresql.replicas import PRIMARY, reading_from
 from memory_project.redis import (
     KEY_PATTERNS,
     SCAN_PAGE,
@@ -283,15 +284,16 @@ def flush_everything() -> None:
 def restore_ledger(conversation: ConversationRef) -> None:
     """Restore one ledger from its rows, unless somebody else was faster. Needs PostgreSQL.
 
-    Rows and stream together are the whole history, and nobody can add to the ledger until it is restored.
+    Rows and stream are the whole history (of the primary), and nobody can add to the ledger until it is restored.
     """
-    flush_everything()
-    history = (
-        Injection.objects.in_account(conversation.account_id).in_conversation(conversation.conversation_id).in_order()
-    )
-    rows = history.values_list("event", "item_key", "value")
-    changes = (LedgerChange(event=event, item_key=item_key, value=value) for event, item_key, value in rows)
-    rebuild_ledger(conversation, replay_changes(changes), last_journalled_id())
+    with reading_from(PRIMARY):
+        flush_everything()
+        history = Injection.objects.in_account(conversation.account_id)
+        rows = (
+            history.in_conversation(conversation.conversation_id).in_order().values_list("event", "item_key", "value")
+        )
+        changes = (LedgerChange(event=event, item_key=item_key, value=value) for event, item_key, value in rows)
+        rebuild_ledger(conversation, replay_changes(changes), last_journalled_id())
 
 
 def rebuild_ledger(conversation: ConversationRef, ledger: dict[str, str], last_id: str) -> bool:

@@ -7,7 +7,7 @@ here needs Django: `make up` reads settings before it starts anything.
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -101,10 +101,28 @@ def names(name: str, *, default: Sequence[str] = (), shown_default: str = "none"
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-def url(name: str, default: str, *, schemes: Sequence[str], shown_default: str) -> str:
-    """Read a URL with one of the schemes. Raises SettingError, without repeating the value: it may hold a password."""
+def url(
+    name: str, default: str, *, schemes: Sequence[str], shown_default: str, refused: Mapping[str, str] | None = None
+) -> str:
+    """Read a URL with one of the schemes. Raises SettingError, without repeating the value: it may hold a password.
+
+    `refused` has what to say, after the name, about schemes that people may try.
+    """
     declare(name, default=shown_default, allowed=", ".join(f"{scheme}://…" for scheme in schemes))
     value = os.environ.get(name, default).strip()
+    if reason := (refused or {}).get(urlsplit(value).scheme):
+        raise SettingError(f"{name} {reason}")
     if value != default and urlsplit(value).scheme not in schemes:
         raise SettingError(f"{name} must be a URL that starts with one of {', '.join(schemes)}, and '://'.")
     return value
+
+
+def urls(name: str, *, schemes: Sequence[str]) -> tuple[str, ...]:
+    """Read URLs separated by commas, each with one of the schemes. Raises SettingError, without repeating the value."""
+    found = names(name)
+    declare(name, default="none", allowed=", ".join(f"{scheme}://…" for scheme in schemes) + ", separated by commas")
+    if any(urlsplit(value).scheme not in schemes for value in found):
+        raise SettingError(
+            f"{name} must be URLs separated by commas, each with {' or '.join(schemes)} and '://' at its beginning."
+        )
+    return found

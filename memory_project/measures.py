@@ -50,6 +50,12 @@ EMBEDDED_TEXTS = Counter("memory_embedded_texts", "Texts that the embedder made 
 MASKED_SECRETS = Counter(
     "memory_masked_secrets", "Secrets that were masked in what clients wrote, before it was stored.", registry=None
 )
+REPLICA_READS = Counter(
+    "memory_replica_reads",
+    "Requests that a replica may answer, by the one that did; `primary` where none had everything or answered.",
+    ["server"],
+    registry=None,
+)
 
 MEASURES = (
     RECALL_SECONDS,
@@ -59,6 +65,7 @@ MEASURES = (
     EMBEDDING_REQUESTS,
     EMBEDDED_TEXTS,
     MASKED_SECRETS,
+    REPLICA_READS,
 )
 
 QUANTILES = (0.5, 0.95, 0.99)

@@ -50,6 +50,9 @@ ONCE_PATTERN = "account:{account_id}:once:{tag}:{write_id}"
 RUNNING_PATTERN = "account:{account_id}:running:{request_hash}"
 """The keys of the requests with an `Idempotency-Key` that run now; each holds a word of the one that runs."""
 
+WRITTEN_PATTERN = "account:{account_id}:written:{key_id}"
+"""The keys that hold where PostgreSQL's log was after the last write of an API key, while there are replicas."""
+
 ONCE = """
 -- the last two arguments: the key that remembers this write (empty: none does), and for how many seconds
 local once_seconds, once = table.remove(ARGV), table.remove(ARGV)

@@ -14,6 +14,13 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 from memory_project.env import SettingError
 
 SENTINEL_SCHEME = "redis+sentinel"
+CLUSTER_SCHEMES = ("redis+cluster", "rediss+cluster", "redis-cluster", "rediss-cluster", "valkey+cluster")
+"""Schemes by which other programs name a Redis Cluster. Its nodes say themselves that they are of one."""
+NO_CLUSTER = (
+    "must not name a Redis Cluster, which is not supported: a mark in the ledger changes keys of different slots "
+    "together, and Celery has no transport for one. Use a single Redis or Valkey, with replicas behind Sentinels "
+    "(redis+sentinel://…)."
+)
 DEFAULT_PORT = 26_379
 
 

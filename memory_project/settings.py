@@ -4,6 +4,7 @@ Settings of the domain are in `memory/conf.py`; docs/configuration.md lists both
 """
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import environ
 
@@ -15,7 +16,15 @@ from memory_project.installation import TEMPLATES_DIR, default_data_folder, read
 from memory_project.logs import configure_logging
 from memory_project.postgresql.hangs import WatchedConnection
 from memory_project.postgresql.options import session_options
-from memory_project.redis_urls import SENTINEL_SCHEME, broker_options, broker_url, cache_settings
+from memory_project.postgresql.replicas import replica_databases
+from memory_project.redis_urls import (
+    CLUSTER_SCHEMES,
+    NO_CLUSTER,
+    SENTINEL_SCHEME,
+    broker_options,
+    broker_url,
+    cache_settings,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = read_version()
@@ -188,12 +197,18 @@ DATABASES["default"] |= {
         "options": session_options(TOMBSTONE_KEY),
     },
 }
+DATABASE_REPLICA_URLS = env.urls("DATABASE_REPLICA_URLS", schemes=["postgres", "postgresql"])
+"""URLs of streaming replicas of the same database, from which web processes answer recalls, searches and lists."""
+REPLICA_MAX_LAG_SECONDS = env.seconds("MEMORY_REPLICA_MAX_LAG_SECONDS", 10.0, low=0.5, high=600)
+"""Seconds that a replica may be behind. One that is further behind, or does not answer, is left out."""
+DATABASES |= replica_databases(DATABASE_REPLICA_URLS, DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.url(
     "REDIS_URL",
     "redis://127.0.0.1:6379/0",
     schemes=["redis", "rediss", "unix", SENTINEL_SCHEME],
+    refused=dict.fromkeys(CLUSTER_SCHEMES, NO_CLUSTER),
     shown_default="the embedded Valkey",
 )
 """URL of a Redis or Valkey, or of its Sentinels. If it is set, the embedded Valkey does not start."""
@@ -204,6 +219,8 @@ CACHES = {"default": cache_settings(REDIS_URL, timeout_seconds=REDIS_TIMEOUT_SEC
 
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", broker_url(REDIS_URL), shown_default="REDIS_URL")
 """URL of Celery's broker."""
+if urlsplit(CELERY_BROKER_URL).scheme in CLUSTER_SCHEMES:
+    raise env.SettingError(f"CELERY_BROKER_URL {NO_CLUSTER}")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

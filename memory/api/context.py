@@ -98,7 +98,13 @@ class Contexts(OwnerViewSet):
     bodies = {"gather": ContextBody}
     answers = {"gather": ContextAnswer}
     scopes = {"gather": "read"}
+    replica_reads = frozenset({"gather"})
     rate_class = "retrieval"
+
+    def may_read_from_replica(self, request: Request) -> bool:
+        """Return False where the ledger is marked: that may have to store who takes part in the conversation."""
+        marks = isinstance(request.data, dict) and bool(request.data.get("mark_injected"))
+        return not marks and super().may_read_from_replica(request)
 
     def gather(self, request: Request) -> Response:
         """Lay out working memory, the most similar past conversations and the best evidence as text for the model.

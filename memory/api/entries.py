@@ -295,6 +295,7 @@ class EntrySearches(OwnerViewSet):
     bodies = {"search": EntrySearch}
     answers = {"search": FoundEntries}
     scopes = {"search": "read"}
+    replica_reads = frozenset({"search"})
     rate_class = "retrieval"
 
     def search(self, request: Request, context_id: UUID) -> Response:

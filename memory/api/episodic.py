@@ -168,6 +168,7 @@ class EpisodeSearches(ConversationEpisodes):
     undocumented = frozenset({"list"})
     answers = {"search": EpisodesAnswer, "list": StoredEpisode}
     scopes = {"search": "read"}
+    replica_reads = frozenset({"search"})
     rate_class = "retrieval"
 
     def search(self, request: Request) -> Response:

@@ -18,6 +18,7 @@ from memory.services.operations.alerts import find_alerts_of_redis, find_alerts_
 from memory.services.operations.backlogs import MAX_COUNTED
 from memory.services.operations.canary import compare_keys
 from memory_project.deadlines import POSTGRESQL, REDIS, AnswerDeadline
+from memory_project.postgresql.replicas import Replica, replicas
 from memory_project.redis import SHARED_KEYS, client, refuse_cluster
 from memory_project.stopping import STOPPING
 
@@ -50,9 +51,17 @@ def ready(request: HttpRequest) -> JsonResponse:
     checks = run_checks(deadline)
     is_ready = all(result == "ok" for result in checks.values())
     body: dict[str, Any] = {"status": "ready" if is_ready else "unavailable", "checks": checks}
+    if known := replicas():
+        body["replicas"] = {each.alias: describe_replica(each) for each in known}
     if checks["postgresql"] == "ok":
         body |= describe_lag(deadline, has_redis=checks["redis"] == "ok")
     return JsonResponse(body, status=200 if is_ready else 503)
+
+
+def describe_replica(replica: Replica) -> dict[str, Any]:
+    """Return the state of a replica. One that is left out is no outage: the primary answers."""
+    lag = replica.lag_seconds()
+    return {"state": replica.describe(), "lag_seconds": None if lag is None else round(lag, 1)}
 
 
 def run_checks(deadline: AnswerDeadline) -> dict[str, str]:

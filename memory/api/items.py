@@ -241,6 +241,7 @@ class ContextItems(OwnerViewSet):
     bodies = {"write": ItemsToWrite, "query_items": ItemsQuery}
     answers = {"write": ItemsWritten, "query_items": ItemsFound}
     scopes = {"query_items": "read"}
+    replica_reads = frozenset({"query_items"})
 
     def write(self, request: Request, context_id: UUID) -> Response:
         """Store, replace and delete items, all or none.

@@ -137,6 +137,7 @@ class KeyedMemorySearches(KeyedMemories):
     bodies = {"update": KeyedValueBody, "search": EntrySearch}
     answers = {"search": FoundEntries}
     scopes = {"search": "read"}
+    replica_reads = frozenset({"search"})
     undocumented = frozenset({"retrieve", "update", "destroy"})
 
     def search(self, request: Request, key: str) -> Response:

@@ -150,6 +150,7 @@ class LearningSearches(OwnerViewSet):
     bodies = {"search": LearningSearch}
     answers = {"search": LearningsAnswer}
     scopes = {"search": "read"}
+    replica_reads = frozenset({"search"})
     rate_class = "retrieval"
 
     def search(self, request: Request) -> Response:

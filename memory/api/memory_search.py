@@ -80,6 +80,7 @@ class MemorySearches(OwnerViewSet):
     bodies = {"search": MemorySearch}
     answers = {"search": SearchedMemories}
     scopes = {"search": "read"}
+    replica_reads = frozenset({"search"})
     rate_class = "retrieval"
 
     def search(self, request: Request) -> Response:

@@ -34,6 +34,7 @@ from memory_project.deadlines import POSTGRESQL, REDIS, AnswerDeadline
 from memory_project.http.metrics import LATENCY, REQUESTS
 from memory_project.ids import first_uuid7
 from memory_project.measures import MEASURES, QUANTILES, CountedTogether, buckets_of, quantile
+from memory_project.postgresql.replicas import replicas
 from memory_project.redis import client
 
 TO_SUMMARIZE = "Conversations to be summarized, now or when they become idle."
@@ -226,7 +227,25 @@ class StoreCollector(Collector):
             found += answer.figures
             for name, is_on in answer.alerts.items():
                 alerts.add_metric([name], is_on)
-        return [up, alerts, *found]
+        return [up, alerts, *replica_metrics(), *found]
+
+
+def replica_metrics() -> Iterable[Metric]:
+    """Return the state of each replica, as the answering process knows it; nothing if there are none."""
+    known = replicas()
+    if not known:
+        return
+    usable = GaugeMetricFamily(
+        "memory_replica_usable", "1 if the replica may answer requests, else 0.", labels=["replica"]
+    )
+    lag = GaugeMetricFamily(
+        "memory_replica_lag_seconds", "How far the replica was behind the primary.", labels=["replica"]
+    )
+    for replica in known:
+        usable.add_metric([replica.alias], replica.is_usable())
+        if (seconds := replica.lag_seconds()) is not None:
+            lag.add_metric([replica.alias], seconds)
+    yield from (usable, lag)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

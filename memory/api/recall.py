@@ -300,6 +300,7 @@ class Recall(OwnerViewSet):
     bodies = {"recall": RecallBody}
     answers = {"recall": RecallAnswer}
     scopes = {"recall": "read"}
+    replica_reads = frozenset({"recall"})
     rate_class = "retrieval"
 
     def recall(self, request: Request) -> Response:

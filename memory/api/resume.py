@@ -191,6 +191,7 @@ class Resume(OwnerViewSet):
     bodies = {"resume": ResumeBody}
     answers = {"resume": ResumeAnswer}
     scopes = {"resume": "read"}
+    replica_reads = frozenset({"resume"})
     problems = {"resume": (404,)}
     rate_class = "retrieval"
 

@@ -189,6 +189,7 @@ class StrategySearches(OwnerViewSet):
     bodies = {"find": StrategySearch}
     answers = {"find": StrategiesAnswer}
     scopes = {"find": "read"}
+    replica_reads = frozenset({"find"})
     rate_class = "retrieval"
 
     def find(self, request: Request) -> Response:

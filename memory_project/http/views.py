@@ -39,6 +39,7 @@ from memory_project.http.idempotency import (
     record_with_write,
 )
 from memory_project.http.problems import Problem
+from memory_project.http.replica_reads import route_reads
 from memory_project.http.serializers import check_data, refuse_unknown_names
 from memory_project.http.streams import NDJSON, ZIP, has_body_of, is_ndjson_stream
 from memory_project.http.throttling import Allowance
@@ -71,6 +72,8 @@ class ServiceViewSet(GenericViewSet[Any]):
       bound to a user may use such views for conversations that exist.
     - `pages`: actions that answer `self.respond_page(rows)` and take `cursor` and `page_size`. `ordering` ends in a
       unique column; a score (`scored`) comes before it. `queryset` is for the OpenAPI document of the filters only.
+    - `replica_reads`: actions besides lists that a replica of the database may answer: they read, and write nothing
+      before the answer.
     - `conditional`: actions that compare ETags. Reads take `If-None-Match`, writes `If-Match`
       (`self.expected_versions()`). Every other write refuses `If-Match`. A read whose answer can change under the same
       ETag, such as one with related rows, is not in here.
@@ -92,6 +95,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     scopes: ClassVar[Mapping[str, str]] = {}
     for_users: ClassVar[bool] = False
     opens_conversations: ClassVar[bool] = True
+    replica_reads: ClassVar[frozenset[str]] = frozenset()
     conditional: ClassVar[frozenset[str]] = frozenset()
     pages: ClassVar[frozenset[str]] = frozenset({"list"})
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
@@ -240,6 +244,12 @@ class ServiceViewSet(GenericViewSet[Any]):
         if self._attempt is not None:
             seconds = settings.IDEMPOTENCY_HOURS * 3_600
             REQUESTED_WRITES.set(RequestedWrites(request_id=self._attempt.write_id, seconds=seconds))
+        if settings.DATABASE_REPLICA_URLS:
+            route_reads(self, request)
+
+    def may_read_from_replica(self, request: Request) -> bool:
+        """Return whether a replica may answer: the action is a list, or one of `replica_reads`."""
+        return self.action in (self.pages if request.method in SAFE_METHODS else self.replica_reads)
 
     def _refuse_large_body(self, request: Request) -> None:
         limit = settings.BODY_LIMIT_BYTES

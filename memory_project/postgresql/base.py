@@ -5,7 +5,7 @@ from typing import Any
 from django.db.backends.postgresql import base
 from django.db.utils import OperationalError
 
-from memory_project.postgresql.hangs import SERVER
+from memory_project.postgresql.hangs import SERVER, WATCHES
 
 SERVER_ENDED = ("08", "57P")
 """Beginnings of the codes of errors that end a connection, not a statement."""
@@ -20,7 +20,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Return a connection of the pool. Raises OperationalError immediately while the server hangs."""
-        SERVER.refuse_if_hanging()
+        WATCHES.get(self.alias, SERVER).refuse_if_hanging()
         return super().get_new_connection(conn_params)
 
     def chunked_cursor(self) -> Any:

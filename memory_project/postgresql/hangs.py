@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -32,7 +33,8 @@ class PostgreSQLHangsError(psycopg.OperationalError):
 class ServerWatch:
     """The state of the server, as far as this process knows it."""
 
-    def __init__(self) -> None:
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
         self._probing = threading.Lock()
         self._hangs = False
         self._asks_again_at = 0.0
@@ -61,7 +63,7 @@ class ServerWatch:
             # another thread is asking
             return
         try:
-            if answers():
+            if answers(self.alias):
                 self.note_answer()
             else:
                 self._hangs = True
@@ -73,12 +75,14 @@ class ServerWatch:
             raise PostgreSQLHangsError("PostgreSQL does not answer")
 
 
-SERVER = ServerWatch()
+SERVER = ServerWatch("default")
+WATCHES = {"default": SERVER}
+"""The states of servers by the name of the database: that of the primary, and one of each replica."""
 
 
-def answers() -> bool:
+def answers(alias: str) -> bool:
     """Return whether the server answers a new connection. One that is down closes those that wait, which end so."""
-    connection: Any = connections["default"]
+    connection: Any = connections[alias]
     try:
         psycopg.connect(**{**connection.get_connection_params(), "connect_timeout": PROBE_SECONDS}).close()
     except psycopg.errors.ConnectionTimeout:
@@ -92,17 +96,27 @@ def answers() -> bool:
 class WatchedConnection(psycopg.Connection[Any]):
     """A connection whose statements end when the server hangs."""
 
+    server = SERVER
+
     def wait(self, gen: Any, interval: float = TICK_SECONDS, timeout: float | None = None) -> Any:
         """Wait for an answer. Raises PostgreSQLHangsError if the server hangs; the connection is closed then."""
         try:
-            return super().wait(watch(gen), interval, timeout)
+            return super().wait(watch(gen, self.server), interval, timeout)
         except PostgreSQLHangsError:
             with suppress(psycopg.Error):
                 self.pgconn.finish()
             raise
 
 
-def watch(gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+@cache
+def watched_connection(alias: str) -> type[WatchedConnection]:
+    """Return the class of connections to the server of a database."""
+    if alias not in WATCHES:
+        WATCHES[alias] = ServerWatch(alias)
+    return type("WatchedConnection", (WatchedConnection,), {"server": WATCHES[alias]})
+
+
+def watch(gen: Generator[Any, Any, Any], server: ServerWatch) -> Generator[Any, Any, Any]:
     """Pass on what the driver waits for and what comes; have silence judged."""
     try:
         wanted = next(gen)
@@ -110,10 +124,10 @@ def watch(gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         while True:
             ready = yield wanted
             if ready == Ready.NONE:
-                SERVER.judge_silence(heard_at)
+                server.judge_silence(heard_at)
             else:
                 heard_at = time.monotonic()
             wanted = gen.send(ready)
     except StopIteration as end:
-        SERVER.note_answer()
+        server.note_answer()
         return end.value

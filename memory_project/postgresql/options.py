@@ -71,10 +71,13 @@ def prepare_web_connections() -> None:
 
     Call it before the first connection. Raises ImproperlyConfigured if the pooler's role lacks its settings.
     """
+    limited = format_options({**web_settings(), **mark_settings(settings.TOMBSTONE_KEY)})
+    replicas: list[Any] = [each for alias, each in settings.DATABASES.items() if alias != "default"]
+    for replica in replicas:
+        replica["OPTIONS"]["options"] = limited
     database: Any = settings.DATABASES["default"]
     if not settings.DATABASE_POOLER_URL:
-        given_to_all = {**web_settings(), **mark_settings(settings.TOMBSTONE_KEY)}
-        database["OPTIONS"]["options"] = format_options(given_to_all)
+        database["OPTIONS"]["options"] = limited
         return
     check_role_settings()
     given = environ.Env.db_url_config(settings.DATABASE_POOLER_URL)

@@ -13,6 +13,8 @@ from memory.conf import DJANGO_SETTINGS
 from memory_project.embedded.paths import PROJECT
 from memory_project.env import SettingError
 
+CLUSTERS = [("REDIS_URL", "redis+cluster://one:7000,two:7000"), ("CELERY_BROKER_URL", "rediss+cluster://one:7000")]
+
 NONSENSE = [
     ("MEMORY_WEB_THREADS", "abc"),
     ("MEMORY_WEB_THREADS", "0"),
@@ -34,6 +36,14 @@ NONSENSE = [
     ("DATABASE_URL", "localhost"),
     ("REDIS_URL", "localhost:6379"),
 ]
+
+
+@pytest.mark.parametrize(("name", "text"), CLUSTERS)
+def test_a_redis_cluster_is_refused_by_its_url(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setenv(name, text)
+
+    with pytest.raises(SettingError, match=f"^{name} must not name a Redis Cluster.*redis\\+sentinel://"):
+        runpy.run_path(str(PROJECT / "memory_project" / "settings.py"))
 
 
 @pytest.mark.parametrize(("name", "text"), NONSENSE)

@@ -75,6 +75,7 @@ WHOLE_IF_NAMED = {"memory_pools": "pool_id", "workflow_runs": "workflow_run_id",
 """Columns by which a row belongs to a user as a whole, where they name the user, by table."""
 
 KEY_RULES: dict[str, str] = {
+    "written": "a position in PostgreSQL's log; it expires",
     "working_memory": "fields that name the user are deleted; the key goes with its conversation",
     "ledger": "items that name the user are evicted; the key goes with its conversation",
     "session": "keys of the user are deleted; in sessions of others, what names the user",

@@ -58,6 +58,7 @@ from memory.services.memories.decay import reinforce
 from memory.services.memories.store import ClientVector
 from memory.services.operations.usage import record_usage
 from memory_project.measures import RECALL_SECONDS
+from memory_project.postgresql.replicas import PRIMARY, reading_from
 from memory_project.redis import ConversationRef
 from memory_project.tracing import traced
 
@@ -204,7 +205,7 @@ def record_model_usage(owner: Owner, usages: Sequence[Usage], *, now: datetime) 
         return
     try:
         # a savepoint, in case the caller has a transaction open
-        with transaction.atomic():
+        with reading_from(PRIMARY), transaction.atomic():
             record_usage(owner.account_id, use=MODEL_USE, usages=usages, now=now)
     except DatabaseError as err:
         logger.warning("the usage of the language model in a recall was not recorded: %s", type(err).__name__)

@@ -14,6 +14,6 @@ def test_no_rule_is_left_of_a_table_that_is_gone() -> None:
 
 
 def test_every_key_of_redis_has_a_rule() -> None:
-    patterns = {"session", "agent", "value", "once", "running"}
+    patterns = {"session", "agent", "value", "once", "running", "written"}
 
     assert set(KEY_RULES) == {*KEY_PATTERNS, *SHARED_KEYS, *patterns}

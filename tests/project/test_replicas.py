@@ -1,0 +1,336 @@
+"""Read replicas: a real streaming replica of the test run's PostgreSQL."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import psutil
+import psycopg
+import pytest
+from django.db import connection, connections
+from django.test import Client
+
+from memory.models import Account
+from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from memory_project.embedded.postgres import MAJOR_VERSION, PostgresServer
+from memory_project.embedded.programs import find_postgres_clients
+from memory_project.env import SettingError, urls
+from memory_project.measures import REPLICA_READS
+from memory_project.postgresql import replicas as module
+from memory_project.postgresql.replicas import (
+    PRIMARY,
+    Replica,
+    parse_position,
+    reading_from,
+    replica_databases,
+    replicas,
+)
+from tests.api_client import ServiceClient
+from tests.concurrency import PATIENCE_SECONDS
+from tests.servers import PREFIX, make_temporary_paths
+from tests.web_server import serve
+
+pytestmark = pytest.mark.timeout(300)
+with_replica = pytest.mark.django_db(transaction=True, databases=["default", "replica_1"])
+
+
+def find_program() -> str:
+    """Return a pg_basebackup of the server's version; skip without one."""
+    for program in map(str, find_postgres_clients("pg_basebackup")):
+        told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+        if f"PostgreSQL) {MAJOR_VERSION}." in told:
+            return program
+    pytest.skip("There is no pg_basebackup of this version.")
+
+
+class ReplicaServer:
+    """A streaming replica, of which tests pause the replay, and which they stop and start."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.server = server
+
+    def url(self) -> str:
+        folder = quote(str(self.server.socket().parent))
+        return f"postgres://memory@/{connection.settings_dict['NAME']}?host={folder}"
+
+    def execute(self, statement: str) -> Any:
+        with psycopg.connect(self.url(), autocommit=True) as session:
+            return session.execute(statement.encode()).fetchone()
+
+    def pause(self) -> None:
+        self.execute("SELECT pg_wal_replay_pause()")
+        wait_until(lambda: self.execute("SELECT pg_get_wal_replay_pause_state()") == ("paused",))
+
+    def resume(self) -> None:
+        self.execute("SELECT pg_wal_replay_resume()")
+
+
+def wait_until(is_done: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_done():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def replica_server(django_db_setup: None) -> Iterator[ReplicaServer]:
+    place = make_temporary_paths(PREFIX)
+    data = place.base / "postgres"
+    [primary] = parse_qs(urlsplit(os.environ["DATABASE_URL"]).query)["host"]
+    copy = [find_program(), "-h", primary, "-U", "memory", "-D", str(data), "-R", "-c", "fast", "--no-sync"]
+    subprocess.run(copy, check=True, capture_output=True, timeout=200)
+    for folder, _, files in os.walk(data):
+        for each in (folder, *(os.path.join(folder, name) for name in files)):
+            place.user.own(each)  # type: ignore[arg-type]
+    made = ReplicaServer(PostgresServer(place))
+    try:
+        made.server.start()
+        yield made
+    finally:
+        made.server.stop()
+        shutil.rmtree(place.base, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def registered(replica_server: ReplicaServer) -> Iterator[ReplicaServer]:
+    """Add the replica to the databases; before Django's test cases look which there are."""
+    primary = connections.settings["default"]
+    [added] = replica_databases([replica_server.url()], primary).values()
+    connections.settings["replica_1"] = {**primary, **added, "TEST": {**primary["TEST"], "MIRROR": "default"}}
+    try:
+        yield replica_server
+    finally:
+        wrapper: Any = connections["replica_1"]
+        wrapper.close()
+        wrapper.close_pool()
+        del connections["replica_1"]
+        del connections.settings["replica_1"]
+
+
+@pytest.fixture
+def replica(registered: ReplicaServer, empty_redis: None, settings: Any) -> Iterator[Replica]:
+    """The process's view of the replica, once it may answer."""
+    settings.DATABASE_REPLICA_URLS = (registered.url(),)
+    replicas.cache_clear()
+    [found] = replicas()
+    try:
+        wait_until(found.is_usable)
+        yield found
+    finally:
+        found.ended.set()
+        replicas.cache_clear()
+
+
+@pytest.fixture
+def keys(replica: Replica) -> tuple[ServiceClient, ServiceClient]:
+    """Clients of two keys of one account."""
+    account = Account.objects.create(name="workshop")
+    first, second = (ServiceClient(issue_key(account, scopes=READ_WRITE_OPERATE).secret) for _ in range(2))
+    return first, second
+
+
+def remember(api: ServiceClient, text: str) -> None:
+    assert api.post("/memories", {"agent_id": "assistant", "text": text}).status_code == 201
+
+
+def texts(api: ServiceClient) -> set[str]:
+    answer = api.get("/memories?agent_id=assistant")
+    assert answer.status_code == 200, answer.content
+    return {each["text"] for each in answer.json()["results"]}
+
+
+def timed(call: Callable[[], set[str]]) -> tuple[set[str], float]:
+    began = time.monotonic()
+    return call(), time.monotonic() - began
+
+
+def count_reads(server: str) -> float:
+    return float(REPLICA_READS.labels(server)._value.get())
+
+
+def wait_until_replayed(replica: Replica) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_current_wal_insert_lsn()")
+        position = parse_position(cursor.fetchone()[0])
+    wait_until(lambda: replica.has_replayed(position))
+
+
+@with_replica
+def test_a_replica_answers_lists_searches_and_recalls(
+    replica: Replica, keys: tuple[ServiceClient, ServiceClient]
+) -> None:
+    api, _ = keys
+    remember(api, "Carlos repaired the pump in the cellar.")
+    wait_until_replayed(replica)
+    before = count_reads("replica_1"), count_reads("primary")
+    asked = {"agent_id": "assistant", "query": "Who repaired the pump?"}
+
+    found = [api.post(path, asked) for path in ("/recall", "/memories/search")]
+    context = api.post("/context", asked | {"conversation_id": "talk", "max_tokens": 500})
+
+    assert [each["text"] for answer in found for each in answer.json()["results"]] == 2 * [
+        "Carlos repaired the pump in the cellar."
+    ]
+    assert b"Carlos" in context.content
+    assert texts(api) == {"Carlos repaired the pump in the cellar."}
+    assert (count_reads("replica_1"), count_reads("primary")) == (before[0] + 4, before[1])
+
+
+@with_replica
+def test_a_key_reads_its_own_writes_while_the_replica_is_behind(
+    replica: Replica, replica_server: ReplicaServer, keys: tuple[ServiceClient, ServiceClient]
+) -> None:
+    own, other = keys
+    remember(own, "before")
+    wait_until_replayed(replica)
+    replica_server.pause()
+    try:
+        remember(own, "after")
+        seen = texts(own), texts(other)
+    finally:
+        replica_server.resume()
+
+    wait_until_replayed(replica)
+    assert seen == ({"before", "after"}, {"before"})
+    before = count_reads("replica_1")
+    assert texts(own) == texts(other) == {"before", "after"}
+    assert count_reads("replica_1") == before + 2
+
+
+@with_replica
+def test_a_replica_that_lags_is_left_out_and_readiness_says_so(
+    replica: Replica, replica_server: ReplicaServer, keys: tuple[ServiceClient, ServiceClient], settings: Any
+) -> None:
+    own, other = keys
+    settings.REPLICA_MAX_LAG_SECONDS = 1.0
+    replica_server.pause()
+    try:
+        remember(own, "after")
+        wait_until(lambda: replica.describe() == "lags")
+        seen, ready, figures = texts(other), Client().get("/health/ready"), Client().get("/metrics").content.decode()
+    finally:
+        replica_server.resume()
+
+    assert seen == {"after"}
+    assert ready.status_code == 200
+    assert ready.json()["replicas"]["replica_1"]["state"] == "lags"
+    assert ready.json()["replicas"]["replica_1"]["lag_seconds"] > 0
+    assert 'memory_replica_usable{replica="replica_1"} 0.0' in figures
+    assert 'memory_replica_lag_seconds{replica="replica_1"}' in figures
+    wait_until(replica.is_usable)
+
+
+@with_replica
+def test_a_replica_that_dies_costs_no_request(
+    replica: Replica, replica_server: ReplicaServer, keys: tuple[ServiceClient, ServiceClient]
+) -> None:
+    own, _ = keys
+    remember(own, "kept")
+    wait_until_replayed(replica)
+    assert texts(own) == {"kept"}
+    replica_server.server.stop()
+    try:
+        began = time.monotonic()
+        seen = [texts(own) for _ in range(5)]
+        took = time.monotonic() - began
+        state = Client().get("/health/ready").json()["replicas"]["replica_1"]["state"]
+    finally:
+        replica_server.server.start()
+
+    assert seen == 5 * [{"kept"}]
+    assert took < PATIENCE_SECONDS
+    assert state.startswith("not reachable")
+    before = count_reads("replica_1")
+    wait_until(lambda: texts(own) == {"kept"} and count_reads("replica_1") > before)
+
+
+@with_replica
+def test_a_replica_that_hangs_costs_one_request_some_seconds(
+    replica: Replica, registered: ReplicaServer, keys: tuple[ServiceClient, ServiceClient]
+) -> None:
+    own, _ = keys
+    remember(own, "kept")
+    wait_until_replayed(replica)
+    assert texts(own) == {"kept"}
+    leader = psutil.Process(registered.server.pid())
+    processes = [leader, *leader.children(recursive=True)]
+    for process in processes:
+        process.suspend()
+    try:
+        seen, took = zip(*(timed(lambda: texts(own)) for _ in range(3)), strict=True)
+    finally:
+        for process in processes:
+            process.resume()
+
+    assert seen == 3 * ({"kept"},)
+    assert took[0] < 8
+    assert max(took[1:]) < 2
+    wait_until(replica.is_usable)
+
+
+@with_replica
+def test_the_web_server_reads_from_the_replicas_that_its_environment_names(
+    replica: Replica, registered: ReplicaServer, keys: tuple[ServiceClient, ServiceClient]
+) -> None:
+    with serve({"DATABASE_REPLICA_URLS": registered.url()}) as server:
+
+        def ready() -> Any:
+            return json.loads(server.request("GET", "/health/ready").body)["replicas"]["replica_1"]
+
+        wait_until(lambda: ready()["state"] == "ok")
+        key = issue_key(Account.objects.get(), scopes=READ_WRITE_OPERATE).secret
+        listed = server.request("GET", "/api/v1/memories?agent_id=assistant", key=key)
+        figures = server.request("GET", "/metrics").body.decode()
+
+    assert listed.status == 200
+    assert ready_lag(figures) < 5
+    assert 'memory_replica_reads_total{server="replica_1"} 1.0' in figures
+
+
+@with_replica
+def test_what_must_see_everything_asks_the_primary_within_a_read_from_a_replica(
+    replica: Replica, keys: tuple[ServiceClient, ServiceClient]
+) -> None:
+    def is_replica() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_is_in_recovery()")
+            return bool(cursor.fetchone()[0])
+
+    with reading_from("replica_1"):
+        before = is_replica()
+        with reading_from(PRIMARY):
+            within = is_replica()
+            Account.objects.create(name="written")
+        after = is_replica()
+
+    assert (before, within, after, is_replica()) == (True, False, True, False)
+    assert Account.objects.filter(name="written").exists()
+
+
+def ready_lag(figures: str) -> float:
+    [line] = [line for line in figures.splitlines() if line.startswith("memory_replica_lag_seconds{")]
+    return float(line.rpartition(" ")[2])
+
+
+def test_lag_is_the_time_since_the_replica_had_everything() -> None:
+    replica, now = Replica(alias="replica_1"), time.monotonic()
+
+    replica.note_position(100, 100, asked_at=now - 8)
+    replica.note_position(200, 150, asked_at=now - 5)
+    replica.note_position(300, 200, asked_at=now - 1)
+
+    assert replica.as_of == now - 5
+    assert replica.is_usable()
+    assert 5 <= (replica.lag_seconds() or 0) < 5 + module.PATIENCE_SECONDS
+
+
+def test_urls_of_other_schemes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_REPLICA_URLS", "postgres://one/memory,mysql://two/memory")
+
+    with pytest.raises(SettingError, match="DATABASE_REPLICA_URLS must be URLs separated by commas"):
+        urls("DATABASE_REPLICA_URLS", schemes=["postgres", "postgresql"])
