@@ -165,6 +165,11 @@ DATABASE_URL = env.url(
     shown_default="the embedded PostgreSQL",
 )
 """URL of a PostgreSQL with the `vector` extension. If it is set, the embedded PostgreSQL does not start."""
+DATABASE_OWNER_URL = env.url(
+    "DATABASE_OWNER_URL", "", schemes=["postgres", "postgresql"], shown_default="the role in DATABASE_URL"
+)
+"""URL of the same database with the role that owns the tables, where the role in DATABASE_URL only reads and writes
+rows. Migrations, backups, indexes of vectors and the retention of the audit log use it."""
 DATABASE_IS_DISTRIBUTED = env.flag("MEMORY_DATABASE_IS_DISTRIBUTED")
 """Whether `manage.py distribute` spread the database over machines. Statements that write two tables are split then."""
 DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}

@@ -18,6 +18,7 @@ from psycopg.errors import LockNotAvailable
 
 from memory import conf
 from memory.maintenance.base import Batch, BatchReport, job
+from memory_project.postgresql.roles import owner_connection
 
 PARENT = "memory_audit_log"
 
@@ -62,9 +63,9 @@ class PartitionStep:
 def audit_partitions(*, now: datetime, batch: Batch) -> BatchReport:
     """Create the audit log's daily partitions ahead of time and drop those past their retention.
 
-    One day's partition a batch, in the order of days; the cursor is the day.
+    One day's partition a batch, in the order of days; the cursor is the day. Only the owner of the log may drop days.
     """
-    with connection.cursor() as cursor:
+    with owner_connection(), connection.cursor() as cursor:
         steps = [step for step in plan_steps(cursor, now) if step.cursor > batch.cursor]
         if not steps:
             return BatchReport(examined=0, changed=0)

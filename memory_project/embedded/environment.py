@@ -1,6 +1,6 @@
 """The environment of the embedded servers: what is configured is used, what is missing is embedded.
 
-DATABASE_URL        missing: the embedded PostgreSQL
+DATABASE_URL        missing: the embedded PostgreSQL, whose superuser DATABASE_OWNER_URL then names
 REDIS_URL           missing: the embedded Valkey
 CELERY_BROKER_URL   missing: the same server as REDIS_URL
 """
@@ -86,7 +86,8 @@ def acquire_servers(environ: Environ, *, brings_secrets: bool = False) -> Shared
         if needs_postgres:
             postgres = PostgresServer(place)
             servers.append(postgres)
-            environ["DATABASE_URL"] = postgres.url()
+            environ["DATABASE_URL"] = postgres.application_url()
+            environ["DATABASE_OWNER_URL"] = postgres.url()
         if needs_valkey:
             valkey = ValkeyServer(place)
             servers.append(valkey)

@@ -15,9 +15,19 @@ from memory_project.embedded.errors import EmbeddedServerError
 
 MAJOR_VERSION = "18"
 ROLE = "memory"
+"""The superuser, who owns the tables."""
+APPLICATION_ROLE = "memory_app"
+"""An ordinary role, by which web server, worker and most commands read and write rows."""
 DATABASE = "memory"
 INITDB_SECONDS = 120
 INITDB_OPTIONS = ("-U", ROLE, "-A", "trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions")
+FIND_DATABASE = "SELECT FROM pg_database WHERE datname = %s"
+FIND_ROLE = "SELECT FROM pg_roles WHERE rolname = %s"
+# statistics alone: the progress of an index that the owner builds
+MAKE_ROLE = """
+CREATE ROLE {0} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
+GRANT pg_read_all_stats TO {0}
+"""
 # parallel index builds want more shared memory than containers usually have there
 ENOUGH_DEV_SHM_BYTES = 1 << 30
 
@@ -46,15 +56,21 @@ class PostgresServer(Daemon):
     folder, pid_name, socket_name = "postgres", "postmaster.pid", ".s.PGSQL.5432"
 
     def url(self) -> str:
-        """Return the URL for DATABASE_URL, which libpq understands too."""
-        return f"postgres://{ROLE}@/{DATABASE}?host={quote(str(self._place.sockets))}"
+        """Return the URL of the superuser for DATABASE_OWNER_URL, which libpq understands too."""
+        return self._url_of(ROLE)
+
+    def application_url(self) -> str:
+        """Return the URL of the application's role for DATABASE_URL. Migrations give it its rights."""
+        return self._url_of(APPLICATION_ROLE)
 
     def start(self) -> None:
-        """Start it as any server, and make its database if there is none."""
+        """Start it as any server, and make its database and the application's role if there are none."""
         super().start()
         with self._connect() as connection:
-            if connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).rowcount == 0:
+            if connection.execute(FIND_DATABASE, [DATABASE]).rowcount == 0:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+            if connection.execute(FIND_ROLE, [APPLICATION_ROLE]).rowcount == 0:
+                connection.execute(sql.SQL(MAKE_ROLE).format(sql.Identifier(APPLICATION_ROLE)))
 
     def _prepare(self) -> None:
         self._make_data()
@@ -78,6 +94,9 @@ class PostgresServer(Daemon):
         return psycopg.connect(
             host=str(self._place.sockets), user=ROLE, dbname="postgres", connect_timeout=5, autocommit=True
         )
+
+    def _url_of(self, role: str) -> str:
+        return f"postgres://{role}@/{DATABASE}?host={quote(str(self._place.sockets))}"
 
     def _make_data(self) -> None:
         version_file = self._data / "PG_VERSION"

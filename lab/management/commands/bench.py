@@ -26,6 +26,7 @@ from lab.benchmarks.throughput import CONNECTIONS, SECONDS, Throughput, measure_
 from lab.benchmarks.web import KeepAliveClient, web_server
 from memory.management.base import require_database_keys
 from memory.retrieval.retrievers.vector import VECTOR
+from memory_project.postgresql.roles import owner_connection
 
 EPISODES = 10_000
 GROWN = (10_000, 100_000)
@@ -58,6 +59,7 @@ class Command(BaseCommand):
         parser.add_argument("--migrate", action="store_true", help="migrate first, on servers that are new")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
+    @owner_connection()
     def handle(self, *args: Any, **options: Any) -> None:
         if options["migrate"]:
             call_command("migrate", verbosity=0, skip_checks=True)

@@ -13,6 +13,7 @@ from memory.management.base import end_interrupted, require_database_keys
 from memory.management.passphrases import add_passphrase_arguments, read_passphrase
 from memory.services.backup.create import create_backup
 from memory.services.backup.manifest import BackupError
+from memory_project.postgresql.roles import owner_connection
 
 EPILOG = """
 The service may run meanwhile. The folder is written next to its final name and renamed when it is complete, so that an
@@ -42,6 +43,7 @@ class Command(BaseCommand):
         add_passphrase_arguments(parser)
         parser.add_argument("--json", action="store_true", help="print the manifest as one JSON object")
 
+    @owner_connection()
     def handle(self, *args: Any, **options: Any) -> None:
         require_database_keys()
         folder: Path = options["folder"].absolute()

@@ -17,6 +17,7 @@ from memory_project.postgresql.distribution import (
     plan_distribution,
     run_step,
 )
+from memory_project.postgresql.roles import owner_connection
 
 
 class Command(BaseCommand):
@@ -45,6 +46,7 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="print the statements that are missing, run none")
         parser.add_argument("--json", action="store_true", help="print the steps as one JSON object")
 
+    @owner_connection()
     def handle(self, *args: Any, **options: Any) -> None:
         coordinator = options["coordinator"] or own_address()
         try:

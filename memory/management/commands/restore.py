@@ -12,6 +12,7 @@ from memory.management.base import end_interrupted
 from memory.management.passphrases import add_passphrase_arguments, read_passphrase
 from memory.services.backup.manifest import BackupError
 from memory.services.backup.restore import Restored, RestorePlan, plan_restore, restore_backup
+from memory_project.postgresql.roles import owner_connection
 
 EPILOG = """
 Stop the service first. The backup is verified by its digests before anything is changed; what is there already is only
@@ -44,6 +45,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
+    @owner_connection()
     def handle(self, *args: Any, **options: Any) -> None:
         folder: Path = options["folder"].absolute()
         try:

@@ -23,6 +23,7 @@ from psycopg import sql
 from memory.errors import Conflict, Unprocessable
 from memory.retrieval.retrievers.vector import index_expression, indexed_width
 from memory_project.postgresql.locks import try_advisory_lock
+from memory_project.postgresql.roles import owner_connection
 
 BUILD_LOCK_ID = 0x766563746F72  # "vector": builds on one table wait for each other anyway, so one lock is enough
 POLL_SECONDS = 0.2
@@ -230,11 +231,18 @@ def build_index(indexed: IndexedVectors, method: IndexMethod) -> Generator[Index
                 yield from read_progress(running)
         finally:
             while not build.done():
-                run_query(CANCEL_BUILD, running.pid.result())
+                cancel_build(running.pid.result())
                 wait([build], timeout=POLL_SECONDS)
     return build.result()
 
 
+@owner_connection()
+def cancel_build(pid: int) -> None:
+    """Cancel the statement of a build, and nothing else, in the server's process with this id."""
+    run_query(CANCEL_BUILD, pid)
+
+
+@owner_connection()
 def build_in_thread(indexed: IndexedVectors, method: IndexMethod, running: RunningBuild) -> BuiltIndex:
     """Build on a connection of its own, publishing its process id as soon as it is known."""
     try:
@@ -291,6 +299,7 @@ def build_parts(
         running.finished += 1
 
 
+@owner_connection()
 def drop_all_indexes(indexed: IndexedVectors) -> list[str]:
     """Drop our indexes over `indexed`, valid or not, without blocking traffic, and return their names.
 
@@ -300,6 +309,7 @@ def drop_all_indexes(indexed: IndexedVectors) -> list[str]:
         return drop_indexes([*find_index_names(indexed, valid=True), *find_index_names(indexed, valid=False)])
 
 
+@owner_connection()
 def drop_indexes(names: Sequence[str]) -> list[str]:
     for part in find_parts(names):
         execute_outside_transaction(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(part)))

@@ -1,0 +1,111 @@
+"""The application's role in PostgreSQL reads and writes rows, and neither changes the audit log nor the database."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import LazySettings
+from django.db import connection, transaction
+from psycopg.errors import InsufficientPrivilege
+
+from memory.audit import record_audit
+from memory.models import Account
+from memory.owner import Owner
+from memory_project.embedded.postgres import APPLICATION_ROLE
+from memory_project.postgresql.roles import grant_rights, owner_connection
+from tests.memory.audits import run_deferred_trigger
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def application(settings: LazySettings) -> Iterator["psycopg.Connection[Any]"]:
+    """A session of the application's role, after it got its rights as by `manage.py migrate`."""
+    database = connection.settings_dict["NAME"]
+    settings.DATABASE_OWNER_URL = os.environ["DATABASE_URL"]
+    settings.DATABASES["default"]["USER"], owner = APPLICATION_ROLE, settings.DATABASES["default"]["USER"]
+    url = os.environ["DATABASE_URL"].replace("//memory@/memory?", f"//{APPLICATION_ROLE}@/{database}?")
+    try:
+        grant_rights()
+        with psycopg.connect(url, autocommit=True) as session:
+            yield session
+    finally:
+        settings.DATABASES["default"]["USER"] = owner
+
+
+def add_entry(account: Account) -> None:
+    with transaction.atomic():
+        record_audit(Owner(account_id=account.id), operation="store", memory_type="episodic", query_text="an oven")
+        run_deferred_trigger()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE memory_audit_log SET operation = 'other'",
+        "DELETE FROM memory_audit_log",
+        "TRUNCATE memory_audit_log",
+        "DELETE FROM memory_audit_late",
+        "ALTER TABLE memory_audit_log DISABLE TRIGGER ALL",
+        "SET session_replication_role = replica",
+        "DROP EXTENSION vector",
+        "CREATE SCHEMA of_its_own",
+        "CREATE TABLE of_its_own (id int)",
+        "DROP TABLE memories",
+        "DELETE FROM django_migrations",
+        "SELECT pg_read_file('PG_VERSION')",
+        "COPY accounts TO '/tmp/accounts'",
+        "COPY accounts TO PROGRAM 'true'",
+        "SET ROLE memory",
+    ],
+)
+def test_the_application_may_not(application: "psycopg.Connection[Any]", statement: str) -> None:
+    with pytest.raises(InsufficientPrivilege):
+        application.execute(statement.encode())
+
+
+def test_the_application_creates_no_extension(application: "psycopg.Connection[Any]") -> None:
+    url = os.environ["DATABASE_URL"].replace("//memory@/memory?", f"//{APPLICATION_ROLE}@/postgres?")
+
+    with psycopg.connect(url, autocommit=True) as elsewhere, pytest.raises(InsufficientPrivilege):
+        elsewhere.execute("CREATE EXTENSION vector")
+
+
+def test_the_application_writes_no_partition_of_the_audit_log(
+    application: "psycopg.Connection[Any]", account: Account
+) -> None:
+    add_entry(account)
+    found = application.execute("SELECT DISTINCT tableoid::regclass::text FROM memory_audit_log").fetchall()
+
+    assert found
+    for (partition,) in found:
+        with pytest.raises(InsufficientPrivilege):
+            application.execute(f"DELETE FROM {partition}".encode())
+
+
+def test_the_application_reads_and_writes_rows(application: "psycopg.Connection[Any]", account: Account) -> None:
+    changed = application.execute("UPDATE accounts SET name = 'renamed' WHERE id = %s", [account.id])
+
+    assert changed.rowcount == 1
+    assert application.execute("SELECT count(*) FROM memories").fetchone() == (0,)
+
+
+def test_the_application_adds_entries_and_erases_their_texts(
+    application: "psycopg.Connection[Any]", account: Account
+) -> None:
+    add_entry(account)
+    [(entry_id,)] = application.execute("SELECT id FROM memory_audit_log").fetchall()
+
+    erased = application.execute("SELECT memory_erase_audit_payloads(%s, %s)", [account.id, [entry_id]]).fetchone()
+
+    assert erased == (1,)
+    assert application.execute("SELECT operation, query_text FROM memory_audit_log").fetchall() == [("store", "")]
+
+
+def test_a_connection_of_the_owner_is_the_usual_one_where_no_other_role_is_named() -> None:
+    usual = connection.settings_dict
+
+    with owner_connection():
+        assert connection.settings_dict is usual
