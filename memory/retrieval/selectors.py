@@ -108,7 +108,7 @@ def diversify_sources(candidates: Sequence[Candidate], context: ScoringContext) 
     that a question is about loses at most two places, to results about as good, and none if all candidates belong to
     it, for example because the client limits the search to it. The active conversation is not limited, since the agent
     is in it. Memories of no such source neither wait nor count. Nothing is left out: with too few others all places
-    stay as they were.
+    stay as they were, and so does the order after the first `top_k`.
     """
     for source_of in (conversation_of, author_of, minute_of):
         candidates = diversify(candidates, context, source_of)
@@ -142,7 +142,8 @@ def diversify(
     taken: Counter[Hashable] = Counter()
     kept: list[Candidate] = []
     waiting: deque[Candidate] = deque()
-    for candidate in candidates:
+    remaining = iter(candidates)
+    for candidate in remaining:
         while waiting and candidate.score < NEARLY_AS_GOOD * waiting[0].score:
             append_behind(kept, waiting.popleft())
         source = None if active and candidate.conversation_id == active else source_of(candidate)
@@ -151,9 +152,11 @@ def diversify(
             continue
         taken[source] += 1
         kept.append(candidate)
+        if len(kept) >= top_k:
+            break
     for each in waiting:
         append_behind(kept, each)
-    return kept
+    return [*kept, *remaining]
 
 
 def append_behind(kept: list[Candidate], candidate: Candidate) -> None:
