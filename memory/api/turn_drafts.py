@@ -31,7 +31,7 @@ from memory_project.http.serializers import (
     ExternalId,
     Text,
     WholeNumber,
-    describe_unknown_name,
+    describe_unknown_names,
     rename_text,
 )
 
@@ -207,18 +207,19 @@ def read_fields(turn: Any) -> dict[str, Any]:
         raise ValidationError({"non_field_errors": ["Must be a JSON object."]})
     turn = rename_text(turn, "content")
     fields: dict[str, Any] = {}
+    unknown: list[str] = []
     errors: dict[str, Any] = {} if "role" in turn else {"role": ["This field is required."]}
     for name, value in turn.items():
-        if len(errors) == MAX_NAMED_ERRORS:
+        if len(errors) + len(unknown) == MAX_NAMED_ERRORS:
             break
-        reader = READERS.get(name)
-        if reader is None:
-            errors[name[:MAX_ID_CHARACTERS]] = [describe_unknown_name(name, [*READERS], noun="field")]
+        if name not in READERS:
+            unknown.append(name)
             continue
         try:
-            fields[name] = reader(value)
+            fields[name] = READERS[name](value)
         except ValidationError as err:
             errors[name] = err.detail
+    errors |= describe_unknown_names(unknown, READERS)
     if errors:
         raise ValidationError(errors)
     refuse_large_extras(fields)

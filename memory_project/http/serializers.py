@@ -39,6 +39,11 @@ MEANT_BY: Mapping[str, tuple[str, ...]] = {
     "project": ("channel",),
     "ttl": ("ttl_seconds",),
     "tags": ("metadata",),
+    "event_time": ("timestamp",),
+    "timestamp": ("event_time", "since"),
+    "created_at": ("event_time", "timestamp"),
+    "date": ("event_time", "timestamp"),
+    "time": ("event_time", "timestamp"),
 }
 """Names that other services use, with ours. They are suggested where misspelling does not explain a name."""
 

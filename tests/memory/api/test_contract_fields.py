@@ -90,12 +90,26 @@ def test_unknown_and_missing_fields_are_reported_together(api: ServiceClient) ->
         ("/conversations/c1/turns", "messages", "turns"),
         ("/memories", "memory", "text"),
         ("/facts", "statement", "claim"),
+        ("/facts", "timestamp", "event_time"),
     ],
 )
 def test_the_name_that_other_services_use_is_answered_with_ours(
     api: ServiceClient, path: str, field: str, meant: str
 ) -> None:
     assert f'Did you mean "{meant}"?' in api.post(path, {field: 5}).json()["errors"][field][0]
+
+
+def test_unknown_fields_of_a_turn_are_answered_with_those_that_there_are(api: ServiceClient) -> None:
+    turn = {"role": "user", "content": "It leaks.", "event_time": "2026-03-01T09:00:00Z", "weather": "calm"}
+
+    errors = api.post("/conversations/c1/turns", {"agent_id": "a", "turns": [turn]}).json()["errors"]
+
+    assert 'Did you mean "timestamp"?' in errors["turns.0.event_time"][0]
+    assert errors["turns.0.event_time"][0].endswith(
+        "Allowed: annotations, audio, client_id, content, embedding, embedding_model, function_call, index, metadata, "
+        "model, name, refusal, role, timestamp, tool_call_id, tool_calls."
+    )
+    assert errors["turns.0.weather"] == ['"weather" is not a field here.']
 
 
 def test_a_field_of_the_body_in_the_query_is_sent_back_to_the_body(api: ServiceClient) -> None:
