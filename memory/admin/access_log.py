@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from memory.admin.base import ReadOnlyAdmin
 from memory.admin.columns import SECOND, column, row_link, text_column, time_column
 from memory.admin.contexts import LONG_CONTEXT_COLUMNS, ContextFilter, context_link
+from memory.admin.exports import ListExportAdmin
 from memory.admin.filters import LinkedFilter, RecentFilter
 from memory.admin.text import mark_invisible
 from memory.kinds import spec_of
@@ -61,7 +62,7 @@ def render_entry(line: ContextAccessLog) -> SafeString | str:
 
 
 @admin.register(ContextAccessLog)
-class ContextAccessLogAdmin(ReadOnlyAdmin):
+class ContextAccessLogAdmin(ListExportAdmin, ReadOnlyAdmin):
     """The lines of the log, which outlive the entries that they are about."""
 
     list_display = ("time", "access", "context_page", "entry", "agent", "actor_name", "account")

@@ -15,6 +15,7 @@ from memory.admin.access_matrix import AccessMatrixAdmin
 from memory.admin.agent_working import AgentWorkingMemoryAdmin
 from memory.admin.base import MAX_INLINE_ROWS, AuditedAdmin, Inline, staff_owner
 from memory.admin.columns import list_link
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField
 from memory.models import Account, Agent, Team, TeamMember
 from memory.models.accounts import DEFAULT_TRACE_TOKENS
@@ -165,7 +166,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Agent)
-class AgentAdmin(AgentWorkingMemoryAdmin, AuditedAdmin):
+class AgentAdmin(ListExportAdmin, AgentWorkingMemoryAdmin, AuditedAdmin):
     """The pages of agents. An agent's id cannot be changed, since memories name their agent by it."""
 
     memory_type = "agent"
@@ -237,7 +238,7 @@ class TeamForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Team)
-class TeamAdmin(AuditedAdmin):
+class TeamAdmin(ListExportAdmin, AuditedAdmin):
     memory_type = "team"
     changed_by = StaffGroup.OPERATOR
     form = TeamForm
@@ -275,7 +276,7 @@ class TeamAdmin(AuditedAdmin):
 
 
 @admin.register(TeamMember)
-class TeamMemberAdmin(AuditedAdmin):
+class TeamMemberAdmin(ListExportAdmin, AuditedAdmin):
     """Members of all teams, including large ones. They are added on the page of the team."""
 
     memory_type = "team_member"

@@ -14,6 +14,7 @@ from django.urls import URLPattern, path
 
 from memory.admin.base import BoundedAdmin, adopt_row, staff_name, staff_owner
 from memory.admin.columns import change_url, column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField
 from memory.admin.text import error_sentence
 from memory.errors import MemoryServiceError, Unprocessable
@@ -94,7 +95,7 @@ def revoke_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkRes
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(KeyRotationAdmin):
+class ApiKeyAdmin(ListExportAdmin, KeyRotationAdmin):
     """The pages of API keys. The hash of a key's secret is on none of them."""
 
     form = ApiKeyForm

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from memory.admin.base import ReadOnlyAdmin
 from memory.admin.columns import column, json_column, list_link, text_column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.filters import KnownValueFilter, LinkedFilter, RecentFilter
 from memory.admin.text import excerpt_of, indent_json, mark_invisible
 from memory.models import Account, AuditEntry
@@ -122,7 +123,7 @@ def erase_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResu
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnlyAdmin):
+class AuditEntryAdmin(ListExportAdmin, ReadOnlyAdmin):
     """The entries of the log. They outlive their account, whose name is missing once it is gone."""
 
     changed_by = StaffGroup.OPERATOR

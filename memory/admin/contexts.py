@@ -22,6 +22,7 @@ from memory.admin.columns import (
     list_link,
     row_link,
 )
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField, NameField, PlainTextField
 from memory.admin.filters import LinkedRowFilter
 from memory.admin.grants import GrantsForm, render_grants
@@ -100,7 +101,7 @@ def archive_rows(name: str, owner: Owner, row_ids: Sequence[UUID], now: datetime
 
 
 @admin.register(PersistentContext)
-class PersistentContextAdmin(ChangeFormActionAdmin):
+class PersistentContextAdmin(ListExportAdmin, ChangeFormActionAdmin):
     """The pages of contexts. Type, scope, owner and team of a context cannot be changed."""
 
     form = ContextForm

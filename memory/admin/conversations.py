@@ -28,6 +28,7 @@ from memory.admin.conversation_sidebar import (
     read_records,
 )
 from memory.admin.conversation_timeline import TimelineAdmin
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField
 from memory.admin.filters import ConditionFilter
 from memory.admin.object_actions import ObjectAction, ObjectActionAdmin
@@ -147,7 +148,7 @@ class ParticipantForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Participant)
-class ParticipantAdmin(AuditedAdmin):
+class ParticipantAdmin(ListExportAdmin, AuditedAdmin):
     """The pages of participants: added to let an agent read a conversation, deleted to stop it."""
 
     memory_type = "participant"
@@ -231,7 +232,7 @@ def retry_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResu
 
 
 @admin.register(Conversation)
-class ConversationAdmin(TimelineAdmin, ObjectActionAdmin):
+class ConversationAdmin(ListExportAdmin, TimelineAdmin, ObjectActionAdmin):
     """The pages of conversations, which agents start. Turns are corrected on pages of their own."""
 
     list_display = ("named", "account", "started_by", "user_and_channel", "turns", "state", "summary", "extraction")

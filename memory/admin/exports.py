@@ -1,4 +1,4 @@
-"""Exports of memories: what a list shows, or all memories of one user, as JSON Lines or CSV, within one account.
+"""Exports of what a list shows, or of all memories of one user, as JSON Lines or CSV, within one account.
 
 Rows are streamed, newest first, in slices by key: behind a pooler, a cursor of the database would read all of them at
 once. In CSV, texts that a spreadsheet would take for a formula begin with an apostrophe.
@@ -15,7 +15,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import BinaryField, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_safe
@@ -34,15 +34,21 @@ INTERNAL_COLUMNS = frozenset(
     {
         *("identity", "content_hash", "wording", "token_count", "base_salience", "faded_salience", "embed_after"),
         *("embed_attempts", "embed_error", "has_secret", "version"),
+        *("summary_lease_until", "extract_lease_until", "lease_until", "leased_by", "cursor", "erasing"),
     }
 )
-"""Columns that say nothing about the memory."""
+"""Columns that say nothing about what was stored."""
+WITHHELD_COLUMNS = frozenset({"secret_hash", "saved_session"})
+"""Columns that no export shows. Nor does it show binary ones: what is sealed in the database, and vectors."""
 FORMULA_SIGNS = "=+-@＝＋－＠"
 """Signs with which a spreadsheet begins a formula, full-width ones included."""
 
 
 def exported_columns(model: type[Model]) -> list[str]:
-    return [field.attname for field in model._meta.concrete_fields if field.name not in INTERNAL_COLUMNS]
+    """Return the columns of a model but for those that are internal, withheld, or binary."""
+    left_out = INTERNAL_COLUMNS | WITHHELD_COLUMNS
+    fields = [each for each in model._meta.concrete_fields if each.name not in left_out]
+    return [each.attname for each in fields if not isinstance(each, BinaryField)]
 
 
 def json_value(value: Any) -> Any:

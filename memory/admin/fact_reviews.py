@@ -18,6 +18,7 @@ from memory.admin.base import ReadOnlyAdmin
 from memory.admin.beliefs import format_belief_time, format_validity, read_entities, read_quotes
 from memory.admin.columns import change_url, column, excerpt_column, text_column
 from memory.admin.diffs import compare_texts
+from memory.admin.exports import ListExportAdmin
 from memory.admin.filters import ConditionFilter
 from memory.admin.object_actions import EmptyForm, ObjectAction, ObjectActionAdmin
 from memory.admin.text import mark_invisible, text_excerpt
@@ -79,7 +80,7 @@ FORMS = {Status.ACCEPTED_NEW: AcceptForm, Status.KEPT_OLD: EmptyForm, Status.BOT
 
 
 @admin.register(FactReview)
-class FactReviewAdmin(ReadOnlyAdmin, ObjectActionAdmin):
+class FactReviewAdmin(ListExportAdmin, ReadOnlyAdmin, ObjectActionAdmin):
     """The pages of reviews, which extraction opens if the policy is to ask. Deciding takes the change permission."""
 
     list_display = (*CLAIMS, "similarity", "status", "decided_by", "account", "created_at")

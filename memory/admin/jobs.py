@@ -11,9 +11,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from memory.admin.base import BoundedAdmin, adopt_row, staff_name, staff_owner
+from memory.admin.base import adopt_row, staff_name, staff_owner
 from memory.admin.bulk import CONFIRMED, ReasonForm, posted_selection
 from memory.admin.columns import MINUTE, column, time_column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.text import mark_invisible
 from memory.maintenance import JOBS
 from memory.models import JobRun
@@ -67,7 +68,7 @@ def list_properties(run: JobRun) -> list[tuple[str, str]]:
 
 
 @admin.register(JobRun)
-class JobRunAdmin(BoundedAdmin):
+class JobRunAdmin(ListExportAdmin):
     form = JobRunForm
     changed_by = StaffGroup.OPERATOR
     list_display = (

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from memory.admin.base import MAX_INLINE_ROWS, Inline, ReadOnlyAdmin, staff_owner
 from memory.admin.columns import column, link_column, list_link, text_column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.memories import MemoryKindAdmin
 from memory.admin.text import mark_invisible
 from memory.models import Learning, LearningVote
@@ -65,7 +66,7 @@ class LearningAdmin(MemoryKindAdmin):
 
 
 @admin.register(LearningVote)
-class LearningVoteAdmin(ReadOnlyAdmin):
+class LearningVoteAdmin(ListExportAdmin, ReadOnlyAdmin):
     """The votes of agents. Staff may delete a vote, but not change it."""
 
     list_display = ("agent", "helpful", "learning_page", "account", "updated_at")

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from memory.admin.base import AuditedAdmin
 from memory.admin.columns import link_column
+from memory.admin.exports import ListExportAdmin
 from memory.models import Link, Memory
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.models.links import STRUCTURAL_TYPES
@@ -59,7 +60,7 @@ class LinkForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Link)
-class LinkAdmin(AuditedAdmin):
+class LinkAdmin(ListExportAdmin, AuditedAdmin):
     memory_type = "link"
     form = LinkForm
     list_display = ("type", "from_memory", "to_memory", "weight", "account", "created_at")

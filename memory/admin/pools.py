@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from memory import conf
-from memory.admin.base import REFUSAL, BoundedAdmin, ReadOnlyAdmin, ServiceForm, VersionedForm, adopt_row, staff_owner
+from memory.admin.base import REFUSAL, ReadOnlyAdmin, ServiceForm, VersionedForm, adopt_row, staff_owner
 from memory.admin.columns import (
     MINUTE,
     SECOND,
@@ -27,6 +27,7 @@ from memory.admin.columns import (
     text_column,
     time_column,
 )
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONDocumentField
 from memory.admin.filters import ConditionFilter
 from memory.admin.grants import GrantsForm, render_grants
@@ -198,7 +199,7 @@ def expire_pools(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkRe
 
 
 @admin.register(MemoryPool)
-class MemoryPoolAdmin(BoundedAdmin):
+class MemoryPoolAdmin(ListExportAdmin):
     """The pages of pools. An expired pool may only be looked at and deleted."""
 
     form = PoolForm

@@ -8,8 +8,9 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from memory.admin.base import BoundedAdmin, ServiceForm, VersionedForm, adopt_row, staff_owner
+from memory.admin.base import ServiceForm, VersionedForm, adopt_row, staff_owner
 from memory.admin.columns import column, excerpt_column, json_column, text_column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField, JSONTextsField
 from memory.admin.text import json_excerpt, mark_invisible, render_json
 from memory.models import UserProfile
@@ -36,7 +37,7 @@ def render_provenance(profile: UserProfile) -> SafeString | str:
 
 
 @admin.register(UserProfile)
-class UserProfileAdmin(BoundedAdmin):
+class UserProfileAdmin(ListExportAdmin):
     """The pages of profiles. A user has one profile, which all agents share."""
 
     form = ProfileForm

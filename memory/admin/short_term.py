@@ -11,8 +11,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from memory.admin.base import BoundedAdmin, ServiceForm, staff_owner
+from memory.admin.base import ServiceForm, staff_owner
 from memory.admin.columns import column, json_column, list_link, text_column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import JSONValueField
 from memory.admin.text import excerpt_of, json_excerpt, mark_invisible
 from memory.errors import NotFound, Unprocessable
@@ -109,7 +110,7 @@ def refresh_entries(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> Bul
 
 
 @admin.register(AgentShortTermMemory)
-class ShortTermAdmin(BoundedAdmin):
+class ShortTermAdmin(ListExportAdmin):
     """The pages of short-term memories, which agents write and staff correct. Expired ones cannot be changed."""
 
     form = ShortTermForm

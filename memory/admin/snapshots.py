@@ -14,10 +14,11 @@ from django.db.models.functions import Cast, Left
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from memory.admin.base import BoundedAdmin, adopt_row, staff_owner
+from memory.admin.base import adopt_row, staff_owner
 from memory.admin.columns import agent_column, column, excerpt_column
 from memory.admin.contexts import LONG_CONTEXT_COLUMNS, ContextFilter, context_link
 from memory.admin.diffs import EXCERPT, TextDiff, compare_texts
+from memory.admin.exports import ListExportAdmin
 from memory.admin.text import error_sentence, excerpt_of, mark_invisible
 from memory.errors import MemoryServiceError
 from memory.models import ContextEntry, ContextEntryVersion, ContextSnapshot, SnapshotEntry
@@ -91,7 +92,7 @@ class PreviewSection:
 
 
 @admin.register(ContextSnapshot)
-class ContextSnapshotAdmin(BoundedAdmin):
+class ContextSnapshotAdmin(ListExportAdmin):
     """The pages of snapshots, which are never changed. Restoring one takes the permission to change entries as well."""
 
     list_display = ("named", "context_page", "account", "made_by", "entry_count", "created_at")

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from memory.admin.base import ReadOnlyAdmin, holder_owner
 from memory.admin.columns import agent_column, column, link_column, list_link, row_link, text_column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, IdListField, PlainTextField
 from memory.admin.memories import LONG_COLUMNS, MeaningSearchAdmin, MemoryForm, MemoryKindAdmin
 from memory.admin.object_actions import ChangeFormActionAdmin, ObjectAction
@@ -98,7 +99,7 @@ def render_conversation(use: StrategyUse) -> SafeString | str:
 
 
 @admin.register(StrategyUse)
-class StrategyUseAdmin(ReadOnlyAdmin):
+class StrategyUseAdmin(ListExportAdmin, ReadOnlyAdmin):
     """The uses of strategies, each with its outcome and the conversation, if there was one."""
 
     list_display = ("used_at", "success", "strategy_page", "conversation_page", "agent", "account")

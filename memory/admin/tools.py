@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from memory.admin.base import AuditedAdmin
 from memory.admin.columns import agent_column, change_url, column, list_link, row_link, text_column, turn_url
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import PlainTextField
 from memory.admin.filters import LinkedRowFilter, RecentFilter
 from memory.admin.text import excerpt_of, mark_invisible, render_json, text_excerpt
@@ -42,7 +43,7 @@ def render_strategies(tool: Tool) -> SafeString | str:
 
 
 @admin.register(Tool)
-class ToolAdmin(AuditedAdmin):
+class ToolAdmin(ListExportAdmin, AuditedAdmin):
     """The pages of tools, which exist from their first use on. Counts include uses that were deleted."""
 
     memory_type = "procedural"
@@ -128,7 +129,7 @@ def sealed_column(label: str, attribute: str) -> Any:
 
 
 @admin.register(ToolInvocation)
-class ToolInvocationAdmin(AuditedAdmin):
+class ToolInvocationAdmin(ListExportAdmin, AuditedAdmin):
     """The uses of tools. Staff may delete one to get rid of its input and output."""
 
     memory_type = "procedural"

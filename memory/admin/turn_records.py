@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
 
-from memory.admin.base import BoundedAdmin
 from memory.admin.columns import agent_column, column, json_column, link_column, row_link, text_column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.memories import LONG_COLUMNS, MemoryKindAdmin, OwnedMemoryForm
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.admin.turn_cards import VisibleModels, format_level, read_turn_cards
@@ -19,7 +19,7 @@ from memory_project.admin_lists import AccountFilter, chosen_account
 
 
 @admin.register(TurnRecord)
-class TurnRecordAdmin(BoundedAdmin):
+class TurnRecordAdmin(ListExportAdmin):
     """The pages of structured turns, which agents record. Their texts are corrected on the pages of their slots."""
 
     change_form_template = "admin/memory/turnrecord/change_form.html"

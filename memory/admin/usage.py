@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from memory.admin.base import LeanChangeList, ReadOnlyAdmin
 from memory.admin.columns import column, text_column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.filters import ConditionFilter, RecentFilter
 from memory.models import ModelUsage
 from memory_project.admin_lists import AccountFilter
@@ -52,7 +53,7 @@ def format_tokens(prompt: int, completion: int) -> str:
 
 
 @admin.register(ModelUsage)
-class ModelUsageAdmin(ReadOnlyAdmin):
+class ModelUsageAdmin(ListExportAdmin, ReadOnlyAdmin):
     """The rows of the statistics. Providers count the tokens, and costs are at the prices of the time of the call."""
 
     change_list_template = "admin/memory/modelusage/change_list.html"

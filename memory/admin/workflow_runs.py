@@ -13,8 +13,9 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.admin.base import BoundedAdmin, ServiceForm, adopt_row, staff_owner
+from memory.admin.base import ServiceForm, adopt_row, staff_owner
 from memory.admin.columns import agent_column, column, list_link, row_link, text_column
+from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, IdListField, JSONObjectField
 from memory.admin.text import excerpt_of, mark_invisible
 from memory.models import MemoryPool, WorkflowRun
@@ -67,7 +68,7 @@ def end_rows(status: WorkflowRun.Status, owner: Owner, row_ids: Sequence[UUID], 
 
 
 @admin.register(WorkflowRun)
-class WorkflowRunAdmin(BoundedAdmin):
+class WorkflowRunAdmin(ListExportAdmin):
     """The pages of workflow runs. Deleting one would delete everything that was shared in it, so it is not offered."""
 
     form = WorkflowRunForm
