@@ -288,10 +288,8 @@ def restore_ledger(conversation: ConversationRef) -> None:
     """
     with reading_from(PRIMARY):
         flush_everything()
-        history = Injection.objects.in_account(conversation.account_id)
-        rows = (
-            history.in_conversation(conversation.conversation_id).in_order().values_list("event", "item_key", "value")
-        )
+        stored = Injection.objects.in_account(conversation.account_id).in_conversation(conversation.conversation_id)
+        rows = stored.in_order().values_list("event", "item_key", "value")
         changes = (LedgerChange(event=event, item_key=item_key, value=value) for event, item_key, value in rows)
         rebuild_ledger(conversation, replay_changes(changes), last_journalled_id())
 
