@@ -23,7 +23,7 @@ from tests.concurrency import start_concurrently as start_concurrently
 from tests.dripping_server import dripping_server as dripping_server
 from tests.embedding_server import embedding_server as embedding_server
 from tests.embedding_server import two_topics as two_topics
-from tests.emptying import empty_after_commits
+from tests.emptying import close_broken_connections, empty_after_commits
 from tests.http_server import httpserver as httpserver
 from tests.language_model_server import language_model_server as language_model_server
 from tests.pooler import pooler_url as pooler_url
@@ -71,6 +71,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("database")
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("property")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    try:
+        yield
+    finally:
+        close_broken_connections()
 
 
 def pytest_collection_finish() -> None:
