@@ -5,7 +5,7 @@ Asking changes nothing, so that the same questions can be asked again with other
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -78,8 +78,8 @@ def ask(loaded: Loaded, question: SampleQuestion, way: AskingMode) -> QuestionRe
         question=question,
         answers=loaded.sample.ids_of(question.answers),
         replaced=loaded.sample.ids_of(question.replaced),
-        ranked=loaded.turns_behind(result.id for result in bundle.results),
-        within_words=loaded.turns_behind(result.id for result in first_words([*bundle.results, *bundle.others], WORDS)),
+        ranked=loaded.turns_behind(named_ids(bundle.results)),
+        within_words=loaded.turns_behind(named_ids(first_words([*bundle.results, *bundle.others], WORDS))),
         within_context=ask_for_context(loaded, question, way, now=moment),
         took_ms=took_ms,
         embedding_ms=embedding_ms(bundle),
@@ -95,7 +95,17 @@ def ask_for_context(loaded: Loaded, question: SampleQuestion, way: AskingMode, *
     query = Query(text=question.text, conversation_id=CONVERSATION, top_k=conf.CONTEXT_RESULTS)
     asked = RecallRequest(query=query, techniques=way.techniques, plan=way.plan)
     request = PromptContextRequest(recall_request=asked, max_tokens=way.context_tokens)
-    return loaded.turns_behind(item.id for item in build_prompt_context(loaded.owner, request, now=now).items)
+    return loaded.turns_behind(named_ids(build_prompt_context(loaded.owner, request, now=now).items))
+
+
+def named_ids(found: Iterable[Candidate]) -> Iterator[UUID]:
+    """Yield the ids of what was found, each followed by those of its near-duplicates, which take places of their own.
+
+    A result stands for the memories that it names in `also`: their words are the same.
+    """
+    for each in found:
+        yield each.id
+        yield from each.also
 
 
 def count_words(text: str) -> int:

@@ -99,6 +99,24 @@ def test_a_fact_that_was_extracted_stands_for_its_turn(tmp_path: Path) -> None:
     assert nothing_is_left()
 
 
+def test_near_duplicates_that_a_result_names_take_the_places_after_it(tmp_path: Path) -> None:
+    turns = [
+        {"key": "first", "text": "The porch is green."},
+        {"key": "oven", "text": "The green oven is broken."},
+        {"key": "again", "text": "the porch is green"},
+    ]
+    porch = {"id": "c1", "time": A_DAY, "turns": turns}
+    questions = [asked("Is the porch green?", "first", "again"), asked("Is the porch green?", "oven")]
+    path = write(tmp_path, native(conversations=[porch], memories=[], questions=questions))
+
+    figures = evaluate(path, "--techniques=lexical,duplicates")
+
+    first, oven = (each["ranks"] for each in figures["questions"])
+    assert sorted(first.values()) == [1, 2]
+    assert oven == {"oven": 3}
+    assert figures["all"]["figures"]["2,000 tokens"]["mean"] == 1.0
+
+
 def test_adversarial_questions_are_in_no_average(tmp_path: Path) -> None:
     figures = evaluate(write(tmp_path, locomo(("Porch green?", ["D2:3"], 4), ("Oven?", ["D1:1"], 5))))
 
