@@ -35,6 +35,9 @@ from tests.web_server import shared_server as shared_server
 
 register_profiles()
 
+SLOW_TIMEOUT_SECONDS = 600
+"""The limit of slow tests that set none: on a busy machine they take several times as long."""
+
 
 def pytest_configure() -> None:
     empty_after_commits()
@@ -65,12 +68,14 @@ def embedding_state() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a database and what draws examples, so that targets can select by it (see CONTRIBUTING.md)."""
+    """Mark what needs a database and what draws examples, for targets to select by; give slow tests their time."""
     for item in items:
         if has_database(item):
             item.add_marker("database")
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("property")
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_SECONDS))
 
 
 @pytest.hookimpl(wrapper=True)

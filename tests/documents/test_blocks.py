@@ -32,6 +32,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 CLIENT_PAGE = ROOT / "clients" / "python" / "README.md"
 ALL_PAGES = (ROOT / "README.md", CLIENT_PAGE, *sorted((ROOT / "docs").rglob("*.md")))
 PAGES = [page for page in ALL_PAGES if "```" in page.read_text()]
+FIRST_PAGES = (ROOT / "README.md", CLIENT_PAGE, ROOT / "docs" / "quickstart.md")
+"""Pages whose blocks are no slow tests."""
 TESTED_ELSEWHERE = re.compile(r"<!-- tested by (tests/\S+) -->\s*\Z")
 BLOCK_SECONDS = 60
 ANY = "…"
@@ -140,7 +142,11 @@ def page_runner(
     return PageRunner(environ, tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=() if page in FIRST_PAGES else pytest.mark.slow) for page in PAGES],
+    ids=[str(page.relative_to(ROOT)) for page in PAGES],
+)
 def test_every_code_block_of_a_page_runs(page: Path, page_runner: PageRunner) -> None:
     page_runner.run(page)
 

@@ -36,6 +36,7 @@ def run_day(program: str, *, url: str, key: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_an_agent_of_two_days_needs_nothing_but_the_readme(shared_server: SharedServers, tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{shared_server({'EMBEDDING_PROVIDER': 'local'}).port}"
     key = issue_key(Account.objects.create(name="default"), scopes=["read", "write"]).secret

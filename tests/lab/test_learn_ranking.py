@@ -54,6 +54,7 @@ def test_a_table_shows_weights_and_figures(tmp_path: Path) -> None:
         assert shown in report
 
 
+@pytest.mark.slow
 def test_weights_are_written_to_the_given_path_and_name_no_sample(tmp_path: Path) -> None:
     path, shipped = tmp_path / "weights.json", WEIGHTS_FILE.read_bytes()
 

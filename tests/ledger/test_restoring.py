@@ -378,6 +378,7 @@ except redis.ConnectionError:
 """
 
 
+@pytest.mark.slow
 def test_without_redis_a_call_fails() -> None:
     process = start_python(WITHOUT_REDIS, REDIS_URL="unix:///nowhere/at/all.sock")
 

@@ -177,6 +177,7 @@ async def longest_delay(done: asyncio.Event) -> float:
     return longest
 
 
+@pytest.mark.slow
 def test_two_hundred_tasks_do_not_block_the_event_loop(memory: AsyncAgentMemory) -> None:
     async def one(number: int) -> tuple[dict[str, Any], bool, int]:
         conversation = f"c{number}"

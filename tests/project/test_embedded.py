@@ -122,6 +122,7 @@ def test_writes_acknowledged_by_valkey_survive_a_kill(valkey: ValkeyServer) -> N
         assert client.hgetall("ledger") == {"skill:sql": "injected"}
 
 
+@pytest.mark.slow
 def test_postgres_starts_despite_an_empty_broken_or_foreign_pid_file(
     postgres: PostgresServer, place: ServerPaths
 ) -> None:
@@ -135,6 +136,7 @@ def test_postgres_starts_despite_an_empty_broken_or_foreign_pid_file(
     assert postgres.is_running()
 
 
+@pytest.mark.slow
 def test_postgres_starts_despite_a_socket_lock_that_names_a_dead_process(
     postgres: PostgresServer, place: ServerPaths
 ) -> None:
@@ -150,6 +152,7 @@ def test_postgres_starts_despite_a_socket_lock_that_names_a_dead_process(
     assert postgres.is_running()
 
 
+@pytest.mark.slow
 def test_an_initdb_that_was_killed_is_run_again(postgres: PostgresServer, place: ServerPaths) -> None:
     unfinished = place.base / "postgres.unfinished"
     unfinished.mkdir()
@@ -204,6 +207,7 @@ def test_servers_whose_socket_folder_was_deleted_are_restarted(place: ServerPath
     assert shared.release()
 
 
+@pytest.mark.slow
 def test_the_last_user_to_release_the_servers_stops_them(place: ServerPaths) -> None:
     first, second = (SharedServers(place, servers_of(place)) for _ in range(2))
     first.acquire()

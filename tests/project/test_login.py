@@ -36,6 +36,7 @@ def ana(db: None) -> User:
     return User.objects.create_user("ana", password="long and right", is_staff=True)
 
 
+@pytest.mark.slow
 def test_too_many_attempts_are_refused_even_with_the_right_password(ana: User) -> None:
     for _ in range(MAX_ATTEMPTS):
         assert not log_in("ana", "wrong")
@@ -53,6 +54,7 @@ def test_the_refusal_is_a_sentence_that_says_when_to_try_again(ana: User) -> Non
     assert "Too many attempts to log in. Wait 15 minutes" in page.content.decode()
 
 
+@pytest.mark.slow
 def test_a_successful_log_in_starts_the_count_again(ana: User) -> None:
     for _ in range(MAX_ATTEMPTS - 1):
         log_in("ana", "wrong")
@@ -100,6 +102,7 @@ def test_pages_ask_for_https_where_it_is_configured_and_probes_do_not(settings: 
     assert Client().get("/health/live").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_documented_production_settings_pass_the_checks_of_django() -> None:
     documented = {
         "MEMORY_ALLOWED_HOSTS": "memory.example",

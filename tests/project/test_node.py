@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.concurrency import PATIENCE_SECONDS
 
@@ -86,6 +87,7 @@ sys.exit(run_parts([ForkedPart(name="web", run=drain, grace_seconds=3)], [listen
 """
 
 
+@pytest.mark.slow
 def test_a_node_that_stops_refuses_connections_once_its_web_server_does() -> None:
     node = subprocess.Popen([sys.executable, "-c", LISTENING], stdout=subprocess.PIPE, text=True)
     try:

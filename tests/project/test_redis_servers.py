@@ -113,6 +113,7 @@ def guarded(servers: Servers) -> Iterator[tuple[int, str]]:
         yield master, url
 
 
+@pytest.mark.slow
 def test_writes_go_on_with_the_replica_when_the_master_dies(servers: Servers) -> None:
     with guarded(servers) as (master, _):
         redis.client().set("kept", "1")
@@ -130,6 +131,7 @@ def test_writes_go_on_with_the_replica_when_the_master_dies(servers: Servers) ->
         assert redis.client().mget("kept", "more") == ["1", "2"]
 
 
+@pytest.mark.slow
 def test_the_cache_the_broker_and_asynchronous_calls_find_the_master(servers: Servers) -> None:
     # the settings are taken back in the order in which they were overridden, which the fixture `settings` does not do
     with (

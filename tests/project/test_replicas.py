@@ -202,6 +202,7 @@ def test_a_key_reads_its_own_writes_while_the_replica_is_behind(
     assert count_reads("replica_1") == before + 2
 
 
+@pytest.mark.slow
 @with_replica
 def test_a_replica_that_lags_is_left_out_and_readiness_says_so(
     replica: Replica, replica_server: ReplicaServer, keys: tuple[ServiceClient, ServiceClient], settings: Any
@@ -249,6 +250,7 @@ def test_a_replica_that_dies_costs_no_request(
     wait_until(lambda: texts(own) == {"kept"} and count_reads("replica_1") > before)
 
 
+@pytest.mark.slow
 @with_replica
 def test_a_replica_that_hangs_costs_one_request_some_seconds(
     replica: Replica, registered: ReplicaServer, keys: tuple[ServiceClient, ServiceClient]
@@ -273,6 +275,7 @@ def test_a_replica_that_hangs_costs_one_request_some_seconds(
     wait_until(replica.is_usable)
 
 
+@pytest.mark.slow
 @with_replica
 def test_the_web_server_reads_from_the_replicas_that_its_environment_names(
     replica: Replica, registered: ReplicaServer, keys: tuple[ServiceClient, ServiceClient]

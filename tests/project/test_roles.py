@@ -89,7 +89,9 @@ def serving(name: str, folder: Path) -> Iterator[Role]:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("name", ["web", "worker", "beat", "mcp"])
+@pytest.mark.parametrize(
+    "name", ["web", *(pytest.param(name, marks=pytest.mark.slow) for name in ("worker", "beat", "mcp"))]
+)
 def test_a_role_answers_probes_and_scrapes_logs_json_and_stops(tmp_path: Path, name: str) -> None:
     check_keys()
     with serving(name, tmp_path) as role:

@@ -11,7 +11,11 @@ from memory.services.operations.canary import check_keys
 from memory_project.supervisor.parts import Address, node_part, web_part, worker_part
 from tests.web_server import database_url
 
-STARTED = [("web", "The web server"), ("worker", "Celery"), ("node", "The web server")]
+STARTED = [
+    ("web", "The web server"),
+    pytest.param("worker", "Celery", marks=pytest.mark.slow),
+    pytest.param("node", "The web server", marks=pytest.mark.slow),
+]
 
 
 def start(name: str, environ: dict[str, str]) -> "subprocess.CompletedProcess[str]":

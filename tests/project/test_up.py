@@ -246,6 +246,7 @@ def test_parts_that_root_starts_run_as_the_user_of_the_servers(first_start: Firs
     assert first_start.users == {servers}
 
 
+@pytest.mark.slow
 def test_the_next_start_takes_over_the_servers_of_a_killed_service(known: Service) -> None:
     known.start()
     servers = [known.pid_of("postgres/postmaster.pid"), known.pid_of("valkey/valkey.pid")]

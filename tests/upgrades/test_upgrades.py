@@ -59,6 +59,7 @@ def manage(*arguments: str, url: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("dump", DUMPS, ids=NAMES)
 def test_a_former_database_migrates_forward_unchanged(dump: Path) -> None:

@@ -45,6 +45,7 @@ document = schemathesis.openapi.from_dict(read_document())
 document.app = keep_encoded_slashes(get_wsgi_application())
 
 
+@pytest.mark.slow
 @document.parametrize()
 @settings(
     max_examples=EXAMPLES,

@@ -86,6 +86,7 @@ def key(transactional_db: None) -> str:
     return issue_key(Account.objects.create(name="workshop"), scopes=READ_WRITE_OPERATE).secret
 
 
+@pytest.mark.slow
 def test_requests_fail_with_503_while_postgresql_is_down_and_succeed_again_afterwards(
     web: WebServer, key: str, postgresql: Store
 ) -> None:

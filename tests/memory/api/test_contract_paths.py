@@ -93,6 +93,7 @@ def test_over_http_a_truncated_body_reaches_no_view(web: WebServer, key: str, fr
     assert not Agent.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "framing",
     [b"Content-Length: 23\r\nTransfer-Encoding: chunked\r\n", b"Transfer-Encoding: gzip, chunked\r\n"],

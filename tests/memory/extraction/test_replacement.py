@@ -102,6 +102,7 @@ def test_the_name_of_the_speaker_in_front_of_a_text_is_no_part_of_the_statement(
     assert said.text == "I live in Porto."
 
 
+@pytest.mark.slow
 @given(older=st.text(max_size=200), newer=st.text(max_size=200), days=st.floats(0, 4_000), rank=st.integers(0, 30))
 @examples(200)
 def test_every_pair_of_texts_has_a_probability(older: str, newer: str, days: float, rank: int) -> None:

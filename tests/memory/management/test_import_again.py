@@ -214,6 +214,7 @@ def interrupted_after(count: int) -> Iterator[ImportedConversation]:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_an_interrupted_import_resumes_after_its_stored_batches(account: Account) -> None:
     with pytest.raises(KeyboardInterrupt):
         list(import_conversations(account.id, interrupted_after(imports.BATCH_CONVERSATIONS + 7), now=NOW))

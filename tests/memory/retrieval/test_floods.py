@@ -96,6 +96,7 @@ def ask(owner: Owner, text: str, *, techniques: Sequence[str] = ()) -> list[str]
     return [each.text for each in recall(owner, request, now=NOW + timedelta(hours=1)).results]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.usefixtures("empty_redis")
 @pytest.mark.parametrize("conversations", [1, 30])

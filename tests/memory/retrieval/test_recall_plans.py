@@ -47,6 +47,7 @@ FILTERS: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.slow
 def test_no_large_table_is_read_as_a_whole(account: Account) -> None:
     _first, agent, *_ = crowd(account, rows=OWN_ROWS)
     # in a partition of its own, an account's vectors are read whole rather than by an index

@@ -193,6 +193,7 @@ def test_reads_of_a_day_without_a_partition_create_it(reader: Owner) -> None:
     assert partitions() == [f"memory_audit_log_{written_read().timestamp:%Y%m%d}"]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_job_killed_between_rows_and_lines_doubles_nothing(reader: Owner) -> None:
     make_partition(timezone.now())

@@ -126,6 +126,7 @@ def test_a_line_that_was_sent_twice_counts_once(owner: Owner, context: Persisten
     assert Memory.objects.get(id=row.id).access_count == 1
 
 
+@pytest.mark.slow
 def test_lines_read_again_after_a_kill_change_nothing(owner: Owner, context: PersistentContext) -> None:
     rows = keep(owner, context, entry("one"), entry("two"))
     read(owner, *rows)

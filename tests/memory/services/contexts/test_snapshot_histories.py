@@ -152,6 +152,7 @@ def test_a_restore_equals_the_snapshot_after_any_history(owner: Owner, before: A
         assert again == RestoreCounts(changed=0, returned=0, removed=0, unchanged=len(expected), missing=0)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("statement", ['DELETE FROM "memory_vectors"', 'INTO "context_access_logs"'])
 def test_a_restore_killed_in_the_middle_changes_nothing(owner: Owner, statement: str) -> None:

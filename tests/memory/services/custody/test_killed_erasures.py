@@ -36,6 +36,7 @@ def run_and_kill(erasure: Erasure, *, batches: int, seconds: float) -> None:
         process.kill()
 
 
+@pytest.mark.slow
 def test_a_killed_erasure_is_completed_by_the_next_process(owner: Owner, empty_redis: None) -> None:
     ana, chance = replace(owner, user_id="ana"), random.Random(4)
     for number in range(CONVERSATIONS):

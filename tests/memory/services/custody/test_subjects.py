@@ -103,6 +103,7 @@ def test_an_erasure_is_not_completed_before_requests_have_settled(ana: Owner, ow
     assert (erasure.status, erasure.passes, erasure.step) == ("running", 1, "")
 
 
+@pytest.mark.slow
 def test_an_erasure_is_not_completed_before_extraction_that_it_cancelled_has_ended(ana: Owner, owner: Owner) -> None:
     say(ana, turn("I like figs."), conversation_id="talk")
     Conversation.objects.update(extract_lease_until=LATER + timedelta(minutes=3))

@@ -66,6 +66,7 @@ def extract_all(now: datetime) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.name)
 def test_a_model_that_obeys_an_injection_changes_no_knowledge(
     believer: Owner, injection: Injection, language_model_server: LanguageModelServer

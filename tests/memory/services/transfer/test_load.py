@@ -92,6 +92,7 @@ def test_what_was_added_since_the_last_import_is_added_to_what_is_there(ana: Own
     say(replace(ana, account_id=stranger.id), turn("Hello again."), conversation_id="talk-1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 3, 6, 40])
 def test_an_interrupted_import_goes_on(ana: Owner, stranger: Account, batches: int) -> None:
     for number in range(4):

@@ -30,6 +30,7 @@ def differences(first: bytes, second: bytes) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_an_account_is_the_same_after_export_and_import(
     account: Account, embedding_server: EmbeddingServer, empty_redis: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
