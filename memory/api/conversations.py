@@ -286,7 +286,10 @@ class ConversationLives(OwnerViewSet):
         return self.write_once(write)
 
     def end(self, request: Request, conversation_id: str) -> Response:
-        """End the session. Queues a summary of a long enough conversation; clears session, working memory and ledger.
+        """End the session: have its knowledge extracted, and a long conversation summarized; clear its live side.
+
+        The live side is the session, the working memory and the ledger. `extracted_count` shows when the turns were
+        searched for knowledge; without an end, that is within 15 minutes.
 
         Ending twice has the effect of ending once. A later turn reopens the conversation. 422 for an end before the
         last turn. A key of an agent that did not open the conversation clears only the agent's own working memory: the
@@ -299,6 +302,8 @@ class ConversationLives(OwnerViewSet):
         if queue_state_of_summary(ended) == "queued":
             run_soon(SUMMARIZE_JOB)
         has_left = owner.is_guest_of(ended.agent_id)
+        if not has_left and ended.extract_after is not None:
+            run_soon(EXTRACTION_JOB)
         return self.respond(ended, {"status": "left", "cleared": True} if has_left else {"status": "ended"})
 
 

@@ -41,6 +41,20 @@ def test_ending_a_conversation_clears_its_session_working_memory_and_ledger(api:
     assert api.get("/conversations/c1").json()["ended_at"] == ended.json()["ended_at"]
 
 
+def test_the_end_of_a_conversation_with_turns_queues_the_extraction_of_its_knowledge(
+    api: ServiceClient, owner: Owner
+) -> None:
+    waiting = JobRun.objects.queued().filter(job="extract_knowledge")
+    ledger.mark(ConversationRef(account_id=owner.account_id, conversation_id="without"), "skill:x")
+    talk(owner, 2)
+
+    api.post("/conversations/without/end", {})
+    assert waiting.count() == 0
+    for _ in range(2):
+        api.post("/conversations/c1/end", {})
+        assert waiting.count() == 1
+
+
 def test_a_conversation_with_a_ledger_and_no_turn_can_be_ended(api: ServiceClient, owner: Owner) -> None:
     place = ConversationRef(account_id=owner.account_id, conversation_id="c1")
     ledger.mark(place, "skill:x")
