@@ -80,6 +80,8 @@ def _ends(attribute: str, pattern: str) -> _Reader:
 _READERS = (
     _ends("residence", rf"(?:used to live|no longer lives?) in {_VALUE}"),
     _holds("residence", rf"{_NOW}(?:lives?|resides?) in {_VALUE}(?: now)?"),
+    _holds("residence", rf"is {_NOW}based in {_VALUE}(?: now)?"),
+    _ends("residence", rf"is no longer based in {_VALUE}"),
     _holds("residence", rf"(?:has |have )?moved (?:back )?to {_VALUE}", is_change=True),
     _ends("employer", rf"(?:used to work|no longer works?) (?:for|at) {_VALUE}"),
     _holds("employer", rf"{_NOW}(?:works?|is employed) (?:for|at) {_VALUE}(?: now)?"),

@@ -28,7 +28,7 @@ _AGE = re.compile(r"(?P<years>\d{1,3})(?P<unit> years? old)?(?=[.,!;]|$| (?:and|
 _STATE = re.compile(
     rf"(?:a (?=vegetarian|vegan|pescatarian))?(?P<state>lactose intolerant|colou?r blind"
     rf"|{'|'.join(sorted(STATES, key=len, reverse=True))})"
-    r"(?=[.,!;]|$| (?:and|now|since|for)\b)"
+    r"(?=[.,!;]|$| (?:and|now|since|for|myself|herself|himself|too|as well|but|so)\b)"
 )
 _RELATED_TO = re.compile(
     r"(?P<words>allergic to|married to|engaged to|interested in|afraid of|scared of|terrified of|good at|fluent in"
@@ -44,6 +44,7 @@ _RELATED_TO = re.compile(
 _ATTRIBUTES = {"allergic to": "allergy", "married to": "spouse", "engaged to": "engaged", "fluent in": "language"}
 _LIKED = re.compile(r"fan of|passionate about|fond of|into|obsessed with|crazy about")
 _ORIGIN = re.compile(rf"(?:originally )?from (?P<place>{NAME})(?=[.,!;]|$| (?:and|but|originally)\b)")
+_BASED = re.compile(rf"based in (?P<place>{NAME})(?=[.,!;]|$| (?:and|but|now)\b)")
 _HAPPENED = re.compile(
     r"(?P<words>born in|born on|raised in|diagnosed with|promoted to|accepted (?:in)?to|hired (?:as|by|at)|laid off"
     r"|fired|adopted|elected|invited to|injured in|rescued)(?: (?P<rest>.+))?"
@@ -104,6 +105,17 @@ def _origin(said: ClauseContext, subject: Subject, predicate: Predicate) -> Stat
     statement = make_statement(
         said, subject, attribute="origin", value=name, claim=_claim(subject, predicate, f"from {name}")
     )
+    return replace(statement, names=(*subject.names, NamedThing(name=name, type="place")))
+
+
+def _based(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
+    """Read "is based in Toronto" about a person."""
+    match = _BASED.match(predicate.rest)
+    name = bare_name(match["place"]) if match else ""
+    if not is_name(name):
+        return None
+    claim = _claim(subject, predicate, f"based in {name}")
+    statement = make_statement(said, subject, attribute="residence", value=name, claim=claim)
     return replace(statement, names=(*subject.names, NamedThing(name=name, type="place")))
 
 
@@ -192,7 +204,7 @@ def _born_on(said: ClauseContext, subject: Subject, words: str, when: str) -> St
 
 
 _Reading = Callable[[ClauseContext, Subject, Predicate], Statement | None]
-_PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _profession, _relation)
+_PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _based, _profession, _relation)
 _READINGS: dict[Form, tuple[_Reading, ...]] = {
     Form.COPULA_PAST: (_happened, _profession, _origin, _relation),
     Form.COPULA_PERFECT: (_state, _profession, _relation),

@@ -63,7 +63,7 @@ _PRESENT = {base: Verb(base, "", "", "").present for base in _OUR_VERBS}
 _OURS = re.compile(
     r"(?P<who>[Ww]e|I) (?:(?:also|currently|now|still|mostly|generally|just|all|normally) )*(?P<how>(?:only|always"
     r"|usually) )?"
-    rf"(?P<neg>(?:do not|don't|never) )?(?P<verb>{'|'.join(_OUR_VERBS)})"
+    rf"(?P<neg>(?:do not|don't|can not|cannot|never) )?(?P<verb>{'|'.join(_OUR_VERBS)})"
     r"(?P<up> up)? (?P<rest>.+)"
 )
 

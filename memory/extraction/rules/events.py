@@ -145,7 +145,7 @@ EVENTS = (
     rule("find", r"(?:an?|my|the|some) (?:[\w'-]+ ){0,3}(?:job|house|apartment|flat|dog|cat|puppy|kitten"
          r"|recipe|book|park|church|gym|studio|group|therapist|roommate|trail"
          r"|concert|cafe|café|restaurant|beach|store|shop)\b", refuses="the (?:book|park) (?:so|really)"),
-    rule("quit", rf"(?:my|the|our|smoking|drinking|a|an) ?\w|{CAPITAL}"),
+    rule("quit", rf"(?:my|the|our|a|an) \w|(?:smoking|drinking|sugar|coffee|alcohol)\b|{CAPITAL}"),
     rule("leave", rf"{CAPITAL}\S+(?: [A-Z]\S+)*$"),
     rule("leave", r"(?:my|our|the) (?:[\w-]+ ){0,3}(?:job|company|house|home|country|church|team|band"
          r"|apartment|husband|wife|city|school)\b"),

@@ -111,6 +111,8 @@ _SAYING = (
     "|totally|for sure|same here|me too|exactly|indeed|overall|these days|nowadays|currently|at the moment|right now"
     "|actually|no|nope|sorry|oops|wait|correction|i misspoke|my mistake|my bad|i mean|i meant|i meant to say"
     "|no wait|scratch that|edit|update|ps|since then|then|later|afterwards|eventually|as for me|personally"
+    "|(?:please |pls )?(?:remember|note|keep in mind|bear in mind|do not forget)(?: that)?|for the record"
+    "|just so you know|as a reminder|reminder|heads up|for your information"
     "|for me|so far|good news|great news|big news|as you know|you know|you know what|believe it or not|long story short"
     "|i (?:should|must|have to|want to) (?:also )?(?:mention|add|say|note)(?: that)?"
     "|cool|great|nice|awesome|amazing|true|agreed|glad to hear that|how cool|congrats|hmm+|uh|um+|er|ha"

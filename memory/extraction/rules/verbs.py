@@ -85,6 +85,9 @@ _BY_PAST = {verb.past: verb.base for verb in VERBS.values() if verb.past not in 
 }
 _BY_PARTICIPLE = {verb.participle: verb.base for verb in VERBS.values()} | {"got": "get", "found": "find"}
 _BY_GERUND = {verb.gerund: verb.base for verb in VERBS.values()}
+for _base in [base for base in VERBS if base.endswith("el")]:
+    # "cancelled" and "travelling" are British for "canceled" and "traveling"
+    _BY_PAST[f"{_base}led"] = _BY_PARTICIPLE[f"{_base}led"] = _BY_GERUND[f"{_base}ling"] = _base
 _SKIPPED = ADVERBS | HEDGES
 _TRYING = ("planning", "hoping", "aiming", "trying", "looking", "preparing", "determined")
 _INTENTS = {

@@ -56,6 +56,16 @@ from tests.properties import examples
         ("My name is Bruno Costa.", "The user's name is Bruno Costa"),
         ("hi, my cat is old and i live in porto", "The user lives in porto"),
         ("Well, yeah, actually I live in Porto, so come by.", "The user lives in Porto"),
+        ("Please remember that I'm allergic to penicillin.", "The user is allergic to penicillin"),
+        ("Remember, my accountant is called Lena.", "The user's accountant is called Lena"),
+        ("Don't forget that I work at Siemens.", "The user works at Siemens"),
+        ("Keep in mind that I live in Oslo.", "The user lives in Oslo"),
+        ("For the record, I was born in Recife.", "The user was born in Recife"),
+        ("I'm based in Toronto.", "The user is based in Toronto"),
+        ("I'm lactose intolerant myself, so no cream please.", "The user is lactose intolerant"),
+        ("I can't eat gluten.", "The user does not eat gluten"),
+        ("I quit smoking.", "The user quit smoking"),
+        ("I cancelled my gym membership.", "The user canceled their gym membership"),
     ],
 )
 def test_plain_statements_become_normalized_claims(text: str, claim: str) -> None:
@@ -120,6 +130,10 @@ def test_plain_statements_become_normalized_claims(text: str, claim: str) -> Non
         "I may produce films and I might move.",
         "I'm great.",
         "I live in " + "a very " * 60 + "big house.",
+        "Remember to call my sister.",
+        "Remember when I moved to Porto?",
+        "I can't eat anything.",
+        "I'm based in the north.",
     ],
 )
 def test_a_sentence_that_is_not_a_self_contained_assertion_yields_no_claim(text: str) -> None:
