@@ -57,7 +57,7 @@ from tests.properties import examples
         ("hi, my cat is old and i live in porto", "The user lives in porto"),
         ("Well, yeah, actually I live in Porto, so come by.", "The user lives in Porto"),
         ("Please remember that I'm allergic to penicillin.", "The user is allergic to penicillin"),
-        ("Remember, my accountant is called Lena.", "The user's accountant is called Lena"),
+        ("Remember, my accountant is called Rosa.", "The user's accountant is called Rosa"),
         ("Don't forget that I work at Siemens.", "The user works at Siemens"),
         ("Keep in mind that I live in Oslo.", "The user lives in Oslo"),
         ("For the record, I was born in Recife.", "The user was born in Recife"),
