@@ -31,14 +31,14 @@ class Attempts:
         """Return the request of the next attempt, with this body if it streams."""
         request = self.request
         # the service answers an archive after it stored all of it
-        timeout = {"timeout": ARCHIVE_TIMEOUT_SECONDS} if request.archive else {}
+        timeout = ARCHIVE_TIMEOUT_SECONDS if request.archive else http.timeout
         return http.build_request(
             request.method,
             self._settings.base_url + request.path,
             params=list(request.params),
             headers={"Authorization": f"Bearer {self._settings.api_key}", **request.headers},
             content=request.content if body is None else body,
-            **timeout,
+            timeout=timeout,
         )
 
     def pause_after_error(self, error: httpx2.TransportError) -> float:
