@@ -59,18 +59,24 @@ def names_in(described: dict[str, Any], where: str) -> tuple[str, ...]:
 
 
 def least_body(document: dict[str, Any], described: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the required fields, each with the first value that its schema allows; None for no body."""
-    if "requestBody" not in described:
+    """Return the required fields, each with the first value that its schema allows; None for no body in JSON."""
+    if (schema := json_schema(described)) is None:
         return None
-    body: dict[str, Any] = least_value(document, described["requestBody"]["content"]["application/json"]["schema"])
+    body: dict[str, Any] = least_value(document, schema)
     return body
+
+
+def json_schema(described: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the schema of an operation's body in JSON; None where it takes an archive, or nothing."""
+    content = described.get("requestBody", {}).get("content", {})
+    schema: dict[str, Any] | None = content.get("application/json", {}).get("schema")
+    return schema
 
 
 def body_fields(document: dict[str, Any], described: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the schemas of the fields of an operation's body, by name."""
-    if "requestBody" not in described:
+    if (schema := json_schema(described)) is None:
         return {}
-    schema = described["requestBody"]["content"]["application/json"]["schema"]
     if reference := schema.get("$ref"):
         schema = document["components"]["schemas"][reference.rpartition("/")[2]]
     fields: dict[str, dict[str, Any]] = schema.get("properties", {})

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from memory.api.openapi_enums import ENUMS, describe_enum
-from memory.api.openapi_examples import BODIES, OMITTED, VALUES
+from memory.api.openapi_examples import ANSWERS, BODIES, OMITTED, VALUES
 from memory.api.openapi_fields import FIELDS, HEADERS, PATH_PARAMETERS, QUERY_PARAMETERS
 
 Schema = dict[str, Any]
@@ -165,15 +165,22 @@ def find_group(path: str) -> str:
 
 def add_examples(operation: Schema, components: Schema) -> None:
     """Add an example to the body of an operation, and to its answers of success."""
-    for media_type in operation.get("requestBody", {}).get("content", {}).values():
+    for media_type in iterate_texts(operation.get("requestBody", {})):
         body = BODIES.get(operation["operationId"]) or example_of(media_type["schema"], components, is_request=True)
         media_type["example"] = body
     # a line of a stream is not a body
     if lines := operation.get("requestBody", {}).get("content", {}).get("application/x-ndjson"):
         lines["example"] = example_of(lines["schema"], components, is_request=True)
     for status, response in operation["responses"].items():
-        for media_type in response.get("content", {}).values() if status.startswith("2") else ():
-            media_type["example"] = example_of(media_type["schema"], components, is_request=False)
+        for media_type in iterate_texts(response) if status.startswith("2") else ():
+            answer = example_of(media_type["schema"], components, is_request=False)
+            special = ANSWERS.get(operation["operationId"])
+            media_type["example"] = answer | special if special else answer
+
+
+def iterate_texts(described: Schema) -> Iterator[Schema]:
+    """Yield the media types of a body or an answer, apart from archives, of which the document has no example."""
+    yield from (each for each in described.get("content", {}).values() if each["schema"].get("format") != "binary")
 
 
 def example_of(schema: Schema, components: Schema, *, name: str = "", is_request: bool, depth: int = 0) -> Any:

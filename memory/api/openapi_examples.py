@@ -140,6 +140,7 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "create_relationship": {"agent_id": "assistant", "source": ID, "target": OTHER_ID, "type": "WORKS_FOR"},
     "supersede_fact": {"agent_id": "assistant", "user_id": "ana", "claim": "Ana lives in Porto."},
+    "create_export": {"user_id": "ana", "include_vectors": False},
     "add_context_entries": {"agent_id": "assistant", "content": "The office closes at 18:00.", "key": "office-hours"},
     "update_entry": {"agent_id": "assistant", "content": "The office closes at 17:00."},
     "update_memory": {"agent_id": "assistant", "text": "Ana prefers the aisle."},
@@ -199,3 +200,28 @@ BODIES: dict[str, dict[str, Any]] = {
     "add_turn_record_slots": {"agent_id": "assistant", "outcome": {"status": "succeeded", "text": "Booked."}},
 }
 """Bodies of operations whose fields depend on each other, and of those that newcomers try first, by operation id."""
+
+QUEUED = {"status": "queued", "counts": {}}
+ARCHIVE = {"size_bytes": 734_208, "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
+STORED = {
+    "status": "completed",
+    "started_at": "2026-05-04T12:00:02Z",
+    "completed_at": "2026-05-04T12:00:09Z",
+    "expires_at": "2026-05-05T12:00:09Z",
+    "counts": {"conversations": 12, "memories": 1_630, "tool_invocations": 74},
+}
+OF_ANA = {"agent_id": "", "user_id": "ana", "include_vectors": False}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "create_export": {**QUEUED, **OF_ANA, "size_bytes": 0, "digest": ""},
+    "get_export": {**STORED, **OF_ANA, **ARCHIVE},
+    "create_import": {**QUEUED, **ARCHIVE, "dry_run": False, "existing": {}, "left_out": {}},
+    "get_import": {
+        **STORED,
+        **ARCHIVE,
+        "dry_run": False,
+        "remaps": False,
+        "existing": {"memories": 12},
+        "left_out": {},
+    },
+}
+"""Fields of example answers, by operation id, where what follows from their names alone would not be true together."""

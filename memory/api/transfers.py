@@ -127,8 +127,9 @@ class Exports(TransferViewSet):
     """Archives of the account, of an agent or of a user."""
 
     direction = Transfer.Direction.EXPORT
-    # the document has JSON alone: docs/transfer.md has these
-    undocumented = frozenset({"download", "newest"})
+    downloads = frozenset({"download", "newest"})
+    operation_ids = {"newest": "download_newest_export"}
+    problems = {"download": (409,), "newest": (404,)}
     bodies = {"create": ScopeFields}
     queries = {"newest": NewestQuery}
     answer = ExportAnswer
@@ -174,7 +175,6 @@ class Imports(TransferViewSet):
 
     direction = Transfer.Direction.IMPORT
     uploads = frozenset({"create"})
-    undocumented = frozenset({"create"})
     queries = {"create": ImportQuery}
     answer = ImportAnswer
     statuses = {"create": 202}

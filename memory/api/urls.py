@@ -221,7 +221,7 @@ urlpatterns = [
     path("exports", Exports.as_view(COLLECTION)),
     path("exports/<uuid:export_id>", Exports.as_view(READ)),
     path("exports/<uuid:export_id>/download", Exports.as_view({"get": "download"})),
-    path("import", Imports.as_view({"post": "create"})),
+    path("import", Imports.as_view({"post": "create"}, undocumented=frozenset({"create"}))),
     path("imports", Imports.as_view(COLLECTION)),
     path("imports/<uuid:import_id>", Imports.as_view(READ)),
     path("timeline", Timeline.as_view(LIST)),

@@ -6,6 +6,7 @@ from typing import Any
 import inflection
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.serializers import JSONField
 
@@ -13,7 +14,7 @@ from memory_project.http.credentials import required_scope
 from memory_project.http.error_codes import type_of
 from memory_project.http.problems import CONTENT_TYPE
 from memory_project.http.serializers import TEXT, ObjectOrText, StrictSerializer
-from memory_project.http.streams import NDJSON
+from memory_project.http.streams import NDJSON, ZIP
 
 JSON_MEDIA_TYPE = "application/json"
 PROBLEM_SCHEMA = {
@@ -48,6 +49,7 @@ PROBLEMS_OF_ALL = {
     "503": "A store is down.",
 }
 PROBLEMS_OF_BODIES = {"413": "The body is too large.", "415": "The body is not application/json."}
+PROBLEMS_OF_UPLOADS = {"413": "The body is too large.", "415": "The body is not application/zip."}
 PROBLEMS_OF_WRITES = {
     "409": "Conflict with the stored state, or with a request that is still running.",
     "422": "Well-formed, but the stored state does not allow it.",
@@ -110,7 +112,7 @@ class ServiceSchema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         parameters: list[Any] = [REQUEST_ID]
-        if self.method != "GET":
+        if self.method != "GET" and not self._is_upload:
             parameters.append(IDEMPOTENCY_KEY)
         if self._is_conditional:
             parameters.append(IF_NONE_MATCH if self.method == "GET" else IF_MATCH)
@@ -118,6 +120,8 @@ class ServiceSchema(AutoSchema):
         return [*parameters, query] if query else parameters
 
     def get_request_serializer(self) -> Any:
+        if self._is_upload:
+            return {ZIP: OpenApiTypes.BINARY}
         body = getattr(self.view, "bodies", {}).get(self._action)
         line = getattr(self.view, "streams", {}).get(self._action)
         return {JSON_MEDIA_TYPE: body, NDJSON: line} if line else body
@@ -129,8 +133,12 @@ class ServiceSchema(AutoSchema):
         described = shape or OpenApiResponse(description="Done; no body." if 204 in statuses else "")
         unchanged = {304: OpenApiResponse(description="The version has an ETag that If-None-Match names; no body.")}
         may_be_unchanged = self._is_conditional and self.method == "GET"
+        if self._action in getattr(view, "downloads", ()):
+            found: dict[Any, Any] = {(status, ZIP): OpenApiTypes.BINARY for status in statuses}
+        else:
+            found = dict.fromkeys(statuses, described)
         return {
-            **dict.fromkeys(statuses, described),
+            **found,
             **(unchanged if may_be_unchanged else {}),
             **{code: OpenApiResponse(PROBLEM_REFERENCE, text) for code, text in self._problems().items()},
         }
@@ -140,7 +148,7 @@ class ServiceSchema(AutoSchema):
         if "{" in self.path:
             texts |= NOT_FOUND
         if self.method in ("POST", "PUT", "PATCH"):
-            texts |= PROBLEMS_OF_BODIES
+            texts |= PROBLEMS_OF_UPLOADS if self._is_upload else PROBLEMS_OF_BODIES
         if self.method != "GET":
             texts |= PROBLEMS_OF_WRITES
         for status in getattr(self.view, "problems", {}).get(self._action, ()):
@@ -187,6 +195,10 @@ class ServiceSchema(AutoSchema):
     @property
     def _action(self) -> str:
         return str(getattr(self.view, "action", self.method.lower()))
+
+    @property
+    def _is_upload(self) -> bool:
+        return self._action in getattr(self.view, "uploads", ())
 
     @property
     def _is_conditional(self) -> bool:

@@ -56,6 +56,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     - `bodies`, `queries`: the serializers of request bodies and query parameters.
     - `streams`: an action here also takes newline-delimited JSON of that shape, one object per line.
     - `uploads`: actions whose body is a zip of any length, and which read it themselves.
+    - `downloads`: actions whose answer is a zip.
     - `answers`: the shape of an answer other than `answer`; a mapping is an OpenAPI schema, for objects whose members
       the client chooses.
     - `operation_ids`: the operation id, where the one that follows from path and action (`schema.name_operation`) does
@@ -85,6 +86,7 @@ class ServiceViewSet(GenericViewSet[Any]):
     queries: ClassVar[SerializersByAction] = {}
     streams: ClassVar[SerializersByAction] = {}
     uploads: ClassVar[frozenset[str]] = frozenset()
+    downloads: ClassVar[frozenset[str]] = frozenset()
     answer: ClassVar[AnswerShape] = None
     answers: ClassVar[Mapping[str, AnswerShape]] = {}
     operation_ids: ClassVar[Mapping[str, str]] = {}
@@ -232,6 +234,7 @@ class ServiceViewSet(GenericViewSet[Any]):
         if f"{request.method}".lower() not in self.action_map:
             self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)
+        self._refuse_unread_condition(request)
         if self.action in self.uploads:
             self._refuse_upload(request)
         elif is_ndjson_stream(request.META):
@@ -239,7 +242,6 @@ class ServiceViewSet(GenericViewSet[Any]):
         else:
             self._refuse_large_body(request)
         self._refuse_unknown_parameters(request)
-        self._refuse_unread_condition(request)
         self._attempt = begin_attempt(request)
         if self._attempt is not None:
             seconds = settings.IDEMPOTENCY_HOURS * 3_600
@@ -264,7 +266,8 @@ class ServiceViewSet(GenericViewSet[Any]):
 
     def _refuse_upload(self, request: Request) -> None:
         if not has_body_of(request.META, ZIP):
-            raise UnsupportedMediaType(request.content_type or "none", f"Send the archive as {ZIP}.")
+            detail = f"The body is no archive. Send the zip, with the header `Content-Type: {ZIP}`."
+            raise Problem(415, "unsupported_media_type", detail)
         if "Idempotency-Key" in request.headers:
             detail = "An archive takes no Idempotency-Key. What is imported twice is there once."
             raise Problem(400, "idempotency_key_refused", detail)

@@ -11,7 +11,8 @@ from typing import Any
 
 import environ
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DEFAULT_DB_ALIAS, ProgrammingError, connections, transaction
 from psycopg import sql
 
 CONNECTION_PARTS = ("USER", "PASSWORD", "HOST", "PORT")
@@ -40,6 +41,8 @@ GRANTS = (
     "REVOKE ALL ON {audit} FROM {role}",
     "GRANT SELECT, INSERT ON {added_to} TO {role}",
 )
+
+FIND_ROLE = "SELECT 1 FROM pg_roles WHERE rolname = %s"
 
 
 def owner_settings() -> dict[str, Any] | None:
@@ -73,6 +76,35 @@ def owner_connection() -> Iterator[None]:
     finally:
         connections[DEFAULT_DB_ALIAS] = usual
         own.close()
+
+
+@owner_connection()
+def create_application_role() -> None:
+    """Make the application's role with the password of `DATABASE_URL`, unless it exists or is the owner.
+
+    An existing role keeps its password. Raises ImproperlyConfigured where the owner may create no roles.
+    """
+    if owner_settings() is None:
+        return
+    connection, given = connections[DEFAULT_DB_ALIAS], settings.DATABASES[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        cursor.execute(FIND_ROLE, [given["USER"]])
+        if cursor.fetchone():
+            return
+        statement = sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(given["USER"]))
+        if given["PASSWORD"]:
+            # hashed here, since the server's log may have the statement
+            hashed = cursor.connection.pgconn.encrypt_password(
+                given["PASSWORD"].encode(), given["USER"].encode(), b"scram-sha-256"
+            )
+            statement += sql.SQL(" PASSWORD {}").format(sql.Literal(hashed.decode()))
+        try:
+            cursor.execute(statement.as_string(cursor.connection))
+        except ProgrammingError as err:
+            raise ImproperlyConfigured(
+                f"There is no role {given['USER']}, which DATABASE_URL names, and the role in DATABASE_OWNER_URL may "
+                "not create it. Create it with LOGIN as a superuser."
+            ) from err
 
 
 @owner_connection()

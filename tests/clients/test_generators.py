@@ -17,7 +17,12 @@ from tests.openapi import read_document
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 RUN_SECONDS = 400
-CONFIGURATION = "content_type_overrides:\n  application/x-ndjson: application/octet-stream\npost_hooks: []\n"
+CONFIGURATION = """
+content_type_overrides:
+  application/x-ndjson: application/octet-stream
+  application/zip: application/octet-stream
+post_hooks: []
+"""
 OF_ITS_OWN = re.compile(r"OpenAPI 3\.1 support is still in beta|Failed to get the schema name: null")
 """Warnings of openapi-generator that are about no element of the document."""
 WARNING = re.compile(r"^.*\b(?:WARN|WARNING|ERROR)\b.*$", re.M)

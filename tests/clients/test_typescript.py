@@ -120,7 +120,7 @@ def test_the_types_are_those_of_the_openapi_document(project: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_client_compiles_strictly_and_passes_its_tests(
-    project: Path, transactional_db: None, empty_redis: None, shared_server: SharedServers, api_key: str
+    project: Path, transfer_worker: None, empty_redis: None, shared_server: SharedServers, api_key: str
 ) -> None:
     url = f"http://127.0.0.1:{shared_server({}).port}"
 

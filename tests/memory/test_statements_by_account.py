@@ -196,6 +196,8 @@ LATER = {
     "GET /graph": "it has no answer without ids",
     "GET /erasures/preview": "it has no answer without an id",
     "GET /contexts/{context_id}/snapshots/{snapshot_id}": "there is none yet",
+    "GET /export": "no archive is made yet",
+    "GET /exports/{export_id}/download": "no archive is made yet",
     "GET /work-episodes/{episode_id}": "there is none yet",
     "GET /subjects/{user_id}/erasure": "of another user",
     "GET /exports/{export_id}": "there is none yet",

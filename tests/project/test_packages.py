@@ -52,9 +52,12 @@ def render(template: str, scope: Mapping[str, Any]) -> str:
     return EXPRESSION.sub(value_of, kept)
 
 
-def render_chart(*, config: Mapping[str, str] | None = None, **ingress: Any) -> dict[tuple[str, str], Any]:
+def render_chart(
+    *, config: Mapping[str, str] | None = None, owner: str = "", **ingress: Any
+) -> dict[tuple[str, str], Any]:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     values["ingress"] |= ingress
+    values["ownerSecret"] = owner
     values["config"] |= config or {}
     scope = {"Values": values, "Release": {"Name": "memory"}}
     texts = [render(path.read_text(), scope) for path in sorted((CHART / "templates").iterdir())]
@@ -122,6 +125,18 @@ def test_the_chart_and_compose_set_only_variables_that_are_settings(settings_nam
     given = {*config, *(name for service in own for name in service["environment"])}
 
     assert given <= settings_names
+
+
+def test_only_what_migrates_and_works_off_jobs_knows_the_owner_of_the_tables() -> None:
+    services = yaml.safe_load((PROJECT / "compose.yaml").read_text())["services"]
+    composed = {name for name, each in services.items() if "DATABASE_OWNER_URL" in each.get("environment", {})}
+    chart = {name: pod["spec"]["containers"][0] for name, pod in pods(render_chart(owner="memory-owner"))}
+    given = {name for name, each in chart.items() if {"secretRef": {"name": "memory-owner"}} in each["envFrom"]}
+
+    assert composed == {"migrate", "worker"}
+    assert all("//memory_app:" in each["environment"]["DATABASE_URL"] for each in services.values() if "build" in each)
+    assert given == {"memory-migrate", "memory-worker"}
+    assert all(len(each["envFrom"]) <= 2 for _, pod in pods(render_chart()) for each in pod["spec"]["containers"])
 
 
 def test_compose_runs_every_role_from_what_it_declares() -> None:

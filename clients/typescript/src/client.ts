@@ -2,8 +2,9 @@
 
 import { OPERATIONS } from "./operations.js";
 import { Pages, readCursor } from "./pages.js";
-import type { Call, Turn, Turns } from "./requests.js";
+import type { Archive, Call, Turn, Turns } from "./requests.js";
 import { Sender, type CallOptions, type ClientOptions, type RawAnswer } from "./sender.js";
+import { waitForTransfer, type ExportScope, type TransferOptions } from "./transfers.js";
 import type { Answer, Fields, Item, ListId, OperationId, Options, PathIds, Schemas } from "./types.js";
 
 /** A page as the service answers it. */
@@ -166,5 +167,49 @@ export class Client {
   ) {
     const fields = { ...options, conversation_id: conversationId, tool_name: toolName };
     return this.call("record_tool_invocation", {}, fields as Fields<"record_tool_invocation">);
+  }
+
+  /**
+   * Export the account, or what belongs to an agent or a user of it, and return the zip while it comes.
+   *
+   * The client's own agent and user do not limit it. In Node, `writeFile(path, stream)` stores it in flat memory.
+   */
+  async exportArchive(scope: ExportScope = {}, options: TransferOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    const { signal } = options;
+    const started = await this.call("create_export", {}, scope as Fields<"create_export">, { ...(signal && { signal }) });
+    const done = await waitForTransfer(started, (id) => this.call("get_export", { export_id: id }), options);
+    return this.downloadExport(done.id, { ...(signal && { signal }) });
+  }
+
+  /** Return the zip of an export while it comes. Throws ConflictError until the export is completed. */
+  downloadExport(exportId: string, { signal }: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    const call = { operation: OPERATIONS.download_export, ids: { export_id: exportId }, fields: {} };
+    return this.#sender.open(call, signal);
+  }
+
+  /** Return the newest zip of the account, or of an agent or a user of it, while it comes. */
+  downloadNewestExport(scope: ExportScope = {}, { signal }: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    return this.#sender.open({ operation: OPERATIONS.download_newest_export, ids: {}, fields: { ...scope } }, signal);
+  }
+
+  /** Start the import of a zip: `importArchive` waits for it. */
+  async createImport(
+    archive: Archive,
+    fields: { dry_run?: boolean } = {},
+    { signal }: CallOptions = {},
+  ): Promise<Schemas["ImportAnswer"]> {
+    const call = { operation: OPERATIONS.create_import, ids: {}, fields, archive };
+    return (await this.#sender.send<Schemas["ImportAnswer"]>(call, signal)).data;
+  }
+
+  /** Import a zip into the account, or with `dry_run` only check it. In Node, `openAsBlob(path)` reads a file. */
+  async importArchive(
+    archive: Archive,
+    fields: { dry_run?: boolean } = {},
+    options: TransferOptions = {},
+  ): Promise<Schemas["ImportAnswer"]> {
+    const { signal } = options;
+    const started = await this.createImport(archive, fields, { ...(signal && { signal }) });
+    return waitForTransfer(started, (id) => this.call("get_import", { import_id: id }), options);
   }
 }

@@ -3,6 +3,7 @@
 // AgentMemoryError
 // ├── ServiceConnectionError         no answer: refused, reset, unreachable
 // │   └── ServiceTimeoutError        no answer in time
+// ├── TransferFailedError            an export or an import that the service gave up, with `transfer`
 // └── StatusError                    an answer with `status`, `code`, `detail`, `errors`, `requestId`
 //     ├── BadRequestError            400
 //     ├── AuthenticationError        401
@@ -17,6 +18,8 @@
 //     └── ServerError                5xx
 //         └── UnavailableError       503
 
+import type { Schemas } from "./types.js";
+
 /** Any failure of a call. */
 export class AgentMemoryError extends Error {
   override get name(): string {
@@ -29,6 +32,16 @@ export class ServiceConnectionError extends AgentMemoryError {}
 
 /** The service did not answer in time. */
 export class ServiceTimeoutError extends ServiceConnectionError {}
+
+/** The service gave up an export, or refused an archive. `transfer` is what it answers of it. */
+export class TransferFailedError extends AgentMemoryError {
+  readonly transfer: Schemas["ExportAnswer"] | Schemas["ImportAnswer"];
+
+  constructor(transfer: Schemas["ExportAnswer"] | Schemas["ImportAnswer"]) {
+    super(transfer.error);
+    this.transfer = transfer;
+  }
+}
 
 /** What the service says about a failure: RFC 9457. */
 export interface Problem {

@@ -22,6 +22,7 @@ export interface Call {
   ids: Record<string, unknown>;
   fields: Record<string, unknown>;
   turns?: Turns;
+  archive?: Archive;
   ifMatch?: string;
 }
 
@@ -29,19 +30,22 @@ export interface Call {
 export type Turn = Record<string, unknown>;
 export type Turns = Iterable<Turn> | AsyncIterable<Turn>;
 
+/** A zip. A Blob, such as `openAsBlob(path)` of Node, is sent again after a failure; a stream is not. */
+export type Archive = Blob | ReadableStream<Uint8Array>;
+
 /** A request, the same at each attempt. */
 export interface PreparedRequest {
   target: string;
   method: string;
   headers: Record<string, string>;
-  body?: string | ReadableStream<Uint8Array>;
+  body?: string | Archive;
   /** False for a stream: the first attempt uses it up. */
   isRepeatable: boolean;
 }
 
 /** Return the request of a call: defaults filled in, ids encoded, with a new Idempotency-Key where one is taken. */
 export function prepare(call: Call, owner: Owner): PreparedRequest {
-  const { operation, turns } = call;
+  const { operation, turns, archive } = call;
   const query = new URLSearchParams();
   const body: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(addOwner(call, owner))) {
@@ -51,18 +55,24 @@ export function prepare(call: Call, owner: Owner): PreparedRequest {
   }
   const headers: Record<string, string> = {};
   if (call.ifMatch) headers["If-Match"] = call.ifMatch;
-  if (operation.hasBody) headers["Content-Type"] = turns ? "application/x-ndjson" : "application/json";
+  if (operation.hasBody) headers["Content-Type"] = contentType(call);
   if (operation.hasKey && !turns) headers["Idempotency-Key"] = crypto.randomUUID();
   const found = query.toString();
   const request: PreparedRequest = {
     target: fillPath(operation.path, call.ids) + (found && `?${found}`),
     method: operation.method,
     headers,
-    isRepeatable: !turns || Array.isArray(turns),
+    isRepeatable: (!turns || Array.isArray(turns)) && !(archive instanceof ReadableStream),
   };
-  if (turns) request.body = Array.isArray(turns) ? turns.map(toLine).join("") : toStream(turns);
+  if (archive) request.body = archive;
+  else if (turns) request.body = Array.isArray(turns) ? turns.map(toLine).join("") : toStream(turns);
   else if (operation.hasBody) request.body = JSON.stringify(body);
   return request;
+}
+
+function contentType({ turns, archive }: Call): string {
+  if (archive) return "application/zip";
+  return turns ? "application/x-ndjson" : "application/json";
 }
 
 /** Return the fields with the client's own agent and user, where the operation takes them and none are given. */

@@ -1109,6 +1109,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the newest archive of the account, or of an agent or a user */
+        get: operations["download_newest_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/exports": {
         parameters: {
             query?: never;
@@ -1136,6 +1153,23 @@ export interface paths {
         };
         /** Return an export, with its progress */
         get: operations["get_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/exports/{export_id}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the archive of an export, as a zip */
+        get: operations["download_export"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1347,7 +1381,8 @@ export interface paths {
         /** List imports, latest first */
         get: operations["list_imports"];
         put?: never;
-        post?: never;
+        /** Import an archive: the body is the zip, as application/zip */
+        post: operations["create_import"];
         delete?: never;
         options?: never;
         head?: never;
@@ -12053,6 +12088,32 @@ export interface operations {
             };
         };
     };
+    download_newest_export: {
+        parameters: {
+            query?: {
+                /** @description An archive of this agent. */
+                agent_id?: string;
+                /** @description True for an archive with embeddings. */
+                include_vectors?: boolean;
+                /** @description An archive of this user. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+        };
+    };
     list_exports: {
         parameters: {
             query?: {
@@ -12125,6 +12186,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ExportAnswer"];
+                };
+            };
+        };
+    };
+    download_export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of an export. */
+                export_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
                 };
             };
         };
@@ -12673,6 +12756,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PaginatedImportAnswerList"];
+                };
+            };
+        };
+    };
+    create_import: {
+        parameters: {
+            query?: {
+                /** @description True to only check the archive. */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/zip": string;
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportAnswer"];
                 };
             };
         };

@@ -5,6 +5,7 @@ import { prepare, type Call, type Owner, type PreparedRequest } from "./requests
 import { Retries, type Received } from "./retries.js";
 
 const API = "/api/v1";
+const ARCHIVE_TIMEOUT_MS = 600_000;
 const DEFAULT_BASE_URL = "http://127.0.0.1:8002";
 
 /** Settings of a client. What is left out comes from the environment, where there is one. */
@@ -72,7 +73,7 @@ export class Sender {
     const request = prepare(call, this.owner);
     const retries = new Retries(request.isRepeatable ? this.#maxRetries : 0);
     for (;;) {
-      const outcome = await this.#attempt(request, signal);
+      const outcome = await this.#attempt(request, { signal });
       const received = outcome instanceof ServiceConnectionError ? undefined : outcome;
       const pause = received?.response.ok ? undefined : retries.pauseAfter(received);
       if (pause !== undefined) await wait(pause, signal);
@@ -81,23 +82,46 @@ export class Sender {
     }
   }
 
-  async #attempt(request: PreparedRequest, signal?: AbortSignal): Promise<Received | ServiceConnectionError> {
-    const timeout = AbortSignal.timeout(this.#timeoutMs);
+  /** Return the body of an answer while it comes. Throws the error of the status if it is no success. */
+  async open(call: Call, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const retries = new Retries(this.#maxRetries);
+    for (;;) {
+      const outcome = await this.#attempt(prepare(call, this.owner), { streams: true, signal });
+      if (!(outcome instanceof ServiceConnectionError) && outcome.response.ok && outcome.response.body) {
+        return outcome.response.body;
+      }
+      const pause = retries.pauseAfter(outcome instanceof ServiceConnectionError ? undefined : outcome);
+      if (pause !== undefined) await wait(pause, signal);
+      else if (outcome instanceof ServiceConnectionError) throw outcome;
+      else throw statusError(outcome.response, outcome.text);
+    }
+  }
+
+  async #attempt(
+    request: PreparedRequest,
+    { streams = false, signal }: { streams?: boolean; signal?: AbortSignal | undefined },
+  ): Promise<Received | ServiceConnectionError> {
+    const isArchive = streams || request.headers["Content-Type"] === "application/zip";
+    const timeoutMs = isArchive ? Math.max(this.#timeoutMs, ARCHIVE_TIMEOUT_MS) : this.#timeoutMs;
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const init: RequestInit & { duplex?: "half" } = {
       method: request.method,
       headers: { Authorization: `Bearer ${this.#key}`, ...request.headers },
       redirect: "manual",
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
     };
     if (request.body !== undefined) init.body = request.body;
     if (request.body instanceof ReadableStream) init.duplex = "half";
     try {
       const response = await this.#fetch(this.baseUrl + request.target, init);
-      return { response, text: await response.text() };
+      return { response, text: streams && response.ok ? "" : await response.text() };
     } catch (err) {
       signal?.throwIfAborted();
-      if (timeout.aborted) return new ServiceTimeoutError(`No answer within ${this.#timeoutMs} ms.`, { cause: err });
+      if (timeout.signal.aborted) return new ServiceTimeoutError(`No answer within ${timeoutMs} ms.`, { cause: err });
       return new ServiceConnectionError(describe(err), { cause: err });
+    } finally {
+      clearTimeout(timer);
     }
   }
 }
@@ -120,7 +144,8 @@ function describe(err: unknown): string {
   return err.cause instanceof Error ? `${err.message}: ${err.cause.message}` : err.message;
 }
 
-function wait(milliseconds: number, signal?: AbortSignal): Promise<void> {
+/** Wait, unless the signal ends it. */
+export function wait(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => {
       clearTimeout(timer);

@@ -5,7 +5,9 @@ import type { components, operations } from "./schema.js";
 /** The objects of the OpenAPI document by name: `Schemas["StoredGoal"]`. */
 export type Schemas = components["schemas"];
 /** The id of an operation: `"create_goal"`. */
-export type OperationId = keyof operations;
+export type OperationId = Exclude<keyof operations, ArchiveId>;
+/** Operations that take or answer an archive, which have methods of their own. */
+type ArchiveId = "create_import" | "download_export" | "download_newest_export";
 
 type Taken<O extends OperationId> = operations[O] extends { parameters: infer P } ? P : never;
 type QueryOf<P> = P extends { query?: infer Q } ? (Exclude<Q, undefined> extends never ? {} : Exclude<Q, undefined>) : {};

@@ -1,9 +1,21 @@
 // The client on a running service, which AGENT_MEMORY_BASE_URL and AGENT_MEMORY_API_KEY name.
 
 import assert from "node:assert/strict";
+import { openAsBlob } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
-import { AuthenticationError, BadRequestError, Client, NotFoundError, PreconditionFailedError } from "../src/index.js";
+import {
+  AuthenticationError,
+  BadRequestError,
+  Client,
+  ConflictError,
+  NotFoundError,
+  PreconditionFailedError,
+  TransferFailedError,
+} from "../src/index.js";
 
 const memory = new Client({ agentId: "tester", userId: "tess" });
 
@@ -85,4 +97,27 @@ test("everything about a user is counted, then forgotten", async () => {
   assert.equal((await ben.memories().toArray()).length, 1);
   await ben.forgetAll({ dry_run: false });
   assert.deepEqual(await ben.memories().toArray(), []);
+});
+
+test("what belongs to a user is exported to a file, and imported again", async () => {
+  await new Client({ agentId: "assistant", userId: "eva" }).remember("Eva sails.");
+  const folder = await mkdtemp(join(tmpdir(), "archives-"));
+  const path = join(folder, "eva.zip");
+  await writeFile(path, await memory.exportArchive({ user_id: "eva" }));
+
+  const checked = await memory.importArchive(await openAsBlob(path), { dry_run: true });
+  const imported = await memory.importArchive((await openAsBlob(path)).stream());
+  const newest = await new Response(await memory.downloadNewestExport({ user_id: "eva" })).arrayBuffer();
+  await rm(folder, { recursive: true });
+
+  assert.equal(checked.dry_run, true);
+  assert.equal(imported.existing["memories"], 1);
+  assert.equal(newest.byteLength, checked.size_bytes);
+});
+
+test("an archive that is not ready, or is none, is refused", async () => {
+  const { id } = await memory.call("create_export", {}, { agent_id: "nobody" });
+  await assert.rejects(memory.downloadExport(id), ConflictError);
+  await assert.rejects(memory.downloadNewestExport({ user_id: "nobody" }), NotFoundError);
+  await assert.rejects(memory.importArchive(new Blob(["PK no archive"])), TransferFailedError);
 });

@@ -12,7 +12,7 @@ from django.db.models import Field
 
 from memory_project.postgresql.locks import lock_connection
 from memory_project.postgresql.options import store_role_settings
-from memory_project.postgresql.roles import grant_rights, owner_connection
+from memory_project.postgresql.roles import create_application_role, grant_rights, owner_connection
 
 MIGRATE_LOCK_ID = 0x6D656D626F6F7401
 LOOK_SECONDS = 0.5
@@ -65,7 +65,8 @@ class Command(migrate.Command):
 
         The lock belongs to a transaction on a connection of its own: it holds through PgBouncer as well, ends with the
         process, and a transaction that is idle at READ COMMITTED keeps no index from being built concurrently.
-        Afterwards, the application's role gets its rights, and the role of a pooler the settings of its sessions.
+        Afterwards, the application's role exists and has its rights, and the role of a pooler has the settings of its
+        sessions.
         """
         with lock_connection(options["database"]) as cursor:
             # a statement that waits would hold a snapshot, for whose end an index built concurrently waits
@@ -74,6 +75,7 @@ class Command(migrate.Command):
             migrate.MigrationExecutor = LeanExecutor  # type: ignore[attr-defined]
             printed = super().handle(*args, **options)
             if not (options["plan"] or options["check_unapplied"]):
+                create_application_role()
                 grant_rights()
             if settings.DATABASE_POOLER_URL:
                 store_role_settings()

@@ -23,7 +23,7 @@ from tests.openapi import operations, read_document
 
 BY_ID_OUTSIDE_THE_PATH = {
     *("GET /api/v1/graph", "POST /api/v1/resume", "POST /api/v1/replay", "GET /api/v1/erasures/preview"),
-    "POST /api/v1/turn-records",
+    *("POST /api/v1/turn-records", "GET /api/v1/export"),
 }
 
 
@@ -62,6 +62,8 @@ def test_every_operation_has_examples_that_fit_its_schemas() -> None:
         for operation in operations()
         for content in contents_of(document["paths"][operation.path][operation.method])
         for media_type in content.values()
+        # of an archive, there is no example
+        if media_type["schema"].get("format") != "binary"
     ]
 
     for operation, media_type in contents:
@@ -153,7 +155,9 @@ def test_every_write_and_nothing_else_declares_an_idempotency_key() -> None:
 
     for operation in operations():
         names = {given["name"] for given in document["paths"][operation.path][operation.method]["parameters"]}
-        assert ("Idempotency-Key" in names) is (operation.method != "get"), operation
+        # what is imported twice is there once
+        is_expected = operation.method != "get" and str(operation) != "POST /api/v1/imports"
+        assert ("Idempotency-Key" in names) is is_expected, operation
 
 
 def test_every_operation_has_a_unique_id_of_verb_and_object_and_a_summary() -> None:

@@ -303,9 +303,9 @@ class CreateErasure(TypedDict, total=False):
 class CreateExport(TypedDict, total=False):
     """Arguments of `create_export`."""
 
-    agent_id: str | None
+    agent_id: str
     include_vectors: bool
-    user_id: str | None
+    user_id: str
 
 
 class CreateFact(TypedDict, total=False):

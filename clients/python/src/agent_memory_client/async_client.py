@@ -2,16 +2,27 @@
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx2
 
-from agent_memory_client import methods, verbs
+from agent_memory_client import archives, methods, models, verbs
+from agent_memory_client.archives import (
+    DEFAULT_WAIT_SECONDS,
+    PART_BYTES,
+    ArchiveFile,
+    ArchivePath,
+    Waiting,
+    check_digest,
+)
 from agent_memory_client.attempts import Attempts, replace_by_saved
 from agent_memory_client.binding import awaited, awaited_pages, awaited_raw, awaited_raw_page
-from agent_memory_client.calls import Call, PageCall, Turns, to_line
+from agent_memory_client.calls import Call, Id, PageCall, PreparedRequest, Turns, to_line
 from agent_memory_client.config import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_SECONDS, Settings, read_settings
+from agent_memory_client.errors import status_error
 from agent_memory_client.pages import AsyncPages
 from agent_memory_client.parsing import parse_answer, parse_page
 from agent_memory_client.results import Page, RawResponse, Result
@@ -31,15 +42,32 @@ class AsyncSender:
         """Return the last response to a call, of whatever status. Raises ServiceConnectionError if there was none."""
         attempts = Attempts(call, self.settings)
         while True:
-            lines = None if attempts.request.lines is None else encode_lines(attempts.request.lines)
             try:
-                response = await self._http.send(attempts.build(self._http, lines))
+                response = await self._http.send(attempts.build(self._http, stream_body(attempts.request)))
             except httpx2.TransportError as err:
                 pause: float | None = attempts.pause_after_error(err)
             else:
                 pause = attempts.pause_after(response)
             if pause is None:
                 return response
+            await asyncio.sleep(pause)
+
+    async def save(self, call: Call[Any], path: ArchivePath, /) -> str:
+        """Write the archive that a call answers to a file, and return its SHA-256."""
+        attempts = Attempts(call, self.settings)
+        while True:
+            try:
+                response = await self._http.send(attempts.build(self._http, None), stream=True)
+                async with aclosing(response):
+                    if response.is_success:
+                        return await write_parts(response, path)
+                    await response.aread()
+            except httpx2.TransportError as err:
+                pause: float | None = attempts.pause_after_error(err)
+            else:
+                pause = attempts.pause_after(response)
+            if pause is None:
+                raise status_error(response)
             await asyncio.sleep(pause)
 
     async def run(self, call: Call[T], /) -> T:
@@ -103,6 +131,7 @@ class AsyncRawClient(methods.AsyncRawMethods):
     goals = awaited_raw_page(verbs.goals)
     complete = awaited_raw(verbs.complete)
     record_tool = awaited_raw(verbs.record_tool)
+    create_import = awaited_raw(archives.create_import)
 
 
 class AsyncClient(methods.AsyncMethods, AsyncSender):
@@ -167,6 +196,53 @@ class AsyncClient(methods.AsyncMethods, AsyncSender):
     goals = awaited_pages(verbs.goals)
     complete = awaited(verbs.complete)
     record_tool = awaited(verbs.record_tool)
+    create_import = awaited(archives.create_import)
+
+    async def export_archive(
+        self,
+        path: ArchivePath,
+        /,
+        *,
+        agent_id: str = "",
+        user_id: str = "",
+        include_vectors: bool = False,
+        wait_seconds: float = DEFAULT_WAIT_SECONDS,
+    ) -> models.ExportAnswer:
+        """Export the account, or what belongs to an agent or a user of it, to a file, and return the export.
+
+        Raises TransferFailedError, or ServiceTimeoutError if it takes longer than `wait_seconds`.
+        """
+        call = archives.create_export(agent_id=agent_id, user_id=user_id, include_vectors=include_vectors)
+        export = await self.run(call)
+        waiting = Waiting(wait_seconds)
+        while (pause := waiting.pause_after(export)) is not None:
+            await asyncio.sleep(pause)
+            export = await self.get_export(export.id)
+        await self.download_export(export.id, path)
+        return export
+
+    async def download_export(self, export_id: Id, path: ArchivePath, /) -> None:
+        """Write the archive of an export to a file. Raises ConflictError until the export is completed."""
+        export = await self.get_export(export_id)
+        check_digest(await self.save(archives.download_export(export_id), path), export)
+
+    async def download_newest_export(self, path: ArchivePath, /, **scope: Any) -> None:
+        """Write the newest archive of the account to a file. Options: agent_id, user_id, include_vectors."""
+        await self.save(archives.download_newest_export(**scope), path)
+
+    async def import_archive(
+        self, path: ArchivePath, /, *, dry_run: bool = False, wait_seconds: float = DEFAULT_WAIT_SECONDS
+    ) -> models.ImportAnswer:
+        """Import an archive from a file into the account, or with `dry_run` only check it, and return the import.
+
+        Raises TransferFailedError, or ServiceTimeoutError if it takes longer than `wait_seconds`.
+        """
+        started = await self.create_import(path, dry_run=dry_run)
+        waiting = Waiting(wait_seconds)
+        while (pause := waiting.pause_after(started)) is not None:
+            await asyncio.sleep(pause)
+            started = await self.get_import(started.id)
+        return started
 
 
 async def encode_lines(turns: Turns) -> AsyncIterator[bytes]:
@@ -177,3 +253,26 @@ async def encode_lines(turns: Turns) -> AsyncIterator[bytes]:
     else:
         for turn in turns:
             yield to_line(turn)
+
+
+def stream_body(request: PreparedRequest) -> AsyncIterator[bytes] | None:
+    """Return the body of a request that streams, made anew for each attempt."""
+    if request.archive is not None:
+        return read_parts(request.archive)
+    return None if request.lines is None else encode_lines(request.lines)
+
+
+async def read_parts(path: Path) -> AsyncIterator[bytes]:
+    """Yield the content of a file in parts. Reading does not hold up the event loop."""
+    file = await asyncio.to_thread(path.open, "rb")
+    with file:
+        while part := await asyncio.to_thread(file.read, PART_BYTES):
+            yield part
+
+
+async def write_parts(response: httpx2.Response, path: ArchivePath) -> str:
+    """Write the body of a response to a file as it comes, and return its SHA-256."""
+    with ArchiveFile(path) as file:
+        async for part in response.aiter_bytes():
+            await asyncio.to_thread(file.write, part)
+    return file.digest

@@ -14,6 +14,8 @@ from agent_memory_client.errors import connection_error
 from agent_memory_client.results import Result
 from agent_memory_client.retries import Retries
 
+ARCHIVE_TIMEOUT_SECONDS = 600.0
+
 
 class Attempts:
     """The attempts of a call. All of them send the same request, with the same Idempotency-Key."""
@@ -24,16 +26,19 @@ class Attempts:
         self._retries = Retries(settings.max_retries if self.request.is_repeatable else 0)
 
     def build(
-        self, http: httpx2.Client | httpx2.AsyncClient, lines: Iterator[bytes] | AsyncIterator[bytes] | None
+        self, http: httpx2.Client | httpx2.AsyncClient, body: Iterator[bytes] | AsyncIterator[bytes] | None
     ) -> httpx2.Request:
-        """Return the request of the next attempt, with these lines as its body if it streams."""
+        """Return the request of the next attempt, with this body if it streams."""
         request = self.request
+        # the service answers an archive after it stored all of it
+        timeout = ARCHIVE_TIMEOUT_SECONDS if request.archive else http.timeout
         return http.build_request(
             request.method,
             self._settings.base_url + request.path,
             params=list(request.params),
             headers={"Authorization": f"Bearer {self._settings.api_key}", **request.headers},
-            content=request.content if lines is None else lines,
+            content=request.content if body is None else body,
+            timeout=timeout,
         )
 
     def pause_after_error(self, error: httpx2.TransportError) -> float:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 from uuid import UUID, uuid4
@@ -16,6 +17,7 @@ Id = str | int | UUID
 Turn = Mapping[str, Any]
 Turns = Iterable[Turn] | AsyncIterable[Turn]
 NDJSON = "application/x-ndjson"
+ZIP = "application/zip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Call(Generic[T_co]):
     fields: Mapping[str, Any]
     answer: type[T_co] | None
     turns: Turns | None = None
+    archive: Path | None = None
     etag: str = ""
 
 
@@ -60,7 +63,7 @@ class PageCall(Generic[R_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRequest:
-    """A request, the same at each attempt. `content` is bytes, or lines of a stream."""
+    """A request, the same at each attempt. Its body is `content`, the lines of a stream, or a file."""
 
     method: str
     path: str
@@ -68,13 +71,14 @@ class PreparedRequest:
     headers: Mapping[str, str]
     content: bytes | None
     lines: Turns | None
+    archive: Path | None
     is_repeatable: bool
 
 
 def prepare(call: Call[Any] | PageCall[Any], settings: Settings) -> PreparedRequest:
     """Return the request of a call: defaults filled in, ids encoded, with a new Idempotency-Key where one is taken."""
     operation = call.operation
-    turns = call.turns if isinstance(call, Call) else None
+    turns, archive = (call.turns, call.archive) if isinstance(call, Call) else (None, None)
     fields = add_owner(call, settings)
     in_query = {name: value for name, value in fields.items() if turns is not None or is_in_query(operation, name)}
     body = {name: value for name, value in fields.items() if name not in in_query}
@@ -83,6 +87,8 @@ def prepare(call: Call[Any] | PageCall[Any], settings: Settings) -> PreparedRequ
         headers["If-Match"] = call.etag
     if turns is not None:
         headers["Content-Type"] = NDJSON
+    elif archive is not None:
+        headers["Content-Type"] = ZIP
     elif operation.has_body:
         headers["Content-Type"] = "application/json"
     if operation.has_key and turns is None:
@@ -92,8 +98,9 @@ def prepare(call: Call[Any] | PageCall[Any], settings: Settings) -> PreparedRequ
         path=fill_path(operation.path, call.ids),
         params=list(format_params(in_query)),
         headers=headers,
-        content=to_json(body) if operation.has_body and turns is None else None,
+        content=to_json(body) if operation.has_body and turns is None and archive is None else None,
         lines=turns,
+        archive=archive,
         # an iterator is used up by the first attempt
         is_repeatable=turns is None or not isinstance(turns, Iterator | AsyncIterator),
     )

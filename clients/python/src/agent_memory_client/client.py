@@ -2,16 +2,26 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx2
 
-from agent_memory_client import methods, verbs
+from agent_memory_client import archives, methods, models, verbs
+from agent_memory_client.archives import (
+    DEFAULT_WAIT_SECONDS,
+    ArchiveFile,
+    ArchivePath,
+    Waiting,
+    check_digest,
+    read_parts,
+)
 from agent_memory_client.attempts import Attempts, replace_by_saved
 from agent_memory_client.binding import blocking, blocking_pages, raw, raw_page
-from agent_memory_client.calls import Call, PageCall, Turns, to_line
+from agent_memory_client.calls import Call, Id, PageCall, PreparedRequest, Turns, to_line
 from agent_memory_client.config import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_SECONDS, Settings, read_settings
+from agent_memory_client.errors import status_error
 from agent_memory_client.pages import Pages
 from agent_memory_client.parsing import parse_answer, parse_page
 from agent_memory_client.results import Page, RawResponse, Result
@@ -31,15 +41,32 @@ class Sender:
         """Return the last response to a call, of whatever status. Raises ServiceConnectionError if there was none."""
         attempts = Attempts(call, self.settings)
         while True:
-            lines = None if attempts.request.lines is None else encode_lines(attempts.request.lines)
             try:
-                response = self._http.send(attempts.build(self._http, lines))
+                response = self._http.send(attempts.build(self._http, stream_body(attempts.request)))
             except httpx2.TransportError as err:
                 pause: float | None = attempts.pause_after_error(err)
             else:
                 pause = attempts.pause_after(response)
             if pause is None:
                 return response
+            time.sleep(pause)
+
+    def save(self, call: Call[Any], path: ArchivePath, /) -> str:
+        """Write the archive that a call answers to a file, and return its SHA-256."""
+        attempts = Attempts(call, self.settings)
+        while True:
+            try:
+                response = self._http.send(attempts.build(self._http, None), stream=True)
+                with closing(response):
+                    if response.is_success:
+                        return write_parts(response, path)
+                    response.read()
+            except httpx2.TransportError as err:
+                pause: float | None = attempts.pause_after_error(err)
+            else:
+                pause = attempts.pause_after(response)
+            if pause is None:
+                raise status_error(response)
             time.sleep(pause)
 
     def run(self, call: Call[T], /) -> T:
@@ -99,6 +126,7 @@ class RawClient(methods.RawMethods):
     goals = raw_page(verbs.goals)
     complete = raw(verbs.complete)
     record_tool = raw(verbs.record_tool)
+    create_import = raw(archives.create_import)
 
 
 class Client(methods.Methods, Sender):
@@ -163,6 +191,53 @@ class Client(methods.Methods, Sender):
     goals = blocking_pages(verbs.goals)
     complete = blocking(verbs.complete)
     record_tool = blocking(verbs.record_tool)
+    create_import = blocking(archives.create_import)
+
+    def export_archive(
+        self,
+        path: ArchivePath,
+        /,
+        *,
+        agent_id: str = "",
+        user_id: str = "",
+        include_vectors: bool = False,
+        wait_seconds: float = DEFAULT_WAIT_SECONDS,
+    ) -> models.ExportAnswer:
+        """Export the account, or what belongs to an agent or a user of it, to a file, and return the export.
+
+        Raises TransferFailedError, or ServiceTimeoutError if it takes longer than `wait_seconds`.
+        """
+        call = archives.create_export(agent_id=agent_id, user_id=user_id, include_vectors=include_vectors)
+        export = self.run(call)
+        waiting = Waiting(wait_seconds)
+        while (pause := waiting.pause_after(export)) is not None:
+            time.sleep(pause)
+            export = self.get_export(export.id)
+        self.download_export(export.id, path)
+        return export
+
+    def download_export(self, export_id: Id, path: ArchivePath, /) -> None:
+        """Write the archive of an export to a file. Raises ConflictError until the export is completed."""
+        export = self.get_export(export_id)
+        check_digest(self.save(archives.download_export(export_id), path), export)
+
+    def download_newest_export(self, path: ArchivePath, /, **scope: Any) -> None:
+        """Write the newest archive of the account to a file. Options: agent_id, user_id, include_vectors."""
+        self.save(archives.download_newest_export(**scope), path)
+
+    def import_archive(
+        self, path: ArchivePath, /, *, dry_run: bool = False, wait_seconds: float = DEFAULT_WAIT_SECONDS
+    ) -> models.ImportAnswer:
+        """Import an archive from a file into the account, or with `dry_run` only check it, and return the import.
+
+        Raises TransferFailedError, or ServiceTimeoutError if it takes longer than `wait_seconds`.
+        """
+        started = self.create_import(path, dry_run=dry_run)
+        waiting = Waiting(wait_seconds)
+        while (pause := waiting.pause_after(started)) is not None:
+            time.sleep(pause)
+            started = self.get_import(started.id)
+        return started
 
 
 def encode_lines(turns: Turns) -> Iterator[bytes]:
@@ -170,3 +245,18 @@ def encode_lines(turns: Turns) -> Iterator[bytes]:
     if not isinstance(turns, Iterable):
         raise TypeError("Client streams iterables. AsyncClient also streams asynchronous ones.")
     return (to_line(turn) for turn in turns)
+
+
+def stream_body(request: PreparedRequest) -> Iterator[bytes] | None:
+    """Return the body of a request that streams, made anew for each attempt."""
+    if request.archive is not None:
+        return read_parts(request.archive)
+    return None if request.lines is None else encode_lines(request.lines)
+
+
+def write_parts(response: httpx2.Response, path: ArchivePath) -> str:
+    """Write the body of a response to a file as it comes, and return its SHA-256."""
+    with ArchiveFile(path) as file:
+        for part in response.iter_bytes():
+            file.write(part)
+    return file.digest

@@ -3,6 +3,7 @@
 AgentMemoryError
 ├── ServiceConnectionError         no answer: refused, reset, unreachable
 │   └── ServiceTimeoutError        no answer in time
+├── TransferFailedError            an export or an import that the service gave up, with `transfer`
 └── StatusError                    an answer with `status`, `code`, `detail`, `errors`, `request_id`
     ├── BadRequestError            400
     ├── AuthenticationError        401
@@ -22,6 +23,8 @@ from typing import Any
 
 import httpx2
 
+from agent_memory_client.results import Result
+
 
 class AgentMemoryError(Exception):
     """Any failure of a call."""
@@ -33,6 +36,14 @@ class ServiceConnectionError(AgentMemoryError):
 
 class ServiceTimeoutError(ServiceConnectionError):
     """The service did not answer in time."""
+
+
+class TransferFailedError(AgentMemoryError):
+    """The service gave up an export, or refused an archive. `transfer` is what it answers of it."""
+
+    def __init__(self, transfer: Result) -> None:
+        self.transfer = transfer
+        super().__init__(str(transfer["error"]))
 
 
 class StatusError(AgentMemoryError):

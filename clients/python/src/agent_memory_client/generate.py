@@ -15,11 +15,15 @@ Json = dict[str, Any]
 WIDTH = 120
 METHODS = ("get", "post", "put", "patch", "delete")
 PREFIX = "/api/v1"
+JSON = "application/json"
 OWNER = ("agent_id", "user_id")
 VERBS = frozenset({"recall", "resume", "add_turns"})
 """Operations that have a method of the same name in `verbs`."""
 KEYLESS = frozenset({"replay"})
 """Operations that refuse an Idempotency-Key: a replay of raw traces writes nothing."""
+OWNERLESS = frozenset({"create_export", "download_newest_export"})
+"""Operations that get no agent and user of the client: they would limit what is exported."""
+ZIP = "application/zip"
 TAKEN = frozenset({"etag", "save", "to_dict"})
 """Names of `Result` itself; fields of these names are found as `result["etag"]`."""
 WIDER = {"date-time": "str | datetime", "uuid": "str | UUID"}
@@ -50,6 +54,19 @@ class Described(NamedTuple):
     def has_key(self) -> bool:
         headers = {each["name"] for each in self.described["parameters"] if each["in"] == "header"}
         return "Idempotency-Key" in headers and self.name not in KEYLESS
+
+    @property
+    def takes_archive(self) -> bool:
+        return ZIP in self.described.get("requestBody", {}).get("content", {})
+
+    @property
+    def answers_archive(self) -> bool:
+        return any(ZIP in response.get("content", {}) for response in self.described["responses"].values())
+
+    @property
+    def is_of_archives(self) -> bool:
+        """Return True for operations whose calls are written by hand: an archive comes from a file, or goes to one."""
+        return self.takes_archive or self.answers_archive
 
 
 class Generator:
@@ -98,8 +115,8 @@ class Generator:
     def answer_schema(self, operation: Described) -> Json | None:
         """Return the schema of the answer of success, None for an empty one."""
         for status, response in operation.described["responses"].items():
-            if status.startswith("2") and (content := response.get("content")):
-                schema: Json = content["application/json"]["schema"]
+            if status.startswith("2") and (content := response.get("content")) and JSON in content:
+                schema: Json = content[JSON]["schema"]
                 return schema
         return None
 
@@ -121,7 +138,7 @@ class Generator:
     def body_fields(self, operation: Described) -> Json:
         """Return the schema of an operation's JSON body."""
         content = operation.described.get("requestBody", {}).get("content", {})
-        schema = content.get("application/json", {}).get("schema", {})
+        schema = content.get(JSON, {}).get("schema", {})
         found: Json = self._schemas[name] if (name := reference(schema)) else schema
         return found
 
@@ -175,7 +192,8 @@ class Generator:
         required = {*body.get("required", ()), *(name for name, each in queried.items() if each.get("required"))}
         schemas = {name: each["schema"] for name, each in queried.items()} | body.get("properties", {})
         # the client fills in its own agent and user; None sends none
-        found = {name: "str | None" if name in OWNER else self.argument_type(each) for name, each in schemas.items()}
+        owner = () if operation.name in OWNERLESS else OWNER
+        found = {name: "str | None" if name in owner else self.argument_type(each) for name, each in schemas.items()}
         return {
             name: f"Required[{kind}]" if name in required and name not in OWNER else kind
             for name, kind in sorted(found.items())
@@ -207,7 +225,7 @@ class Generator:
         lines += ["from collections.abc import Mapping, Sequence", "from datetime import datetime"]
         lines += ["from typing import Any, Required, TypedDict", "from uuid import UUID"]
         for each in self._operations:
-            if not (fields := self.argument_types(each)):
+            if each.is_of_archives or not (fields := self.argument_types(each)):
                 continue
             name = arguments_name(each)
             if all(field.isidentifier() and not keyword.iskeyword(field) for field in fields):
@@ -225,7 +243,8 @@ class Generator:
         lines += ["from agent_memory_client.calls import Operation\n", "OPERATIONS: dict[str, Operation] = {"]
         for each in self._operations:
             fields = self.body_fields(each).get("properties", {})
-            owner = tuple(name for name in OWNER if name in fields or name in each.query)
+            takes_owner = each.name not in OWNERLESS
+            owner = tuple(name for name in OWNER if takes_owner and (name in fields or name in each.query))
             query = tuple(each.query) if "requestBody" in each.described else ()
             # what the JSON body takes goes there
             query = tuple(name for name in query if name not in fields)
@@ -244,7 +263,8 @@ class Generator:
         lines += ["from agent_memory_client.calls import Call, Id, PageCall"]
         lines += ["from agent_memory_client.results import Result", "from agent_memory_client.table import OPERATIONS"]
         for each in self._operations:
-            lines += ["", "", *self.builder(each)]
+            if not each.is_of_archives:
+                lines += ["", "", *self.builder(each)]
         return "\n".join(lines) + "\n"
 
     def builder(self, operation: Described) -> Iterator[str]:
@@ -299,7 +319,7 @@ class Generator:
             lines += [
                 f"    {each.name} = {many if self.item(each) else one}(operations.{each.name})"
                 for each in self._operations
-                if each.name not in VERBS
+                if each.name not in VERBS and not each.is_of_archives
             ]
         return "\n".join(lines) + "\n"
 

@@ -93,7 +93,7 @@ OPERATIONS: dict[str, Operation] = {
         "create_erasure", "POST", "/erasures", has_body=True, owner=("agent_id", "user_id"), has_key=True
     ),
     "create_export": Operation(
-        "create_export", "POST", "/exports", has_body=True, owner=("agent_id", "user_id"), has_key=True
+        "create_export", "POST", "/exports", has_body=True, has_key=True
     ),
     "create_fact": Operation(
         "create_fact", "POST", "/facts", has_body=True, owner=("agent_id", "user_id"), has_key=True,
@@ -102,6 +102,9 @@ OPERATIONS: dict[str, Operation] = {
     "create_goal": Operation(
         "create_goal", "POST", "/goals", has_body=True, owner=("agent_id", "user_id"), has_key=True,
         saved_by="update_goal"
+    ),
+    "create_import": Operation(
+        "create_import", "POST", "/imports", query=("dry_run",), has_body=True
     ),
     "create_learning": Operation(
         "create_learning", "POST", "/learnings", has_body=True, owner=("agent_id", "user_id"), has_key=True
@@ -221,6 +224,12 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "delete_working_memory": Operation(
         "delete_working_memory", "DELETE", "/working-memory/{conversation_id}", owner=("agent_id",), has_key=True
+    ),
+    "download_export": Operation(
+        "download_export", "GET", "/exports/{export_id}/download"
+    ),
+    "download_newest_export": Operation(
+        "download_newest_export", "GET", "/export"
     ),
     "end_conversation": Operation(
         "end_conversation", "POST", "/conversations/{conversation_id}/end", has_body=True, owner=("agent_id",),
