@@ -35,7 +35,7 @@ PAGES = [page for page in ALL_PAGES if "```" in page.read_text()]
 FIRST_PAGES = (ROOT / "README.md", CLIENT_PAGE, ROOT / "docs" / "quickstart.md")
 """Pages whose blocks are no slow tests."""
 TESTED_ELSEWHERE = re.compile(r"<!-- tested by (tests/\S+) -->\s*\Z")
-BLOCK_SECONDS = 60
+BLOCK_SECONDS = 240
 ANY = "…"
 
 
@@ -142,6 +142,7 @@ def page_runner(
     return PageRunner(environ, tmp_path)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=() if page in FIRST_PAGES else pytest.mark.slow) for page in PAGES],
