@@ -1,10 +1,11 @@
 """The probability that a statement replaces an earlier one, read from the words of both. English; no model is called.
 
 "Standup was moved to 10" replaces "Our standup is at 9:30"; "My daughter Ngozi studies in Ghent" does not replace "My
-daughter Chioma studies in Utrecht". A logistic regression over few features decides: phrases of change in the later
-text, numbers and names that differ, subjects that differ, plans and questions, how long the texts are, whether they
-name the same thing ("our standup", "the standup"), the time between them, and how near the two are in meaning compared
-with all else that was said (`rank` and `nearer`).
+daughter Chioma studies in Utrecht". A logistic regression over few features decides: a phrase of change in
+the sentence of the later text that speaks of the earlier one, numbers and names that differ, names and words that both
+have, subjects that differ, plans, how long the texts are, whether they name the same thing ("our standup", "the
+standup"), the time between them, and how near the two are in meaning compared with all else that was said (`rank` and
+`nearer`).
 
 The weights are in `replacement.json`, with how they were learned (`manage.py learn_replacements`).
 """
@@ -76,6 +77,9 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][a-zA-Z'-]+|\b[A-Za-z]+[-_./][\w.-]+")
+_CAPITALIZED = re.compile(r"\b[A-Z][a-zA-Z-]{2,}")
+"""A name, or the first word of a sentence: that both statements have one says more the rarer it is."""
+_SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|\n+|,\s+(?:so|and|but|because|since)\s+|\s+-\s+")
 _THING = re.compile(r"\b(?:my|our|the|his|her|their)\s+(\w+)", re.IGNORECASE)
 _QUALIFIED = re.compile(
     r"\b(?:my|our|the|his|her|their|your)\s+(?!(?:new|old|current|former|previous|first|second|last|next|other|same)\b)"
@@ -97,6 +101,7 @@ _STOP_WORDS = frozenset(
 OTHER_QUALIFIER = 2.0
 """What a pair about "the staging database" and "the production database" loses. The samples have too few to learn."""
 _SUBJECT_WORDS = 5
+_MAX_SENTENCES = 30
 _MIN_WORDS = 3
 _LONG_CHARACTERS = 400
 """Longer texts count as being as long as this."""
@@ -130,9 +135,18 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Sentence:
+    """A sentence, or a part of one, of a longer text."""
+
+    content: frozenset[str]
+    has_change: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Words:
     """The words and signs of a text that features compare."""
 
+    text: str
     content: frozenset[str]
     all: frozenset[str]
     numbers: frozenset[str]
@@ -140,6 +154,7 @@ class _Words:
     subject: frozenset[str]
     things: frozenset[str]
     qualified: frozenset[tuple[str, str]]
+    capitalized: frozenset[str]
     length: float
     has_change: bool
     is_negated: bool
@@ -148,11 +163,15 @@ class _Words:
     is_over: bool
 
     @cached_property
+    def sentences(self) -> tuple[_Sentence, ...]:
+        parts = _SENTENCE_END.split(self.text)[:_MAX_SENTENCES]
+        return tuple(_Sentence(content=_content_words(part), has_change=_has_change(part)) for part in parts)
+
+    @cached_property
     def weight_as_older(self) -> float:
         """The sum of the weights of what is known from this text alone if it is the earlier one."""
         return (
-            WEIGHT_OF["older_asks"] * self.is_question
-            + WEIGHT_OF["older_plans"] * self.is_plan
+            WEIGHT_OF["older_plans"] * self.is_plan
             + WEIGHT_OF["older_is_over"] * self.is_over
             + WEIGHT_OF["older_length"] * self.length
         )
@@ -161,8 +180,7 @@ class _Words:
     def weight_as_newer(self) -> float:
         """The sum of the weights of what is known from this text alone if it is the later one."""
         return (
-            WEIGHT_OF["has_change"] * self.has_change
-            + WEIGHT_OF["newer_asks"] * self.is_question
+            max(0.0, WEIGHT_OF["has_change"]) * self.has_change
             + WEIGHT_OF["newer_plans"] * self.is_plan
             + WEIGHT_OF["newer_length"] * self.length
         )
@@ -172,7 +190,8 @@ class _Words:
 def _read_words(text: str) -> _Words:
     words = frozenset(word.lower() for word in _WORD.findall(text))
     return _Words(
-        content=frozenset(word.rstrip("s") for word in words) - _STOP_WORDS,
+        text=text,
+        content=_content_words(text),
         all=words,
         numbers=frozenset(_NUMBER.findall(text)),
         names=frozenset(name.lower() for name in _NAME.findall(text)),
@@ -183,13 +202,30 @@ def _read_words(text: str) -> _Words:
             for qualifier, noun in _QUALIFIED.findall(text.lower())
             if _STOP_WORDS.isdisjoint((noun, qualifier))
         ),
+        capitalized=frozenset(name.lower() for name in _CAPITALIZED.findall(text)) - _STOP_WORDS,
         length=math.log1p(min(len(text), _LONG_CHARACTERS)),
-        has_change=any(change.search(text) for change in _CHANGES),
+        has_change=_has_change(text),
         is_negated=_NEGATION.search(text) is not None,
         is_question="?" in text,
         is_plan=_PLAN.search(text) is not None,
         is_over=_OVER.search(text) is not None,
     )
+
+
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(word.lower().rstrip("s") for word in _WORD.findall(text)) - _STOP_WORDS
+
+
+def _has_change(text: str) -> bool:
+    return any(change.search(text) for change in _CHANGES)
+
+
+def _sentence_about(other: _Words, words: _Words) -> _Sentence:
+    """Return the sentence of a text that shares the most words with the other text, the first of several.
+
+    People say a thing in passing: what else the message asks or tells has nothing to do with it.
+    """
+    return max(words.sentences, key=lambda sentence: len(sentence.content & other.content))
 
 
 def _named_subject(text: str) -> frozenset[str]:
@@ -217,18 +253,20 @@ def _sentences(text: str) -> int:
 
 
 FEATURES = (
-    *("is_same_conversation", "nearer", "rank", "has_change", "newer_asks", "older_asks"),
+    *("is_same_conversation", "nearer", "rank", "has_change"),
     *("other_subject", "newer_plans", "older_plans", "older_is_over"),
     *("other_number", "other_names", "other_names_with_change", "is_short", "days", "shared_words", "other_negation"),
     *("older_length", "newer_length", "same_thing", "few_neighbours"),
+    *("shared_names", "shared_count"),
 )
 
 
 def pair_features(pair: Pair) -> tuple[float, ...]:
     """Return the values of FEATURES for a pair."""
     older, newer = _read_words(pair.older.text), _read_words(pair.newer.text)
-    has_change = newer.has_change
+    has_change = _sentence_about(older, newer).has_change
     smaller = max(1, min(len(older.content), len(newer.content)))
+    shared = len(older.content & newer.content)
     is_other_subject = bool(older.subject - newer.all) and bool(newer.subject - older.all)
     is_other_name = bool(older.names - newer.names) and bool(newer.names - older.names)
     return (
@@ -236,8 +274,6 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
         math.log1p(pair.nearer),
         float(pair.rank),
         float(has_change),
-        float(newer.is_question),
-        float(older.is_question),
         float(is_other_subject and not has_change),
         float(newer.is_plan),
         float(older.is_plan),
@@ -247,12 +283,14 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
         float(is_other_name and has_change),
         float(min(len(older.content), len(newer.content)) < _MIN_WORDS),
         math.log1p((pair.newer.at - pair.older.at) / _DAY),
-        len(older.content & newer.content) / smaller,
+        shared / smaller,
         float(older.is_negated != newer.is_negated),
         older.length,
         newer.length,
         float(bool(older.things & newer.things)),
         _few(pair.neighbours),
+        math.log1p(len(older.capitalized & newer.capitalized)),
+        math.log1p(shared),
     )
 
 
@@ -278,11 +316,14 @@ _MOST_OF_NUMBERS, _MOST_OF_NAMES, _MOST_OF_THINGS = (
 )
 _MOST_OF_CHANGED_NAMES = max(0.0, WEIGHT_OF["other_names"] + WEIGHT_OF["other_names_with_change"])
 _MOST_OF_OTHERS = sum(max(0.0, WEIGHT_OF[name]) for name in ("shared_words", "other_subject"))
+_MOST_OF_SHARED_NAMES, _MOST_OF_SHARED_COUNT = (max(0.0, WEIGHT_OF[name]) for name in ("shared_names", "shared_count"))
 _ROUNDING = 1e-6
 
 
 def replacement_probability(pair: Pair) -> float:
-    """Return the probability that the later statement replaces the earlier one, in [0, 1]."""
+    """Return the probability that the later statement replaces the earlier one, in [0, 1]; 0 if one states nothing."""
+    if not (may_state(pair.older.text) and may_state(pair.newer.text)):
+        return 0.0
     total = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, pair_features(pair), strict=True))
     if _are_qualified_otherwise(_read_words(pair.older.text), _read_words(pair.newer.text)):
         total -= OTHER_QUALIFIER
@@ -312,11 +353,13 @@ def may_replace(pair: Pair, *, least: float) -> bool:
         + before.weight_as_older
         + after.weight_as_newer
         + _MOST_OF_OTHERS
+        + _MOST_OF_SHARED_NAMES * math.log1p(min(len(before.capitalized), len(after.capitalized)))
+        + _MOST_OF_SHARED_COUNT * math.log1p(min(len(before.content), len(after.content)))
     )
     if before.numbers and after.numbers:
         most += _MOST_OF_NUMBERS
     if before.names and after.names:
-        most += _MOST_OF_CHANGED_NAMES if after.has_change else _MOST_OF_NAMES
+        most += max(_MOST_OF_CHANGED_NAMES, _MOST_OF_NAMES) if after.has_change else _MOST_OF_NAMES
     if before.things and after.things:
         most += _MOST_OF_THINGS
     return most + _ROUNDING >= math.log(least / (1 - least))

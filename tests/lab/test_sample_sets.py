@@ -48,11 +48,17 @@ def test_the_unseen_sets_replace_sixty_statements_each() -> None:
     assert talk == {"update": 60, "both": 13}
 
 
+def test_the_registers_replace_thirty_six_statements_and_keep_twenty_four_pairs_that_both_hold() -> None:
+    types = questions_by_type(read_file(FOLDER / "register-updates.json"))
+
+    assert types == {"update": 36, "look-alike": 24}
+
+
 @pytest.mark.parametrize(
     "name",
     [
         *("updates", "updates-held-out", "notes", "notes-held-out", "spoken-updates"),
-        *("unseen-updates", "unseen-talk"),
+        *("unseen-updates", "unseen-talk", "register-updates"),
     ],
 )
 def test_update_questions_name_replaced_turns_that_are_older_than_the_answers(name: str) -> None:

@@ -76,6 +76,24 @@ def test_statements_of_one_conversation_rarely_replace_each_other() -> None:
     assert within < PROBABLE_REPLACEMENT < replacement_probability(pair(older, newer))
 
 
+def test_what_else_a_message_asks_or_changes_says_nothing_about_its_statement() -> None:
+    older, said = "My dentist is Dr. Hull.", "My dentist is Dr. Farrow."
+    plain = replacement_probability(pair(older, f"{said} The weather was nice this morning."))
+
+    beside = replacement_probability(pair(older, f"{said} The weather has changed since noon."))
+    about = replacement_probability(pair(older, "My dentist has changed to Dr. Farrow. The weather was nice at noon."))
+
+    assert abs(beside - plain) < abs(about - plain)
+
+
+def test_a_shared_name_makes_a_replacement_more_probable() -> None:
+    newer = "The quiz at the Fox is on the last Wednesday of the month."
+
+    named = replacement_probability(pair("Quiz night at the Fox is the first Tuesday of the month.", newer))
+
+    assert named > replacement_probability(pair("Quiz night at the pub is the first Tuesday of the month.", newer))
+
+
 def test_a_nearer_statement_is_more_probably_the_replaced_one() -> None:
     probabilities = [replacement_probability(pair(*REPLACED[0], rank=rank)) for rank in range(8)]
 
