@@ -2,7 +2,7 @@
 
 import { OPERATIONS } from "./operations.js";
 import { Pages, readCursor } from "./pages.js";
-import type { Archive, Call, Turn, Turns } from "./requests.js";
+import type { Archive, ArchiveStream, Call, Turn, Turns } from "./requests.js";
 import { Sender, type CallOptions, type ClientOptions, type RawAnswer } from "./sender.js";
 import { waitForTransfer, type ExportScope, type TransferOptions } from "./transfers.js";
 import type { Answer, Fields, Item, ListId, OperationId, Options, PathIds, Schemas } from "./types.js";
@@ -174,7 +174,7 @@ export class Client {
    *
    * The client's own agent and user do not limit it. In Node, `writeFile(path, stream)` stores it in flat memory.
    */
-  async exportArchive(scope: ExportScope = {}, options: TransferOptions = {}): Promise<ReadableStream<Uint8Array>> {
+  async exportArchive(scope: ExportScope = {}, options: TransferOptions = {}): Promise<ArchiveStream> {
     const { signal } = options;
     const started = await this.call("create_export", {}, scope as Fields<"create_export">, { ...(signal && { signal }) });
     const done = await waitForTransfer(started, (id) => this.call("get_export", { export_id: id }), options);
@@ -182,13 +182,13 @@ export class Client {
   }
 
   /** Return the zip of an export while it comes. Throws ConflictError until the export is completed. */
-  downloadExport(exportId: string, { signal }: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+  downloadExport(exportId: string, { signal }: CallOptions = {}): Promise<ArchiveStream> {
     const call = { operation: OPERATIONS.download_export, ids: { export_id: exportId }, fields: {} };
     return this.#sender.open(call, signal);
   }
 
   /** Return the newest zip of the account, or of an agent or a user of it, while it comes. */
-  downloadNewestExport(scope: ExportScope = {}, { signal }: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+  downloadNewestExport(scope: ExportScope = {}, { signal }: CallOptions = {}): Promise<ArchiveStream> {
     return this.#sender.open({ operation: OPERATIONS.download_newest_export, ids: {}, fields: { ...scope } }, signal);
   }
 

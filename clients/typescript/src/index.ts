@@ -6,7 +6,7 @@
 export { Client } from "./client.js";
 export * from "./errors.js";
 export { Pages, type Page } from "./pages.js";
-export type { Archive, Turn, Turns } from "./requests.js";
+export type { Archive, ArchiveStream, Turn, Turns } from "./requests.js";
 export type { ExportScope, TransferOptions } from "./transfers.js";
 export type { CallOptions, ClientOptions, RawAnswer } from "./sender.js";
 export type { Answer, Fields, Item, ListId, OperationId, PathIds, Schemas } from "./types.js";

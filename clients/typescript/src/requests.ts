@@ -32,6 +32,8 @@ export type Turns = Iterable<Turn> | AsyncIterable<Turn>;
 
 /** A zip. A Blob, such as `openAsBlob(path)` of Node, is sent again after a failure; a stream is not. */
 export type Archive = Blob | ReadableStream<Uint8Array>;
+/** A zip while it comes. Node and most browsers can iterate over it. */
+export type ArchiveStream = ReadableStream<Uint8Array> & AsyncIterable<Uint8Array>;
 
 /** A request, the same at each attempt. */
 export interface PreparedRequest {

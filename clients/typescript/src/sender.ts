@@ -1,7 +1,7 @@
 // Sends calls, with retries, and reads the answers.
 
 import { AgentMemoryError, ServiceConnectionError, ServiceTimeoutError, statusError } from "./errors.js";
-import { prepare, type Call, type Owner, type PreparedRequest } from "./requests.js";
+import { prepare, type ArchiveStream, type Call, type Owner, type PreparedRequest } from "./requests.js";
 import { Retries, type Received } from "./retries.js";
 
 const API = "/api/v1";
@@ -83,12 +83,12 @@ export class Sender {
   }
 
   /** Return the body of an answer while it comes. Throws the error of the status if it is no success. */
-  async open(call: Call, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  async open(call: Call, signal?: AbortSignal): Promise<ArchiveStream> {
     const retries = new Retries(this.#maxRetries);
     for (;;) {
       const outcome = await this.#attempt(prepare(call, this.owner), { streams: true, signal });
       if (!(outcome instanceof ServiceConnectionError) && outcome.response.ok && outcome.response.body) {
-        return outcome.response.body;
+        return outcome.response.body as ArchiveStream;
       }
       const pause = retries.pauseAfter(outcome instanceof ServiceConnectionError ? undefined : outcome);
       if (pause !== undefined) await wait(pause, signal);

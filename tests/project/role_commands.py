@@ -1,0 +1,68 @@
+"""Runs all jobs and the commands that change rows, as the role in DATABASE_URL. A folder is the argument.
+
+`tests/project/test_role_commands.py` runs it.
+"""
+
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import django
+
+
+def main(folder: Path) -> None:
+    """Write the name of what was run, each on a line."""
+    django.setup()
+    from django.core.management import call_command  # noqa: PLC0415 (Django is set up above)
+    from django.db import connection  # noqa: PLC0415
+    from django.utils import timezone  # noqa: PLC0415
+
+    from memory.maintenance import JOBS  # noqa: PLC0415
+    from memory.maintenance.runner import run_at_once  # noqa: PLC0415
+    from memory.models import Account, JobRun, ServingModelState  # noqa: PLC0415
+    from memory.owner import Owner  # noqa: PLC0415
+    from tests.memory.facts import know  # noqa: PLC0415
+
+    def run(command: str, *arguments: str) -> None:
+        call_command(command, *arguments)
+        sys.stdout.write(f"ran {command}\n")
+
+    run("migrate", "--no-input", "--verbosity=0")
+    account = Account.objects.create(name="workshop")
+    for user in ("ana", "ben"):
+        know(Owner(account_id=account.id, agent_id="assistant", user_id=user), f"{user} likes figs.")
+    for name, job in JOBS.items():
+        done = run_at_once(job, JobRun(job=name), clock=timezone.now)
+        assert done.status == JobRun.Status.COMPLETED, (name, done.error)
+        sys.stdout.write(f"ran job {name}\n")
+    run("vector_index", "--method", "hnsw")
+    run("vector_index", "--drop")
+    run("rotate_encryption_keys")
+    run("reembed", "--provider", "tiny", "--width", "16")
+    # vectors are dropped once no process can serve the former model any more
+    ServingModelState.objects.update(switched_at=timezone.now() - timedelta(hours=1))
+    run("reembed", "--finish")
+    run("erase_subject", "--account", "workshop", "--user", "ben")
+    archive = str(folder / "workshop.zip")
+    run("export_archive", "--account", "workshop", "--output", archive)
+    run("import_archive", archive, "--account", "copy", "--create-account")
+    passphrase = folder / "passphrase"
+    passphrase.write_text("a long passphrase of this test")
+    run("backup", str(folder / "backup"), "--passphrase-file", str(passphrase))
+    # a restored installation is one that nothing else uses, as between two processes
+    database: Any = connection
+    database.close()
+    database.close_pool()
+    run("restore", str(folder / "backup"), "--passphrase-file", str(passphrase), "--replace")
+    run("preview_retention", "--account", "workshop")
+    run("memory_stats")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user, count(*) FROM memories WHERE kind = 'fact' GROUP BY 1")
+        sys.stdout.write(f"facts {cursor.fetchall()}\n")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_project.settings")
+    main(Path(sys.argv[1]))
