@@ -106,6 +106,15 @@ _MIN_WORDS = 3
 _LONG_CHARACTERS = 400
 """Longer texts count as being as long as this."""
 _DAY = timedelta(days=1)
+_SESSION = timedelta(hours=12)
+"""A conversation that goes on after so long is a new session: some agents have one conversation with a user for years."""
+_CORRECTING = re.compile(
+    r"(?:(?:oh|ah|oops|hmm|hm|no|well|and|but|ok|okay)[,.!… ]+)*(?:actually|scratch that|strike that|correction"
+    r"|i (?:meant|misspoke)|no,? wait|wait,? no|sorry,? (?:i meant|it'?s|that'?s)|(?:let'?s |please )?make (?:it|that)"
+    r"|let me correct|my mistake|change of plans?)\b(?!.*\b(?:also|too|as well)\b)",
+    re.IGNORECASE,
+)
+"""How people begin to correct what was said a moment ago."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +166,7 @@ class _Words:
     capitalized: frozenset[str]
     length: float
     has_change: bool
+    corrects: bool
     is_negated: bool
     is_question: bool
     is_plan: bool
@@ -205,6 +215,7 @@ def _read_words(text: str) -> _Words:
         capitalized=frozenset(name.lower() for name in _CAPITALIZED.findall(text)) - _STOP_WORDS,
         length=math.log1p(min(len(text), _LONG_CHARACTERS)),
         has_change=_has_change(text),
+        corrects=_CORRECTING.match(text) is not None,
         is_negated=_NEGATION.search(text) is not None,
         is_question="?" in text,
         is_plan=_PLAN.search(text) is not None,
@@ -253,7 +264,7 @@ def _sentences(text: str) -> int:
 
 
 FEATURES = (
-    *("is_same_conversation", "nearer", "rank", "has_change"),
+    *("is_same_session", "nearer", "rank", "has_change"),
     *("other_subject", "newer_plans", "older_plans", "older_is_over"),
     *("other_number", "other_names", "other_names_with_change", "is_short", "days", "shared_words", "other_negation"),
     *("older_length", "newer_length", "same_thing", "few_neighbours"),
@@ -270,7 +281,7 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
     is_other_subject = bool(older.subject - newer.all) and bool(newer.subject - older.all)
     is_other_name = bool(older.names - newer.names) and bool(newer.names - older.names)
     return (
-        float(pair.older.conversation_id == pair.newer.conversation_id),
+        float(_is_same_session(pair.older, pair.newer)),
         math.log1p(pair.nearer),
         float(pair.rank),
         float(has_change),
@@ -292,6 +303,12 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
         math.log1p(len(older.capitalized & newer.capitalized)),
         math.log1p(shared),
     )
+
+
+def _is_same_session(older: Saying, newer: Saying) -> bool:
+    """Return True if both were said in one sitting, where little is replaced, unless the speaker begins to correct."""
+    is_same = older.conversation_id == newer.conversation_id and newer.at - older.at < _SESSION
+    return is_same and not (older.speaker == newer.speaker and _read_words(newer.text).corrects)
 
 
 def _are_qualified_otherwise(older: _Words, newer: _Words) -> bool:
@@ -339,11 +356,10 @@ def may_replace(pair: Pair, *, least: float) -> bool:
     if least <= 0:
         return True
     older, newer = pair.older, pair.newer
-    is_same = older.conversation_id == newer.conversation_id
     before, after = _read_words(older.text), _read_words(newer.text)
     most = (
         INTERCEPT
-        + WEIGHT_OF["is_same_conversation"] * is_same
+        + WEIGHT_OF["is_same_session"] * _is_same_session(older, newer)
         + WEIGHT_OF["nearer"] * math.log1p(pair.nearer)
         + WEIGHT_OF["rank"] * pair.rank
         + WEIGHT_OF["few_neighbours"] * _few(pair.neighbours)

@@ -68,6 +68,36 @@ def test_statements_about_different_things_both_hold(older: str, newer: str) -> 
     assert replacement_probability(pair(older, newer)) < SURE_REPLACEMENT
 
 
+def test_a_conversation_that_goes_on_days_later_is_like_another_one() -> None:
+    older, newer = REPLACED[0]
+
+    assert replacement_probability(pair(older, newer, conversation_id="earlier")) == replacement_probability(
+        pair(older, newer)
+    )
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("We deliver 120 rolls a day to the hotel.", "Actually make that 150 rolls a day."),
+        ("We meet on Monday at 10.", "Sorry, I meant Tuesday at 10."),
+        ("Two pizzas for tonight, please.", "No wait, three pizzas for tonight."),
+    ],
+)
+def test_who_corrects_what_they_have_just_said_replaces_it(older: str, newer: str) -> None:
+    within = pair(older, newer, days=0.001, conversation_id="earlier")
+    by_another = replace(within, newer=replace(within.newer, speaker="Ben"))
+
+    assert replacement_probability(within) >= PROBABLE_REPLACEMENT
+    assert replacement_probability(by_another) < PROBABLE_REPLACEMENT
+
+
+def test_who_adds_to_what_they_have_just_said_does_not_replace_it() -> None:
+    within = pair("I love hiking in the Alps.", "Actually, I love jazz as well.", days=0.001, conversation_id="earlier")
+
+    assert replacement_probability(within) < POSSIBLE_REPLACEMENT
+
+
 def test_statements_of_one_conversation_rarely_replace_each_other() -> None:
     older, newer = REPLACED[0]
 
