@@ -107,7 +107,7 @@ _LONG_CHARACTERS = 400
 """Longer texts count as being as long as this."""
 _DAY = timedelta(days=1)
 _SESSION = timedelta(hours=12)
-"""A conversation that goes on after so long is a new session: some agents have one conversation with a user for years."""
+"""A conversation that goes on after so long is a new session: some agents talk to a user in one for years."""
 _CORRECTING = re.compile(
     r"(?:(?:oh|ah|oops|hmm|hm|no|well|and|but|ok|okay)[,.!… ]+)*(?:actually|scratch that|strike that|correction"
     r"|i (?:meant|misspoke)|no,? wait|wait,? no|sorry,? (?:i meant|it'?s|that'?s)|(?:let'?s |please )?make (?:it|that)"
