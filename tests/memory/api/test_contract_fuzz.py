@@ -40,6 +40,8 @@ def kept_connection() -> Iterator[None]:
     signals.request_finished.connect(close_old_connections)
 
 
+# archives are bytes
+schemathesis.serializer.alias("application/zip", "application/octet-stream")
 document = schemathesis.openapi.from_dict(read_document())
 # not the project's own module, which names a folder for the counters of all processes in the environment
 document.app = keep_encoded_slashes(get_wsgi_application())
