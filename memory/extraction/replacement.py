@@ -281,7 +281,7 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
     is_other_subject = bool(older.subject - newer.all) and bool(newer.subject - older.all)
     is_other_name = bool(older.names - newer.names) and bool(newer.names - older.names)
     return (
-        float(_is_same_session(pair.older, pair.newer)),
+        float(_is_same_session(pair)),
         math.log1p(pair.nearer),
         float(pair.rank),
         float(has_change),
@@ -305,10 +305,19 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
     )
 
 
-def _is_same_session(older: Saying, newer: Saying) -> bool:
-    """Return True if both were said in one sitting, where little is replaced, unless the speaker begins to correct."""
-    is_same = older.conversation_id == newer.conversation_id and newer.at - older.at < _SESSION
-    return is_same and not (older.speaker == newer.speaker and _read_words(newer.text).corrects)
+def _is_same_session(pair: Pair) -> bool:
+    """Return True if both were said in one sitting, where little is replaced, unless the later one corrects the other.
+
+    It corrects what its speaker has said and what it shares words with, or is nearest to.
+    """
+    older, newer = pair.older, pair.newer
+    if older.conversation_id != newer.conversation_id or newer.at - older.at >= _SESSION:
+        return False
+    words = _read_words(newer.text)
+    if not words.corrects or older.speaker != newer.speaker:
+        return True
+    is_nearest = pair.rank == 0 and pair.nearer == 0
+    return not is_nearest and words.content.isdisjoint(_read_words(older.text).content)
 
 
 def _are_qualified_otherwise(older: _Words, newer: _Words) -> bool:
@@ -359,7 +368,7 @@ def may_replace(pair: Pair, *, least: float) -> bool:
     before, after = _read_words(older.text), _read_words(newer.text)
     most = (
         INTERCEPT
-        + WEIGHT_OF["is_same_session"] * _is_same_session(older, newer)
+        + WEIGHT_OF["is_same_session"] * _is_same_session(pair)
         + WEIGHT_OF["nearer"] * math.log1p(pair.nearer)
         + WEIGHT_OF["rank"] * pair.rank
         + WEIGHT_OF["few_neighbours"] * _few(pair.neighbours)

@@ -92,6 +92,13 @@ def test_who_corrects_what_they_have_just_said_replaces_it(older: str, newer: st
     assert replacement_probability(by_another) < PROBABLE_REPLACEMENT
 
 
+def test_who_corrects_one_statement_does_not_replace_others_of_the_conversation() -> None:
+    receipts, correction = "My accountant needs the receipts by the 10th.", "Actually make that 150 rolls a day."
+    within = pair(receipts, correction, days=0.001, conversation_id="earlier", rank=2)
+
+    assert replacement_probability(within) < POSSIBLE_REPLACEMENT
+
+
 def test_who_adds_to_what_they_have_just_said_does_not_replace_it() -> None:
     within = pair("I love hiking in the Alps.", "Actually, I love jazz as well.", days=0.001, conversation_id="earlier")
 
