@@ -286,9 +286,10 @@ class ConversationLives(OwnerViewSet):
         return self.write_once(write)
 
     def end(self, request: Request, conversation_id: str) -> Response:
-        """End the session. Its knowledge is extracted, a long one summarized; working memory and ledger are cleared.
+        """End the session. Queues extraction and, if it is long, a summary; clears session, working memory and ledger.
 
-        `extracted_count` shows when the turns were searched for knowledge; without an end, that is within 15 minutes.
+        `extracted_count` shows how far its turns were searched for knowledge. Turns of a conversation that nobody ends
+        are searched within 15 minutes.
 
         Ending twice has the effect of ending once. A later turn reopens the conversation. 422 for an end before the
         last turn. A key of an agent that did not open the conversation clears only the agent's own working memory: the

@@ -98,24 +98,23 @@ def _state(said: ClauseContext, subject: Subject, predicate: Predicate) -> State
 
 
 def _origin(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
-    match = _ORIGIN.match(predicate.rest)
-    name = bare_name(match["place"]) if match else ""
-    if not name or not is_name(name):
-        return None
-    statement = make_statement(
-        said, subject, attribute="origin", value=name, claim=_claim(subject, predicate, f"from {name}")
-    )
-    return replace(statement, names=(*subject.names, NamedThing(name=name, type="place")))
+    return _at_place(said, subject, predicate, pattern=_ORIGIN, attribute="origin", words="from")
 
 
 def _based(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
-    """Read "is based in Toronto" about a person."""
-    match = _BASED.match(predicate.rest)
+    return _at_place(said, subject, predicate, pattern=_BASED, attribute="residence", words="based in")
+
+
+def _at_place(
+    said: ClauseContext, subject: Subject, predicate: Predicate, *, pattern: re.Pattern[str], attribute: str, words: str
+) -> Statement | None:
+    """Read "is from Brazil", "is based in Toronto": words and the name of a place, which the pattern finds."""
+    match = pattern.match(predicate.rest)
     name = bare_name(match["place"]) if match else ""
     if not is_name(name):
         return None
-    claim = _claim(subject, predicate, f"based in {name}")
-    statement = make_statement(said, subject, attribute="residence", value=name, claim=claim)
+    claim = _claim(subject, predicate, f"{words} {name}")
+    statement = make_statement(said, subject, attribute=attribute, value=name, claim=claim)
     return replace(statement, names=(*subject.names, NamedThing(name=name, type="place")))
 
 

@@ -69,6 +69,8 @@ def test_a_speaker_cannot_correct_another_speaker() -> None:
         ("I hate olives.", "The user loves olives"),
         ("I don't like olives.", "The user likes olives"),
         ("I like olives.", "The user no longer likes olives"),
+        ("I live in Lisbon now.", "The user is based in Toronto"),
+        ("I'm based in Toronto.", "The user lives in Lisbon"),
     ],
 )
 def test_another_value_of_a_single_valued_attribute_contradicts_the_known_fact(text: str, known: str) -> None:
