@@ -20,8 +20,9 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 WIDE = {"width": 1280, "height": 900}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
+    """Open chromium for the tests of this package alone: its event loop in this thread would refuse `asyncio.run`."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="the browser tests need the package playwright, which is not installed"
     )
