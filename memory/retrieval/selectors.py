@@ -142,18 +142,19 @@ def diversify(
     taken: Counter[Hashable] = Counter()
     kept: list[Candidate] = []
     waiting: deque[Candidate] = deque()
-    remaining = iter(candidates)
-    for candidate in remaining:
-        while waiting and candidate.score < NEARLY_AS_GOOD * waiting[0].score:
+    remaining = deque(candidates)
+    while remaining and len(kept) < top_k:
+        candidate = remaining[0]
+        if waiting and candidate.score < NEARLY_AS_GOOD * waiting[0].score:
             append_behind(kept, waiting.popleft())
+            continue
+        remaining.popleft()
         source = None if active and candidate.conversation_id == active else source_of(candidate)
         if source is not None and taken[source] >= share:
             waiting.append(candidate)
             continue
         taken[source] += 1
         kept.append(candidate)
-        if len(kept) >= top_k:
-            break
     for each in waiting:
         append_behind(kept, each)
     return [*kept, *remaining]
