@@ -26,6 +26,8 @@ PARTS = 5
 ALL = tuple(SIGNALS)
 OF_OTHERS = ("words", "meaning", "covers", "of_time", "parent", "quoted", "no_turn")
 """Signals learned for kinds other than turns: the rest would only reflect how these samples are written."""
+OF_EXTRACTED = ("words", "meaning", "covers", "of_time", "quoted", "no_turn", "length")
+"""Signals learned for what was extracted from turns. It has names as well as sentences, hence the length."""
 NOTHING = Weights(turns={}, others={})
 
 
@@ -47,33 +49,44 @@ class LearnedWeights:
     turns: Mapping[str, LearningSet]
     """By register."""
     others: LearningSet
+    extracted: LearningSet
 
     @property
     def weights(self) -> Weights:
         turns = {register: learned.weights for register, learned in self.turns.items()}
-        return Weights(turns=turns, others=self.others.weights)
+        return Weights(turns=turns, others=self.others.weights, extracted=self.extracted.weights)
 
     @property
     def sets(self) -> dict[str, LearningSet]:
         """Return all learned weights by the names that they have in `weights.json`."""
-        return {**self.turns, "others": self.others}
+        return {**self.turns, "others": self.others, "extracted": self.extracted}
 
 
 def learn_weights(
     recorded: Sequence[RecordedQuestion], *, l2: float = L2, names: Collection[str] = ALL, kept: Weights | None = None
 ) -> LearnedWeights:
-    """Learn the weights of these signals: from choices among turns alone, then from all others.
+    """Learn the weights of these signals: from choices among turns alone, then with others, then with extracted ones.
 
     So that what turns are worth among themselves is not bent by what they were compared with. `kept` (the shipped ones)
-    stay where nothing is taught.
+    stay where nothing is taught. For extracted ones files count alike, as rules find much in one and little in another.
     """
     kept = kept or learned_weights()
     useful = [each for each in recorded if each.can_teach]
     columns = [name for name in SIGNALS if name in names]
     turns = learn_registers([each for each in useful if each.is_of_turns], columns, kept, l2=l2)
-    columns = [name for name in columns if name in OF_OTHERS]
-    mixed = [others_of(each, columns, turns[each.register].weights) for each in useful if not each.is_of_turns]
-    return LearnedWeights(turns=turns, others=learn_some(mixed, columns, kept.others, l2=l2))
+    known = Weights(turns={register: learned.weights for register, learned in turns.items()}, others={})
+    own = [name for name in columns if name in OF_OTHERS]
+    mixed = [each for each in useful if not (each.is_of_turns or each.has_extracted)]
+    others = learn_some([choice_among(each, own, each.is_other, known) for each in mixed], own, kept.others, l2=l2)
+    known = replace(known, others=others.weights)
+    own = [name for name in columns if name in OF_EXTRACTED]
+    mixed = [each for each in useful if each.has_extracted]
+    times = Counter(each.file for each in mixed)
+    choices = [
+        replace(choice_among(each, own, each.is_extracted, known), times=len(mixed) / (len(times) * times[each.file]))
+        for each in mixed
+    ]
+    return LearnedWeights(turns=turns, others=others, extracted=learn_some(choices, own, kept.of_extracted, l2=l2))
 
 
 def learn_registers(
@@ -161,14 +174,15 @@ def telling_columns(choices: Sequence[RankingChoice], count: int) -> NDArray[np.
     return telling
 
 
-def others_of(recorded: RecordedQuestion, names: Sequence[str], turns: Mapping[str, float]) -> RankingChoice:
-    """Return the choices among other kinds, with the turns among the candidates in their present order."""
+def choice_among(
+    recorded: RecordedQuestion, names: Sequence[str], is_learned: NDArray[np.bool_], known: Weights
+) -> RankingChoice:
+    """Return the choice with the signals of some candidates, while known weights keep the others in their order."""
     signals = recorded.signals[:, columns_of(names)]
-    standing = np.where(recorded.is_turn, recorded.signals @ vector_of(turns, ALL), 0.0)
     return RankingChoice(
-        signals=np.where(recorded.is_turn[:, None], 0.0, signals),
+        signals=np.where(is_learned[:, None], signals, 0.0),
         wanted=wanted_candidates(recorded),
-        offset=recorded.offset + standing,
+        offset=recorded.offset + np.where(is_learned, 0.0, weighted_sums(known, recorded)),
     )
 
 
@@ -193,11 +207,18 @@ def with_weights(plan: Plan, weights: Weights) -> Plan:
 
 def found_by(weights: Weights, recorded: RecordedQuestion) -> float:
     """Return the share of the answers among the first ten, as weights and scorers rank them, before selectors."""
-    of_kinds = (weights.of_turns(recorded.register), weights.others)
-    turns, others = (recorded.signals @ vector_of(each, ALL) for each in of_kinds)
-    sums = np.where(recorded.is_turn, turns, others) + recorded.offset
+    sums = weighted_sums(weights, recorded) + recorded.offset
     best = np.argsort(-sums, kind="stable")[:PLACES]
-    return float(recorded.is_answer[best].sum()) / recorded.answers
+    return min(1.0, float(recorded.is_answer[best].sum()) / recorded.answers)
+
+
+def weighted_sums(weights: Weights, recorded: RecordedQuestion) -> Numbers:
+    """Return the weighted sum of signals of each candidate, without what scorers add."""
+    of_groups = (weights.others, weights.of_turns(recorded.register), weights.of_extracted)
+    by_group = np.stack([vector_of(each, ALL) for each in of_groups])
+    groups = np.select([recorded.is_turn, recorded.is_extracted], [1, 2], 0)
+    sums: Numbers = (recorded.signals * by_group[groups]).sum(axis=1)
+    return sums
 
 
 def found_when_held_out(

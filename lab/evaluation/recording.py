@@ -37,6 +37,7 @@ class RecordedQuestion:
     signals: Numbers
     offset: Numbers
     is_turn: NDArray[np.bool_]
+    is_extracted: NDArray[np.bool_]
     is_answer: NDArray[np.bool_]
     register: str = NOTES
     """The register of the turns among the candidates."""
@@ -47,6 +48,16 @@ class RecordedQuestion:
     def is_of_turns(self) -> bool:
         """Return whether all candidates were turns."""
         return bool(self.is_turn.all())
+
+    @property
+    def is_other(self) -> NDArray[np.bool_]:
+        """Return the candidates that are neither turns nor extracted from them."""
+        others: NDArray[np.bool_] = ~(self.is_turn | self.is_extracted)
+        return others
+
+    @property
+    def has_extracted(self) -> bool:
+        return bool(self.is_extracted.any())
 
     @property
     def can_teach(self) -> bool:
@@ -60,13 +71,15 @@ class Recorder:
     candidates: Sequence[Candidate] = ()
     signals: Numbers = field(default_factory=lambda: np.zeros((0, len(SIGNALS))))
     is_turn: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    is_extracted: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     register: str = NOTES
 
     def fuse(self, candidates: Sequence[Candidate], setting: ScoringContext) -> None:
         self.candidates = candidates
         if candidates:
             table = make_table(candidates, setting)
-            self.signals, self.is_turn = compute_signals(table, list(SIGNALS)), table.is_turn
+            self.signals = compute_signals(table, list(SIGNALS))
+            self.is_turn, self.is_extracted = table.is_turn, table.is_extracted
             self.register = table.speakers.register
         fuse_learned(candidates, setting)
 
@@ -96,7 +109,11 @@ def record(loaded: Loaded, question: SampleQuestion, plan: Plan) -> RecordedQues
         signals=recorder.signals[rows],
         offset=factors_of(recorder.candidates, plan)[rows],
         is_turn=recorder.is_turn[rows],
-        is_answer=np.array([candidate.id in answers for candidate in recorder.candidates], dtype=np.bool_)[rows],
+        is_extracted=recorder.is_extracted[rows],
+        is_answer=np.array(
+            [not answers.isdisjoint(loaded.turns_behind([candidate.id])) for candidate in recorder.candidates],
+            dtype=np.bool_,
+        )[rows],
         register=recorder.register,
     )
 

@@ -26,6 +26,9 @@ from memory.models.conversations import Participant
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory_project.tenancy import AccountForeignKey
 
+EXTRACTED_SOURCE = "extraction"
+"""`source` of facts and entities that were learned from turns."""
+
 
 def visible_rows(owner: Owner, *kinds: Kind) -> Q:
     """Return the condition on what the owner may see, for tables with the owner's columns: memories and their vectors.

@@ -10,7 +10,7 @@ link to a statement that fits the question badly moves nothing, and a weak one b
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -64,16 +64,18 @@ class Replaced:
 def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
     """Put a statement before the one that it replaces, and mark that one with what replaced it and when.
 
-    A question about the past gets the earlier one first. With `as_of`, a later statement counts once it was said: until
-    then the earlier one comes first and has no mark. From SURE_REPLACEMENT on the earlier one is marked, and loses half
-    of its score unless the later one is hardly an answer. With `include_superseded` the order stays.
+    A question about the past gets the earlier one first, before facts that were learned from the later one, too. With
+    `as_of`, a later statement counts once it was said: until then the earlier one comes first and has no mark. From
+    SURE_REPLACEMENT on the earlier one is marked, and loses half of its score unless the later one is hardly an answer.
+    With `include_superseded` the order stays.
     """
     if not any(link.type == REPLACES for link in context.links):
         return list(candidates)
     query = context.query
     is_about_past = PAST_QUESTION.search(query.text) is not None
     is_past_tense = not is_about_past and PAST_TENSE.search(query.text) is not None
-    replaced = find_replaced(candidates, context.links, head=MAX_REORDERED, is_past_tense=is_past_tense)
+    sources = sources_of_facts(candidates[:MAX_REORDERED], context.links)
+    replaced = find_replaced(candidates, context.links, sources, head=MAX_REORDERED, is_past_tense=is_past_tense)
     for older in candidates[:MAX_REORDERED]:
         if (found := replaced.get(older.id)) is None:
             continue
@@ -86,7 +88,8 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
             continue
         if is_about_past or is_later:
             if found.wanted >= LEAST_WANTED_PAST:
-                put_first(older, newer, factor=NEARLY_SAME)
+                for each in (newer, *facts_of(newer, candidates[:MAX_REORDERED], sources)):
+                    put_first(older, each, factor=NEARLY_SAME)
         elif found.wanted >= (LEAST_WANTED_IF_SURE if is_sure and not is_past_tense else LEAST_WANTED):
             put_first(newer, older, factor=SUPERSEDED_FACTOR if is_sure else NEARLY_SAME)
     return sorted(candidates, key=lambda each: -each.score) if replaced else list(candidates)
@@ -104,8 +107,30 @@ def wanted_probability(weight: float, *, newer_place: int, older_place: int, is_
     return 1 / (1 + math.exp(-total))
 
 
+def sources_of_facts(candidates: Sequence[Candidate], links: Sequence[LinkBetween]) -> dict[UUID, list[UUID]]:
+    """Return the memories that each fact among the candidates was learned from, by its id."""
+    facts = {each.id for each in candidates if each.kind == Kind.FACT}
+    sources: dict[UUID, list[UUID]] = defaultdict(list)
+    for link in links:
+        if link.type == DERIVED_FROM and link.source in facts:
+            sources[link.source].append(link.target)
+    return sources
+
+
+def facts_of(
+    source: Candidate, candidates: Sequence[Candidate], sources: Mapping[UUID, Sequence[UUID]]
+) -> list[Candidate]:
+    """Return the facts among the candidates that were learned from this one alone."""
+    return [each for each in candidates if sources.get(each.id) == [source.id]]
+
+
 def find_replaced(
-    candidates: Sequence[Candidate], links: Sequence[LinkBetween], *, head: int, is_past_tense: bool
+    candidates: Sequence[Candidate],
+    links: Sequence[LinkBetween],
+    sources: Mapping[UUID, Sequence[UUID]],
+    *,
+    head: int,
+    is_past_tense: bool,
 ) -> dict[UUID, Replaced]:
     """Return, by id, for each replaced candidate among the first `head` the replacement that the question wants most.
 
@@ -121,11 +146,6 @@ def find_replaced(
     for link in links:
         if link.type == REPLACES and (newer := by_number.get(link.source.int)) is not None:
             replacements[link.target].append((newer, link.weight))
-    facts = {each.id for each in candidates[:head] if each.kind == Kind.FACT}
-    sources: dict[UUID, list[UUID]] = defaultdict(list)
-    for link in links:
-        if link.type == DERIVED_FROM and link.source in facts:
-            sources[link.source].append(link.target)
     for fact, own in sources.items():
         if fact not in replacements and all(each in replacements for each in own):
             surest = [max(replacements[each], key=lambda found: found[1]) for each in own]

@@ -31,7 +31,7 @@ def test_turn_weights_are_learned_from_a_conversation(tmp_path: Path) -> None:
     assert set(report["turns"]["talk"]) <= set(SIGNALS)
     assert report["turns"]["talk"]["words"] > 0
     assert report["others"] == {name: weight for name, weight in learned_weights().others.items() if weight}
-    assert report["learnt"]["questions"] == dict.fromkeys([*REGISTERS, "others"], 0) | {"talk": 2}
+    assert report["learnt"]["questions"] == dict.fromkeys([*REGISTERS, "others", "extracted"], 0) | {"talk": 2}
     assert report["learnt"]["recall@10"]["fitted"] == 1.0
     assert nothing_is_left()
 
@@ -42,9 +42,26 @@ def test_several_files_are_learned_from_together(tmp_path: Path) -> None:
 
     report = run_json("learn_ranking", write(tmp_path, ABOUT_TURNS), str(all_kinds))
 
-    assert report["learnt"]["questions"] == dict.fromkeys([*REGISTERS, "others"], 0) | {"talk": 2, "others": 2}
+    none = dict.fromkeys([*REGISTERS, "others", "extracted"], 0)
+    assert report["learnt"]["questions"] == none | {"talk": 2, "others": 2}
     assert report["learnt"]["samples"] == 2
     assert [row["name"] for row in report["figures"]] == ["as shipped", "fitted", "held out"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_extracted_knowledge_is_learned_from_the_same_questions_asked_again(tmp_path: Path) -> None:
+    said = [{"key": "t1", "text": "I live in Porto."}, {"key": "t2", "text": "The ferns look dry today."}]
+    asks = [asked("Where do I live?", "t1"), asked("How are the ferns?", "t2")]
+    sample = {"name": "home", "user": "ana", "conversations": [{"id": "c", "turns": said}], "questions": asks}
+    path = write(tmp_path, {"samples": [sample]})
+
+    plain, report = run_json("learn_ranking", path), run_json("learn_ranking", path, "--extract")
+
+    assert plain["learnt"]["questions"]["extracted"] == 0
+    assert report["learnt"]["questions"]["extracted"] == 2
+    assert (report["turns"], report["others"]) == (plain["turns"], plain["others"])
+    assert report["extracted"] != plain["extracted"]
+    assert nothing_is_left()
 
 
 def test_a_table_shows_weights_and_figures(tmp_path: Path) -> None:
@@ -63,7 +80,7 @@ def test_weights_are_written_to_the_given_path_and_name_no_sample(tmp_path: Path
     )
 
     written = json.loads(path.read_text())
-    assert written == {name: report[name] for name in ("turns", "others", "learnt")}
+    assert written == {name: report[name] for name in ("turns", "others", "extracted", "learnt")}
     assert (written["learnt"]["date"], written["learnt"]["l2"]) == ("2026-01-02", 2.0)
     assert "house" not in path.read_text()
     assert WEIGHTS_FILE.read_bytes() == shipped

@@ -10,6 +10,7 @@ from lab.evaluation.datasets import SampleQuestion
 from lab.evaluation.ranker import (
     ALL,
     NOTHING,
+    OF_EXTRACTED,
     OF_OTHERS,
     count_untaught,
     cross_validation_parts,
@@ -28,7 +29,14 @@ CANDIDATES = 30
 
 
 def recorded(
-    number: int, *, by: str, sample: str = "s", turns: int = CANDIDATES, answers: int = 1, found: int = 1
+    number: int,
+    *,
+    by: str,
+    sample: str = "s",
+    turns: int = CANDIDATES,
+    extracted: int = 0,
+    answers: int = 1,
+    found: int = 1,
 ) -> RecordedQuestion:
     """A question whose answers are the candidates that have most of one signal; the first ones are turns."""
     random = np.random.default_rng(number)
@@ -42,12 +50,15 @@ def recorded(
         signals=signals,
         offset=np.zeros(CANDIDATES),
         is_turn=np.arange(CANDIDATES) < turns,
+        is_extracted=np.arange(CANDIDATES) >= CANDIDATES - extracted,
         is_answer=np.isin(np.arange(CANDIDATES), best),
     )
 
 
-def many(count: int, *, by: str, sample: str = "s", turns: int = CANDIDATES) -> list[RecordedQuestion]:
-    return [recorded(number, by=by, sample=sample, turns=turns) for number in range(count)]
+def many(
+    count: int, *, by: str, sample: str = "s", turns: int = CANDIDATES, extracted: int = 0
+) -> list[RecordedQuestion]:
+    return [recorded(number, by=by, sample=sample, turns=turns, extracted=extracted) for number in range(count)]
 
 
 def greatest(weights: Weights) -> tuple[str, str]:
@@ -74,6 +85,28 @@ def test_memories_that_no_question_asks_about_keep_their_weights() -> None:
     assert weighing(learned.others.weights) == {"meaning": 2.0}
     assert (learned.others.questions, learned.others.nll) == (0, None)
     assert weighing(learn_weights([]).weights.turns[NOTES]) == weighing(learned_weights().turns[NOTES])
+
+
+def test_extracted_knowledge_learns_weights_of_its_own_and_changes_no_others() -> None:
+    questions = [*many(40, by="covers"), *many(40, by="meaning", turns=0)]
+
+    alone = learn_weights(questions)
+    learned = learn_weights([*questions, *many(40, by="length", turns=15, extracted=15)])
+
+    by_size = sorted(learned.extracted.weights, key=lambda name: learned.extracted.weights[name])
+    assert by_size[-1] == "length"
+    assert set(by_size) == set(OF_EXTRACTED)
+    assert (learned.extracted.questions, alone.extracted.questions) == (40, 0)
+    assert (learned.turns, learned.others) == (alone.turns, alone.others)
+
+
+def test_files_of_extracted_knowledge_count_alike() -> None:
+    few = [replace(each, file="few") for each in many(10, by="length", turns=15, extracted=15)]
+    much = [replace(each, file="much") for each in many(90, by="words", turns=15, extracted=15)]
+
+    learned = learn_weights([*few, *much]).extracted.weights
+
+    assert learned["length"] == pytest.approx(learned["words"], rel=0.5)
 
 
 def test_a_rare_register_learns_its_own_signals_from_its_few_questions() -> None:

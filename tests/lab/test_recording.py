@@ -12,7 +12,7 @@ from lab.evaluation.asking import AskingMode, ask
 from lab.evaluation.datasets import SampleQuestion
 from lab.evaluation.files import read_file
 from lab.evaluation.loading import Loaded, load_samples
-from lab.evaluation.ranker import ALL, found_by, vector_of
+from lab.evaluation.ranker import ALL, found_by, weighted_sums
 from lab.evaluation.recording import RecordedQuestion, record, record_all
 from memory.models import Conversation
 from memory.retrieval.ranking import learned_weights
@@ -54,11 +54,7 @@ def test_no_conversation_is_due_for_workers_while_samples_are_loaded(tmp_path: P
 
 def ranks_of(recorded: RecordedQuestion) -> list[int]:
     """Return the ranks of the answers by the shipped weights and the recorded signals."""
-    weights = learned_weights()
-    turns, others = (
-        recorded.signals @ vector_of(each, ALL) for each in (weights.of_turns(recorded.register), weights.others)
-    )
-    sums = np.where(recorded.is_turn, turns, others) + recorded.offset
+    sums = weighted_sums(learned_weights(), recorded) + recorded.offset
     [ranks] = np.nonzero(recorded.is_answer[np.argsort(-sums, kind="stable")])
     return [int(rank) for rank in ranks]
 

@@ -16,7 +16,7 @@ from lab.benchmarks.scratch import scratch_account
 from lab.evaluation.ablation import AblationRow, ablation_row
 from lab.evaluation.datasets import EvaluationSample
 from lab.evaluation.files import FORMATS, open_file
-from lab.evaluation.loading import load_samples, steps_of
+from lab.evaluation.loading import extract_samples, load_samples, steps_of
 from lab.evaluation.output import render
 from lab.evaluation.progress import open_bar
 from lab.evaluation.ranker import (
@@ -48,6 +48,9 @@ it; nothing of it stays. `turns` are learned from questions for which turns are 
 weight, it stays what it was; what is held out is judged without it. Of several files each is held out as a whole, of
 one file each sample.
 
+With --extract every file is loaded a second time, and knowledge extracted from its conversations. The weights of
+`extracted` are learned from these questions, whose answers are the turns or what was learned from them.
+
 Weights are read once a process: web servers and workers that run have to be restarted before they go by new ones.
 
   manage.py learn_ranking conversations.json
@@ -77,6 +80,9 @@ class Command(BaseCommand):
         parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
         parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in each file")
         parser.add_argument("--l2", type=cost, default=L2, help=f"cost of large weights per question (default: {L2})")
+        parser.add_argument(
+            "--extract", action="store_true", help="learn how extracted facts and entities compare with turns as well"
+        )
         place = parser.add_mutually_exclusive_group()
         place.add_argument(
             "--write", dest="place", action="store_const", const=WEIGHTS_FILE, help="write them where recall reads them"
@@ -89,6 +95,10 @@ class Command(BaseCommand):
         files = {path: open_file(path, options["format"]) for path in options["files"]}
         try:
             recorded = [each for path, samples in files.items() for each in record_file(samples, file=str(path))]
+            if options["extract"]:
+                for path, samples in files.items():
+                    again = record_file(samples, file=str(path), extracts=True)
+                    recorded += [each for each in again if each.has_extracted]
             lessons = learn_from(recorded, l2=options["l2"])
         except KeyboardInterrupt:
             self.stderr.write("Interrupted; what was loaded is deleted.")
@@ -113,7 +123,7 @@ def cost(text: str) -> float:
     return number
 
 
-def record_file(samples: list[EvaluationSample], *, file: str) -> list[RecordedQuestion]:
+def record_file(samples: list[EvaluationSample], *, file: str, extracts: bool = False) -> list[RecordedQuestion]:
     """Record a file in an account of its own: words then count as they do where nothing else is stored.
 
     Statements that were replaced are about the question as well: their order is not the ranker's.
@@ -122,6 +132,8 @@ def record_file(samples: list[EvaluationSample], *, file: str) -> list[RecordedQ
     with scratch_account(PURPOSE) as scratch:
         with open_bar("loading", steps_of(samples)) as advance:
             loaded = list(load_samples(samples, scratch.account, now=timezone.now(), advance=advance))
+        if extracts:
+            loaded = extract_samples(loaded, scratch.account, now=timezone.now())
         return [replace(each, file=file) for each in record_each(loaded, ())]
 
 
@@ -155,6 +167,7 @@ def document_of(lessons: Lessons, *, l2: float, day: date) -> dict[str, Any]:
     return {
         "turns": {name: rounded_weight(each) for name, each in learned.turns.items()},
         "others": rounded_weight(learned.others),
+        "extracted": rounded_weight(learned.extracted),
         "learnt": {
             "date": day.isoformat(),
             "samples": lessons.samples,

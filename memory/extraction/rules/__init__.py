@@ -83,7 +83,9 @@ class _Reader:
 
     def read(self) -> Extraction:
         self.earlier = read_known(self.chunk.known)
-        spoken = [(turn, extract_prose(turn.text)) for turn in spoken_turns([*self.chunk.before, *self.chunk.turns])]
+        # in a transcript of two people each line begins with the name of the one who says it
+        turns = spoken_turns([*self.chunk.before, *self.chunk.turns])
+        spoken = [(turn, extract_prose(turn.text.removeprefix(f"{turn.speaker}: "))) for turn in turns]
         spoken = [(turn, text) for turn, text in spoken if text and _speaker(turn)]
         self.names = collect_names(spoken)
         self.add_known_names()

@@ -54,7 +54,7 @@ whatever its rank."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Weights of signals by name, for turns of each register and for all other kinds.
+    """Weights of signals by name, for turns of each register, for what was extracted from turns, and for all others.
 
     A signal without a weight does not count. Raises ValueError for unknown signals, whose weights would silently never
     be used, and for weights that are not numbers, which would leave no order.
@@ -63,11 +63,15 @@ class Weights:
     turns: Mapping[str, Mapping[str, float]]
     """By register; those of a register that is missing are zero."""
     others: Mapping[str, float]
+    extracted: Mapping[str, float] | None = None
+    """For facts and entities that were learned from turns. Those turns are candidates, too, so the other weights, which
+    put what stands for itself before what was said about it, would prefer any fact to the turn that answers. None: they
+    have the weights of `others`."""
 
     def __post_init__(self) -> None:
         if strange := sorted(self.turns.keys() - set(REGISTERS)):
             raise ValueError(f"Not registers: {', '.join(strange)}. Allowed: {', '.join(REGISTERS)}.")
-        for weights in (*self.turns.values(), self.others):
+        for weights in (*self.turns.values(), self.others, self.of_extracted):
             if unknown := sorted(weights.keys() - SIGNALS.keys()):
                 raise ValueError(f"Not signals: {', '.join(unknown)}. Allowed: {', '.join(SIGNALS)}.")
             for name, weight in weights.items():
@@ -76,6 +80,10 @@ class Weights:
 
     def of_turns(self, register: str) -> Mapping[str, float]:
         return self.turns.get(register, {})
+
+    @property
+    def of_extracted(self) -> Mapping[str, float]:
+        return self.others if self.extracted is None else self.extracted
 
 
 def is_weight(value: object) -> bool:
@@ -95,7 +103,8 @@ def read_weights(path: Path) -> Weights:
         content = json.loads(path.read_text(encoding="utf-8"))
         turns = weights_part(content, "turns")
         by_register = {name: weights_part(turns, name) for name in turns}
-        return Weights(turns=by_register, others=weights_part(content, "others"))
+        extracted = weights_part(content, "extracted") if "extracted" in content else None
+        return Weights(turns=by_register, others=weights_part(content, "others"), extracted=extracted)
     except OSError as err:
         raise ValueError(f"{path} cannot be read: {err.strerror}") from err
     except ValueError as err:
@@ -118,10 +127,10 @@ def rank_by_weights(weights: Weights, candidates: Sequence[Candidate], context: 
     if not candidates:
         return
     table = make_table(candidates, context)
-    of_turns = weights.of_turns(table.speakers.register)
-    names = [name for name in SIGNALS if of_turns.get(name) or weights.others.get(name)]
-    of_kinds = [[each.get(name, 0.0) for name in names] for each in (weights.others, of_turns)]
-    parts = compute_signals(table, names) * np.array(of_kinds)[table.is_turn.astype(np.intp)]
+    of_groups = (weights.others, weights.of_turns(table.speakers.register), weights.of_extracted)
+    names = [name for name in SIGNALS if any(each.get(name) for each in of_groups)]
+    by_group = np.array([[each.get(name, 0.0) for name in names] for each in of_groups])
+    parts = compute_signals(table, names) * by_group[np.select([table.is_turn, table.is_extracted], [1, 2], 0)]
     sums: Scores = parts.sum(axis=1)
     # what meaning was compared by
     similarity: Scores = np.where(table.by_gist, gist_scores(table.candidates), similarity_scores(table.candidates))

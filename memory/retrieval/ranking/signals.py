@@ -14,6 +14,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.models.memory import EXTRACTED_SOURCE
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import ScoringContext
 from memory.retrieval.ranking.places import Rows, find_adjacent, find_segments
@@ -44,12 +45,14 @@ class Table:
     content, and `meaning` of turns is that of the question's gist (`by_gist`). `features` are those of turns.
 
     `adjacent[n]` is the row of the turn n places later in the same segment (-2 to 2), or `size` if it is not among the
-    candidates. `segments` numbers the session segments from 0; -1 for candidates that are not turns.
+    candidates. `segments` numbers the session segments from 0; -1 for candidates that are not turns. `is_extracted`
+    marks the facts and entities that were learned from turns.
     """
 
     candidates: Sequence[Candidate]
     context: ScoringContext
     is_turn: NDArray[np.bool_]
+    is_extracted: NDArray[np.bool_]
     words: Scores
     content: Scores
     meaning: Scores
@@ -80,6 +83,7 @@ def make_table(candidates: Sequence[Candidate], context: ScoringContext) -> Tabl
         candidates=candidates,
         context=context,
         is_turn=is_turn,
+        is_extracted=np.array([each.source == EXTRACTED_SOURCE for each in candidates], dtype=np.bool_),
         words=found_words,
         content=standard_scores(content_scores(candidates, speakers), min_deviation=MIN_WORDS_DEVIATION),
         meaning=meaning_scores(candidates, by_gist, found_words),

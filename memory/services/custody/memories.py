@@ -24,6 +24,7 @@ from ledger.journal import flush_everything
 from ledger.models import Injection
 from memory.kinds import Kind
 from memory.models import Conversation, EpisodicMemory, Fact, Link, Memory, Turn
+from memory.models.memory import EXTRACTED_SOURCE
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 from memory.services.custody.naming import ERASED
@@ -42,8 +43,6 @@ REPEATING_KINDS = [Kind.EPISODE.value, Kind.WORK_EPISODE.value, Kind.TURN_SLOT.v
 """Kinds whose text repeats each of their sources."""
 OWN_KINDS = [Kind.ARTIFACT.value, Kind.GOAL.value, Kind.TURN.value, Kind.ENTITY.value]
 """Kinds that a client stores as such, whatever they are linked to."""
-EXTRACTED = "extraction"
-"""`source` of what extraction found."""
 LEDGER_KEYS = 1_000
 """Items that are looked for in the journal together."""
 
@@ -93,7 +92,7 @@ def find_derived(account_id: UUID, memory_ids: Collection[UUID]) -> set[UUID]:
     if named := [str(log) for log in logs.distinct()]:
         summaries = EpisodicMemory.objects.filter(account_id=account_id, source__in=SUMMARIES)
         found |= set(summaries.filter(**{f"metadata__{LOG}__in": named}).values_list("id", flat=True))
-    parameters: dict[str, Any] = {"account_id": account_id, "extracted": EXTRACTED}
+    parameters: dict[str, Any] = {"account_id": account_id, "extracted": EXTRACTED_SOURCE}
     parameters |= {"repeating": REPEATING_KINDS, "own": OWN_KINDS}
     while new := {row[0] for row in fetch_rows(FIND_DERIVED, parameters | {"ids": list(found)})}:
         found |= new

@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 
 NOUNS = ("entities", "facts", "relationships", "preferences")
 IN = "in"
-SOURCE = "extraction"
 DATABASE_ERRORS = (OperationalError, InterfaceError)
 """Errors of the database itself, for which no item is to blame."""
 

@@ -29,6 +29,7 @@ from memory.extraction.knowledge import (
 from memory.extraction.rules.attributes import ClaimReading, contradicts, read_meaning
 from memory.identity import normalize_name
 from memory.models import Fact, Kind, Link
+from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.scoring import CONFIDENCE_BY_CERTAINTY
 from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entities_leniently
@@ -36,7 +37,6 @@ from memory.services.entities.relate import RelationshipDraft, StoredRelationshi
 from memory.services.entities.resolve import filter_by_holder, lock_holder
 from memory.services.entities.store import entity_text
 from memory.services.extraction.outcomes import (
-    SOURCE,
     ExtractionInput,
     FactResult,
     ItemCounts,
@@ -106,7 +106,7 @@ def upsert_extracted_entities(
             aliases=entity.aliases,
             description=entity.description,
             event_time=inputs.time_of(entity.evidence),
-            source=SOURCE,
+            source=EXTRACTED_SOURCE,
             trust=least_trust(inputs.turns[index].trust for index in entity.evidence if index in inputs.turns),
         )
         for entity in extracted
@@ -220,7 +220,7 @@ def build_fact_draft(inputs: ExtractionInput, items: StoredItems, fact: Extracte
         said_at=min(inputs.time_of(fact.evidence), inputs.now),
         entity_ids=items.entity_ids(fact.entities),
         turn_ids=inputs.turn_ids(fact.evidence),
-        source=SOURCE,
+        source=EXTRACTED_SOURCE,
         event_time=inputs.time_of(fact.evidence),
         conversation_id=inputs.turns[fact.evidence[0]].conversation_id,
         metadata={"extractor": inputs.extraction.source},
@@ -335,7 +335,7 @@ def build_relationship_draft(
         target_id=ends[1],
         type=relationship.type,
         weight=CONFIDENCE_BY_CERTAINTY[relationship.certainty],
-        properties={"certainty": relationship.certainty, "turns": turns, "source": SOURCE},
+        properties={"certainty": relationship.certainty, "turns": turns, "source": EXTRACTED_SOURCE},
     )
 
 

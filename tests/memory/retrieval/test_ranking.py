@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import Kind
+from memory.models.memory import EXTRACTED_SOURCE
 from memory.retrieval.candidates import IS_NEAR, SHARES_WORDS, Candidate
 from memory.retrieval.ranking import (
     SIGNAL_PREFIX,
@@ -91,6 +92,22 @@ def test_turns_and_other_kinds_have_separate_weights() -> None:
     assert parts_of(said) == pytest.approx({"words": 2.0})
     assert parts_of(noted) == pytest.approx({"meaning": 1.0})
     assert scores == pytest.approx([1, math.exp(-0.5)])
+
+
+def test_what_was_extracted_from_turns_has_weights_of_its_own() -> None:
+    by = Weights(turns=in_each_register({"words": 1.0}), others={"words": 4.0}, extracted={"words": 2.0})
+    said, noted, learned = turn(1, bm25=4.0), other(5, bm25=4.0), other(6, bm25=4.0, source=EXTRACTED_SOURCE)
+
+    ranked(by, said, noted, learned, other(7, bm25=0.0))
+
+    assert [parts_of(each)["words"] / parts_of(said)["words"] for each in (noted, learned)] == pytest.approx([4, 2])
+
+
+def test_extracted_knowledge_has_the_weights_of_other_kinds_where_a_file_has_none_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "weights.json"
+    path.write_text('{"turns": {}, "others": {"words": 4.0}}')
+
+    assert read_weights(path).of_extracted == {"words": 4.0}
 
 
 def test_parts_are_weight_times_signal_and_zeros_are_left_out() -> None:
@@ -218,8 +235,8 @@ def test_only_signals_with_nonzero_weights_are_computed() -> None:
 def test_the_learned_weights_are_those_in_the_file() -> None:
     in_file = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
 
-    assert learned_weights() == Weights(turns=in_file["turns"], others=in_file["others"])
-    parts = (*in_file["turns"].values(), in_file["others"])
+    assert learned_weights() == Weights(**{name: in_file[name] for name in ("turns", "others", "extracted")})
+    parts = (*in_file["turns"].values(), in_file["others"], in_file["extracted"])
     assert all(math.isfinite(weight) for own in parts for weight in own.values())
     assert in_file["turns"].keys() == set(REGISTERS)
     assert in_file["others"]

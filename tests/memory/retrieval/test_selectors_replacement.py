@@ -180,6 +180,16 @@ def test_a_fact_stays_as_long_as_one_of_its_turns_is_not_replaced() -> None:
     assert fact.superseded_by is None
 
 
+def test_a_question_about_the_past_gets_the_earlier_turn_before_facts_of_the_later_one() -> None:
+    fact, older, newer, other = fact_and_turns(1.0, 0.8, 0.9, 0.7)
+
+    ordered = order_by_replacement(
+        [fact, newer, older, other], asking(derived(1, 3), replaces(3, 2), text="Where did she live before Oslo?")
+    )
+
+    assert numbers(ordered) == [2, 1, 3, 4]
+
+
 def test_a_fact_of_the_newer_turn_is_not_replaced() -> None:
     fact, older, newer = fact_and_turns(1.0, 0.8, 0.6)
 
