@@ -1,4 +1,4 @@
-"""What was put into prompts stays known in archives: the ledgers and their journal."""
+"""Archives of injections: the ledgers of conversations, and the journal that they are made from."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
