@@ -89,7 +89,7 @@ def store_sealed_rows(account: Any) -> None:
     Erasure.objects.create(account=account, scope="filter", selection={"a": 1}, requested_at=now)
     ReasoningTrace.objects.create(account=account, record_id=add_record(owner).record.id, trace="thought")
     transfer = Transfer.objects.create(account=account, direction="export", status="completed", requested_at=now)
-    TransferPart.objects.create(account=account, transfer=transfer, number=0, data="UEs=")
+    TransferPart.objects.create(account=account, transfer=transfer, number=0, data="cGFydA==")
 
 
 if __name__ == "__main__":

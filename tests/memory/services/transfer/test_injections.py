@@ -197,8 +197,11 @@ def test_the_archives_of_a_user_and_an_agent_have_the_ledgers_of_their_conversat
     say(replace(ana, user_id="ben", agent_id="planner"), turn("I like nuts."), conversation_id="talk-2")
     store.mark(replace(talk, conversation_id="talk-2"), "skill:sewing", agent_id="planner")
 
-    for scope in ({"user_id": "ana"}, {"agent_id": "assistant"}):
-        import_bytes(stranger.id, export_bytes(ana.account_id, **scope))
+    of_user = export_bytes(ana.account_id, user_id="ana")
+    of_agent = export_bytes(ana.account_id, agent_id="assistant")
+
+    for archive in (of_user, of_agent):
+        import_bytes(stranger.id, archive)
         rows = Injection.objects.in_account(stranger.id)
 
         assert store.get_all(replace(talk, account_id=stranger.id)) == MARKS
