@@ -1,11 +1,12 @@
 """Make a release: `.venv/bin/python -m lab.release 0.3.0`.
 
-Runs the gate, moves the changelog's unreleased lines under the version, sets the version, commits, tags, and packs the
-tagged tree into `dist/`: the service is run from its source tree. Nothing is pushed. The version may be the one that
-`pyproject.toml` has already, as long as that has no tag.
+Asks for a dump of the version, runs the gate, moves the changelog's unreleased lines under the version, sets the
+version, commits, tags, and packs the tagged tree into `dist/`: the service is run from its source tree. Nothing is
+pushed. The version may be the one that `pyproject.toml` has already, as long as that has no tag.
 """
 
 import argparse
+import gzip
 import re
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
+APPLIED = re.compile(r"^\d+\t(\w+)\t(\w+)\t", re.MULTILINE)
+"""A row of `django_migrations` in a dump: app and name."""
 UNRELEASED = "## [Unreleased]"
 DRY_RUN = """\
 Nothing is changed. A release would:
@@ -50,6 +53,11 @@ def release(version: str, *, dry_run: bool, project: Path = PROJECT) -> None:
         raise ReleaseError(f"The tag v{version} exists: the version is released already.")
     if run("git", "status", "--porcelain", project=project).strip():
         raise ReleaseError("There are uncommitted changes: commit or remove them first.")
+    if missing := find_migrations_without_dump(version, project):
+        raise ReleaseError(
+            f"tests/upgrades/{version}.sql.gz lacks {missing[0]}, so the next version would not be compared with this "
+            "one: make it with `pytest -n 0 tests/upgrades/make_dump.py`, and commit it."
+        )
     if dry_run:
         print(DRY_RUN.format(version=version, heading=heading(version, today)))  # noqa: T201
         return
@@ -59,6 +67,15 @@ def release(version: str, *, dry_run: bool, project: Path = PROJECT) -> None:
     run("git", "commit", "--all", "--message", f"Release {version}", project=project)
     run("git", "tag", "--annotate", f"v{version}", "--message", f"Release {version}", project=project)
     pack(version, project)
+
+
+def find_migrations_without_dump(version: str, project: Path) -> list[str]:
+    """Return the project's migrations that the version's dump does not have: all of them if there is no dump."""
+    dump = project / "tests" / "upgrades" / f"{version}.sql.gz"
+    text = gzip.decompress(dump.read_bytes()).decode() if dump.exists() else ""
+    applied = {f"{app}.{name}" for app, name in APPLIED.findall(text)}
+    present = {f"{path.parent.parent.name}.{path.stem}" for path in project.glob("*/migrations/[0-9]*.py")}
+    return sorted(present - applied)
 
 
 def pack(version: str, project: Path) -> None:

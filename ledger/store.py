@@ -5,7 +5,7 @@ database's OperationalError only if a lost ledger must be restored first. A mark
 its answer was lost returns the first answer (`memory_project.redis.ONCE`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +95,34 @@ return ended
 """
 )
 
+# its own arguments: the number of items that rows were added for, these, then items and values by all rows
+FOLLOW_JOURNAL = (
+    JOURNALLING
+    + """
+local added, rows = tonumber(ARGV[4]), {}
+for i = 5 + added, #ARGV, 2 do
+    rows[ARGV[i]] = ARGV[i + 1]
+end
+for i = 5, 4 + added do
+    if rows[ARGV[i]] then
+        redis.call('HSETNX', KEYS[1], ARGV[i], rows[ARGV[i]])
+    end
+end
+for i = 5 + added, #ARGV, 2 do
+    if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then
+        journal('evicted', ARGV[i], '')
+    end
+end
+local live = redis.call('HGETALL', KEYS[1])
+for i = 1, #live, 2 do
+    if rows[live[i]] ~= live[i + 1] then
+        journal('marked', live[i], live[i + 1])
+    end
+end
+return 1
+"""
+)
+
 
 class LedgerRestoreFailed(redis.ConnectionError):
     """Redis lost its data again, several times, while a ledger was being restored. Treat it as down."""
@@ -146,6 +174,16 @@ def evict(conversation: ConversationRef, item_key: str, *, agent_id: str = "") -
 def end_ledger(conversation: ConversationRef, *, agent_id: str = "") -> bool:
     """Delete the ledger of a conversation that has ended. Return False if there was none."""
     return bool(_run(END, conversation, agent_id=agent_id))
+
+
+def follow_journal(conversation: ConversationRef, rows: Mapping[str, str], *, added: Collection[str]) -> None:
+    """Mark those of the `added` items that the ledger by its rows has, where rows were added to the journal.
+
+    Other marks and evictions stay as they are, and are journalled again where the rows say otherwise. The journal must
+    have been flushed.
+    """
+    pairs = [text for pair in rows.items() for text in pair]
+    _run(FOLLOW_JOURNAL, conversation, str(len(added)), *added, *pairs)
 
 
 def _run(source: str, conversation: ConversationRef, *args: str, agent_id: str = "") -> Any:

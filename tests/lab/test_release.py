@@ -1,5 +1,6 @@
 """The release command: what it makes of the changelog and the version, and what it refuses."""
 
+import gzip
 import re
 import subprocess
 from datetime import date
@@ -90,3 +91,30 @@ def test_uncommitted_changes_are_refused(project: Path, dry_run: bool) -> None:
 
     with pytest.raises(ReleaseError, match="uncommitted changes"):
         release("0.3.0", dry_run=dry_run, project=project)
+
+
+@pytest.mark.parametrize("dumped", [None, "0001_initial"])
+def test_a_version_whose_dump_lacks_a_migration_is_refused(project: Path, dumped: str | None) -> None:
+    for name in ("0001_initial", "0002_shade"):
+        file = project / "memory" / "migrations" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    if dumped:
+        add_dump(project, dumped)
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "--message", "Add migrations")
+
+    with pytest.raises(ReleaseError, match=r"0\.3\.0\.sql\.gz lacks memory\.000[12]_\w+, so the next version"):
+        release("0.3.0", dry_run=True, project=project)
+
+    add_dump(project, "0001_initial", "0002_shade")
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "--message", "Add a dump")
+    release("0.3.0", dry_run=True, project=project)
+
+
+def add_dump(project: Path, *names: str) -> None:
+    file = project / "tests" / "upgrades" / "0.3.0.sql.gz"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    rows = "".join(f"{number}\tmemory\t{name}\t2026-01-01 00:00:00+00\n" for number, name in enumerate(names))
+    file.write_bytes(gzip.compress(rows.encode()))

@@ -15,13 +15,15 @@ import django
 def main(folder: Path) -> None:
     """Write the name of what was run, each on a line."""
     django.setup()
+    from cryptography.fernet import Fernet  # noqa: PLC0415
+    from django.conf import settings  # noqa: PLC0415
     from django.core.management import call_command  # noqa: PLC0415 (Django is set up above)
     from django.db import connection  # noqa: PLC0415
     from django.utils import timezone  # noqa: PLC0415
 
     from memory.maintenance import JOBS  # noqa: PLC0415
     from memory.maintenance.runner import run_at_once  # noqa: PLC0415
-    from memory.models import Account, JobRun, ServingModelState  # noqa: PLC0415
+    from memory.models import Account, Erasure, JobRun, ServingModelState  # noqa: PLC0415
     from memory.owner import Owner  # noqa: PLC0415
     from tests.memory.facts import know  # noqa: PLC0415
 
@@ -39,7 +41,15 @@ def main(folder: Path) -> None:
         sys.stdout.write(f"ran job {name}\n")
     run("vector_index", "--method", "hnsw")
     run("vector_index", "--drop")
-    run("rotate_encryption_keys")
+    keys, former = settings.ENCRYPTION_KEYS, Fernet.generate_key().decode()
+    settings.ENCRYPTION_KEYS = [former, *keys]
+    store_sealed_rows(account)
+    settings.ENCRYPTION_KEYS = [*keys, former]
+    run("rotate_encryption_keys", "--json")
+    settings.ENCRYPTION_KEYS = keys
+    # nothing is under the former key any more
+    run("rotate_encryption_keys", "--json", "--dry-run")
+    Erasure.objects.filter(account=account).unfinished().delete()
     run("reembed", "--provider", "tiny", "--width", "16")
     # vectors are dropped once no process can serve the former model any more
     ServingModelState.objects.update(switched_at=timezone.now() - timedelta(hours=1))
@@ -61,6 +71,25 @@ def main(folder: Path) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_user, count(*) FROM memories WHERE kind = 'fact' GROUP BY 1")
         sys.stdout.write(f"facts {cursor.fetchall()}\n")
+
+
+def store_sealed_rows(account: Any) -> None:
+    """Store a row in every table with encrypted columns."""
+    from django.utils import timezone  # noqa: PLC0415
+
+    from memory.models import Erasure, ReasoningTrace, Transfer, TransferPart  # noqa: PLC0415
+    from memory.owner import Owner  # noqa: PLC0415
+    from memory.services.operations.canary import check_keys  # noqa: PLC0415
+    from tests.memory.procedures import invoke  # noqa: PLC0415
+    from tests.memory.records import add_record  # noqa: PLC0415
+
+    check_keys()
+    owner, now = Owner(account_id=account.id, agent_id="assistant"), timezone.now()
+    invoke(owner, tool_input="in", tool_output={"out": 1}, error_message="wrong")
+    Erasure.objects.create(account=account, scope="filter", selection={"a": 1}, requested_at=now)
+    ReasoningTrace.objects.create(account=account, record_id=add_record(owner).record.id, trace="thought")
+    transfer = Transfer.objects.create(account=account, direction="export", status="completed", requested_at=now)
+    TransferPart.objects.create(account=account, transfer=transfer, number=0, data="cGFydA==")
 
 
 if __name__ == "__main__":

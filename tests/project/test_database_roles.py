@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import LazySettings
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 from psycopg.errors import InsufficientPrivilege
 
@@ -14,7 +15,7 @@ from memory.audit import record_audit
 from memory.models import Account
 from memory.owner import Owner
 from memory_project.embedded.postgres import APPLICATION_ROLE
-from memory_project.postgresql.roles import grant_rights, owner_connection
+from memory_project.postgresql.roles import create_application_role, grant_rights, owner_connection
 from tests.memory.audits import run_deferred_trigger
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -109,3 +110,47 @@ def test_a_connection_of_the_owner_is_the_usual_one_where_no_other_role_is_named
 
     with owner_connection():
         assert connection.settings_dict is usual
+
+
+@pytest.fixture
+def roles(settings: LazySettings) -> Iterator[tuple[str, str]]:
+    """An owner that may create no roles, and the name of a role of the application that does not exist."""
+    database = connection.settings_dict["NAME"]
+    plain, missing = f"{database}_plain_owner", f"{database}_missing_application"
+    settings.DATABASE_OWNER_URL = os.environ["DATABASE_URL"].replace("//memory@", f"//{plain}@")
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE ROLE {plain} LOGIN")
+    usual, settings.DATABASES["default"]["USER"] = settings.DATABASES["default"]["USER"], missing
+    try:
+        yield plain, missing
+    finally:
+        settings.DATABASES["default"]["USER"] = usual
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP ROLE IF EXISTS {missing}")
+            cursor.execute(f"DROP ROLE {plain}")
+
+
+def find_roles(*names: str) -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [list(names)])
+        return {name for (name,) in cursor.fetchall()}
+
+
+def test_a_missing_role_that_the_owner_may_not_create_is_named(roles: tuple[str, str]) -> None:
+    plain, missing = roles
+
+    with pytest.raises(ImproperlyConfigured, match=rf"There is no role {missing}, .* Create it with LOGIN"):
+        create_application_role()
+
+    assert find_roles(plain, missing) == {plain}
+
+
+def test_an_owner_that_may_create_roles_makes_the_one_of_the_application(roles: tuple[str, str]) -> None:
+    plain, missing = roles
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER ROLE {plain} CREATEROLE")
+
+    create_application_role()
+    create_application_role()
+
+    assert find_roles(plain, missing) == {plain, missing}

@@ -139,6 +139,27 @@ def test_only_what_migrates_and_works_off_jobs_knows_the_owner_of_the_tables() -
     assert all(len(each["envFrom"]) <= 2 for _, pod in pods(render_chart()) for each in pod["spec"]["containers"])
 
 
+def environment_files(unit: str, *, role: str = "") -> list[str]:
+    """Return the files whose variables a unit of systemd has, the last of which wins."""
+    lines = (DEPLOY / "systemd" / unit).read_text().splitlines()
+    return [line.partition("=")[2].lstrip("-").replace("%i", role) for line in lines if line.startswith("Environment")]
+
+
+def test_of_the_roles_under_systemd_the_worker_alone_reads_the_file_with_the_owner() -> None:
+    text = (DEPLOY / "systemd" / "agent-memory-migrate.service").read_text()
+    comment = " ".join(line.lstrip("# ") for line in text.partition("[Unit]")[0].splitlines())
+    named = set(re.findall(r"/etc/\S+\.env", comment.partition("DATABASE_OWNER_URL")[2]))
+    [row] = re.findall(r"\| systemd, each role \| (.*/etc.*) \|", (PROJECT / "docs" / "operations.md").read_text())
+    read = {role: environment_files("agent-memory@.service", role=role) for role in sorted(set(ROLES) - {"all"})}
+    read["migrate"] = environment_files("agent-memory-migrate.service")
+
+    assert {role for role, files in read.items() if named & {*files}} == {"migrate", "worker"}
+    assert named == set(re.findall(r"`(/etc/\S+\.env)`", row)) <= {file for files in read.values() for file in files}
+    # a later file replaces what an earlier one says
+    assert all(files[-2:] == ["/etc/agent-memory.env", f"/etc/agent-memory-{role}.env"] for role, files in read.items())
+    assert not any("DATABASE_" in file for files in read.values() for file in files)
+
+
 def test_compose_runs_every_role_from_what_it_declares() -> None:
     composed = yaml.safe_load((PROJECT / "compose.yaml").read_text())
     services = composed["services"]

@@ -1,5 +1,6 @@
 """Jobs and commands do their work as the application's role, with the owner's URL at hand; `migrate` makes the role."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import psycopg
 import pytest
 from django.db import connection
 
+from memory.services.operations.reseal import find_sealed_tables
 from tests import template
 from tests.memory.migrations import new_database
 
@@ -54,6 +56,11 @@ def test_all_jobs_and_commands_run_as_the_role_of_the_application(database: str,
     )
 
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
+    rotated, left = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+    assert {name: each["rotated"] for name, each in rotated["tables"].items()} == {
+        table.name: len(table.columns) for table in find_sealed_tables()
+    }
+    assert (left["rotated"], left["unreadable"], left["current"]) == (0, 0, rotated["rotated"])
     # one of the user who was not erased, and its copy
     assert f"facts [('{ROLE}', 2)]" in done.stdout
     with connection.cursor() as cursor:

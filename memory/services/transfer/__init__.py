@@ -6,6 +6,7 @@
 - `export`: `export_archive` writes the zip
 - `archive`: `open_archive` checks a zip as a whole before anything of it is stored
 - `redis_lines`: the keys of Redis as lines
+- `ledgers`: the journal of injections, and the ledgers that follow it
 - `remap`: new ids where the installation has the archive's in another account
 - `store`: stores a batch of rows
 - `load`: `load_archive` stores what an archive has, resumable

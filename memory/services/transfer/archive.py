@@ -15,11 +15,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import IO, Any
 from uuid import UUID
 
 from memory.errors import Unprocessable
 from memory.services.transfer.export import FORMAT, MANIFEST, VERSION
+from memory.services.transfer.ledgers import TABLE as INJECTIONS
+from memory.services.transfer.ledgers import check_stream_id, is_ledger
 from memory.services.transfer.redis_lines import REDIS_FILE, TYPES
 from memory.services.transfer.rules import ExportedTable, exported_tables
 from memory.services.transfer.values import check_value
@@ -88,6 +91,7 @@ class Archive:
 
     zip: zipfile.ZipFile
     manifest: dict[str, Any]
+    now: datetime
     ids: dict[str, SortedIds] = field(default_factory=dict)
     advance: Callable[[], None] = lambda: None
     """Called after every CHECKED_LINES lines that were checked."""
@@ -118,14 +122,14 @@ class Archive:
 
 
 @contextmanager
-def open_archive(source: IO[bytes], *, advance: Callable[[], None] = lambda: None) -> Iterator[Archive]:
+def open_archive(source: IO[bytes], *, now: datetime, advance: Callable[[], None] = lambda: None) -> Iterator[Archive]:
     """Check an archive as a whole and yield it. `source` must be seekable. Raises BadArchive.
 
     The ids of its rows are in temporary files: 16 bytes a row.
     """
     with ExitStack() as stack:
         try:
-            archive = Archive(stack.enter_context(zipfile.ZipFile(source)), {}, advance=advance)
+            archive = Archive(stack.enter_context(zipfile.ZipFile(source)), {}, advance=advance, now=now)
             archive.manifest = read_manifest(archive.zip)
             waiting: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
             for table in archive.tables:
@@ -207,6 +211,8 @@ def check_table(archive: Archive, table: ExportedTable, waiting: IO[bytes]) -> N
         for name, each in fields.items():
             if problem := check_value(each, row[name]):
                 raise BadArchive(f"{place}: {name} {problem}")
+        if table.name == INJECTIONS and (problem := check_stream_id(row["stream_id"], now=archive.now)):
+            raise BadArchive(f"{place}: stream_id {problem}")
         if not ids.append(UUID(row["id"])):
             raise BadArchive(f"{place}: the ids are not in ascending order")
         check_references(archive, table, row, place)
@@ -261,6 +267,8 @@ def check_elements(line: dict[str, Any]) -> str:
     """Return what is wrong with the key and the parts of its value; "" if nothing is."""
     kind, value = line["type"], line["value"]
     texts = [line["key"], *([value] if kind == "string" else [])]
+    if is_ledger(line["key"]) and kind != "hash":
+        return "a ledger is a hash"
     if kind in PAIRED:
         if not all(isinstance(each, list) and len(each) == 2 for each in value):
             return "its value is not made of pairs"

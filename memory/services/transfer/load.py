@@ -23,6 +23,14 @@ from memory.owner import Owner
 from memory.services.custody.marks import has_erased_user
 from memory.services.transfer.archive import Archive, open_archive, read_manifest_bytes
 from memory.services.transfer.export import Report
+from memory.services.transfer.ledgers import (
+    LEDGERS,
+    is_ledger,
+    mark_unnamed,
+    update_ledgers,
+    with_free_stream_ids,
+)
+from memory.services.transfer.ledgers import TABLE as INJECTIONS
 from memory.services.transfer.redis_lines import REDIS_FILE, write_key
 from memory.services.transfer.remap import Remap
 from memory.services.transfer.rules import ExportedTable
@@ -91,7 +99,7 @@ def load_archive(
     Nothing is stored before the archive was checked as a whole. `report` is called after each batch with the counts.
     Raises BadArchive, Conflict for users that were erased, Unprocessable for rows that the database refuses.
     """
-    with open_archive(source, advance=lambda: report({})) as archive:
+    with open_archive(source, now=now, advance=lambda: report({})) as archive:
         check_archive(transfer.account_id, archive)
         if transfer.dry_run:
             transfer.counts = archive.counts
@@ -136,7 +144,10 @@ def all_steps(archive: Archive) -> list[LoadStep]:
     """Return the steps of an import in order."""
     steps = [LoadStep(table.name, table.file, table) for table in archive.tables]
     steps += [LoadStep(f"{LATE} {table.name}", table.file, table) for table in archive.tables if table.late_references]
-    return [*steps, LoadStep("redis", REDIS_FILE, None)] if REDIS_FILE in archive.manifest["files"] else steps
+    if REDIS_FILE in archive.manifest["files"]:
+        steps.append(LoadStep("redis", REDIS_FILE, None))
+    steps += [LoadStep(LEDGERS, table.file, table) for table in archive.tables if table.name == INJECTIONS]
+    return steps
 
 
 def steps_from(load: Load) -> Iterator[LoadStep]:
@@ -190,11 +201,13 @@ def remap_deep(remap: Remap, value: Any) -> Any:
 
 def do_batch(load: Load, step: LoadStep, rows: list[Row]) -> None:
     if step.table is None:
-        now_ms = int(load.now.timestamp() * 1_000)
-        written = sum(write_key(load.account_id, row, now_ms=now_ms) for row in rows)
-        load.counts[step.name] += written
-        load.existing[step.name] += len(rows) - written
+        store_keys(load, rows)
         return
+    if step.name == LEDGERS:
+        update_ledgers(load.account_id, load.transfer.id, rows)
+        return
+    if step.name == INJECTIONS:
+        rows = with_free_stream_ids(load.account_id, rows)
     known = read_known(load.account_id, load.transfer.id, step.table, rows)
     try:
         if step.name.startswith(LATE):
@@ -216,6 +229,16 @@ def do_batch(load: Load, step: LoadStep, rows: list[Row]) -> None:
     load.left_out[step.name] += len(outcome.unstored) - known_here
     if step.table.name == "memories" and outcome.stored:
         count_added_turns(load.account_id, outcome.stored)
+
+
+def store_keys(load: Load, lines: list[Row]) -> None:
+    """Store keys of Redis. Ledgers are made from rows, and not counted."""
+    now_ms = int(load.now.timestamp() * 1_000)
+    mark_unnamed(load.account_id, [line for line in lines if is_ledger(line["key"])])
+    others = [line for line in lines if not is_ledger(line["key"])]
+    written = sum(write_key(load.account_id, line, now_ms=now_ms) for line in others)
+    load.counts["redis"] += written
+    load.existing["redis"] += len(others) - written
 
 
 def keep_place(load: Load, position: str) -> None:

@@ -18,6 +18,18 @@ Session = psycopg.Connection[Any]
 
 CREATE = "CREATE TEMPORARY TABLE transfer_selected (name text, id uuid, PRIMARY KEY (name, id)) ON COMMIT DROP"
 
+IN_CONVERSATION = """
+EXISTS (SELECT FROM conversations c JOIN transfer_selected s ON s.name = 'conversations' AND s.id = c.id
+    WHERE c.account_id = t.account_id AND c.conversation_id = t.conversation_id)
+"""
+# marks of the agent, and the ends of ledgers with one, in conversations that have no turn
+IN_NO_CONVERSATION = """
+(t.agent_id = {agent} OR t.event = 'ended' AND EXISTS (SELECT FROM injections o WHERE o.account_id = t.account_id
+    AND o.conversation_id = t.conversation_id AND o.agent_id = {agent}))
+AND NOT EXISTS (SELECT FROM conversations c
+    WHERE c.account_id = t.account_id AND c.conversation_id = t.conversation_id)
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferScope:
@@ -81,10 +93,10 @@ def is_selected(table: ExportedTable) -> sql.Composable:
 def selection_of(table: ExportedTable, scope: TransferScope) -> sql.Composable | None:
     """Return the condition on rows `t` of a table; None if none of its rows is selected."""
     if table.name in BY_CONVERSATION:
-        return sql.SQL(
-            "EXISTS (SELECT FROM conversations c JOIN transfer_selected s ON s.name = 'conversations' AND s.id = c.id"
-            " WHERE c.account_id = t.account_id AND c.conversation_id = t.conversation_id)"
-        )
+        condition: sql.Composable = sql.SQL(IN_CONVERSATION)
+        if table.name == "injections" and scope.agent_id:
+            condition += sql.SQL(" OR ") + sql.SQL(IN_NO_CONVERSATION).format(agent=sql.Literal(scope.agent_id))
+        return condition
     column = f"{scope.kind}_id"
     has_column = any(field.column == column for field in table.model._meta.concrete_fields)
     own = sql.SQL("t.{} = {}").format(sql.Identifier(column), sql.Literal(scope.name)) if has_column else None

@@ -171,6 +171,7 @@ KEY = {"key": "value:a", "expires_at": -1}
         ({"type": "zset", "value": [[1, 1]]}, "no text"),
         ({"type": "set", "value": [["a", "b"]]}, "no text"),
         ({"type": "string", "value": "\ud800"}, "UTF-8"),
+        ({"type": "set", "value": ["a"], "key": "skill:ledger:{talk}"}, "hash"),
     ],
     ids=str,
 )
