@@ -74,7 +74,12 @@ class EditableFactFields(OwnerFields, VectorFields):
     claim = NonBlankText(required=False, max_length=MAX_CLAIM_CHARACTERS, help_text=CLAIM_HELP)
     confidence = Fraction(required=False, help_text=CONFIDENCE_HELP)
     temporal = serializers.ChoiceField(Temporal.choices, required=False)
-    valid_from = AwareDateTimeField(required=False, allow_null=True, help_text="Time when it became true, or null.")
+    valid_from = AwareDateTimeField(
+        required=False,
+        allow_null=True,
+        help_text="Time when it became true. A new fact without it begins at `event_time`, else now. Null in a "
+        "correction: it has no beginning.",
+    )
     valid_to = AwareDateTimeField(required=False, allow_null=True, help_text="Time when it ceased to be true, or null.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -3833,7 +3833,7 @@ export interface components {
             temporal?: components["schemas"]["TemporalEnum"];
             /**
              * Format: date-time
-             * @description Time when it became true, or null.
+             * @description Time when it became true. A new fact without it begins at `event_time`, else now. Null in a correction: it has no beginning.
              */
             valid_from?: string | null;
             /**
@@ -3963,7 +3963,7 @@ export interface components {
             temporal?: components["schemas"]["TemporalEnum"];
             /**
              * Format: date-time
-             * @description Time when it became true, or null.
+             * @description Time when it became true. A new fact without it begins at `event_time`, else now. Null in a correction: it has no beginning.
              */
             valid_from?: string | null;
             /**
@@ -5543,7 +5543,7 @@ export interface components {
             temporal?: components["schemas"]["TemporalEnum"];
             /**
              * Format: date-time
-             * @description Time when it became true, or null.
+             * @description Time when it became true. A new fact without it begins at `event_time`, else now. Null in a correction: it has no beginning.
              */
             valid_from?: string | null;
             /**

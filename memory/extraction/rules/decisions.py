@@ -51,7 +51,7 @@ _WISHES = {
 }  # fmt: skip
 _OUR_VERBS = sorted(
     words(
-        "accept aim allow back bake bill bring build cache chair charge clock close code commute cook count cycle "
+        "accept aim allow back bake bill bring build buy cache chair charge clock close code commute cook count cycle "
         "deliver deploy do draw drink drive eat expect feed follow freeze get have hold host keep launch lead listen "
         "live log maintain measure meet merge mow need offer open order own park pay pick pin plan play post prescribe "
         "print publish read relaunch release rent require review rotate run sample sell send serve ship sleep speak "

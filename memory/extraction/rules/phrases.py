@@ -73,6 +73,7 @@ _OF_OTHERS = re.compile(r"\b(?:his|her|their)\b", re.IGNORECASE)
 _ANOTHER = re.compile(r"\banother (?P<vowel>(?=[aeiou]))?")
 _MINE = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
 _ME = re.compile(r"\b(?:me|us|mine|ours|i|we|myself|ourselves|i'd|i'm|let's)\b", re.IGNORECASE)
+_WITH_ME = re.compile(r"with (?:me|us)")
 _SHAPE = re.compile(r"[\w$€£#'&+.,:%-]+(?: [\w$€£#'&+.,:%-]+)*")
 
 
@@ -101,8 +102,10 @@ def make_phrase(text: str, voice: Voice) -> str:
     """Return the text as a phrase of a claim; empty if it is not understood outside of the conversation.
 
     Pronouns for others, "this" and "there" refer to something that a claim does not contain. "My" becomes "their", or
-    the possessive of the speaker's name if the clause is about somebody else.
+    the possessive of the speaker's name if the clause is about somebody else, and "with us" ends in that name then.
     """
+    if not voice.is_own and _WITH_ME.fullmatch(text):
+        return f"with {_inside(voice.speaker)}"
     is_plain = (
         not _VAGUE.fullmatch(text) and _SHAPE.fullmatch(text) is not None and len(text.split()) <= MAX_PHRASE_WORDS
     )

@@ -40,7 +40,10 @@ _FAVORITE = re.compile(
     r"(?:[Mm]y|(?P<our>[Oo]ur)) (?:all-time )?favou?rite (?P<what>[a-z][a-z' -]{1,40}?) (?:is|are) (?P<value>.+)"
 )
 _NAME = re.compile(rf"[Mm]y (?:(?:first|full) )?name is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
-_BIRTHDAY = re.compile(r"[Mm]y birthday is (?P<when>.+)")
+_YEARLY = re.compile(
+    r"(?:[Mm]y|[Oo]ur) (?P<what>birthday|(?:wedding |work )?anniversary|name day|saint's day) is (?P<when>.+)"
+)
+"""A day that comes back every year: the year that a date would get from the time of the turn is none of its own."""
 _PART = re.compile(rf"(?P<part>{NAME}) is (?:a )?part of (?P<whole>{NAME})(?=[.,!;]|$)")
 _LOCATED = re.compile(
     rf"(?P<part>{NAME}) is an? (?:[a-z]+ )?(?P<kind>city|town|village|suburb|district"
@@ -55,7 +58,7 @@ def read_possessions(said: ClauseContext) -> Iterator[Statement]:
             yield statement
     if statement := _anothers(said) or _named_now(said):
         yield statement
-    for read in (_favorite, _own_name, _birthday, _part):
+    for read in (_favorite, _own_name, _yearly_day, _part):
         if statement := read(said):
             yield statement
 
@@ -159,13 +162,15 @@ def _own_name(said: ClauseContext) -> Statement | None:
     )
 
 
-def _birthday(said: ClauseContext) -> Statement | None:
-    match = _BIRTHDAY.match(said.clause.text)
-    dates = find_dates(match["when"], at=said.turn.timestamp, tense=Tense.FUTURE) if match else []
+def _yearly_day(said: ClauseContext) -> Statement | None:
+    match = _YEARLY.match(said.clause.text)
+    if match is None:
+        return None
+    dates = find_dates(match["when"], at=said.turn.timestamp, tense=Tense.FUTURE)
     if len(dates) != 1 or dates[0].begin or dates[0].unit is not DateUnit.DAY:
         return None
     day = f"{dates[0].start.day} {MONTHS[dates[0].start.month - 1]}"
-    return _own(said, attribute="birthday", value=day, what="birthday is on")
+    return _own(said, attribute=match["what"], value=day, what=f"{match['what']} is on")
 
 
 def _part(said: ClauseContext) -> Statement | None:

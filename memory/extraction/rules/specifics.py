@@ -17,7 +17,9 @@ TECHNOLOGIES = words(
     "poetry polars postgres postgresql postmark prettier prisma prometheus protobuf puppeteer pydantic pyenv pylint "
     "pyright pytest python pytorch rabbitmq rails react redis redshift redux rollup rsync ruby ruff rust s3 "
     "sass scala selenium sendgrid sentry sidekiq slack snowflake solr sqlalchemy sqlite sqs ssh storybook "
-    "stripe supabase svelte systemd tailwind telegram tensorflow terraform toml traefik trello turbopack "
+    "bandit biome codecov codespell coverage conda doxygen esbuild flake8 gitleaks gulp hatch hypothesis isort junit "
+    "karma luarocks memcached mocha nox opentelemetry pdm phpunit pip pipx pre-commit renovate rspec rubocop semgrep "
+    "stripe supabase svelte systemd tailwind telegram tensorflow terraform toml tox traefik trello turbopack "
     "twilio typescript typst ubuntu unreal uv valkey vault vercel vim vite vitest vscode vue webpack whatsapp "
     "windows xml yaml yarn yjs zig zod zsh tabs spaces utc gmt cet pst est html css sql csv pdf xlsx"
 )

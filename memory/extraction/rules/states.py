@@ -17,7 +17,7 @@ _GAMES = (
 STATES = (
     state("live", r"(?P<prep>in) ", "residence", makes=PLACE, refuses=(r"in (?:the (?:moment|present|past|now)"
          r"|peace|fear|harmony|a (?:world|society|dream|bubble|way)|my head|pain|denial|constant|hope)\b")),
-    state("live", r"alone|with (?:my|an?|the|two|three) \w", "home"),
+    state("live", r"alone|with (?:(?:my|our|his|her|their|an?|the|two|three) \w|(?:me|us)$)", "home"),
     state("live", r"(?:near|on|at|by) ", "home", refuses=r"(?:on|with) (?:the edge|it|a|an|my|what)"),
     state("work", r"(?P<prep>for|at) ", "employer", makes=ORGANIZATION,
          refuses=(r"(?:for|at) (?:me|us|it|the (?:moment|same|best)|home|night|my(?:self)?|a while|free"

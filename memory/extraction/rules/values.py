@@ -40,7 +40,12 @@ _CONNECTIVE = re.compile(
     r"(?:the |our |my )?(?:[\w./-]+ ){0,3}(?:is|are|was|were|has|have|runs?|uses?|lives?|goes|go|stays?|takes?|does"
     r"|owns?|handles?|will|must|should|can|needs?|comes?|gets?|starts?|ends?|sits?|points?|happens?|costs?)))(?=\s)",
 )
-_UNLESS = re.compile(r"\b(?:unless|except|apart from|until further|if|other than|depending|or so|or something)\b", re.I)
+_DAYS = rf"(?:{'|'.join(WEEKDAYS)})s?|weekends|(?:public |school |bank )?holidays"
+_UNLESS = re.compile(
+    rf"\b(?:unless|except(?! (?:(?:on|for|in) )?(?:{_DAYS})\b)|apart from|until further|if|other than|depending|or so"
+    r"|or something)\b",
+    re.IGNORECASE,
+)
 _REFUSED = re.compile(r"\bor\b|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}", re.IGNORECASE)
 _NOT_ONE = re.compile(r",? (?:and )?(?:not|instead of|rather than|no longer|never) \S")
 _LAST_OF_LIST = re.compile(r"(?:and|or|&) ", re.IGNORECASE)

@@ -52,7 +52,8 @@ class FactDraft(MemoryDraft):
     """A fact before it is learned. Without `confidence`, `certainty` implies it; without either it is 1.
 
     `entity_ids` are what the fact is about, `turn_ids` where it comes from; the first is its source turn. A fact that
-    does not say when it begins (`valid_from`) begins when it was said, if that is known (`said_at`, else `event_time`).
+    does not say when it begins (`valid_from`) begins when it was said: at `said_at`, else at `event_time`, else when it
+    is stored.
     """
 
     claim: str
@@ -72,10 +73,17 @@ class FactDraft(MemoryDraft):
 
     @property
     def begins(self) -> datetime | None:
-        """The beginning of the fact; None for one without it, or that was over when it was said."""
+        """The beginning of the fact; None for one that does not say when it was said, or was over by then."""
         said_at = self.said_at or self.event_time
-        is_over = said_at is not None and self.valid_to is not None and self.valid_to <= said_at
-        return self.valid_from or (None if is_over else said_at)
+        return self.valid_from or (None if said_at is None else self.starts_by(said_at))
+
+    def starts_by(self, said_at: datetime) -> datetime | None:
+        """Return `said_at` as the beginning, or None for a fact that was over by then."""
+        return None if self.valid_to is not None and self.valid_to <= said_at else said_at
+
+    def begins_when_stored(self, now: datetime) -> datetime | None:
+        """Return the beginning of the fact if it is stored at `now`; None for one that was over when it was said."""
+        return self.valid_from or self.starts_by(self.said_at or self.event_time or now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +174,8 @@ def store_fact_drafts(
 def fact_from_draft(owner: Owner, draft: FactDraft, *, conversations: dict[UUID, str], now: datetime) -> Fact:
     source_turn_id = next(iter(draft.turn_ids), None)
     source_conversation = "" if source_turn_id is None else conversations.get(source_turn_id, "")
+    begins = draft.begins_when_stored(now)
+    is_said = begins is not None and draft.valid_from is None
     fact = Fact(
         kind=Kind.FACT,
         conversation_id=draft.conversation_id or source_conversation,
@@ -173,9 +183,9 @@ def fact_from_draft(owner: Owner, draft: FactDraft, *, conversations: dict[UUID,
         confidence=draft.effective_confidence,
         certainty=draft.certainty,
         temporal=draft.temporal,
-        valid_from=draft.begins,
+        valid_from=begins,
         valid_to=draft.valid_to,
-        valid_from_source=source_of_start(draft),
+        valid_from_source=ValidFromSource.SAID if is_said else ValidFromSource.STATED if begins else None,
         attribute=read_meaning(draft.claim).key,
         source_turn_id=source_turn_id,
         **draft.shared_columns(now=now),
@@ -183,12 +193,6 @@ def fact_from_draft(owner: Owner, draft: FactDraft, *, conversations: dict[UUID,
     fact.identity = identity_of_fact(owner, fact)
     begin_belief(fact, now=now)
     return fact
-
-
-def source_of_start(draft: FactDraft) -> str | None:
-    if draft.begins is None:
-        return None
-    return ValidFromSource.SAID if draft.valid_from is None else ValidFromSource.STATED
 
 
 def identity_of_fact(owner: Owner, fact: Fact) -> str:

@@ -60,6 +60,7 @@ from memory.services.facts.supersede import (
     act_as_holder,
     believed_identity,
     close_fact,
+    drop_said_start,
     names_about_fact,
     refuse_unbelieved,
 )
@@ -364,8 +365,9 @@ def accept_both_facts(owner: Owner, old: Fact, new: Fact, *, times: ValidityTime
     accept_pending_fact(owner, new, valid_from=times.new_valid_from or new.valid_from, now=now)
     if times.old_valid_to is not None and times.old_valid_to != old.valid_to:
         refuse_unbelieved(old)
-        check_validity(old.valid_from, times.old_valid_to)
         old.valid_to = times.old_valid_to
+        drop_said_start(old)
+        check_validity(old.valid_from, old.valid_to)
         old.identity = believed_identity(owner, old)
         revise_beliefs(owner, [old], reason=FactVersion.Reason.CORRECTED, now=now)
 

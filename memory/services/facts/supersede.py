@@ -79,8 +79,8 @@ def supersede_fact(
     """End facts where their successor begins, because the world changed. Returns the successor.
 
     It begins at its `valid_from`, else at its `event_time`, else now. One that is over already, and has no
-    `valid_from`, has no start. An old fact that would end before it began never held: it is retracted. `also` are
-    further facts that it supersedes.
+    `valid_from`, has no start. An old fact that would end before its stated start never held: it is retracted. `also`
+    are further facts that it supersedes.
 
     The successor belongs to the holder and channel of the first old fact, so that what supersedes a fact of `_global`
     is known in `_global`, whichever channel it was said in. It is about the same entities unless it names some. It may
@@ -200,11 +200,12 @@ def act_as_holder(owner: Owner, fact: Fact) -> Owner:
 
 def close_fact(owner: Owner, old: Fact, *, at: datetime, now: datetime) -> None:
     """End a locked fact at `at`. It stays believed, unless nothing of its time is left."""
-    if old.valid_from is not None and at <= old.valid_from:
+    if old.stated_from is not None and at <= old.stated_from:
         end_beliefs([old], status=Fact.Status.SUPERSEDED, now=now)
         return
     was_over = old.valid_to is not None and old.valid_to <= at
     old.status, old.valid_to = Fact.Status.SUPERSEDED, old.valid_to if was_over else at
+    drop_said_start(old)
     old.identity = believed_identity(owner, old)
     if was_over:
         save_facts([old], now=now)
@@ -294,6 +295,7 @@ def correct_fact(
                 fact.attribute = read_meaning(fact.text).key
             if "valid_from" in columns:
                 fact.valid_from_source = None if fact.valid_from is None else ValidFromSource.STATED
+            drop_said_start(fact)
             check_validity(fact.valid_from, fact.valid_to)
             fact.identity = believed_identity(owner, fact)
             revise_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)
@@ -303,6 +305,13 @@ def correct_fact(
         # only the unique identity of facts can be violated here
         raise Conflict("another fact claims this already") from err
     return fact
+
+
+def drop_said_start(fact: Fact) -> None:
+    """Let a fact that was over before it was said have no beginning: nobody stated one."""
+    said_at = fact.valid_from if fact.stated_from is None else None
+    if said_at is not None and fact.valid_to is not None and fact.valid_to <= said_at:
+        fact.valid_from = fact.valid_from_source = None
 
 
 def check_fact_changes(changes: Mapping[str, Any]) -> None:

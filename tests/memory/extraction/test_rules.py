@@ -53,6 +53,8 @@ from tests.properties import examples
         ("I'm learning the accordion.", "The user is learning the accordion"),
         ("I visited my aunt and bought a lamp.", "The user visited their aunt"),
         ("My birthday is on 3 May.", "The user's birthday is on 3 May"),
+        ("Our wedding anniversary is 3 May.", "The user's wedding anniversary is on 3 May"),
+        ("My uncle lives with his parents.", "The user's uncle lives with his parents"),
         ("My name is Bruno Costa.", "The user's name is Bruno Costa"),
         ("hi, my cat is old and i live in porto", "The user lives in porto"),
         ("Well, yeah, actually I live in Porto, so come by.", "The user lives in Porto"),

@@ -70,7 +70,7 @@ def test_a_successor_is_about_the_entities_of_all_replaced_facts(owner: Owner) -
     assert set(read_fact_history(new).entities) == {ana.id, bern.id}
 
 
-@pytest.mark.parametrize(("starts", "begins"), [((day(-3), day(-9)), day(-9)), ((day(-3), None), None)])
+@pytest.mark.parametrize(("starts", "begins"), [((day(-3), day(-9)), day(-9)), ((day(-3), None), day(-3))])
 def test_wrong_facts_are_replaced_from_the_earliest_start(owner: Owner, starts: Any, begins: Any) -> None:
     wrong = [know(owner, f"number {number}", valid_from=start) for number, start in enumerate(starts)]
 

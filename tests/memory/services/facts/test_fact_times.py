@@ -48,6 +48,16 @@ class Belief:
     ends: datetime | None
     recorded: datetime
     retracted: datetime | None = None
+    is_stated: bool = True
+
+    @property
+    def stated_from(self) -> datetime | None:
+        return self.starts if self.is_stated else None
+
+    def without_late_start(self) -> "Belief":
+        """Drop the time when it was said as its start, if it was over by then."""
+        is_late = not self.is_stated and self.starts is not None and self.ends is not None and self.ends <= self.starts
+        return replace(self, starts=None) if is_late else self
 
     def holds(self, as_of: datetime, known_at: datetime | None) -> bool:
         is_true = (self.starts is None or self.starts <= as_of) and (self.ends is None or as_of < self.ends)
@@ -76,7 +86,7 @@ class NaiveFact:
     @property
     def sameness(self) -> tuple[Any, ...]:
         last = self.last
-        return (last.claim, None, None) if last.ends is None else (last.claim, last.starts, last.ends)
+        return (last.claim, None, None) if last.ends is None else (last.claim, last.stated_from, last.ends)
 
     def end(self, status: str, at: datetime) -> None:
         self.status, self.known_as = status, None
@@ -84,20 +94,13 @@ class NaiveFact:
 
     def believe(self, at: datetime, **changes: Any) -> None:
         at = max(at, self.last.recorded)
-        values = {name: getattr(self.last, name) for name in ("claim", "confidence", "starts", "ends")}
-        self.beliefs[-1] = with_end(self.last, at)
-        self.beliefs.append(Belief(recorded=at, **(values | changes)))
+        former = self.last
+        self.beliefs[-1] = with_end(former, at)
+        self.beliefs.append(replace(former, recorded=at, retracted=None, **changes).without_late_start())
 
 
 def with_end(belief: Belief, at: datetime) -> Belief:
-    return Belief(
-        claim=belief.claim,
-        confidence=belief.confidence,
-        starts=belief.starts,
-        ends=belief.ends,
-        recorded=belief.recorded,
-        retracted=at,
-    )
+    return replace(belief, retracted=at)
 
 
 def check_span(starts: datetime | None, ends: datetime | None) -> None:
@@ -131,10 +134,12 @@ class NaiveModel:
             raise Conflict(fact.status)
         return fact
 
-    def learn(self, draft: dict[str, Any], *, fact_id: UUID, at: datetime) -> None:
+    def learn(self, draft: dict[str, Any], *, fact_id: UUID, at: datetime, is_stated: bool = True) -> None:
         if draft["claim"] in self.rejected:
             raise Conflict("rejected")
-        new = NaiveFact(id=fact_id, beliefs=[Belief(recorded=at, **draft)])
+        if draft["starts"] is None:
+            draft, is_stated = draft | {"starts": successor_start(draft, at)}, False
+        new = NaiveFact(id=fact_id, beliefs=[Belief(recorded=at, is_stated=is_stated, **draft)])
         known = self.known(new.sameness)
         if known is None:
             new.known_as = new.sameness
@@ -144,7 +149,8 @@ class NaiveModel:
         is_earlier = known.last.starts is not None and (starts or at) < known.last.starts
         if draft["confidence"] > known.last.confidence or is_earlier:
             confidence = max(draft["confidence"], known.last.confidence)
-            known.believe(at, confidence=confidence, starts=starts if is_earlier else known.last.starts)
+            beginning = {"starts": starts, "is_stated": is_stated} if is_earlier else {}
+            known.believe(at, confidence=confidence, **beginning)
 
     def known(self, sameness: tuple[Any, ...]) -> NaiveFact | None:
         return next((each for each in self.facts if each.known_as == sameness), None)
@@ -163,7 +169,7 @@ class NaiveModel:
         starts = draft["starts"] or at
         if draft["claim"] in self.rejected:
             raise Conflict("rejected")
-        if old.last.starts is not None and starts <= old.last.starts:
+        if old.last.stated_from is not None and starts <= old.last.stated_from:
             old.end("superseded", at)
         else:
             if old.last.ends is None or old.last.ends > starts:
@@ -178,7 +184,9 @@ class NaiveModel:
         if draft["claim"] in self.rejected:
             raise Conflict("rejected")
         old.end("superseded", at)
-        self.learn(draft | {"starts": successor_start(draft, old.last.starts)}, fact_id=fact_id, at=at)
+        is_stated = draft["starts"] is not None or old.last.is_stated
+        draft = draft | {"starts": successor_start(draft, old.last.starts)}
+        self.learn(draft, fact_id=fact_id, at=at, is_stated=is_stated)
 
     def correct(self, number: int, changes: dict[str, Any], *, at: datetime) -> None:
         fact = self.believed(number)
@@ -188,11 +196,12 @@ class NaiveModel:
             return
         if others.get("claim") in self.rejected:
             raise Conflict("rejected")
-        after = NaiveFact(id=fact.id, beliefs=[Belief(recorded=at, **(values | others))])
+        beginning = {"is_stated": True} if "starts" in others else {}
+        after = NaiveFact(id=fact.id, beliefs=[replace(fact.last, **others, **beginning).without_late_start()])
         check_span(after.last.starts, after.last.ends)
         if fact.status == "active" and self.known(after.sameness) not in (None, fact):
             raise Conflict("the same")
-        fact.believe(at, **others)
+        fact.believe(at, **others, **beginning)
         self.name(fact)
 
     def retract(self, number: int, *, at: datetime) -> None:

@@ -1,6 +1,7 @@
 """Reviews of facts that contradict each other: stored, not believed, and decided by staff."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -103,16 +104,18 @@ def test_a_pending_fact_is_neither_retracted_nor_rejected_nor_corrected(owner: O
         correct_fact(owner, fact_id, changes={"confidence": 0.5}, embedded=NOTHING, now=NOW)
 
 
-@pytest.mark.parametrize(("changed_at", "began"), [(None, day(2)), (day(-3), day(-3))])
+@pytest.mark.parametrize(("changed_at", "began"), [(None, day(1)), (day(-3), day(-3))])
 def test_an_accepted_fact_supersedes_the_old_one(
     owner: Owner, staff: Owner, old: Fact, review: FactReview, changed_at: Any, began: Any
 ) -> None:
+    before = began - timedelta(hours=1)
+
     decided = decide(staff, review, Status.ACCEPTED_NEW, changed_at=changed_at)
 
     assert (decided.status, decided.decided_by, decided.decided_at) == ("accepted_new", "staff:eve", day(2))
     new = new_of(owner, review)
     assert (new.status, new.valid_from, reread(owner, old).valid_to) == ("active", began, began)
-    assert (claims(owner, now=day(2)), claims(owner, now=day(2), as_of=day(-4))) == ([MUNICH], [CLAIM])
+    assert (claims(owner, now=day(2)), claims(owner, now=day(2), as_of=before)) == ([MUNICH], [CLAIM])
     assert claims(owner, as_of=day(2), known_at=day(1)) == [CLAIM]
     assert [version.reason for version in versions_of(new)] == ["accepted"]
     assert read_fact_history(new).supersedes == [old.id]
