@@ -84,14 +84,16 @@ def test_a_search_with_known_at_finds_a_fact_as_it_was_known_then(owner: Owner) 
 
     [before], [after] = (search_facts(owner, query(), known_at=day(number), now=NOW).hits for number in (-3, -1))
 
-    assert (before.claim, before.confidence, before.valid_from, before.temporal) == (CLAIM, 0.5, None, "current")
+    assert (before.claim, before.confidence, before.valid_from, before.temporal) == (CLAIM, 0.5, day(-3), "current")
     assert (before.recorded_at, before.retracted_at) == (day(-3), day(-1))
     assert (after.claim, after.confidence, after.valid_from, after.retracted_at) == (
         *("Ana lives in Munich.", 0.9, day(-9)),
         None,
     )
     assert found(owner, known_at=day(-4)) == []
-    assert found(owner, known_at=day(-2), as_of=day(-20)) == [CLAIM]
+    assert found(owner, known_at=day(-2), as_of=day(-2)) == [CLAIM]
+    assert found(owner, known_at=day(-2), as_of=day(-5)) == []
+    assert found(owner, known_at=day(-1), as_of=day(-5)) == ["Ana lives in Munich."]
     assert found(owner, known_at=day(-1), as_of=day(-20)) == []
 
 

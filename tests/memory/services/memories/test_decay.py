@@ -321,7 +321,7 @@ def test_a_decayed_confidence_is_never_recorded_as_a_belief(owner: Owner) -> Non
     fading(owner, Kind.FACT, now=day(70), what=CONFIDENCE)
     assert Fact.objects.get(pk=fact.id).confidence < 0.5
 
-    correct_fact(owner, fact.id, changes={"valid_from": NOW}, embedded=NOTHING, now=day(70))
+    correct_fact(owner, fact.id, changes={"valid_from": day(-1)}, embedded=NOTHING, now=day(70))
 
     assert list(FactVersion.objects.order_by("number").values_list("confidence", flat=True)) == [0.7, 0.7]
     assert Fact.objects.get(pk=fact.id).confidence == 0.7
