@@ -196,7 +196,7 @@ class NaiveModel:
             return
         if others.get("claim") in self.rejected:
             raise Conflict("rejected")
-        beginning = {"is_stated": True} if "starts" in others else {}
+        beginning: dict[str, Any] = {"is_stated": True} if "starts" in others else {}
         after = NaiveFact(id=fact.id, beliefs=[replace(fact.last, **others, **beginning).without_late_start()])
         check_span(after.last.starts, after.last.ends)
         if fact.status == "active" and self.known(after.sameness) not in (None, fact):
