@@ -214,10 +214,10 @@ def found_by(weights: Weights, recorded: RecordedQuestion) -> float:
 
 def weighted_sums(weights: Weights, recorded: RecordedQuestion) -> Numbers:
     """Return the weighted sum of signals of each candidate, without what scorers add."""
-    of_groups = (weights.others, weights.of_turns(recorded.register), weights.of_extracted)
-    by_group = np.stack([vector_of(each, ALL) for each in of_groups])
-    groups = np.select([recorded.is_turn, recorded.is_extracted], [1, 2], 0)
-    sums: Numbers = (recorded.signals * by_group[groups]).sum(axis=1)
+    of_candidates = weights.of_candidates(
+        ALL, register=recorded.register, is_turn=recorded.is_turn, is_extracted=recorded.is_extracted
+    )
+    sums: Numbers = (recorded.signals * of_candidates).sum(axis=1)
     return sums
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Fusion, ScoringContext
@@ -85,6 +86,15 @@ class Weights:
     def of_extracted(self) -> Mapping[str, float]:
         return self.others if self.extracted is None else self.extracted
 
+    def of_candidates(
+        self, names: Sequence[str], *, register: str, is_turn: NDArray[np.bool_], is_extracted: NDArray[np.bool_]
+    ) -> Scores:
+        """Return the weights of these signals with a row for each candidate."""
+        groups = (self.others, self.of_turns(register), self.of_extracted)
+        by_group = np.array([[each.get(name, 0.0) for name in names] for each in groups])
+        rows: Scores = by_group[np.select([is_turn, is_extracted], [1, 2], 0)]
+        return rows
+
 
 def is_weight(value: object) -> bool:
     """Return True for a number within the limit, from JSON too: not NaN, not a text, not `true`."""
@@ -127,10 +137,12 @@ def rank_by_weights(weights: Weights, candidates: Sequence[Candidate], context: 
     if not candidates:
         return
     table = make_table(candidates, context)
-    of_groups = (weights.others, weights.of_turns(table.speakers.register), weights.of_extracted)
-    names = [name for name in SIGNALS if any(each.get(name) for each in of_groups)]
-    by_group = np.array([[each.get(name, 0.0) for name in names] for each in of_groups])
-    parts = compute_signals(table, names) * by_group[np.select([table.is_turn, table.is_extracted], [1, 2], 0)]
+    register = table.speakers.register
+    groups = (weights.others, weights.of_turns(register), weights.of_extracted)
+    names = [name for name in SIGNALS if any(each.get(name) for each in groups)]
+    parts = compute_signals(table, names) * weights.of_candidates(
+        names, register=register, is_turn=table.is_turn, is_extracted=table.is_extracted
+    )
     sums: Scores = parts.sum(axis=1)
     # what meaning was compared by
     similarity: Scores = np.where(table.by_gist, gist_scores(table.candidates), similarity_scores(table.candidates))
