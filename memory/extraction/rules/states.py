@@ -26,6 +26,8 @@ STATES = (
     state("work", r"in (?:a|an|the|my)? ?[a-z]", "field",
          refuses=(r"in (?:the (?:morning|evening|end|same|past|right)|a (?:way|team)|progress|silence"
          r"|general|this)")),
+    state("work", r"(?:night shifts|nights|evenings|mornings|weekends|shifts|part[- ]time|full[- ]time|remotely"
+         r"|from home)\b", "working time", refuses=r"\w+ (?:off|away|on (?:it|this|that))\b"),
     rule("speak", "|".join(sorted(LANGUAGES)), "language", HABIT - {Form.PAST}),
     state("study", r"(?P<prep>at) (?:the )?[A-Z]|[a-z]", "studies", makes=("organization", ""),
          refuses=(r"(?:hard|all|a lot|late|together|with|for hours|every|real|really|so|very|the (?:map"
@@ -39,6 +41,10 @@ STATES = (
          refuses=r".{0,40}\b(?:in common|on my mind|day|time|night)\b"),
     rule("have", r"an? (?:[\w-]+ )?(?:passion|love|soft spot|interest|talent|fear) (?:for|in|of) ", "passion",
          frozenset({Form.PRESENT, Form.PAST, Form.PERFECT})),
+    rule("wear", r"(?:glasses|contact lenses|contacts|an? hearing aid|hearing aids|braces)\b", "wears",
+         frozenset({Form.PRESENT, Form.USED_TO, Form.NO_LONGER})),
+    rule("take", r"the (?:bus|train|tram|metro|subway|tube|ferry) (?:to|into|home)\b", "commute",
+         frozenset({Form.PRESENT, Form.USED_TO, Form.NO_LONGER}), refuses=r"the \w+ to (?:the next|a whole)"),
     rule("drive", r"an? [\w-]+", "drives", frozenset({Form.PRESENT, Form.USED_TO}), refuses="a (?:lot|bit|hard)"),
 )  # fmt: skip
 
