@@ -147,15 +147,10 @@ LOOK_FOR_LOST_ROWS = f"{TAIL} return padded(redis.call('GET', KEYS[1]) or '0-0')
 # flushed; its value that was compared with the rows, the newest row's id
 FOLLOW_ROWS = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end"
 
-# ledger, journal; account, conversation, then items and values by the rows. A change journalled twice is one change
-JOURNAL_DIFFERENCES = """
-local function journal(event, item, value)
-    redis.call('XADD', KEYS[2], '*', 'account', ARGV[1], 'conversation', ARGV[2], 'agent', '',
-        'event', event, 'item', item, 'value', value)
-end
-local rows, changed = {}, 0
-for i = 3, #ARGV, 2 do
-    rows[ARGV[i]] = ARGV[i + 1]
+# needs a function that journals a change, and the items and values by the rows: in `rows`, and from `first` in ARGV on
+DIFFERENCES = """
+local changed = 0
+for i = first, #ARGV, 2 do
     if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then
         journal('evicted', ARGV[i], '')
         changed = 1
@@ -168,6 +163,19 @@ for i = 1, #live, 2 do
         changed = 1
     end
 end
+"""
+
+# ledger, journal; account, conversation, then items and values by the rows. A change journalled twice is one change
+JOURNAL_DIFFERENCES = f"""
+local function journal(event, item, value)
+    redis.call('XADD', KEYS[2], '*', 'account', ARGV[1], 'conversation', ARGV[2], 'agent', '',
+        'event', event, 'item', item, 'value', value)
+end
+local first, rows = 3, {{}}
+for i = first, #ARGV, 2 do
+    rows[ARGV[i]] = ARGV[i + 1]
+end
+{DIFFERENCES}
 return changed
 """
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import redis
 
-from ledger.journal import ledger_keys, restore_ledger
+from ledger.journal import DIFFERENCES, ledger_keys, restore_ledger
 from ledger.models import AGENT_ID_LENGTH, CONVERSATION_ID_LENGTH, ITEM_KEY_LENGTH, VALUE_LENGTH
 from memory_project.redis import ONCE, ConversationRef, once_arguments, script
 
@@ -99,28 +99,18 @@ return ended
 FOLLOW_JOURNAL = (
     JOURNALLING
     + """
-local added, rows = tonumber(ARGV[4]), {}
-for i = 5 + added, #ARGV, 2 do
+local first, rows = 5 + tonumber(ARGV[4]), {}
+for i = first, #ARGV, 2 do
     rows[ARGV[i]] = ARGV[i + 1]
 end
-for i = 5, 4 + added do
+for i = 5, first - 1 do
     if rows[ARGV[i]] then
         redis.call('HSETNX', KEYS[1], ARGV[i], rows[ARGV[i]])
     end
 end
-for i = 5 + added, #ARGV, 2 do
-    if redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1] then
-        journal('evicted', ARGV[i], '')
-    end
-end
-local live = redis.call('HGETALL', KEYS[1])
-for i = 1, #live, 2 do
-    if rows[live[i]] ~= live[i + 1] then
-        journal('marked', live[i], live[i + 1])
-    end
-end
-return 1
 """
+    + DIFFERENCES
+    + "return 1"
 )
 
 

@@ -5,6 +5,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,6 @@ import django
 def main(folder: Path) -> None:
     """Write the name of what was run, each on a line."""
     django.setup()
-    from cryptography.fernet import Fernet  # noqa: PLC0415
-    from django.conf import settings  # noqa: PLC0415
     from django.core.management import call_command  # noqa: PLC0415 (Django is set up above)
     from django.db import connection  # noqa: PLC0415
     from django.utils import timezone  # noqa: PLC0415
@@ -41,14 +40,7 @@ def main(folder: Path) -> None:
         sys.stdout.write(f"ran job {name}\n")
     run("vector_index", "--method", "hnsw")
     run("vector_index", "--drop")
-    keys, former = settings.ENCRYPTION_KEYS, Fernet.generate_key().decode()
-    settings.ENCRYPTION_KEYS = [former, *keys]
-    store_sealed_rows(account)
-    settings.ENCRYPTION_KEYS = [*keys, former]
-    run("rotate_encryption_keys", "--json")
-    settings.ENCRYPTION_KEYS = keys
-    # nothing is under the former key any more
-    run("rotate_encryption_keys", "--json", "--dry-run")
+    rotate_keys(account, run)
     Erasure.objects.filter(account=account).unfinished().delete()
     run("reembed", "--provider", "tiny", "--width", "16")
     # vectors are dropped once no process can serve the former model any more
@@ -71,6 +63,20 @@ def main(folder: Path) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_user, count(*) FROM memories WHERE kind = 'fact' GROUP BY 1")
         sys.stdout.write(f"facts {cursor.fetchall()}\n")
+
+
+def rotate_keys(account: Any, run: Callable[..., None]) -> None:
+    """Rotate the keys of a row in every sealed table, and look whether any is under the former key still."""
+    from cryptography.fernet import Fernet  # noqa: PLC0415
+    from django.conf import settings  # noqa: PLC0415
+
+    keys, former = settings.ENCRYPTION_KEYS, Fernet.generate_key().decode()
+    settings.ENCRYPTION_KEYS = [former, *keys]
+    store_sealed_rows(account)
+    settings.ENCRYPTION_KEYS = [*keys, former]
+    run("rotate_encryption_keys", "--json")
+    settings.ENCRYPTION_KEYS = keys
+    run("rotate_encryption_keys", "--json", "--dry-run")
 
 
 def store_sealed_rows(account: Any) -> None:
