@@ -22,7 +22,7 @@ from memory.services.entities.learn import EntityDraft, upsert_entity
 from memory.services.extraction.extract import extract_due
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.goals.plan import GoalDraft, add_goal, complete_goal
-from memory.services.memories.store import DERIVED_FROM
+from memory.services.memories.links import DERIVED_FROM
 from memory.services.recall.term_statistics import TermBatch, fold_terms
 from memory.services.strategies.learn import StrategyDraft, learn_strategy, reinforce_strategy
 from memory.services.summaries.store import EpisodeDraft, store_episodes

@@ -13,7 +13,7 @@ from memory.admin.columns import DAY, MINUTE, change_url, turn_url
 from memory.admin.link_ends import own_column
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.models import Fact, FactReview, FactVersion, Kind, Link
-from memory.services.memories.store import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
+from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
 
 MAX_VERSIONS = 100
 MAX_QUOTES = 20

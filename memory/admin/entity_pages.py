@@ -29,7 +29,7 @@ from memory.models import Entity, Kind, Link
 from memory.owner import Owner
 from memory.retrieval.graph import WalkBounds, walk_graph
 from memory.services.entities.merge import merge_entities, split_entity
-from memory.services.memories.store import ABOUT, MENTIONS
+from memory.services.memories.links import ABOUT, MENTIONS
 
 MAX_NEIGHBOURS = 100
 MAX_FACTS = 50

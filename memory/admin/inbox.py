@@ -31,7 +31,7 @@ from memory.services.duplicates.merge import confirm_merge, undo_merge
 from memory.services.facts.review import decide_review
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact
 from memory.services.memories.correct import clear_secret_mark, mark_memories
-from memory.services.memories.store import DUPLICATE_OF
+from memory.services.memories.links import DUPLICATE_OF
 from memory.tasks import run_soon
 from memory_project.admin_lists import read_uuid
 from memory_project.http.problems import REDIS_ERRORS

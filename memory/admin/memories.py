@@ -33,7 +33,7 @@ from memory.services.bulk.actions import Apply, BulkAction, BulkResult, change_e
 from memory.services.duplicates.merge import undo_merge
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.correct import MARKS, correct_memory, delete_memories, mark_memories, queue_for_embedding
-from memory.services.memories.store import DUPLICATE_OF, NOT_DUPLICATE_OF
+from memory.services.memories.links import DUPLICATE_OF, NOT_DUPLICATE_OF
 from memory_project.admin_lists import AccountFilter, chosen_account
 from memory_project.staff import limit_rows
 

@@ -21,7 +21,7 @@ from memory.admin.columns import change_url, list_url
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.kinds import Kind, spec_of
 from memory.models import AuditEntry, ContextAccessLog, ContextEntryVersion, Conversation, Fact, Link, Memory
-from memory.services.memories.store import DERIVED_FROM, DUPLICATE_OF, PROMOTED_FROM, SUPERSEDES
+from memory.services.memories.links import DERIVED_FROM, DUPLICATE_OF, PROMOTED_FROM, SUPERSEDES
 
 MAX_LINKED = 50
 MAX_QUOTES = 20

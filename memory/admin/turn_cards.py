@@ -21,7 +21,7 @@ from memory.admin.tools import format_latency, format_success
 from memory.admin.transcripts import TextBlock, folded_block, small_json, text_block
 from memory.models import CompressionLevel, Kind, Link, ToolInvocation, TurnRecord, TurnSlot
 from memory.reasoning import is_deeper
-from memory.services.memories.store import PRODUCED, USED
+from memory.services.memories.links import PRODUCED, USED
 
 CARD_CHARACTERS = 3_000
 MAX_DATA_BYTES = 8_000

@@ -24,7 +24,7 @@ from memory.admin.turn_cards import (
 )
 from memory.models import Link, WorkEpisode
 from memory.reasoning import is_deeper
-from memory.services.memories.store import DERIVED_FROM, PRODUCED
+from memory.services.memories.links import DERIVED_FROM, PRODUCED
 
 MAX_LINES = 10
 

@@ -32,7 +32,7 @@ from memory.models.statements import VECTOR_HEAD_BYTES, binary_cursor
 from memory.scoring import POSSIBLE_REPLACEMENT
 from memory.services.claims import take_shares
 from memory.services.embedding.serving import serving_model
-from memory.services.memories.store import REPLACES, NewLink, insert_links
+from memory.services.memories.links import REPLACES, NewLink, insert_links
 
 MAX_TURNS = 2_000
 """Latest turns of an agent with which a new one is compared."""

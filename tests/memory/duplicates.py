@@ -12,7 +12,7 @@ from memory.maintenance.memory_jobs import deduplicate
 from memory.models import Link, Memory, MemoryRow
 from memory.owner import Owner
 from memory.providers.embeddings import embedding_provider
-from memory.services.memories.store import DUPLICATE_OF, NewLink, insert_links
+from memory.services.memories.links import DUPLICATE_OF, NewLink, insert_links
 from tests.memory.episodes import MODEL, NOW, WIDTH
 
 NEAR, FAR = 0.3, 0.5

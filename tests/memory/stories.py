@@ -10,7 +10,8 @@ from memory.extraction.turn_slots import Action, Call, Observation, Outcome, Poi
 from memory.models import Account, Artifact, CompressionLevel, Conversation, Goal, Kind, TurnRecord, WorkEpisode
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
-from memory.services.memories.store import DERIVED_FROM, PRODUCED, NewLink, insert_links, store_memories
+from memory.services.memories.links import DERIVED_FROM, PRODUCED, NewLink, insert_links
+from memory.services.memories.store import store_memories
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.records import add_record
 

@@ -43,7 +43,8 @@ from memory.services.duplicates.merge import merge_pair, undo_merge
 from memory.services.embedding.embed import embed_texts
 from memory.services.memories.correct import correct_memory, delete_memories, mark_memories
 from memory.services.memories.lifecycle import Lifecycle
-from memory.services.memories.store import DERIVED_FROM, NewLink, insert_links, store_memories
+from memory.services.memories.links import DERIVED_FROM, NewLink, insert_links
+from memory.services.memories.store import store_memories
 from memory.services.prompt_context.build import build_prompt_context
 from tests.memory.artifacts import kept
 from tests.memory.context import request_for

@@ -5,7 +5,8 @@ from typing import Any
 
 from memory.models import CompressionLevel, Kind, Memory, TurnRecord, TurnSlot, WorkEpisode
 from memory.owner import Owner
-from memory.services.memories.store import DERIVED_FROM, NewLink, insert_links, store_memories
+from memory.services.memories.links import DERIVED_FROM, NewLink, insert_links
+from memory.services.memories.store import store_memories
 from tests.memory.episodes import NOTHING, NOW
 
 TEXT = "Goal: Save the roses.\nDecided: Water them daily.\nOutcome: They stand upright."

@@ -30,7 +30,8 @@ from memory.services.artifacts.store import (
 )
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.lifecycle import Lifecycle, Operation
-from memory.services.memories.store import SUPERSEDES, WORKS_ON, ClientVector, NewLink, TextUpdate, insert_links
+from memory.services.memories.links import SUPERSEDES, WORKS_ON, NewLink, insert_links
+from memory.services.memories.store import ClientVector, TextUpdate
 from memory.services.work_episodes.propagate import lock_mentioning_episodes, remove_mentions
 from memory.tiers.json_documents import column_differs
 

@@ -38,20 +38,8 @@ from memory.services.artifacts.read import (
 )
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.goals.store import REACHES
-from memory.services.memories.store import (
-    ABOUT,
-    DERIVED_FROM,
-    PRODUCED,
-    SUPERSEDES,
-    WORKS_ON,
-    MemoryDraft,
-    NewLink,
-    TextUpdate,
-    insert_links,
-    own_vectors,
-    store_memories,
-    update_texts,
-)
+from memory.services.memories.links import ABOUT, DERIVED_FROM, PRODUCED, SUPERSEDES, WORKS_ON, NewLink, insert_links
+from memory.services.memories.store import MemoryDraft, TextUpdate, own_vectors, store_memories, update_texts
 from memory.services.records.read import current_slot_rows
 
 MAX_URI_CHARACTERS = 2_000

@@ -54,7 +54,8 @@ from memory.services.conversations.queue import (
 )
 from memory.services.embedding.embed import embed_texts
 from memory.services.memories.correct import mark_rows
-from memory.services.memories.store import DERIVED_FROM, PRODUCED, USED, WORKS_ON, NewLink, insert_links, store_memories
+from memory.services.memories.links import DERIVED_FROM, PRODUCED, USED, WORKS_ON, NewLink, insert_links
+from memory.services.memories.store import store_memories
 from memory.services.operations.usage import keep_usage
 from memory.services.records.reasoning import read_policy
 from memory.tokens import estimate_tokens

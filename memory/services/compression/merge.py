@@ -67,7 +67,8 @@ from memory.services.compression.compress import (
 )
 from memory.services.conversations.queue import BatchResult, ClaimOutcome, ClaimResult
 from memory.services.embedding.embed import embed_texts
-from memory.services.memories.store import DERIVED_FROM, PRODUCED, WORKS_ON, NewLink, insert_links, store_memories
+from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON, NewLink, insert_links
+from memory.services.memories.store import store_memories
 from memory.services.records.reasoning import RedactedSlot, read_policy, redact_slots
 from memory.tokens import estimate_tokens
 

@@ -13,7 +13,7 @@ from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.manage import keyed_identity, lock_context
 from memory.services.duplicates.resolve import find_absorbed
-from memory.services.memories.store import DUPLICATE_OF
+from memory.services.memories.links import DUPLICATE_OF
 
 
 def list_aliases(owner: Owner, entries: QuerySet[ContextEntry]) -> list[str]:

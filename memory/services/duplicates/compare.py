@@ -17,7 +17,7 @@ from memory.services.duplicates.resolve import find_separated_pairs
 from memory.services.duplicates.texts import deduplicated_kinds, differing_words
 from memory.services.entities.resolve import holder_of_row
 from memory.services.items.paths import SEPARATOR
-from memory.services.memories.store import ABOUT, DERIVED_FROM
+from memory.services.memories.links import ABOUT, DERIVED_FROM
 from memory.tiers.base import to_json
 
 

@@ -28,7 +28,7 @@ from memory.services.contexts.manage import lock_context
 from memory.services.duplicates.compare import filter_duplicate_pairs, merging_of, rank_pair, read_merge_candidates
 from memory.services.facts.learn import confirm_facts
 from memory.services.facts.store import lock_for_change, revise_beliefs
-from memory.services.memories.store import DUPLICATE_OF, NOT_DUPLICATE_OF, NewLink, insert_links
+from memory.services.memories.links import DUPLICATE_OF, NOT_DUPLICATE_OF, NewLink, insert_links
 from memory_project.ids import uuid7
 
 OWN_TYPES = (DUPLICATE_OF, NOT_DUPLICATE_OF)

@@ -13,7 +13,7 @@ from django.db.models.expressions import RawSQL
 
 from memory.models import Kind, Link
 from memory.owner import Owner
-from memory.services.memories.store import DUPLICATE_OF
+from memory.services.memories.links import DUPLICATE_OF
 
 # an array, so that an index finds the rows
 SURVIVOR_CONDITION = """

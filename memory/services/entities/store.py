@@ -16,7 +16,8 @@ from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holds_memory
-from memory.services.memories.store import MENTIONS, TextUpdate, update_texts
+from memory.services.memories.links import MENTIONS
+from memory.services.memories.store import TextUpdate, update_texts
 
 UPDATE_ENTITIES = """
 UPDATE memories m SET version = new.version, salience = new.salience, archived = new.archived,

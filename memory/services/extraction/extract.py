@@ -62,7 +62,7 @@ from memory.services.extraction.outcomes import ExtractionInput, ItemCounts, cou
 from memory.services.extraction.store import extraction_texts, store_extraction
 from memory.services.facts.review import NAMELESS_USER
 from memory.services.facts.store import visible_facts
-from memory.services.memories.store import ABOUT
+from memory.services.memories.links import ABOUT
 from memory.services.operations.usage import keep_usage
 from memory.tokens import BYTES_PER_TOKEN
 from memory_project.tracing import traced

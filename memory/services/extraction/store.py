@@ -50,7 +50,7 @@ from memory.services.facts.learn import FactDraft, learn_facts
 from memory.services.facts.review import filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
 from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
 from memory.services.facts.tombstones import count_tombstone_matches, find_tombstones
-from memory.services.memories.store import MENTIONS, NewLink, insert_links
+from memory.services.memories.links import MENTIONS, NewLink, insert_links
 from memory.services.memories.trust import least_trust
 from memory.services.profiles import find_profile, learn_preferences
 

@@ -33,15 +33,8 @@ from memory.services.facts.store import (
     store_fact_versions,
 )
 from memory.services.facts.tombstones import refuse_rejected_claims
-from memory.services.memories.store import (
-    ABOUT,
-    DERIVED_FROM,
-    MemoryDraft,
-    NewLink,
-    insert_links,
-    own_vectors,
-    store_memories,
-)
+from memory.services.memories.links import ABOUT, DERIVED_FROM, NewLink, insert_links
+from memory.services.memories.store import MemoryDraft, own_vectors, store_memories
 from memory_project.tracing import traced
 
 MAX_CLAIM_CHARACTERS = 10_000

@@ -25,7 +25,7 @@ from memory.services.facts.learn import FactDraft
 from memory.services.facts.review import filter_contradicted, find_last_mentions, find_rivals
 from memory.services.facts.store import links_from_facts, lock_for_change, next_belief_at
 from memory.services.facts.supersede import close_fact
-from memory.services.memories.store import ABOUT, SUPERSEDES, NewLink, insert_links
+from memory.services.memories.links import ABOUT, SUPERSEDES, NewLink, insert_links
 from memory.services.replacements import link_replaced_evidence
 
 ACTOR = "job:find_contradictions"

@@ -65,15 +65,8 @@ from memory.services.facts.supersede import (
     refuse_unbelieved,
 )
 from memory.services.facts.tombstones import refuse_rejected_claims
-from memory.services.memories.store import (
-    ABOUT,
-    DERIVED_FROM,
-    SUPERSEDES,
-    NewLink,
-    insert_links,
-    own_vectors,
-    store_memories,
-)
+from memory.services.memories.links import ABOUT, DERIVED_FROM, SUPERSEDES, NewLink, insert_links
+from memory.services.memories.store import own_vectors, store_memories
 
 CONTRADICTION_SIMILARITY = 0.5
 """Cosine of two claims from which on one may contradict the other."""

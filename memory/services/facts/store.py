@@ -24,7 +24,7 @@ from memory.models import Entity, Fact, FactVersion, Kind, Link, Memory, Turn
 from memory.models.facts import true_at
 from memory.owner import Owner
 from memory.services.duplicates.resolve import SURVIVOR_CONDITION, survivor_parameters
-from memory.services.memories.store import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
+from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
 
 LOCK_MEMORIES = f"""
 SELECT id, kind, agent_id, user_id,

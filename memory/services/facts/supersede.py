@@ -49,15 +49,8 @@ from memory.services.facts.tombstones import (
     find_equal_claims,
     refuse_rejected_claims,
 )
-from memory.services.memories.store import (
-    ABOUT,
-    SUPERSEDES,
-    ClientVector,
-    NewLink,
-    TextUpdate,
-    insert_links,
-    update_texts,
-)
+from memory.services.memories.links import ABOUT, SUPERSEDES, NewLink, insert_links
+from memory.services.memories.store import ClientVector, TextUpdate, update_texts
 from memory.services.profiles import forget_preferences
 from memory.services.replacements import link_replaced_evidence
 

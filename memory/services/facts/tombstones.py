@@ -26,7 +26,7 @@ from memory.models import Fact, FactTombstone, Link
 from memory.owner import Owner
 from memory.services.entities.resolve import filter_by_holder
 from memory.services.facts.store import entity_names_by_fact
-from memory.services.memories.store import PROMOTED_FROM
+from memory.services.memories.links import PROMOTED_FROM
 
 NamedClaim = tuple[str, Sequence[str]]
 """A claim and the names of what it is about, as written or as known for the entities. One matching name is enough."""

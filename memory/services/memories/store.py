@@ -1,6 +1,5 @@
-"""Store memories of any kind in one transaction: rows, vectors, participants, the audit entry; and link memories."""
+"""Store memories of any kind in one transaction: rows, vectors, participants and the audit entry."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,25 +27,6 @@ from memory.services.embedding.serving import serving_model
 from memory.tokens import estimate_tokens
 from memory_project.ids import uuid7
 from memory_project.tracing import traced
-
-# types of the links that the service makes
-ABOUT = "ABOUT"
-DERIVED_FROM = "DERIVED_FROM"
-MENTIONS = "MENTIONS"
-PROMOTED_FROM = "PROMOTED_FROM"
-SUPERSEDES = "SUPERSEDES"
-REPLACES = "REPLACES"
-"""Leads from a turn to an earlier one whose statement it replaces. The weight is the probability that it does."""
-WORKS_ON = "WORKS_ON"
-"""Leads from a turn slot, a work episode or an artifact to its goal."""
-PRODUCED = "PRODUCED"
-"""Leads from the action slot of a turn to an artifact that the action produced."""
-USED = "USED"
-"""Leads from a turn slot to a memory or an artifact that it relied on."""
-DUPLICATE_OF = "DUPLICATE_OF"
-"""Leads from an archived memory to the one it was merged into. Its properties have what undoing the merge needs."""
-NOT_DUPLICATE_OF = "NOT_DUPLICATE_OF"
-"""Links two memories whose merge staff undid. The weight is 0, so that no graph walk follows it."""
 
 M = TypeVar("M", bound=MemoryRow)
 
@@ -77,15 +57,6 @@ UPDATE memories m SET text = new.text, content_hash = new.content_hash, wording 
 FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::timestamptz[])
     AS new (id, text, content_hash, wording, token_count, embed_after)
 WHERE m.id = new.id AND m.account_id = %s
-"""
-
-# as arrays: with a parameter for each value, making the statement took longer than running it
-INSERT_LINKS = """
-INSERT INTO memory_links (id, account_id, source_id, type, target_id, weight, properties)
-SELECT new.id, %s::uuid, new.source_id, new.type, new.target_id, new.weight, new.properties::jsonb
-FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::uuid[], %s::float8[], %s::text[])
-    AS new (id, source_id, type, target_id, weight, properties)
-ON CONFLICT DO NOTHING
 """
 
 
@@ -340,28 +311,3 @@ def find_vector_width(owner: Owner, model: str) -> int | None:
         return serving.width or serving.provider.width
     # not limited to visible rows: a model has one width in the whole account, and it reveals no text
     return Vector.objects.filter(account_id=owner.account_id, model=model).values_list("width", flat=True).first()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewLink:
-    """A link before it is stored. Source, type and target identify a link."""
-
-    source_id: UUID
-    type: str
-    target_id: UUID
-    weight: float = 1.0
-    properties: dict[str, Any] = field(default_factory=dict)
-
-
-def insert_links(account_id: UUID, links: Iterable[NewLink]) -> None:
-    """Insert links that do not exist yet, in the caller's transaction. One statement.
-
-    All callers insert in one order. Lock the ends before: raises IntegrityError if one is gone or in another account.
-    """
-    rows = [
-        (uuid7(), each.source_id, each.type, each.target_id, float(each.weight), json.dumps(each.properties))
-        for each in sorted(links, key=lambda link: (link.source_id, link.type, link.target_id))
-    ]
-    if rows:
-        with binary_cursor() as cursor:
-            cursor.execute(INSERT_LINKS, [account_id, *(list[Any](column) for column in zip(*rows, strict=True))])

@@ -28,7 +28,7 @@ from memory.retrieval.queries import Query
 from memory.retrieval.query_analysis import analyze_query
 from memory.retrieval.retrievers.lexical import quote_lexeme
 from memory.retrieval.statements import owner_shape
-from memory.services.memories.store import SUPERSEDES
+from memory.services.memories.links import SUPERSEDES
 from memory.services.prompt_context.build import PromptContext
 from memory.services.recall.recall import embed_query, recall
 

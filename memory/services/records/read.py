@@ -14,7 +14,7 @@ from memory.models import Kind, Link, MemoryTable, ToolInvocation, TurnRecord, T
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.conversations.lifecycle import find_conversation
-from memory.services.memories.store import PRODUCED, USED
+from memory.services.memories.links import PRODUCED, USED
 from memory.services.records.reasoning import RedactedSlot, read_policy, redact_slots, visible_tier
 
 MAX_READ_REFERENCES = 1_000

@@ -19,7 +19,8 @@ from memory.models import Artifact, CompressionLevel, Kind, Memory, ReasoningTra
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, is_deeper, shallowest
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.memories.store import PRODUCED, USED, WORKS_ON, NewLink, TextUpdate, insert_links, update_texts
+from memory.services.memories.links import PRODUCED, USED, WORKS_ON, NewLink, insert_links
+from memory.services.memories.store import TextUpdate, update_texts
 from memory.services.records.reasoning import KeptReasoning, redact_slot
 from memory.services.tools import check_json_value
 from memory.tiers.json_documents import comparable_json

@@ -55,7 +55,7 @@ from memory.services.conversations.queue import (
 )
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.memories.correct import mark_rows
-from memory.services.memories.store import SUPERSEDES
+from memory.services.memories.links import SUPERSEDES
 from memory.services.memories.trust import least_trust
 from memory.services.operations.usage import keep_usage
 from memory.services.summaries.store import (

@@ -43,7 +43,8 @@ from memory.reasoning import ReasoningTier
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.correct import chunk_ids, erase_memories
 from memory.services.memories.lifecycle import Lifecycle, Operation, lock_conversations
-from memory.services.memories.store import DERIVED_FROM, PRODUCED, WORKS_ON, TextUpdate, update_texts
+from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON
+from memory.services.memories.store import TextUpdate, update_texts
 
 WORK_KINDS = kinds_where(lambda spec: spec.is_compressed)
 """Kinds that hold structured turns, at one level of compression or another."""

@@ -16,7 +16,7 @@ from memory.models import CompressionLevel, Kind, Link, TurnRecord, WorkEpisode
 from memory.models.turn_records import MIN_TIER_BY_FIELD, data_within_tier
 from memory.owner import Owner
 from memory.reasoning import DEPTHS, ReasoningTier, is_deeper
-from memory.services.memories.store import DERIVED_FROM
+from memory.services.memories.links import DERIVED_FROM
 from memory.services.records.read import RecordView, build_record_view, read_slots_at_level
 from memory.services.records.reasoning import read_policy
 

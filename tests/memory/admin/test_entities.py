@@ -13,7 +13,7 @@ from memory.owner import Owner
 from memory.services.embedding.embed import embed_texts
 from memory.services.entities.learn import EntityDraft, upsert_entity
 from memory.services.entities.relate import RelationshipDraft, create_relationship
-from memory.services.memories.store import MENTIONS, NewLink, insert_links
+from memory.services.memories.links import MENTIONS, NewLink, insert_links
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.entities import entity_of, meet

@@ -18,7 +18,7 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.services.custody.subjects import continue_erasure
-from memory.services.memories.store import DERIVED_FROM, NewLink, insert_links
+from memory.services.memories.links import DERIVED_FROM, NewLink, insert_links
 from tests.api_client import ServiceClient
 from tests.memory.custody import later
 from tests.memory.episodes import draft, store

@@ -11,7 +11,7 @@ from memory.models import Account, Entity, EntityName, Link
 from memory.owner import Owner
 from memory.services.accounts.register import READ_ONLY, issue_key
 from memory.services.memories.correct import mark_memories
-from memory.services.memories.store import MENTIONS
+from memory.services.memories.links import MENTIONS
 from tests.api_client import ServiceClient
 from tests.embedding_server import MODEL, WIDTH, EmbeddingServer, vector_of
 from tests.memory.episodes import NOW

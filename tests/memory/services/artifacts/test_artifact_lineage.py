@@ -13,7 +13,7 @@ from memory.retrieval.queries import Query
 from memory.services.artifacts.change import delete_artifact
 from memory.services.artifacts.read import MAX_LINKS, MAX_REVISIONS, read_artifact_lineage, view_artifact
 from memory.services.memories.correct import delete_memories
-from memory.services.memories.store import NewLink, insert_links
+from memory.services.memories.links import NewLink, insert_links
 from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.artifacts import kept, stored
 from tests.memory.episodes import NOW

@@ -8,7 +8,7 @@ from memory import conf
 from memory.extraction.work_stories import ARCHIVED
 from memory.models import Memory, TurnRecord
 from memory.owner import Owner
-from memory.services.memories.store import DERIVED_FROM, WORKS_ON
+from memory.services.memories.links import DERIVED_FROM, WORKS_ON
 from tests.memory.compressed import LATER, MUCH_LATER, compress, episodes, levels, targets, work
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish

@@ -16,7 +16,8 @@ from memory.reasoning import ReasoningTier
 from memory.services.compression.compress import CompressionTask
 from memory.services.compression.merge import MergeInput, read_merge_inputs, store_work_episode
 from memory.services.conversations.staff_edits import delete_conversation
-from memory.services.memories.store import DERIVED_FROM, PRODUCED, WORKS_ON, store_memories
+from memory.services.memories.links import DERIVED_FROM, PRODUCED, WORKS_ON
+from memory.services.memories.store import store_memories
 from tests.language_model_server import MODEL, Asked, LanguageModelServer
 from tests.memory.compressed import LATER, compress, episodes, levels, slots_of, targets, work
 from tests.memory.episodes import NOTHING, NOW

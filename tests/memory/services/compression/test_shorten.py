@@ -21,7 +21,7 @@ from memory.services.compression.compress import (
     store_shortened_slots,
 )
 from memory.services.conversations.staff_edits import delete_conversation
-from memory.services.memories.store import DERIVED_FROM, WORKS_ON
+from memory.services.memories.links import DERIVED_FROM, WORKS_ON
 from memory.services.records.read import read_slots_at_level
 from tests.embedding_server import EmbeddingServer
 from tests.language_model_server import MODEL, Asked, LanguageModelServer

@@ -9,7 +9,7 @@ from memory.models import ContextEntry, Link
 from memory.owner import Owner
 from memory.services.contexts.manage import ensure_own_context, find_keyed_value
 from memory.services.duplicates.merge import undo_merge
-from memory.services.memories.store import DUPLICATE_OF
+from memory.services.memories.links import DUPLICATE_OF
 from memory.services.router import LongTermTier
 from memory.tiers.base import TierScope
 from tests.api_client import ServiceClient

@@ -19,7 +19,7 @@ from memory.services.contexts.rot import EntryCursor, StaleScan, archive_stale_e
 from memory.services.contexts.snapshots import create_snapshot, restore_snapshot
 from memory.services.memories.correct import mark_memories
 from memory.services.memories.decay import reinforce
-from memory.services.memories.store import SUPERSEDES
+from memory.services.memories.links import SUPERSEDES
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
 from tests.properties import examples

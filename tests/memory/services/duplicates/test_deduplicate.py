@@ -20,7 +20,7 @@ from memory.services.facts.review import open_review
 from memory.services.facts.supersede import retract_fact
 from memory.services.learnings import vote_on_learning
 from memory.services.memories.correct import delete_memories, mark_memories
-from memory.services.memories.store import ABOUT, DERIVED_FROM, DUPLICATE_OF
+from memory.services.memories.links import ABOUT, DERIVED_FROM, DUPLICATE_OF
 from memory.services.strategies.learn import reinforce_strategy
 from tests.memory import learnings, procedures
 from tests.memory.contexts import context_of, entry, keep

@@ -14,7 +14,7 @@ from memory.owner import Owner
 from memory.scoring import SURE_REPLACEMENT
 from memory.services.extraction.extract import extract_due
 from memory.services.facts.store import visible_facts
-from memory.services.memories.store import REPLACES, NewLink, insert_links
+from memory.services.memories.links import REPLACES, NewLink, insert_links
 from memory.services.replacements import PART_OF_TURN, WHOLE_TURN
 from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW

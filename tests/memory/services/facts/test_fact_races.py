@@ -19,7 +19,7 @@ from memory.services.facts.supersede import (
     supersede_fact,
 )
 from memory.services.memories.correct import mark_memories
-from memory.services.memories.store import MENTIONS, NewLink, insert_links
+from memory.services.memories.links import MENTIONS, NewLink, insert_links
 from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection, run_in_thread
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
