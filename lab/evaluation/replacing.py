@@ -15,9 +15,9 @@ from lab.evaluation.datasets import EvaluationSample, SampleConversation, Sample
 from lab.evaluation.learning import Numbers
 from lab.evaluation.loading import Loaded
 from memory.extraction.replacement import FEATURES, pair_features
-from memory.models import Turn
+from memory.models import Kind, Turn
 from memory.providers.embeddings import embedding_provider
-from memory.services.replacements import compare_turns
+from memory.services.replacements import compare_statements
 from memory_project.ids import uuid7
 
 ROUNDS = 30
@@ -133,7 +133,9 @@ def compared_features(loaded: Loaded) -> Iterator[tuple[tuple[object, object], t
     rows = Turn.objects.filter(account_id=owner.account_id, agent_id=owner.agent_id).order_by("event_time", "id")
     ids = list(rows.values_list("id", flat=True))
     for start in range(0, len(ids), TURNS_AT_ONCE):
-        for compared in compare_turns(owner.account_id, ids[start : start + TURNS_AT_ONCE], model=model):
+        for compared in compare_statements(
+            owner.account_id, ids[start : start + TURNS_AT_ONCE], kind=Kind.TURN, model=model
+        ):
             yield (compared.newer_id, compared.older_id), pair_features(compared.pair)
 
 

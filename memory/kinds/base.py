@@ -107,6 +107,9 @@ class KindSpec:
     of its own in retrieval.scopes."""
     has_links: bool = False
     """True if a recall that finds it reads links, so that linked candidates support one another."""
+    replaces: frozenset[str] = frozenset()
+    """Kinds whose earlier statements its own may replace, and whose later ones may replace its own
+    (services.replacements). With any, `has_links` must be true, so that recalls order them."""
     has_reasoning_tier: bool = False
     """True if its model has a column `tier`, and rows above the account's allowed tier are hidden."""
     repeat_key: tuple[str, ...] | None = None

@@ -12,6 +12,8 @@ SPEC = KindSpec(
     memory_type="episodic",
     recall_weight=EPISODIC_WEIGHT,
     scopes=frozenset(),
+    has_links=True,
+    replaces=frozenset({"episode"}),
     # whichever agent keeps it
     repeat_key=("conversation_id", "user_id"),
     prompt_quote="summary",

@@ -13,6 +13,7 @@ SPEC = KindSpec(
     recall_weight=EPISODIC_WEIGHT,
     scopes=frozenset({"turn"}),
     has_links=True,
+    replaces=frozenset({"note", "turn"}),
     # who says on another day to have run today, has run again
     repeat_key=("role", "speaker", "agent_id", "user_id", "day"),
     prompt_quote="message",

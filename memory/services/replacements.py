@@ -1,12 +1,14 @@
-"""Links from turns to the earlier turns whose statements they replace ("We moved to Braga" after "We live in Porto").
+"""Links from statements to earlier ones that they replace ("We moved to Braga" after "We live in Porto").
 
-They are made when turns get their vectors, in the same transaction: each new turn is compared with the nearest turns of
-the same agent, user and channel, among the latest MAX_TURNS. The weight of a REPLACES link is the probability that the
-later statement replaces the earlier one (`extraction.replacement`). Where a fact supersedes others, the turns that are
-its evidence replace those that are theirs, too. Recalls order and mark turns by these links.
+Statements are spoken turns, notes and others: `KindSpec.replaces` says which kinds are compared. Links are made when
+they get their vectors, in the same transaction: each new one is compared with the nearest of the same agent, user and
+channel, among the latest MAX_STATEMENTS. The weight of a REPLACES link is the probability that the later statement
+replaces the earlier one (`extraction.replacement`). Where a fact supersedes others, the turns that are its evidence
+replace those that are theirs, too. Recalls order and mark memories by these links.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -27,50 +29,53 @@ from memory.extraction.replacement import (
     may_state,
     replacement_probability,
 )
-from memory.models import Conversation, Link, Turn
+from memory.kinds import Kind, spec_of
+from memory.models import Conversation, Link, MemoryRow, Turn
 from memory.models.statements import VECTOR_HEAD_BYTES, binary_cursor
 from memory.scoring import POSSIBLE_REPLACEMENT
 from memory.services.claims import take_shares
 from memory.services.embedding.serving import serving_model
 from memory.services.memories.links import REPLACES, NewLink, insert_links
 
-MAX_TURNS = 2_000
-"""Latest turns of an agent with which a new one is compared."""
+MAX_STATEMENTS = 2_000
+"""Latest statements of an agent with which a new one is compared."""
 MAX_PAIRS = 8
-"""Nearest turns that may be replaced by one turn."""
+"""Nearest statements that may be replaced by one."""
 LEAST_SIMILARITY = 0.2
-"""Cosine of turns that may speak of the same thing: where little was said, the nearest may be about something else.
+"""Cosine of statements on the same thing, at least: where little was said, the nearest may be about something else.
 
 No replacement in `docs/sample/updates.json`, `plain-updates.json` and `restatements.json` is less alike.
 """
 PLACES_AT_ONCE = 64
-"""Turns compared in one product of vectors: their neighbours' vectors take 12 MB at 1,536 dimensions."""
+"""Statements compared in one product of vectors: their neighbours' vectors take 12 MB at 1,536 dimensions."""
 SPOKEN_ROLES = ("user", "assistant")
 TURNS_AT_ONCE = 500
 """Turns of a former conversation that are compared by one statement."""
 
-# ids and vectors as their bytes: thousands of values would take longer to read one by one. The latest turns first: by
-# the index on agents, whatever their number
+# ids and vectors as their bytes: thousands of values would take longer to read one by one. The latest of each kind
+# first: by the index on agents, whatever their number
 LATEST_VECTORS = f"""
 WITH holder AS MATERIALIZED (
     SELECT DISTINCT agent_id, user_id, channel FROM memories
-    WHERE account_id = %(account_id)s AND kind = 'turn' AND id = ANY(%(ids)s::uuid[])
+    WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
 )
 SELECT own.width, string_agg(uuid_send(latest.id), ''), string_agg(halfvec_send(own.vector), '')
 FROM holder CROSS JOIN LATERAL (
-    SELECT id FROM memories
-    WHERE account_id = %(account_id)s AND kind = 'turn' AND agent_id = holder.agent_id
-        AND user_id = holder.user_id AND channel = holder.channel AND role = ANY(%(roles)s::text[])
-        AND NOT (archived OR quarantined OR buried)
-    ORDER BY event_time DESC LIMIT {MAX_TURNS}
+    SELECT of_kind.id FROM unnest(%(kinds)s::text[]) AS wanted (kind) CROSS JOIN LATERAL (
+        SELECT id, event_time FROM memories
+        WHERE account_id = %(account_id)s AND kind = wanted.kind AND agent_id = holder.agent_id
+            AND user_id = holder.user_id AND channel = holder.channel
+            AND (wanted.kind <> 'turn' OR role = ANY(%(roles)s::text[])) AND NOT (archived OR quarantined OR buried)
+        ORDER BY event_time DESC LIMIT {MAX_STATEMENTS}
+    ) AS of_kind ORDER BY of_kind.event_time DESC LIMIT {MAX_STATEMENTS}
 ) AS latest JOIN memory_vectors AS own
     ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s AND own.passage = 0
 GROUP BY holder.agent_id, holder.user_id, holder.channel, own.width
 """  # noqa: S608 (composed of constants alone)
 
 SAYINGS = f"""
-SELECT id, name, conversation_id, event_time, left(text, {MAX_COMPARED_CHARACTERS}) FROM memories
-WHERE account_id = %(account_id)s AND kind = 'turn' AND id = ANY(%(ids)s::uuid[])
+SELECT id, coalesce(name, ''), conversation_id, event_time, left(text, {MAX_COMPARED_CHARACTERS}) FROM memories
+WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
 """  # noqa: S608 (composed of constants alone)
 # how many other facts that are still held to be true the earlier turn is evidence of
 EVIDENCE_PAIRS = """
@@ -93,32 +98,33 @@ WHOLE_TURN, PART_OF_TURN = 0.9, 0.4
 UUID_BYTES = 16
 
 
-def is_comparable(turn: Turn) -> bool:
-    """Return True if a turn may state something that replaces, or is replaced by, another statement."""
-    return turn.role in SPOKEN_ROLES and may_state(turn.text)
+def is_statement(row: MemoryRow) -> bool:
+    """Return True if a memory may state something that replaces, or is replaced by, another statement."""
+    is_spoken = not isinstance(row, Turn) or row.role in SPOKEN_ROLES
+    return bool(spec_of(row.kind).replaces) and is_spoken and may_state(row.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedTurns:
-    """Two turns, one of which may replace the other."""
+class ComparedStatements:
+    """Two statements, one of which may replace the other."""
 
     newer_id: UUID
     older_id: UUID
     pair: Pair
 
 
-def link_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> None:
-    """Link these turns, which have vectors of this model, to those that they replace or that replace them.
+def link_replaced_statements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str) -> None:
+    """Link these memories of a kind, which have vectors of this model, to those that they replace or are replaced by.
 
-    Three statements at most, one of them only if something is replaced.
+    Three SQL statements at most, one of them only if something is replaced.
     """
-    insert_links(account_id, find_replacements(account_id, turn_ids, model=model))
+    insert_links(account_id, find_replacements(account_id, ids, kind=kind, model=model))
 
 
-def find_replacements(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> list[NewLink]:
-    """Return the links that `link_replaced_turns` makes. Two statements at most."""
+def find_replacements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str) -> list[NewLink]:
+    """Return the links that `link_replaced_statements` makes. Two SQL statements at most."""
     links = []
-    for compared in compare_turns(account_id, turn_ids, model=model, least=POSSIBLE_REPLACEMENT):
+    for compared in compare_statements(account_id, ids, kind=kind, model=model, least=POSSIBLE_REPLACEMENT):
         probability = replacement_probability(compared.pair)
         if probability >= POSSIBLE_REPLACEMENT:
             link = NewLink(source_id=compared.newer_id, type=REPLACES, target_id=compared.older_id, weight=probability)
@@ -126,12 +132,24 @@ def find_replacements(account_id: UUID, turn_ids: Sequence[UUID], *, model: str)
     return links
 
 
-def relink_replaced_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> None:
-    """Link turns whose texts may have changed, after deleting the links of their former texts."""
-    if turn_ids:
-        ends = Q(source_id__in=turn_ids) | Q(target_id__in=turn_ids)
+def relink_replaced_statements(account_id: UUID, rows: Sequence[MemoryRow], *, model: str) -> None:
+    """Link those of the memories that are statements, after deleting the links of their former texts."""
+    by_kind = group_statements(rows)
+    if by_kind:
+        every = [memory_id for ids in by_kind.values() for memory_id in ids]
+        ends = Q(source_id__in=every) | Q(target_id__in=every)
         Link.objects.filter(ends, account_id=account_id, type=REPLACES).delete()
-        link_replaced_turns(account_id, turn_ids, model=model)
+    for kind, ids in by_kind.items():
+        link_replaced_statements(account_id, ids, kind=kind, model=model)
+
+
+def group_statements(rows: Iterable[MemoryRow]) -> dict[str, list[UUID]]:
+    """Return the ids of the memories that may be replaced, by kind."""
+    by_kind = defaultdict(list)
+    for row in rows:
+        if spec_of(row.kind).replaces:
+            by_kind[row.kind].append(row.id)
+    return by_kind
 
 
 def link_replaced_evidence(account_id: UUID, *, newer: UUID, older: Sequence[UUID]) -> int:
@@ -207,65 +225,67 @@ def former_conversations() -> QuerySet[Conversation]:
 def link_turns_of(conversation: Conversation) -> int:
     account_id, model = conversation.account_id, serving_model().name
     spoken = Turn.objects.filter(account_id=account_id, log=conversation, role__in=SPOKEN_ROLES)
-    turns = [turn.id for turn in spoken.only("role", "text").order_by("index") if is_comparable(turn)]
+    turns = [turn.id for turn in spoken.only("role", "text").order_by("index") if is_statement(turn)]
     links = []
     for start in range(0, len(turns), TURNS_AT_ONCE):
-        links += find_replacements(account_id, turns[start : start + TURNS_AT_ONCE], model=model)
+        links += find_replacements(account_id, turns[start : start + TURNS_AT_ONCE], kind=Kind.TURN, model=model)
     return add_links(account_id, links)
 
 
-def compare_turns(
-    account_id: UUID, turn_ids: Sequence[UUID], *, model: str, least: float = 0.0
-) -> Iterator[ComparedTurns]:
-    """Yield each of these turns with the turns nearest to it, if both may state something. At most two statements.
+def compare_statements(
+    account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str, least: float = 0.0
+) -> Iterator[ComparedStatements]:
+    """Yield each of these memories of a kind with those nearest to it, if both may state something.
+
+    At most two SQL statements.
 
     Leaves out pairs whose probability is certainly below `least`.
     """
-    near = find_nearest_turns(account_id, turn_ids, model=model)
+    near = find_nearest_statements(account_id, ids, kind=kind, model=model)
     if not near:
         return
-    sayings = read_sayings(account_id, {each for pair in near for each in (pair.turn_id, pair.other_id)})
+    sayings = read_sayings(account_id, {each for pair in near for each in (pair.id, pair.other_id)})
     for pair in near:
-        older, newer = sayings.get(pair.other_id), sayings.get(pair.turn_id)
+        older, newer = sayings.get(pair.other_id), sayings.get(pair.id)
         if older is None or newer is None:
             continue
-        older_id, newer_id = pair.other_id, pair.turn_id
+        older_id, newer_id = pair.other_id, pair.id
         if newer.at < older.at:
             older_id, newer_id, older, newer = newer_id, older_id, newer, older
         compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer, neighbours=pair.neighbours)
         if may_replace(compared, least=least):
-            yield ComparedTurns(newer_id=newer_id, older_id=older_id, pair=compared)
+            yield ComparedStatements(newer_id=newer_id, older_id=older_id, pair=compared)
 
 
-class NearTurn(NamedTuple):
-    """A turn near one of the turns to compare, with `rank`, `nearer` and `neighbours` as a `Pair` has them."""
+class NearStatement(NamedTuple):
+    """A memory near one of those to compare, with `rank`, `nearer` and `neighbours` as a `Pair` has them."""
 
-    turn_id: UUID
+    id: UUID
     other_id: UUID
     rank: int
     nearer: int
     neighbours: int
 
 
-def find_nearest_turns(account_id: UUID, turn_ids: Sequence[UUID], *, model: str) -> list[NearTurn]:
-    """Return the MAX_PAIRS nearest turns of each turn, among the latest of its agent, user and channel."""
+def find_nearest_statements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str) -> list[NearStatement]:
+    """Return the MAX_PAIRS nearest of each memory, among the latest of its agent, user and channel."""
     with binary_cursor(results=Format.BINARY) as cursor:
-        parameters: dict[str, Any] = {"account_id": account_id, "ids": list(turn_ids), "model": model}
-        parameters["roles"] = list(SPOKEN_ROLES)
+        parameters: dict[str, Any] = {"account_id": account_id, "ids": list(ids), "model": model}
+        parameters |= {"kinds": sorted(spec_of(kind).replaces), "roles": list(SPOKEN_ROLES)}
         cursor.execute(LATEST_VECTORS, parameters)
         rows = cursor.fetchall()
-    wanted = {turn_id.bytes for turn_id in turn_ids}
+    wanted = {memory_id.bytes for memory_id in ids}
     found = []
-    for width, ids, vectors in rows:
-        latest = [ids[at : at + UUID_BYTES] for at in range(0, len(ids), UUID_BYTES)]
+    for width, joined, vectors in rows:
+        latest = [joined[at : at + UUID_BYTES] for at in range(0, len(joined), UUID_BYTES)]
         sent = np.frombuffer(vectors, dtype=np.uint8).reshape(len(latest), -1)[:, VECTOR_HEAD_BYTES:]
         numbers = np.ascontiguousarray(sent).view(">f2").reshape(len(latest), width).astype(np.float32)
         places = [place for place, each in enumerate(latest) if each in wanted]
-        turns = [UUID(bytes=each) for each in latest]
+        memories = [UUID(bytes=each) for each in latest]
         neighbours = min(MAX_NEIGHBOURS, len(latest) - 1)
         for place, near in zip(places, nearest_rows(numbers, places), strict=True):
             for rank, (other, nearer) in enumerate(near):
-                found.append(NearTurn(turns[place], turns[other], rank, nearer, neighbours))
+                found.append(NearStatement(memories[place], memories[other], rank, nearer, neighbours))
     return found
 
 
@@ -296,12 +316,12 @@ def nearest_rows(vectors: NDArray[np.float32], places: Sequence[int]) -> Iterato
             yield list(zip(each[:kept], others[:kept], strict=True))
 
 
-def read_sayings(account_id: UUID, turn_ids: Collection[UUID]) -> dict[UUID, Saying]:
-    """Return what those of the turns say that may state something."""
+def read_sayings(account_id: UUID, ids: Collection[UUID]) -> dict[UUID, Saying]:
+    """Return what those of the memories say that may state something. What is of no conversation is one of its own."""
     with binary_cursor(results=Format.BINARY) as cursor:
-        cursor.execute(SAYINGS, {"account_id": account_id, "ids": list(turn_ids)})
+        cursor.execute(SAYINGS, {"account_id": account_id, "ids": list(ids)})
         sayings = {
-            turn_id: make_saying(text, speaker=name, conversation_id=conversation_id, at=at)
-            for turn_id, name, conversation_id, at, text in cursor.fetchall()
+            memory_id: make_saying(text, speaker=name, conversation_id=conversation_id or str(memory_id), at=at)
+            for memory_id, name, conversation_id, at, text in cursor.fetchall()
         }
-    return {turn_id: saying for turn_id, saying in sayings.items() if may_state(saying.text)}
+    return {memory_id: saying for memory_id, saying in sayings.items() if may_state(saying.text)}

@@ -38,7 +38,6 @@ from memory.services.conversations.lifecycle import (
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.lifecycle import Lifecycle
 from memory.services.memories.store import ClientVector, store_memories
-from memory.services.replacements import is_comparable, link_replaced_turns
 from memory.tiers.session_stores import session_store, session_turn
 from memory_project.ids import uuid7
 
@@ -129,9 +128,6 @@ def append_turns(
     fresh = {turn.id: turn for turn in turns if turn.index >= conversation.turn_count}
     own = {draft.id: draft.own for draft in drafts if draft.own is not None}
     new = store_memories(writer, list(fresh.values()), embedded=embedded, own=own, now=now)
-    comparable = [turn.id for turn in new if turn.embed_after is None and is_comparable(turn)]
-    if comparable:
-        link_replaced_turns(owner.account_id, comparable, model=embedded.model)
     if new:
         advance_conversation(conversation, new, now=now)
     else:

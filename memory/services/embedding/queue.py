@@ -20,7 +20,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from memory import conf
-from memory.models import Kind, Memory
+from memory.models import Memory
 from memory.models.writer import insert_passages, insert_vectors
 from memory.providers.connections import Deadline
 from memory.providers.language_models import Usage
@@ -28,7 +28,7 @@ from memory.services.claims import has_due_rows, lock_due_rows
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.embedding.serving import EmbeddingModel
 from memory.services.operations.usage import TokenBudget, accounts_over_budget, keep_usage
-from memory.services.replacements import relink_replaced_turns
+from memory.services.replacements import relink_replaced_statements
 from memory.tokens import estimate_tokens
 
 MAX_REFUSALS = 16
@@ -258,8 +258,7 @@ def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
             stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
             passages = {row.id: embedded.passages[row.text] for row in same if row.text in embedded.passages}
             insert_passages(account_id, model=embedded.model, passages=passages)
-            turns = [row.id for row in same if row.kind == Kind.TURN]
-            relink_replaced_turns(account_id, turns, model=embedded.model)
+            relink_replaced_statements(account_id, same, model=embedded.model)
     return stored
 
 

@@ -24,6 +24,7 @@ from memory.redaction import holds_secret
 from memory.services.duplicates.texts import normalized_text_hash
 from memory.services.embedding.embed import EmbeddedTexts, content_hash
 from memory.services.embedding.serving import serving_model
+from memory.services.replacements import is_statement, link_replaced_statements, relink_replaced_statements
 from memory.tokens import estimate_tokens
 from memory_project.ids import uuid7
 from memory_project.tracing import traced
@@ -156,6 +157,10 @@ def store_memories(
         stored = {row.id for row in new}
         for model, found in vectors.items():
             found.store(owner.account_id, model=model, stored=stored)
+        statements = [row for row in new if row.embed_after is None and is_statement(row)]
+        if statements:
+            ids, kind = [row.id for row in statements], statements[0].kind
+            link_replaced_statements(owner.account_id, ids, kind=kind, model=embedded.model)
         insert_participants(owner, conversation_ids=[row.conversation_id for row in new])
         if new:
             texts = texts_metadata(owner, (row.text for row in new if not spec_of(row.kind).has_guarded_text))
@@ -227,8 +232,8 @@ def masked_update(update: TextUpdate) -> TextUpdate:
 def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: EmbeddedTexts, now: datetime) -> None:
     """Give locked memories new texts, with a new version each, and replace their vectors.
 
-    Memories without a vector of the current model are queued. The row objects are changed as well. Two statements, and
-    one for each model of the vectors.
+    Memories without a vector of the current model are queued. The row objects are changed as well. Two statements, one
+    for each model of the vectors, and those by which statements are linked to what they replace.
     """
     vectors = VectorsByModel(NewVectors)
     if owner.masks_secrets:
@@ -249,6 +254,7 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
     Vector.objects.filter(account_id=owner.account_id, memory_id__in=[row.id for row in rows]).delete()
     for model, found in vectors.items():
         found.store(owner.account_id, model=model, stored=found.vectors)
+    relink_replaced_statements(owner.account_id, [row for row in rows if row.embed_after is None], model=embedded.model)
 
 
 def audit_memories(owner: Owner, operation: str, rows: Sequence[MemoryRow], **columns: Any) -> None:
