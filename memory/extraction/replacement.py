@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -50,7 +51,7 @@ _CHANGE_PHRASES = (
     # a correction
     (
         r"\b(?:actually|correct(?:ed|ion)?|wrong|mistaken?|mixed up|misread|mis-?typed|typo|nonsense|meant|scratch that"
-        r"|strike|no wait|sorry|turn(?:s|ed) out|for real|is right|should be|ought to be)\b|, not \w+|\bnot \d"
+        r"|misspoke|strike|no wait|sorry|turn(?:s|ed) out|for real|is right|should be|ought to be)\b|, not \w+|\bnot \d"
     ),
     # another amount
     (
@@ -88,6 +89,7 @@ _QUALIFIED = re.compile(
 )
 """A noun and the word that tells it from others of its kind: "the staging database"."""
 _WORD = re.compile(r"[a-z0-9][a-z0-9'-]+", re.IGNORECASE)
+_WORDS_OF_PLACES = re.compile(r"[\w'.:/-]*\w")
 _STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -98,8 +100,20 @@ _STOP_WORDS = frozenset(
 """,
     )
 )
-OTHER_QUALIFIER = 2.0
-"""What a pair about "the staging database" and "the production database" loses. The samples have too few to learn."""
+OTHER_THING = 2.0
+"""What a pair about two things of a kind loses ("the staging database", "the production database"). The samples have
+too few to learn."""
+_LEAST_PARALLEL = 0.5
+"""Share of words in the same order from which two texts are built alike."""
+_MOST_PARALLEL_WORDS = 40
+_MOST_SLOT_WORDS = 2
+_ONE_AT_A_TIME = frozenset({"live", "lives", "living", "work", "works", "working", "based"})
+"""Verbs of what is true of one place at a time, so that another place and another detail are no other thing."""
+_DATE_WORDS = re.compile(
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october"
+    r"|november|december|[ap]m|morning|afternoon|evening|night|noon|midnight|today|tomorrow|yesterday"
+    r"|(?:week|month|year|day|hour|minute)s?"
+)
 _SUBJECT_WORDS = 5
 _MAX_SENTENCES = 30
 _MIN_WORDS = 3
@@ -326,6 +340,43 @@ def _are_qualified_otherwise(older: _Words, newer: _Words) -> bool:
     return bool(kinds) and older.qualified.isdisjoint(newer.qualified)
 
 
+def _are_parallel(older: _Words, newer: _Words) -> bool:
+    """Return True if both say the same of different things: "My nephew Kuba turns nine", "My nephew Filip turns six".
+
+    Most words are the same in the same order, at least two places differ, and the first of them is a word or two of
+    content, not a number or a date alone, unless the text opens with it ("Invoice 1042"). Nobody speaks of a change.
+    """
+    if _sentence_about(older, newer).has_change:
+        return False
+    before, after = (_WORDS_OF_PLACES.findall(words.text.lower()) for words in (older, newer))
+    if max(len(before), len(after)) > _MOST_PARALLEL_WORDS:
+        return False
+    likeness = SequenceMatcher(None, before, after, autojunk=False)
+    if likeness.ratio() < _LEAST_PARALLEL or not _ONE_AT_A_TIME.isdisjoint({*before} & {*after}):
+        return False
+    places: list[tuple[Sequence[str], Sequence[str], int]] = []
+    for tag, start, end, other_start, other_end in likeness.get_opcodes():
+        one, other = before[start:end], after[other_start:other_end]
+        if tag == "replace" and len(one) == len(other) and len({bool(_NUMBER.fullmatch(word)) for word in one}) > 1:
+            # "Max 20", "Eva 35": a number is a place of its own
+            places += ((one[at : at + 1], other[at : at + 1], start + at) for at in range(len(one)))
+        elif tag == "replace":
+            places.append((one, other, start))
+    if len(places) < 2:
+        return False
+    one, other, start = places[0]
+    is_short = max(len(one), len(other)) <= _MOST_SLOT_WORDS
+    return is_short and (start < _MOST_SLOT_WORDS or (_names_something(one) and _names_something(other)))
+
+
+def _names_something(words: Sequence[str]) -> bool:
+    """Return True if one of the words names something. A letter may do: "Room A"."""
+    return any(
+        not word[0].isdigit() and (len(word) == 1 or word not in _STOP_WORDS) and not _DATE_WORDS.fullmatch(word)
+        for word in words
+    )
+
+
 def _few(neighbours: int) -> float:
     return math.log((MAX_NEIGHBOURS + 1) / (neighbours + 1))
 
@@ -351,16 +402,17 @@ def replacement_probability(pair: Pair) -> float:
     if not (may_state(pair.older.text) and may_state(pair.newer.text)):
         return 0.0
     total = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, pair_features(pair), strict=True))
-    if _are_qualified_otherwise(_read_words(pair.older.text), _read_words(pair.newer.text)):
-        total -= OTHER_QUALIFIER
+    older, newer = _read_words(pair.older.text), _read_words(pair.newer.text)
+    if _are_qualified_otherwise(older, newer) or _are_parallel(older, newer):
+        total -= OTHER_THING
     return 1 / (1 + math.exp(-total))
 
 
 def may_replace(pair: Pair, *, least: float) -> bool:
     """Return False if the probability of this pair is certainly below `least`, which takes a tenth of the time.
 
-    Features that compare the words of both texts are taken to have the values that make it most probable; qualifiers
-    are not compared.
+    Features that compare the words of both texts are taken to have the values that make it most probable; whether they
+    speak of two things of a kind is not asked.
     """
     if least <= 0:
         return True

@@ -38,7 +38,19 @@ BOTH_HOLD = [
     ("I usually cycle to work.", "I would like to move to Norway some day."),
     ("We are planning to use Kafka next year.", "We use RabbitMQ for the queue."),
     ("Do you know a good dentist in town?", "The dentist in town is closed on Mondays."),
+    ("Invoice 1042 is due on 3 May.", "Invoice 1043 is due on 17 May."),
+    ("Meeting room A seats 8 people.", "Meeting room B seats 14 people."),
+    ("The user owes Max 20 euros.", "The user owes Eva 35 euros."),
+    ("The importer polls every 20 seconds.", "The exporter polls every 45 seconds."),
+    ("The user visited Lisbon in 2023.", "The user visited Madrid in 2024."),
 ]
+VALUE_DIFFERS = [
+    ("The review is on Monday at 14:00.", "The review is on Wednesday at 11:00."),
+    ("The user works at Brightwave as an analyst.", "The user works at Orbital as an engineer."),
+    ("Project Falcon is led by Priya Shah.", "Project Falcon is led by Daniel Kim."),
+    ("The spare key is under the blue pot.", "I misspoke about the spare key: it lies under the bench."),
+]
+"""Other values of the same thing, in the same words."""
 
 
 def pair(older: str, newer: str, *, days: float = 5, conversation_id: str = "later", rank: int = 0) -> Pair:
@@ -54,6 +66,11 @@ def pair(older: str, newer: str, *, days: float = 5, conversation_id: str = "lat
 @pytest.mark.parametrize(("older", "newer"), REPLACED)
 def test_a_statement_of_change_replaces_the_earlier_statement(older: str, newer: str) -> None:
     assert replacement_probability(pair(older, newer)) >= SURE_REPLACEMENT
+
+
+@pytest.mark.parametrize(("older", "newer"), VALUE_DIFFERS)
+def test_another_value_of_the_same_thing_is_not_taken_for_another_thing(older: str, newer: str) -> None:
+    assert replacement_probability(pair(older, newer)) >= PROBABLE_REPLACEMENT
 
 
 @pytest.mark.parametrize(("older", "newer"), RESTATED)

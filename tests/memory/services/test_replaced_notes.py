@@ -1,0 +1,122 @@
+"""Notes, episodes and slots of structured turns that replace earlier ones, or that turns replace."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from memory.extraction.turn_slots import Action, Outcome, Slots
+from memory.models import Link, Memory
+from memory.owner import Owner
+from memory.retrieval.queries import Query
+from memory.scoring import SURE_REPLACEMENT
+from memory.services.embedding.embed import embed_texts
+from memory.services.embedding.queue import embed_pending
+from memory.services.notes import change_note
+from memory.services.recall.recall import RecallRequest, recall
+from memory.services.summaries.store import EpisodeDraft, store_episodes
+from memory.services.turns import store_turns
+from tests.api_client import ServiceClient
+from tests.memory.episodes import NOW
+from tests.memory.notes import jot
+from tests.memory.records import add_record
+from tests.memory.turns import turn
+
+BEFORE, NOW_TRUE = "The user lives in Porto.", "The user moved to Braga and lives there now."
+DAYS_AGO_6, DAY_AGO = NOW - timedelta(days=6), NOW - timedelta(days=1)
+pytestmark = pytest.mark.django_db
+
+
+def links() -> dict[tuple[str, str], float]:
+    rows = Link.objects.filter(type="REPLACES").select_related("source", "target")
+    return {(row.source.text, row.target.text): row.weight for row in rows}
+
+
+def ask(owner: Owner, text: str) -> list[tuple[str, object]]:
+    """Return texts of the results and what superseded them, best first."""
+    results = recall(owner, RecallRequest(query=Query(text=text)), now=NOW).results
+    return [(each.text, each.superseded_by) for each in results]
+
+
+def test_a_later_note_comes_before_the_one_that_it_replaces_which_says_so(owner: Owner) -> None:
+    jot(owner, BEFORE, event_time=DAYS_AGO_6)
+    newer = jot(owner, NOW_TRUE, event_time=DAY_AGO)
+
+    assert links()[NOW_TRUE, BEFORE] >= SURE_REPLACEMENT
+    assert ask(owner, "Where does the user live?") == [(NOW_TRUE, None), (BEFORE, newer.id)]
+
+
+def test_notes_of_one_minute_replace_each_other_as_well(owner: Owner) -> None:
+    jot(owner, BEFORE, event_time=NOW - timedelta(seconds=30))
+    jot(owner, NOW_TRUE, event_time=NOW)
+
+    assert list(links()) == [(NOW_TRUE, BEFORE)]
+
+
+def test_a_turn_replaces_an_earlier_note_and_a_note_an_earlier_turn(owner: Owner) -> None:
+    said = "My standup is at half past nine."
+    jot(owner, BEFORE, event_time=DAYS_AGO_6)
+    store_turns(owner, "mon", drafts=[turn(said, timestamp=DAYS_AGO_6)], embedded=embed_texts([said]), now=NOW)
+    later = "I moved to Braga last week and live there now."
+    store_turns(owner, "sat", drafts=[turn(later, timestamp=DAY_AGO)], embedded=embed_texts([later]), now=NOW)
+    moved = jot(owner, "The user's standup was moved to ten o'clock.", event_time=DAY_AGO)
+
+    assert {pair for pair, weight in links().items() if weight >= SURE_REPLACEMENT} == {
+        (later, BEFORE),
+        (moved.text, said),
+    }
+
+
+@pytest.mark.parametrize("other", [{"agent_id": "scout"}, {"user_id": "zoe"}, {"channel": "garden"}])
+def test_notes_of_other_agents_users_and_channels_are_not_compared(owner: Owner, other: dict[str, str]) -> None:
+    jot(replace(owner, **other), BEFORE, event_time=DAYS_AGO_6)  # type: ignore[arg-type]
+    jot(owner, NOW_TRUE, event_time=DAY_AGO)
+
+    assert links() == {}
+
+
+def test_a_note_with_another_text_is_compared_again(owner: Owner) -> None:
+    jot(owner, BEFORE, event_time=DAYS_AGO_6)
+    newer = jot(owner, NOW_TRUE, event_time=DAY_AGO)
+    text = "The cello needs a new string before the concert."
+
+    change_note(owner, newer.id, changes={"text": text}, embedded=embed_texts([text]), now=NOW)
+    assert links() == {}
+
+    change_note(owner, newer.id, changes={"text": NOW_TRUE}, embedded=embed_texts([]), now=NOW)
+    assert links() == {}
+    embed_pending(now=NOW + timedelta(minutes=1), limit=10)
+    assert list(links()) == [(NOW_TRUE, BEFORE)]
+
+
+def test_a_later_episode_replaces_an_earlier_one(owner: Owner) -> None:
+    before, now_true = "The release is planned for 12 June.", "The release was postponed to 3 July."
+    for summary, conversation_id, at in [(before, "mon", DAYS_AGO_6), (now_true, "sat", DAY_AGO)]:
+        draft = EpisodeDraft(conversation_id=conversation_id, summary=summary, event_time=at)
+        store_episodes(owner, drafts=[draft], embedded=embed_texts([summary]), now=NOW)
+
+    assert links()[now_true, before] >= SURE_REPLACEMENT
+    assert [text for text, _ in ask(owner, "When is the release?")] == [now_true, before]
+
+
+def test_an_outcome_of_a_structured_turn_replaces_an_earlier_one(owner: Owner) -> None:
+    before, now_true = "The batch size is 64.", "The batch size was changed to 128."
+    for outcome, conversation_id, at in [(before, "mon", DAYS_AGO_6), (now_true, "sat", DAY_AGO)]:
+        slots = Slots(
+            action=Action(text=f"Read {conversation_id}.yaml."), outcome=Outcome(status="succeeded", text=outcome)
+        )
+        add_record(owner, conversation_id, slots=slots, event_time=at)
+    embed_pending(now=NOW + timedelta(minutes=1), limit=10)
+
+    assert links()[now_true, before] >= SURE_REPLACEMENT
+
+
+def test_what_is_remembered_over_http_is_answered_as_it_is_now(bound_api: ServiceClient) -> None:
+    for text, event_time in [(BEFORE, "2026-05-01T09:00:00Z"), (NOW_TRUE, "2026-05-06T09:00:00Z")]:
+        stored = bound_api.post("/memories", {"text": text, "event_time": event_time, "user_id": "ana"})
+        assert stored.status_code == 201, stored.json()
+
+    found = bound_api.post("/recall", {"query": "Where does the user live?", "user_id": "ana"}).json()["results"]
+
+    newer = Memory.objects.get(text=NOW_TRUE)
+    assert [(each["text"], each["superseded_by"]) for each in found] == [(NOW_TRUE, None), (BEFORE, str(newer.id))]
