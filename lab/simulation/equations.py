@@ -95,6 +95,8 @@ def balanced(one: str, other: str) -> Equation:
 
 EXTRACTED_LINKS = "from extractions: links made"
 """Counted from the audit log."""
+REPLACEMENTS = Equation(counts={"links REPLACES": 0}, total=nothing)
+"""No figure counts the links from what is stored or gets its vector to what it may replace."""
 MERGED_KINDS = tuple(spec.name for spec in all_specs() if spec.merging)
 
 LAWS = (
@@ -192,8 +194,7 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
     "embed": [
         equal(changed, "vectors *"),
         equal(lambda done: -done.changed, "unembedded"),
-        # no figure counts them: turns are linked to those that they may replace once they have their vectors
-        Equation(counts={"links REPLACES": 0}, total=nothing),
+        REPLACEMENTS,
     ],
     "expire": [
         equal(fewer("short_term"), "short-term *"),
@@ -239,6 +240,7 @@ OF_JOBS: Mapping[str, Sequence[Equation]] = {
         equal(figures("episodes_archived"), "audited archive episodic"),
         equal(lambda done: -done.changed, "conversations to summarize"),
         balanced("turns summarized", "turns covered by summaries"),
+        REPLACEMENTS,
     ],
     "vector_indexes": [equal(changed, "vector indexes")],
     "write_access_log": [equal(changed, "access log *"), equal(changed, "access counts")],

@@ -346,6 +346,9 @@ def _are_parallel(older: _Words, newer: _Words) -> bool:
     Most words are the same in the same order, at least two places differ, and the first of them is a word or two of
     content, not a number or a date alone, unless the text opens with it ("Invoice 1042"). Nobody speaks of a change.
     """
+    # as many words as that must be the same, whatever their order, which is known without comparing them in it
+    if 2 * len(older.all & newer.all) < _LEAST_PARALLEL * min(len(older.all), len(newer.all)):
+        return False
     if _sentence_about(older, newer).has_change:
         return False
     before, after = (_WORDS_OF_PLACES.findall(words.text.lower()) for words in (older, newer))

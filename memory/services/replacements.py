@@ -10,7 +10,8 @@ replace those that are theirs, too. Recalls order and mark memories by these lin
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -52,27 +53,6 @@ SPOKEN_ROLES = ("user", "assistant")
 TURNS_AT_ONCE = 500
 """Turns of a former conversation that are compared by one statement."""
 
-# ids and vectors as their bytes: thousands of values would take longer to read one by one. The latest of each kind
-# first: by the index on agents, whatever their number
-LATEST_VECTORS = f"""
-WITH holder AS MATERIALIZED (
-    SELECT DISTINCT agent_id, user_id, channel FROM memories
-    WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
-)
-SELECT own.width, string_agg(uuid_send(latest.id), ''), string_agg(halfvec_send(own.vector), '')
-FROM holder CROSS JOIN LATERAL (
-    SELECT of_kind.id FROM unnest(%(kinds)s::text[]) AS wanted (kind) CROSS JOIN LATERAL (
-        SELECT id, event_time FROM memories
-        WHERE account_id = %(account_id)s AND kind = wanted.kind AND agent_id = holder.agent_id
-            AND user_id = holder.user_id AND channel = holder.channel
-            AND (wanted.kind <> 'turn' OR role = ANY(%(roles)s::text[])) AND NOT (archived OR quarantined OR buried)
-        ORDER BY event_time DESC LIMIT {MAX_STATEMENTS}
-    ) AS of_kind ORDER BY of_kind.event_time DESC LIMIT {MAX_STATEMENTS}
-) AS latest JOIN memory_vectors AS own
-    ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s AND own.passage = 0
-GROUP BY holder.agent_id, holder.user_id, holder.channel, own.width
-"""  # noqa: S608 (composed of constants alone)
-
 SAYINGS = f"""
 SELECT id, coalesce(name, ''), conversation_id, event_time, left(text, {MAX_COMPARED_CHARACTERS}) FROM memories
 WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
@@ -100,8 +80,8 @@ UUID_BYTES = 16
 
 def is_statement(row: MemoryRow) -> bool:
     """Return True if a memory may state something that replaces, or is replaced by, another statement."""
-    is_spoken = not isinstance(row, Turn) or row.role in SPOKEN_ROLES
-    return bool(spec_of(row.kind).replaces) and is_spoken and may_state(row.text)
+    is_said = not isinstance(row, Turn) or row.role in SPOKEN_ROLES
+    return bool(spec_of(row.kind).replaces) and is_said and may_state(row.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +237,35 @@ def compare_statements(
             yield ComparedStatements(newer_id=newer_id, older_id=older_id, pair=compared)
 
 
+@lru_cache
+def latest_vectors(kinds: frozenset[str]) -> str:
+    """Return the statement that reads the latest statements of these kinds, with their vectors.
+
+    Ids and vectors come as their bytes: thousands of values would take longer to read one by one. The latest of each
+    kind are found by the index on agents, whatever their number.
+    """
+    names = ", ".join(f"('{kind}')" for kind in sorted(kinds))
+    roles = ", ".join(f"'{role}'" for role in SPOKEN_ROLES)
+    return f"""
+        WITH holder AS MATERIALIZED (
+            SELECT DISTINCT agent_id, user_id, channel FROM memories
+            WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
+        )
+        SELECT own.width, string_agg(uuid_send(latest.id), ''), string_agg(halfvec_send(own.vector), '')
+        FROM holder CROSS JOIN LATERAL (
+            SELECT of_kind.id FROM (VALUES {names}) AS wanted (kind) CROSS JOIN LATERAL (
+                SELECT id, event_time FROM memories
+                WHERE account_id = %(account_id)s AND kind = wanted.kind AND agent_id = holder.agent_id
+                    AND user_id = holder.user_id AND channel = holder.channel
+                    AND (wanted.kind <> 'turn' OR role IN ({roles})) AND NOT (archived OR quarantined OR buried)
+                ORDER BY event_time DESC LIMIT {MAX_STATEMENTS}
+            ) AS of_kind ORDER BY of_kind.event_time DESC LIMIT {MAX_STATEMENTS}
+        ) AS latest JOIN memory_vectors AS own
+            ON own.account_id = %(account_id)s AND own.memory_id = latest.id AND own.model = %(model)s
+                AND own.passage = 0
+        GROUP BY holder.agent_id, holder.user_id, holder.channel, own.width"""  # noqa: S608 (constants and names of kinds)
+
+
 class NearStatement(NamedTuple):
     """A memory near one of those to compare, with `rank`, `nearer` and `neighbours` as a `Pair` has them."""
 
@@ -270,9 +279,8 @@ class NearStatement(NamedTuple):
 def find_nearest_statements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str) -> list[NearStatement]:
     """Return the MAX_PAIRS nearest of each memory, among the latest of its agent, user and channel."""
     with binary_cursor(results=Format.BINARY) as cursor:
-        parameters: dict[str, Any] = {"account_id": account_id, "ids": list(ids), "model": model}
-        parameters |= {"kinds": sorted(spec_of(kind).replaces), "roles": list(SPOKEN_ROLES)}
-        cursor.execute(LATEST_VECTORS, parameters)
+        parameters = {"account_id": account_id, "ids": list(ids), "model": model}
+        cursor.execute(latest_vectors(spec_of(kind).replaces), parameters)
         rows = cursor.fetchall()
     wanted = {memory_id.bytes for memory_id in ids}
     found = []

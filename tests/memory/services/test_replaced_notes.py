@@ -1,11 +1,10 @@
-"""Notes, episodes and slots of structured turns that replace earlier ones, or that turns replace."""
+"""Notes and episodes that replace earlier ones, and notes that turns replace."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from memory.extraction.turn_slots import Action, Outcome, Slots
 from memory.models import Link, Memory
 from memory.owner import Owner
 from memory.retrieval.queries import Query
@@ -19,7 +18,6 @@ from memory.services.turns import store_turns
 from tests.api_client import ServiceClient
 from tests.memory.episodes import NOW
 from tests.memory.notes import jot
-from tests.memory.records import add_record
 from tests.memory.turns import turn
 
 BEFORE, NOW_TRUE = "The user lives in Porto.", "The user moved to Braga and lives there now."
@@ -97,18 +95,6 @@ def test_a_later_episode_replaces_an_earlier_one(owner: Owner) -> None:
 
     assert links()[now_true, before] >= SURE_REPLACEMENT
     assert [text for text, _ in ask(owner, "When is the release?")] == [now_true, before]
-
-
-def test_an_outcome_of_a_structured_turn_replaces_an_earlier_one(owner: Owner) -> None:
-    before, now_true = "The batch size is 64.", "The batch size was changed to 128."
-    for outcome, conversation_id, at in [(before, "mon", DAYS_AGO_6), (now_true, "sat", DAY_AGO)]:
-        slots = Slots(
-            action=Action(text=f"Read {conversation_id}.yaml."), outcome=Outcome(status="succeeded", text=outcome)
-        )
-        add_record(owner, conversation_id, slots=slots, event_time=at)
-    embed_pending(now=NOW + timedelta(minutes=1), limit=10)
-
-    assert links()[now_true, before] >= SURE_REPLACEMENT
 
 
 def test_what_is_remembered_over_http_is_answered_as_it_is_now(bound_api: ServiceClient) -> None:
