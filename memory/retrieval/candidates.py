@@ -43,9 +43,7 @@ class Candidate:
     channel: str
     conversation_id: str
     event_time: datetime
-    created_at: datetime
     last_accessed: datetime | None
-    access_count: int
     token_count: int
     salience: float
     trust: float
