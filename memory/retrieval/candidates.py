@@ -1,10 +1,14 @@
 """Data that a recall passes from stage to stage: candidates with scores and reasons, and the bundle that it returns."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memory.instructions import INSTRUCTION_FLAG, gives_instructions
 from memory.models import Kind
@@ -24,11 +28,10 @@ GIVES_ORDERS = "gives orders to the model, so it is told last"
 # not kw_only: hundreds are made for each question, and names of so many arguments take twice as long as all else
 @dataclass(slots=True)
 class Candidate:
-    """A memory that may be an answer. Stages change `score`, and record in `signals` and `reasons` what they did.
+    """A memory that may be an answer. Stages change `score`, and record what they did (`signals`, `reasons`).
 
-    `signals` are numbers by name, as `explain` shows them; `reasons` are for people. `ways` names the retrievers that
-    found it. Only facts have `confidence`, `temporal`, `status`, `valid_from` and `valid_to`, only turns `index`,
-    `role` and `speaker`, only turn slots `slot` and `record_id`.
+    `ways` names the retrievers that found it. Only facts have `confidence`, `temporal`, `status`, `valid_from` and
+    `valid_to`, only turns `index`, `role` and `speaker`, only turn slots `slot` and `record_id`.
     """
 
     id: UUID
@@ -40,9 +43,7 @@ class Candidate:
     channel: str
     conversation_id: str
     event_time: datetime
-    created_at: datetime
     last_accessed: datetime | None
-    access_count: int
     token_count: int
     salience: float
     trust: float
@@ -93,8 +94,13 @@ class Candidate:
     score: float = 0.0
     likelihood: float = 0.0
     """How likely it helps to answer the question (`confidence`), from 0 to 1."""
-    signals: dict[str, float] = field(default_factory=dict)
-    reasons: list[str] = field(default_factory=list)
+    fused: "Fused | None" = None
+    row: int = 0
+    """What the fusion computed the relevance from, and the candidate's row there; None before the fusion."""
+    factors: dict[str, float] = field(default_factory=dict)
+    """Numbers by name that later stages have recorded: most of all the factors of scorers and selectors."""
+    remarks: list[str] = field(default_factory=list)
+    """Reasons that later stages have added."""
     also: list[UUID] = field(default_factory=list)
     """Ids of near-duplicates that this candidate stands for."""
     gives_orders: bool | None = None
@@ -132,37 +138,73 @@ class Candidate:
         """Multiply the score and record the factor under `name`. A factor of 1 is not recorded."""
         if factor != 1.0:
             self.score *= factor
-            self.signals[name] = self.signals.get(name, 1.0) * factor
+            self.factors[name] = self.factors.get(name, 1.0) * factor
         if reason:
             self.add_reason(reason)
 
-    def add_retrieval_reasons(self, *, is_near: bool) -> None:
-        """Add the reasons of the retrievers that found it.
-
-        Vector search finds everything if there are few memories, so only what `is_near` is said to be close in meaning.
-        """
-        if self.bm25 > 0:
-            self.add_reason(SHARES_WORDS)
-        if is_near and "vector" in self.ways:
-            self.add_reason(IS_NEAR)
-        if "temporal" in self.ways:
-            self.add_reason(IS_OF_THE_TIME)
-        if self.hops is not None:
-            self.add_reason(IS_LINKED_TO_NAMED if self.hops else IS_NAMED)
-        if self.part_of:
-            self.add_reason(IS_BENEATH_FOUND)
-        if self.pinned:
-            self.add_reason(IS_PINNED)
-
     def add_reason(self, reason: str) -> None:
         """Add a reason, unless it is already there."""
-        if reason not in self.reasons:
-            self.reasons.append(reason)
+        if reason not in self.remarks:
+            self.remarks.append(reason)
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """Numbers by name, as `explain` shows them. Hundreds are ranked and few are shown, so each call makes them."""
+        return {**self.fused.signals_of(self), **self.factors} if self.fused else dict(self.factors)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Sentences for people that say why it was found, and what counted."""
+        found = self.fused.reasons_of(self) if self.fused else []
+        return list(dict.fromkeys((*found, *self.remarks)))
 
     def absorb(self, other: "Candidate") -> None:
         """Stand for another candidate that says the same, and for all that it stands for. Keep its pin."""
         self.also += [other.id, *other.also]
         self.pinned = self.pinned or other.pinned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fused:
+    """What a fusion computed for all candidates: columns of numbers by signal, NaN where a candidate lacks one.
+
+    `is_near` marks those that are at least as similar as the average: vector search finds everything if there are few
+    memories, so only they are said to be close in meaning.
+    """
+
+    columns: Mapping[str, NDArray[np.float64]]
+    is_near: NDArray[np.bool_]
+
+    def signals_of(self, candidate: Candidate) -> dict[str, float]:
+        """Return the signals of a candidate by name."""
+        found = {name: float(column[candidate.row]) for name, column in self.columns.items()}
+        signals = {name: value for name, value in found.items() if not math.isnan(value)}
+        signals["bm25"] = candidate.bm25
+        if candidate.similarity is not None:
+            signals["similarity"] = candidate.similarity
+        if candidate.hops is not None:
+            signals["hops"] = float(candidate.hops)
+        return signals
+
+    def reasons_of(self, candidate: Candidate) -> list[str]:
+        """Return the reasons of the retrievers that found a candidate."""
+        is_given = {
+            SHARES_WORDS: candidate.bm25 > 0,
+            IS_NEAR: self.is_near[candidate.row] and "vector" in candidate.ways,
+            IS_OF_THE_TIME: "temporal" in candidate.ways,
+            IS_NAMED: candidate.hops == 0,
+            IS_LINKED_TO_NAMED: bool(candidate.hops),
+            IS_BENEATH_FOUND: candidate.part_of is not None,
+        }
+        return [reason for reason, given in is_given.items() if given]
+
+
+def apply_factors(name: str, candidates: Sequence[Candidate], factors: Iterable[float]) -> None:
+    """Apply a factor to each candidate, as `Candidate.apply_factor` does."""
+    for candidate, factor in zip(candidates, factors, strict=True):
+        if factor != 1.0:
+            candidate.score *= factor
+            candidate.factors[name] = candidate.factors.get(name, 1.0) * factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from datetime import datetime
 from heapq import nlargest
+from operator import attrgetter
 from uuid import UUID
 
 from memory.kinds import Kind, spec_of
@@ -92,7 +93,7 @@ def has_flood(candidates: Sequence[Candidate]) -> bool:
     """Return True if many candidates share a template, and so do many of the best by words or by meaning."""
     if len(candidates) < MIN_FLOOD:
         return False
-    by_words = nlargest(SAMPLE, candidates, key=lambda each: each.bm25)
+    by_words = nlargest(SAMPLE, candidates, key=attrgetter("bm25"))
     by_meaning = nlargest(SAMPLE, candidates, key=lambda each: each.similarity or 0.0)
     if max(map(largest_group, (by_words, by_meaning))) < MIN_SAMPLED:
         return False
@@ -140,7 +141,7 @@ def asks_for_values(question: str, group: Sequence[Candidate], *, top_k: int) ->
     """
     if ASKS_FOR_ALL.search(question):
         return True
-    size = max(len(group), *(each.signals.get(ALIKE, 0) for each in group))
+    size = max(len(group), *(each.factors.get(ALIKE, 0) for each in group))
     is_long = size > MAX_LISTED_PER_RESULT * top_k
     minutes = {each.event_time.replace(second=0, microsecond=0) for each in group} if is_long else ()
     is_burst = is_long and len(minutes) < MIN_MINUTES_SHARE * len(group)

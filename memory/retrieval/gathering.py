@@ -8,6 +8,7 @@ them, so that scores can be standardized over all of them.
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -49,8 +50,8 @@ CONFIDENCE = "CASE memories.kind WHEN 'fact' THEN memories.confidence END AS con
 # texts that a kind lacks are empty, as in a new Candidate. Other kinds have some of the columns too
 COLUMNS = (
     *("memories.id", "memories.kind", TEXT, "memories.agent_id", "memories.user_id", "memories.channel"),
-    *("memories.conversation_id", "memories.event_time", "memories.created_at", "memories.last_accessed"),
-    *("memories.access_count", "memories.token_count", "memories.salience", "memories.trust", "memories.pinned"),
+    *("memories.conversation_id", "memories.event_time", "memories.last_accessed"),
+    *("memories.token_count", "memories.salience", "memories.trust", "memories.pinned"),
     *("memories.source", "memories.index", "coalesce(memories.role, '') AS role"),
     "CASE memories.kind WHEN 'turn' THEN memories.name ELSE '' END AS speaker",
     *("coalesce(memories.slot, '') AS slot", "memories.record_id"),
@@ -198,7 +199,8 @@ def build_gathering_statement(shape: GatheringShape) -> NumberedStatement:
         WITH {all_kinds_filter.ctes} {ASKED_TERMS}
         begun AS MATERIALIZED (SELECT clock_timestamp() AS at), {"".join(parts)}
         found AS MATERIALIZED ({union_sql(shape.retrievers)})
-        SELECT {timing_columns(shape.retrievers)}, scored.* FROM begun
+        SELECT CASE WHEN scored.row_number IS NULL OR scored.row_number = 1 THEN {timings_sql(shape.retrievers)} END
+            AS timings, scored.* FROM begun
         {" ".join(f"CROSS JOIN {name}_end" for name in shape.retrievers)}
         LEFT JOIN ({scored_sql(shape)}) AS scored ON true"""
     return Sql(text=text, parameters={**all_kinds_filter.parameters, **own.parameters}).numbered()
@@ -240,20 +242,19 @@ def union_sql(retrievers: Sequence[str]) -> str:
     found = "SELECT id, hops, distance, part_of"
     each = [f"{found}, {1 << place} AS way FROM {name}" for place, name in enumerate(retrievers)]
     return f"""
-        SELECT id, min(hops) AS hops, min(distance) AS distance, bit_or(way) AS ways,
+        SELECT id, row_number() OVER (), min(hops) AS hops, min(distance) AS distance, bit_or(way) AS ways,
             (array_agg(part_of) FILTER (WHERE part_of IS NOT NULL))[1] AS part_of
         FROM ({" UNION ALL ".join(each)}) AS each GROUP BY id"""
 
 
-def timing_columns(retrievers: Sequence[str]) -> str:
-    """Return the columns that say how long each retriever took, how many rows it found, and if it was left out."""
-    columns = []
-    before = "begun"
-    for name in retrievers:
-        columns.append(f"extract(epoch FROM {name}_end.at - {before}.at)::float8 * 1000 AS {name}_ms")
-        columns.append(f"{name}_end.rows AS {name}_rows, {name}_end.was_left AS {name}_left")
-        before = f"{name}_end"
-    return ", ".join(columns)
+def timings_sql(retrievers: Sequence[str]) -> str:
+    """Return a JSON array of how long each retriever took, how many rows it found, and if it was left out."""
+    ends = ["begun", *(f"{name}_end" for name in retrievers)]
+    timings = [
+        f"json_build_array(extract(epoch FROM {end}.at - {before}.at)::float8 * 1000, {end}.rows, {end}.was_left)"
+        for before, end in pairwise(ends)
+    ]
+    return f"json_build_array({', '.join(timings)})"
 
 
 def scored_sql(shape: GatheringShape) -> str:
@@ -282,7 +283,7 @@ def scored_sql(shape: GatheringShape) -> str:
         # vectors of what `vector` found are not read again
         similarity = f"1 - coalesce(found.distance, ({own}) <=> %(vector)s::halfvec)"
     return f"""
-        SELECT own.*, found.hops, found.ways, found.part_of FROM found CROSS JOIN LATERAL (
+        SELECT own.*, found.hops, found.ways, found.part_of, found.row_number FROM found CROSS JOIN LATERAL (
             SELECT {", ".join(columns)}, {similarity} AS similarity, {gist} AS gist, words.*
             FROM memories {" ".join(joins)} CROSS JOIN LATERAL ({term_scores_sql(shape)}) AS words
             WHERE memories.account_id = %(account_id)s AND memories.id = found.id OFFSET 0
@@ -308,22 +309,22 @@ def best_passage_sql(shape: GatheringShape) -> str:
 def parse_gathered_rows(
     columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]
 ) -> GatheredCandidates:
-    """Parse the result. Each row has the timing columns first, and at least one row comes back."""
-    first = dict(zip(columns, rows[0], strict=True))
+    """Parse the result. At least one row comes back, and one of them has the timings of the retrievers."""
+    timings, identifier = columns.index("timings"), columns.index("id")
+    [measured] = [row[timings] for row in rows if row[timings] is not None]
     metrics = [
-        Metric(technique=name, took_ms=round(first[f"{name}_ms"], 3), results=first[f"{name}_rows"]) for name in names
+        Metric(technique=name, took_ms=round(took_ms, 3), results=results)
+        for name, (took_ms, results, _) in zip(names, measured, strict=True)
     ]
-    timings = columns.index("id")
-    found = [row[timings:] for row in rows if row[timings] is not None]
     return GatheredCandidates(
-        candidates=make_candidates(columns[timings:], found, names),
+        candidates=make_candidates(columns, [row for row in rows if row[identifier] is not None], names),
         metrics=metrics,
-        dropped=[name for name in names if first[f"{name}_left"]],
+        dropped=[name for name, (_, _, was_left) in zip(names, measured, strict=True) if was_left],
     )
 
 
 def make_candidates(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[Candidate]:
-    """Return a Candidate per row. `columns` are its fields, except that `ways` has bits instead of names."""
+    """Return a Candidate per row. `columns` are its fields and more; `ways` has bits instead of names."""
     kind, ways, text = (columns.index(name) for name in ("kind", "ways", "text"))
     names_of = {
         bits: frozenset(name for place, name in enumerate(names) if bits >> place & 1)

@@ -30,7 +30,7 @@ from memory.retrieval.statements import collapse_whitespace, where_sql
 from memory.scoring import success_rate
 
 RECALLED_FIELDS = (
-    *("agent_id", "user_id", "channel", "conversation_id", "event_time", "created_at"),
+    *("agent_id", "user_id", "channel", "conversation_id", "event_time"),
     *("similarity", "score", "reasons", "snippet", "snippet_start", "snippet_end"),
 )
 ENTRY_COLUMNS = (
@@ -39,7 +39,7 @@ ENTRY_COLUMNS = (
 )
 
 READ_ENTRIES = f"""
-SELECT id, metadata, {", ".join(ENTRY_COLUMNS)}
+SELECT id, created_at, metadata, {", ".join(ENTRY_COLUMNS)}
 FROM memories WHERE account_id = %s AND kind = 'context_entry' AND id = ANY(%s::uuid[])
 """
 

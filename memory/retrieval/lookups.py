@@ -12,6 +12,7 @@ from django.conf import settings
 
 from memory.kinds import Kind
 from memory.models import Memory
+from memory.models.statements import Ids
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.gathering import COLUMNS
@@ -50,7 +51,7 @@ def read_links_between(owner: Owner, ids: Collection[UUID]) -> Sequence[LinkBetw
     """Return the links among these memories by descending weight. The owner must be known to see them."""
     if len(ids) < 2:
         return []
-    _columns, rows = LINKS_BETWEEN.read({"account_id": owner.account_id, "ids": list(ids), "most": MAX_LINKS})
+    _columns, rows = LINKS_BETWEEN.read({"account_id": owner.account_id, "ids": Ids(ids), "most": MAX_LINKS})
     return [
         LinkBetween(source=source, target=target, type=type_, weight=weight) for source, target, type_, weight in rows
     ]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, repeat
-from operator import contains
+from operator import attrgetter, contains
 from uuid import UUID
 
 from memory.errors import ProviderError
@@ -232,7 +232,7 @@ def without_floods(run: RecallRun, gathered: GatheredCandidates) -> Sequence[Can
         candidates = gather_again(run, run.plan.retrievers, left_out) or candidates
     for each in candidates if sizes else ():
         if (size := sizes.get(template_key(each))) is not None:
-            each.signals[ALIKE] = float(size)
+            each.factors[ALIKE] = float(size)
     if left_out:
         run.record_metric("floods", began, len(left_out))
     return candidates
@@ -305,11 +305,11 @@ def rank_candidates(run: RecallRun, candidates: Sequence[Candidate]) -> list[Can
         started = time.perf_counter()
         run.links = read_links_between(run.context.owner, linked)
         run.record_metric("links", started, len(run.links))
-    context, signals = run.scoring_context, [candidate.signals for candidate in candidates]
+    context, factors = run.scoring_context, [candidate.factors for candidate in candidates]
     for name, scorer in run.plan.scorers.items():
         started = time.perf_counter()
         scorer(candidates, context)
-        run.record_metric(name, started, sum(map(contains, signals, repeat(name))))
+        run.record_metric(name, started, sum(map(contains, factors, repeat(name))))
     return sort_best_first(candidates)
 
 
@@ -343,7 +343,7 @@ def rerank_candidates(run: RecallRun, ranked: list[Candidate], reranker: Reranke
         run.record_metric("rerank", started, 0)
         return ranked
     for candidate, score in zip(head, scores, strict=True):
-        candidate.signals["rerank"] = score
+        candidate.factors["rerank"] = score
     in_order = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
     # the same scores in the new order, since later stages compare them
     for score, (_, candidate) in zip(sorted((each.score for each in head), reverse=True), in_order, strict=True):
@@ -396,4 +396,4 @@ def put_instructions_last(results: Sequence[Candidate]) -> list[Candidate]:
 
 def sort_best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Sort by score, then newest first, then by id, so that the same question gets the same answer."""
-    return sorted(candidates, key=lambda each: (each.score, each.event_time, each.id), reverse=True)
+    return sorted(candidates, key=attrgetter("score", "event_time", "id"), reverse=True)

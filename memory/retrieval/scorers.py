@@ -3,8 +3,8 @@
 Every factor lies within 0.5 and 1.5, so none overrules words and meaning alone, and is 1 if nothing is known. Each one
 is recorded in `Candidate.signals` under the scorer's name. The formulas are in `memory.scoring`.
 
-To add a scorer, write a function `(Sequence[Candidate], ScoringContext) -> None` that calls `Candidate.apply_factor`
-with its name, and add its line to SCORERS.
+To add a scorer, write a function `(Sequence[Candidate], ScoringContext) -> None` that calls `Candidate.apply_factor`,
+or `apply_factors` for all, with its name, and add its line to SCORERS.
 """
 
 import math
@@ -15,7 +15,14 @@ from uuid import UUID
 
 from memory.kinds import Audience, spec_of
 from memory.models.goals import SUBGOAL_OF
-from memory.retrieval.candidates import IS_LINKED_TO_NAMED, IS_NAMED, IS_OF_THE_TIME, IS_PINNED, Candidate
+from memory.retrieval.candidates import (
+    IS_LINKED_TO_NAMED,
+    IS_NAMED,
+    IS_OF_THE_TIME,
+    IS_PINNED,
+    Candidate,
+    apply_factors,
+)
 from memory.retrieval.plans import LinkBetween, Scorer, ScoringContext
 from memory.retrieval.queries import Scope, TimeWindow
 from memory.retrieval.scopes import BOOSTS, SCOPE_TESTS, SearchScope, scope_order
@@ -124,10 +131,11 @@ class FadingWindow:
 def score_recency(candidates: Sequence[Candidate], context: ScoringContext) -> None:
     """Weigh by the days since a memory happened or was last read, whichever is later (X8)."""
     now = context.now
-    for candidate in candidates:
-        happened, accessed = candidate.event_time, candidate.last_accessed
-        latest = happened if accessed is None or accessed < happened else accessed
-        candidate.apply_factor("recency", recency_factor((now - latest) / DAY))
+    latest = [
+        each.event_time if each.last_accessed is None else max(each.event_time, each.last_accessed)
+        for each in candidates
+    ]
+    apply_factors("recency", candidates, [recency_factor((now - moment) / DAY) for moment in latest])
 
 
 def score_temporal_context(candidates: Sequence[Candidate], context: ScoringContext) -> None:

@@ -17,14 +17,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import compress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.retrieval.candidates import Candidate
+from memory.retrieval.candidates import IS_PINNED, Candidate, Fused
 from memory.retrieval.plans import Fusion, ScoringContext
 from memory.retrieval.ranking.registers import REGISTERS
 from memory.retrieval.ranking.signals import (
@@ -34,8 +34,6 @@ from memory.retrieval.ranking.signals import (
     Scores,
     Table,
     bm25_scores,
-    content_scores,
-    gist_scores,
     make_table,
     similarity_scores,
     standard_scores,
@@ -47,6 +45,8 @@ MAX_WEIGHT = 1e6
 """Limit of a weight in either direction. Sums of larger ones might overflow."""
 
 RRF_K = 60
+
+NO_COLUMNS: Mapping[str, Scores] = MappingProxyType({})
 
 DEVIATIONS_PER_E_FOLD = 2.0
 """Standard deviations that multiply the relevance by e. A scorer's factor f moves a candidate by 2 ln f of them,
@@ -144,22 +144,13 @@ def rank_by_weights(weights: Weights, candidates: Sequence[Candidate], context: 
         names, register=register, is_turn=table.is_turn, is_extracted=table.is_extracted
     )
     sums: Scores = parts.sum(axis=1)
-    # what meaning was compared by
-    similarity: Scores = np.where(table.by_gist, gist_scores(table.candidates), similarity_scores(table.candidates))
-    record_relevance(candidates, similarity, np.exp((sums - sums.max()) / DEVIATIONS_PER_E_FOLD))
-    record_inputs(table)
-    signal_names = [f"{SIGNAL_PREFIX}{name}" for name in names]
-    for candidate, row in zip(candidates, parts.tolist(), strict=True):
-        candidate.signals.update(compress(zip(signal_names, row, strict=True), row))
-
-
-def record_inputs(table: Table) -> None:
-    """Record the scores that words and meaning were computed from, besides BM25 and similarity."""
-    content = content_scores(table.candidates, table.speakers).tolist()
-    for candidate, score, is_gist in zip(table.candidates, content, table.by_gist.tolist(), strict=True):
-        candidate.signals["content"] = score
-        if is_gist and candidate.gist is not None:
-            candidate.signals["gist"] = candidate.gist
+    weighed = np.where(parts == 0, np.nan, parts)
+    columns = {f"{SIGNAL_PREFIX}{name}": weighed[:, place] for place, name in enumerate(names)}
+    columns["content"] = table.asked_content
+    if table.by_gist.any():
+        gists = np.array([each.gist for each in candidates], dtype=np.float64)
+        columns["gist"] = np.where(table.by_gist, gists, np.nan)
+    record_relevance(candidates, table.compared, np.exp((sums - sums.max()) / DEVIATIONS_PER_E_FOLD), columns)
 
 
 def compute_signals(table: Table, names: Sequence[str]) -> Scores:
@@ -206,18 +197,16 @@ def rank_values(values: Scores) -> Scores:
     return ranks
 
 
-def record_relevance(candidates: Sequence[Candidate], similarity: Scores, relevance: Scores) -> None:
-    """Set the score of each candidate, and record the scores and reasons of its retrievers."""
+def record_relevance(
+    candidates: Sequence[Candidate], similarity: Scores, relevance: Scores, columns: Mapping[str, Scores] = NO_COLUMNS
+) -> None:
+    """Set the score of each candidate, and record the relevance and what else it was computed from."""
     average = np.nanmean(similarity) if not np.isnan(similarity).all() else np.inf
-    for candidate, score, is_near in zip(candidates, relevance.tolist(), (similarity >= average).tolist(), strict=True):
-        candidate.score = score
-        candidate.signals["relevance"] = score
-        candidate.signals["bm25"] = candidate.bm25
-        if candidate.similarity is not None:
-            candidate.signals["similarity"] = candidate.similarity
-        if candidate.hops is not None:
-            candidate.signals["hops"] = float(candidate.hops)
-        candidate.add_retrieval_reasons(is_near=is_near)
+    fused = Fused(columns={"relevance": relevance, **columns}, is_near=similarity >= average)
+    for row, (candidate, score) in enumerate(zip(candidates, relevance.tolist(), strict=True)):
+        candidate.score, candidate.fused, candidate.row = score, fused, row
+        if candidate.pinned:
+            candidate.add_reason(IS_PINNED)
 
 
 FUSIONS: Mapping[str, Fusion] = {

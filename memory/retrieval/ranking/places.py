@@ -1,8 +1,9 @@
 """The places of turns among the candidates: session segments, and the turns right before and after each."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,35 +20,53 @@ MAX_TURNS = 2**32
 """More than any conversation has."""
 
 
-def find_segments(candidates: Sequence[Candidate]) -> Rows:
-    """Return the number of each candidate's session segment. A gap between two candidates counts as a silence."""
-    turns_of: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for row, each in enumerate(candidates):
-        if each.index is not None:
-            turns_of[each.conversation_id].append((each.index, row))
-    segments = np.full(len(candidates), -1, dtype=np.intp)
-    number = -1
-    for _, turns in sorted(turns_of.items()):
-        before = None
-        for _, row in sorted(turns):
-            time = candidates[row].event_time
-            number += before is None or abs(time - before) > SESSION_GAP
-            segments[row], before = number, time
-    return segments
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """The turns among the candidates, in the order in which they were said, conversation by conversation.
+
+    `rows` are those of the turns among all candidates. `talks` numbers their conversations and `segments` their session
+    segments, both from 0 on; `indexes` are the places of turns in their conversations.
+    """
+
+    rows: Rows
+    talks: Rows
+    indexes: Rows
+    segments: Rows
+
+    def segment_of_rows(self, size: int) -> Rows:
+        """Return the segment of each candidate; -1 for candidates that are not turns."""
+        segments = np.full(size, -1, dtype=np.intp)
+        segments[self.rows] = self.segments
+        return segments
+
+    def adjacent_rows(self, size: int) -> Mapping[int, Rows]:
+        """Return for each distance from -REACH to REACH the row of the turn so many places later in the same segment.
+
+        It is `size`, the number of candidates, for those that have none.
+        """
+        # one number for segment and index, and one at the end that no turn has
+        places = np.append(self.segments * MAX_TURNS + self.indexes, np.iinfo(np.intp).max)
+        rows = np.append(self.rows, size)
+        adjacent = {}
+        for step in (step for step in range(-REACH, REACH + 1) if step):
+            wanted = places[:-1] + step
+            found = np.searchsorted(places, wanted)
+            adjacent[step] = np.full(size, size, dtype=np.intp)
+            adjacent[step][self.rows] = np.where(places[found] == wanted, rows[found], size)
+        return adjacent
 
 
-def find_adjacent(candidates: Sequence[Candidate], segments: Rows) -> Mapping[int, Rows]:
-    """Return for each distance from -REACH to REACH the row of the turn so many places later."""
-    indexes = np.array([0 if each.index is None else each.index for each in candidates], dtype=np.int64)
-    # one number for segment and index; candidates that are not turns are far from all
-    places = np.where(segments < 0, -MAX_TURNS, segments * MAX_TURNS + indexes)
-    order = np.argsort(places)
-    in_order = np.append(places[order], np.iinfo(np.int64).max)
-    rows = np.append(order, len(candidates))
-    return {step: rows_of_places(places + step, in_order, rows) for step in range(-REACH, REACH + 1) if step}
-
-
-def rows_of_places(wanted: Rows, in_order: Rows, rows: Rows) -> Rows:
-    """Return the rows of the wanted places, which `in_order` lists; the last row for a place that is not there."""
-    found = np.searchsorted(in_order, wanted)
-    return np.where(in_order[found] == wanted, rows[found], rows[-1])
+def find_places(candidates: Sequence[Candidate]) -> Places:
+    """Return the places of the turns. A gap between two candidates counts as a silence."""
+    turns = [(row, each.conversation_id, each.index) for row, each in enumerate(candidates) if each.index is not None]
+    numbers = {name: number for number, name in enumerate(sorted({name for _, name, _ in turns}))}
+    rows, talks, indexes = (
+        np.array([(row, numbers[name], index) for row, name, index in turns], dtype=np.intp).reshape(-1, 3).T
+    )
+    order = np.lexsort((indexes, talks))
+    rows, talks, indexes = rows[order], talks[order], indexes[order]
+    times = [candidates[row].event_time for row in rows.tolist()]
+    is_late = np.array([abs(later - earlier) > SESSION_GAP for earlier, later in pairwise(times)], dtype=np.bool_)
+    segments = np.zeros(rows.size, dtype=np.intp)
+    np.cumsum(is_late | (talks[1:] != talks[:-1]), out=segments[1:])
+    return Places(rows=rows, talks=talks, indexes=indexes, segments=segments)

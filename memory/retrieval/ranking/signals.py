@@ -9,7 +9,7 @@ To add a signal, write a function, add its line to SIGNALS, and run `manage.py l
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import ScoringContext
-from memory.retrieval.ranking.places import Rows, find_adjacent, find_segments
+from memory.retrieval.ranking.places import Places, Rows, find_places
 from memory.retrieval.ranking.turns import NO_FEATURES, Speakers, TurnFeatures, find_speakers, turn_features
 from memory.retrieval.rewriters.self_query import ASSISTANT
 from memory.retrieval.scorers import MAX_FADES, fading_window
@@ -40,9 +40,11 @@ NEARBY = 8
 class Table:
     """Columns of numbers about candidates.
 
-    `words`, `content` and `meaning` are standard scores over the candidates, 0 if nothing is known. If the subjects of
-    the question speak among the candidates, the speaker says whom a turn is about: then their names do not count as
-    content, and `meaning` of turns is that of the question's gist (`by_gist`). `features` are those of turns.
+    `words`, `content` and `meaning` are standard scores over the candidates, 0 if nothing is known, and `asked_content`
+    is what `content` was computed from. If the subjects of the question speak among the candidates, the speaker says
+    whom a turn is about: then their names do not count as content, and `meaning` of turns is that of the question's
+    gist (`by_gist`). `compared` are the similarities that `meaning` was computed from, NaN for None. `features` has a
+    row of TurnFeatures for each candidate, `tokens` their lengths.
 
     `adjacent[n]` is the row of the turn n places later in the same segment (-2 to 2), or `size` if it is not among the
     candidates. `segments` numbers the session segments from 0; -1 for candidates that are not turns. `is_extracted`
@@ -55,10 +57,14 @@ class Table:
     is_extracted: NDArray[np.bool_]
     words: Scores
     content: Scores
+    asked_content: Scores
     meaning: Scores
+    compared: Scores
     by_gist: NDArray[np.bool_]
-    features: Sequence[TurnFeatures]
+    features: Scores
+    tokens: Scores
     speakers: Speakers
+    places: Places
     adjacent: Mapping[int, Rows]
     segments: Rows
 
@@ -74,24 +80,33 @@ class Table:
 
 
 def make_table(candidates: Sequence[Candidate], context: ScoringContext) -> Table:
+    size = len(candidates)
     is_turn = np.array([each.index is not None for each in candidates], dtype=np.bool_)
-    segments = find_segments(candidates)
+    places = find_places(candidates)
     speakers = find_speakers(candidates, context.query)
-    by_gist = is_turn & speakers.are_subjects & ~np.isnan(gist_scores(candidates))
+    similarity, gist = similarity_scores(candidates), gist_scores(candidates)
+    by_gist = is_turn & speakers.are_subjects & ~np.isnan(gist)
+    waits = np.array([each.similarity is None for each in candidates], dtype=np.bool_)
     found_words = standard_scores(bm25_scores(candidates), min_deviation=MIN_WORDS_DEVIATION)
+    asked_content = content_scores(candidates, speakers)
+    features = [NO_FEATURES if each.index is None else turn_features(each.text) for each in candidates]
     return Table(
         candidates=candidates,
         context=context,
         is_turn=is_turn,
         is_extracted=np.array([each.source == EXTRACTED_SOURCE for each in candidates], dtype=np.bool_),
         words=found_words,
-        content=standard_scores(content_scores(candidates, speakers), min_deviation=MIN_WORDS_DEVIATION),
-        meaning=meaning_scores(candidates, by_gist, found_words),
+        content=standard_scores(asked_content, min_deviation=MIN_WORDS_DEVIATION),
+        asked_content=asked_content,
+        meaning=meaning_scores(similarity, gist, by_gist, waits, found_words),
+        compared=np.where(by_gist, gist, similarity),
         by_gist=by_gist,
-        features=[NO_FEATURES if each.index is None else turn_features(each.text) for each in candidates],
+        features=np.fromiter(chain.from_iterable(features), np.float64).reshape(size, len(NO_FEATURES)),
+        tokens=np.array([each.token_count for each in candidates], dtype=np.float64),
         speakers=speakers,
-        adjacent=find_adjacent(candidates, segments),
-        segments=segments,
+        places=places,
+        adjacent=places.adjacent_rows(size),
+        segments=places.segment_of_rows(size),
     )
 
 
@@ -122,7 +137,10 @@ def similarity_scores(candidates: Sequence[Candidate]) -> Scores:
 
 def gist_scores(candidates: Sequence[Candidate]) -> Scores:
     """Return the similarities to the gist likewise, NaN for None."""
-    similarities = mask_infinite(np.array([each.gist for each in candidates], dtype=np.float64))
+    gists = [each.gist for each in candidates]
+    if all(each is None for each in gists):
+        return np.full(len(candidates), np.nan)
+    similarities = mask_infinite(np.array(gists, dtype=np.float64))
     return similarities - chance_gains(candidates)
 
 
@@ -145,17 +163,19 @@ def content_scores(candidates: Sequence[Candidate], speakers: Speakers) -> Score
 MAX_GUESSED_SHARE = 0.5
 
 
-def meaning_scores(candidates: Sequence[Candidate], by_gist: NDArray[np.bool_], found_words: Scores) -> Scores:
+def meaning_scores(
+    similarity: Scores, gist: Scores, by_gist: NDArray[np.bool_], waits: NDArray[np.bool_], found_words: Scores
+) -> Scores:
     """Return standard scores of similarity. Candidates `by_gist` are put in the order of their gist scores.
 
     Mean and deviation of their scores stay, so these turns keep their place among other kinds. What waits for its
-    vector is as near as its words (`found_words`) say, from average to MAX_GUESSED_SHARE of what the nearest has.
+    vector (`waits`) is as near as its words (`found_words`) say, from average to MAX_GUESSED_SHARE of what the
+    nearest has.
     """
-    meaning = standard_scores(similarity_scores(candidates), min_deviation=MIN_MEANING_DEVIATION)
+    meaning = standard_scores(similarity, min_deviation=MIN_MEANING_DEVIATION)
     if by_gist.any():
-        scores = standard_scores(gist_scores(candidates)[by_gist], min_deviation=MIN_MEANING_DEVIATION)
+        scores = standard_scores(gist[by_gist], min_deviation=MIN_MEANING_DEVIATION)
         meaning[by_gist] = meaning[by_gist].mean() + meaning[by_gist].std() * scores
-    waits = np.array([each.similarity is None for each in candidates], dtype=np.bool_)
     meaning[waits] = np.clip(found_words[waits], 0.0, MAX_GUESSED_SHARE * meaning.max(initial=0.0))
     return meaning
 
@@ -204,16 +224,14 @@ def content_before(table: Table) -> Scores:
 
 def best_of_segment(table: Table) -> Scores:
     """Return the mean of words and meaning over the three best turns of the same session segment."""
-    scores = table.words + table.meaning
-    best = np.zeros(table.segments.max(initial=-1) + 2)
-    taken = np.zeros_like(best)
-    for row in np.lexsort((-scores, table.segments)).tolist():
-        number = table.segments[row]
-        if number >= 0 and taken[number] < BEST_OF_SEGMENT:
-            best[number] += scores[row] / BEST_OF_SEGMENT
-            taken[number] += 1
-    found: Scores = best[table.segments]
-    return found
+    places = table.places
+    scores = (table.words + table.meaning)[places.rows]
+    order = np.lexsort((-scores, places.segments))
+    segments = places.segments[order]
+    is_best = np.arange(order.size) - np.searchsorted(segments, segments) < BEST_OF_SEGMENT
+    best = np.zeros(table.size)
+    best[places.rows] = np.bincount(segments[is_best], scores[order][is_best] / BEST_OF_SEGMENT)[places.segments]
+    return best
 
 
 def nearby(table: Table) -> Scores:
@@ -221,19 +239,15 @@ def nearby(table: Table) -> Scores:
 
     0 for other kinds.
     """
-    scores = table.words + table.meaning
-    numbers: dict[str, int] = {}
-    talks = np.array([numbers.setdefault(each.conversation_id, len(numbers)) for each in table.candidates])
-    places = np.array([0 if each.index is None else each.index for each in table.candidates], dtype=np.int64)
-    order = np.lexsort((places, talks))[table.is_turn[np.lexsort((places, talks))]]
-    talks, places, in_order = talks[order], places[order], scores[order]
+    rows, talks, indexes = table.places.rows, table.places.talks, table.places.indexes
+    in_order = (table.words + table.meaning)[rows]
     best = in_order.copy()
-    for step in range(1, min(NEARBY + 1, order.size)):
-        is_near = (talks[step:] == talks[:-step]) & (places[step:] - places[:-step] <= NEARBY)
+    for step in range(1, min(NEARBY + 1, rows.size)):
+        is_near = (talks[step:] == talks[:-step]) & (indexes[step:] - indexes[:-step] <= NEARBY)
         best[step:] = np.maximum(best[step:], np.where(is_near, in_order[:-step], -np.inf))
         best[:-step] = np.maximum(best[:-step], np.where(is_near, in_order[step:], -np.inf))
     found = np.zeros(table.size)
-    found[order] = best
+    found[rows] = best
     return found
 
 
@@ -265,7 +279,8 @@ def covers(table: Table) -> Scores:
 
 def length_shares(table: Table) -> Scores:
     """Return 1 for each text of up to MAX_LENGTH_TOKENS, and the share of that length for longer ones."""
-    return np.array([min(1.0, MAX_LENGTH_TOKENS / max(each.token_count, 1)) for each in table.candidates])
+    shares: Scores = np.minimum(1.0, MAX_LENGTH_TOKENS / np.maximum(table.tokens, 1))
+    return shares
 
 
 def replies(table: Table) -> Scores:
@@ -311,42 +326,43 @@ def known_timestamps(candidate: Candidate) -> list[float]:
 def tells_when(table: Table) -> Scores:
     """Return the number of time words if the question asks when."""
     is_asked = _ASKS_WHEN.match(table.context.query.text) is not None
-    return feature_values(table, lambda turn: turn.times * is_asked)
+    return feature_values(table, "times") * is_asked
 
 
 def times(table: Table) -> Scores:
-    return weigh_by_relevance(table, attrgetter("times"))
+    return weigh_by_relevance(table, "times")
 
 
 def numbers(table: Table) -> Scores:
-    return weigh_by_relevance(table, attrgetter("numbers"))
+    return weigh_by_relevance(table, "numbers")
 
 
 def happened(table: Table) -> Scores:
-    return weigh_by_relevance(table, attrgetter("happened"))
+    return weigh_by_relevance(table, "happened")
 
 
 def places(table: Table) -> Scores:
-    return weigh_by_relevance(table, attrgetter("places"))
+    return weigh_by_relevance(table, "places")
 
 
-def weigh_by_relevance(table: Table, feature: Callable[[TurnFeatures], float]) -> Scores:
+def weigh_by_relevance(table: Table, feature: str) -> Scores:
     """Return a feature times 1 / (1 + e^-(meaning + content)): it counts only in a turn about what is asked."""
     gate: Scores = 1 / (1 + np.exp(-(table.meaning + table.content)))
     return feature_values(table, feature) * gate
 
 
 def reacts(table: Table) -> Scores:
-    return feature_values(table, attrgetter("reacts"))
+    return feature_values(table, "reacts")
 
 
 def asks(table: Table) -> Scores:
     """Return the share of words in questions: a turn that only asks answers nothing."""
-    return feature_values(table, attrgetter("asks"))
+    return feature_values(table, "asks")
 
 
-def feature_values(table: Table, feature: Callable[[TurnFeatures], float]) -> NDArray[np.float64]:
-    return np.array(list(map(feature, table.features)))
+def feature_values(table: Table, feature: str) -> Scores:
+    values: Scores = table.features[:, TurnFeatures._fields.index(feature)]
+    return values
 
 
 def parent(table: Table) -> Scores:
@@ -367,7 +383,8 @@ def no_turn(table: Table) -> Scores:
 
 def length(table: Table) -> Scores:
     """Return the logarithm of the tokens, up to MAX_LENGTH_TOKENS."""
-    return np.log1p([min(each.token_count, MAX_LENGTH_TOKENS) for each in table.candidates])
+    logarithms: Scores = np.log1p(np.minimum(table.tokens, MAX_LENGTH_TOKENS))
+    return logarithms
 
 
 SIGNALS: Mapping[str, Signal] = {

@@ -11,8 +11,8 @@ from memory.retrieval.candidates import Bundle, Candidate
 from memory.services.recall.recall import RecallRequest, recall
 
 READ_DETAILS = """
-SELECT id, metadata, expires_at, coalesce(importance, salience) AS importance, context_id, coalesce(key, '') AS key,
-    value
+SELECT id, created_at, metadata, expires_at, coalesce(importance, salience) AS importance, context_id,
+    coalesce(key, '') AS key, value
 FROM memories WHERE account_id = %s AND id = ANY(%s::uuid[])
 """
 
