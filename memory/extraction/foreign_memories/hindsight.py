@@ -5,6 +5,7 @@ no ids there: a fact is known by its document and its place in it.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -60,17 +61,20 @@ def make_numbered_notes(units: Iterable[Json], bank_id: str, document_id: str) -
 def make_hindsight_note(unit: Json, bank_id: str) -> ForeignMemory:
     kept = keep_members(unit, KEPT)
     kind = unit.get("type") or unit.get("fact_type")
-    names = ("occurred_start", "mentioned_at", "event_date", "date", "created_at")
-    happened, *later = [time for time in map(parse_any_time, map(unit.get, names)) if time] or [None]
-    # what was a plan when it was mentioned did not happen yet
-    is_plan = happened is not None and bool(later) and later[0] is not None and happened > later[0]
     return ForeignMemory(
         source_id=str(unit["id"]),
         text=str(unit.get("text") or ""),
         agent_id=str(unit.get("bank_id") or bank_id),
         metadata=dict(unit.get("metadata") or {}) | {"hindsight": kept | ({"type": kind} if kind else {})},
-        event_time=later[0] if is_plan else happened,
+        event_time=time_of_unit(unit),
     )
+
+
+def time_of_unit(unit: Json) -> datetime | None:
+    """Return when it happened, else when it was mentioned or stored. What was a plan then did not happen yet."""
+    names = ("occurred_start", "mentioned_at", "event_date", "date", "created_at")
+    times = [time for time in map(parse_any_time, map(unit.get, names)) if time is not None]
+    return min(times[:2], default=None)
 
 
 def make_model_note(model: Json, bank_id: str) -> ForeignMemory:
