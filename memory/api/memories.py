@@ -290,7 +290,9 @@ class Memories(VersionedViewSet):
         """Store turns, and queue the extraction of what they say."""
         now = timezone.now()
         conversation_id = body.get("conversation_id") or str(uuid7())
-        drafts = TurnReader(now=now, vectors=VectorInput(owner=owner)).read_all(messages_from_body(body))
+        drafts = TurnReader(now=now, vectors=VectorInput(owner=owner), field="messages").read_all(
+            messages_from_body(body)
+        )
         embedded = embed_drafts(drafts)
 
         def write() -> Response:

@@ -175,7 +175,9 @@ def add_examples(operation: Schema, components: Schema) -> None:
         for media_type in iterate_texts(response) if status.startswith("2") else ():
             answer = example_of(media_type["schema"], components, is_request=False)
             special = ANSWERS.get(operation["operationId"])
-            media_type["example"] = answer | special if special else answer
+            # an object of any names has nothing but the names of the special answer
+            named = answer if media_type["schema"].get("additionalProperties") is None else {}
+            media_type["example"] = named | special if special else answer
 
 
 def iterate_texts(described: Schema) -> Iterator[Schema]:

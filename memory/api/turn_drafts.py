@@ -143,6 +143,8 @@ class TurnReader:
     vectors: VectorInput
     prepare: Callable[[Any], Any] = same_value
     """Applied to each turn before it is read."""
+    field: str = "turns"
+    """Name of the field that has the turns, for errors."""
 
     def read_all(self, turns: Sequence[Any]) -> list[TurnDraft]:
         """Return the drafts. Raises a ValidationError for up to 20 turns, by position (`turns.3.timestamp`)."""
@@ -151,13 +153,13 @@ class TurnReader:
             try:
                 drafts.append(self.read(turn))
             except ValidationError as err:
-                errors |= errors_of_turn(err, f"turns.{position}")
+                errors |= errors_of_turn(err, f"{self.field}.{position}")
                 refused += 1
                 if refused == MAX_NAMED_ERRORS:
                     break
             except Unprocessable as err:
                 # a refused vector: the sentence itself does not say whose it is
-                err.args = (f"turns[{position}]: {err}",)
+                err.args = (f"{self.field}[{position}]: {err}",)
                 raise
         if errors:
             raise ValidationError(errors)

@@ -106,6 +106,9 @@ def store_record(
     refuse_erased_user(owner.account_id, owner.user_id)
     if record.kind == Kind.CONTEXT_ENTRY:
         return store_new_item(owner, record, now=now)
+    if record.event_time is not None and record.event_time > now:
+        # other services date plans by the day that is planned
+        record = replace(record, event_time=now)
     if record.kind == Kind.FACT:
         return learn_fact(owner, make_fact_draft(source, record), embedded=embedded, now=now).is_new
     identity = f"{source}:{digest_parts(source, record.source_id)}"
@@ -143,6 +146,9 @@ def store_new_item(owner: Owner, record: ForeignMemory, *, now: datetime) -> boo
     if rows.filter(key=path.text).exists():
         return False
     seconds = (record.expires_at - now).total_seconds() if record.expires_at else None
+    if seconds is not None and record.ttl_minutes is not None:
+        # reads extend it by its whole time, so the rest of it would be too little
+        seconds = record.ttl_minutes * 60
     # what the integration's store embeds by default: the value as a whole
     texts = [json.dumps(record.value, sort_keys=True, ensure_ascii=False)] if record.value else []
     draft = ItemDraft(path=path, value=record.value, texts=texts, ttl_seconds=seconds)

@@ -36,6 +36,12 @@ def run_day(program: str, *, url: str, key: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+def test_the_quickstart_of_the_client_is_that_of_the_readme() -> None:
+    theirs = (ROOT / "clients" / "python" / "README.md").read_text()
+
+    assert BLOCKS.findall(theirs)[:2] == BLOCKS.findall((ROOT / "README.md").read_text())
+
+
 @pytest.mark.slow
 def test_an_agent_of_two_days_needs_nothing_but_the_readme(shared_server: SharedServers, tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{shared_server({'EMBEDDING_PROVIDER': 'local'}).port}"

@@ -74,6 +74,29 @@ def test_a_stop_stores_the_transcript_once(environ: dict[str, str], client: Clie
     ]
 
 
+def test_a_transcript_is_stored_with_its_times_and_without_what_nobody_said(
+    environ: dict[str, str], client: Client, tmp_path: Path
+) -> None:
+    said = {"type": "user", "uuid": "1", "timestamp": "2026-02-03T04:05:06.789Z"}
+    lines = [
+        {**said, "message": {"role": "user", "content": "Use tabs from now on."}},
+        {**said, "uuid": "2", "isMeta": True, "message": {"role": "user", "content": "Stop hook feedback: no"}},
+        {**said, "uuid": "3", "isSidechain": True, "message": {"role": "user", "content": "Find all parsers."}},
+        {**said, "uuid": "4", "isCompactSummary": True, "message": {"role": "user", "content": "The session so far"}},
+        {**said, "uuid": "5", "message": {"role": "user", "content": "<command-name>/clear</command-name>"}},
+        {**said, "uuid": "6", "message": {"role": "user", "content": [{"type": "tool_result", "content": "42"}]}},
+    ]
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_text("\n".join(map(json.dumps, lines)))
+
+    for _ in range(2):
+        run_hook(environ, "stop", session_id="s1", transcript_path=str(transcript))
+
+    [turn] = client.turns("s1")
+    assert turn.content == "Use tabs from now on."
+    assert str(turn.timestamp).startswith("2026-02-03")
+
+
 def test_a_service_that_is_away_does_not_stop_the_agent(environ: dict[str, str]) -> None:
     assert run_hook(environ | {"AGENT_MEMORY_BASE_URL": "http://127.0.0.1:9"}, "prompt", prompt="hello") == ""
 

@@ -11,28 +11,16 @@ stderr, and the command succeeds.
 import argparse
 import json
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from agent_memory_client import AgentMemoryError, Client
 
-from agent_memory_integrations.coding_agents import (
-    CLAUDE_EVENTS,
-    MAX_CHARACTERS,
-    MAX_ID_CHARACTERS,
-    HookCall,
-    digest,
-    identify_agent,
-)
+from agent_memory_integrations.coding_agents import CLAUDE_EVENTS, HookCall, identify_agent
+from agent_memory_integrations.transcripts import read_last_turns
 
 DEFAULT_AGENT = "coding-agent"
 MAX_TOKENS = 1_500
-MAX_TURNS = 500
-MAX_STORED_CHARACTERS = 400_000
-"""Characters of the messages that one hook stores, the last ones."""
-ROLES = ("user", "assistant")
 
 
 def run_hook(client: Client, event: str, given: Mapping[str, Any]) -> str:
@@ -65,48 +53,6 @@ def store_said(client: Client, call: HookCall) -> None:
     turns = call.said or read_last_turns(call.transcript_path)
     if turns:
         client.infer(turns, conversation_id=call.conversation_id)
-
-
-def read_last_turns(path: str) -> list[dict[str, Any]]:
-    """Return the last messages of a transcript."""
-    turns: list[dict[str, Any]] = []
-    if not path or not Path(path).is_file():
-        return turns
-    room = MAX_STORED_CHARACTERS
-    for turn in reversed(list(read_turns(Path(path)))[-MAX_TURNS:]):
-        room -= len(turn["content"])
-        if room < 0:
-            break
-        turns.insert(0, turn)
-    return turns
-
-
-def read_turns(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the messages of a transcript: a JSON object per line, with the message at the top or in `message`."""
-    seen: Counter[str] = Counter()
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        message = entry.get("message", entry) if isinstance(entry, dict) else {}
-        if not isinstance(message, dict) or message.get("role") not in ROLES:
-            continue
-        text = read_text(message.get("content")).strip()
-        if text:
-            turn = {"role": message["role"], "content": text[:MAX_CHARACTERS]}
-            # without an id, by its text: the lines of a transcript that is written anew are others
-            name = digest(turn)
-            seen[name] += 1
-            yield {**turn, "client_id": str(entry.get("uuid") or f"{name}-{seen[name]}")[:MAX_ID_CHARACTERS]}
-
-
-def read_text(content: Any) -> str:
-    """Return the text of a message: a text, or a list of parts of which some are texts."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
 
 
 def main() -> None:

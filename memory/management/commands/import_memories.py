@@ -1,14 +1,19 @@
 """`manage.py import_memories`: memories out of the export of another memory service."""
 
 import json
+import struct
+import zlib
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.utils import timezone
 
+from memory.extraction.archives import ZIP_MAGIC
 from memory.extraction.foreign_memories import READERS, read_export
 from memory.management.commands.import_conversations import duration
 from memory.models import Account
@@ -18,6 +23,8 @@ from memory.services.embedding.embed import EmbeddingBudget
 from memory.services.foreign_imports import ForeignCounts, import_foreign_memories
 
 MAX_BYTES = 1024 * 1024 * 1024
+TOO_LARGE = f"The file has more than {MAX_BYTES} bytes. Divide it."
+DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError, RecursionError, struct.error)
 ACTOR = "command:import_memories"
 
 EPILOG = """
@@ -25,21 +32,27 @@ Run it with --dry-run first: it reads the file, stores everything, and takes it 
 other service, so run the same command again to resume; what was deleted here since then comes back.
 
 sources (JSON, or JSON Lines with one record a line):
-  mem0       what get_all returns: {"results": [{"id", "memory", "user_id", "agent_id", "run_id", "metadata",
-             "categories", "created_at", "expiration_date"}]}, or points of the vector store with a "payload": notes
-  langgraph  items of a store, {"namespace", "key", "value"}, or rows of the table `store` of its PostgresStore,
-             {"prefix", "key", "value", "expires_at"}: items of the persistent context `langgraph`
+  mem0       what get_all returns in Python, in TypeScript or from its platform: {"results": [{"id", "memory",
+             "user_id", "agent_id", "run_id", "metadata", "categories", "created_at", "expiration_date"}]}, or points of
+             the vector store, {"id", "payload": {"data", "user_id", …}}, also in Qdrant's "result": notes
+  langgraph  items of a store, {"namespace", "key", "value"}, or rows of the table `store` of its PostgresStore or
+             SqliteStore, {"prefix", "key", "value", "expires_at", "ttl_minutes"}: items of the persistent context
+             `langgraph`, whose times to live start anew
   zep        {"user_id", "edges": [{"uuid", "fact", "name", "valid_at", "invalid_at", "expired_at", "created_at"}],
-             "nodes": [{"uuid", "name", "summary", "labels"}]}: facts with their validity, and notes
-  letta      an agent file (.af): its memory blocks; or a list of archival passages, {"id", "text", "tags",
-             "created_at"}: notes
-  hindsight  {"bank_id", "items": [{"id", "text", "type", "context", "metadata", "tags", "occurred_start",
-             "mentioned_at"}]}: notes
+             "nodes": [{"uuid", "name", "summary", "labels"}], "communities", "observations", "thread_summaries"}, or a
+             list of Graphiti's edges and nodes, or Neo4j's export of them: facts with their validity, and notes;
+             "group_id" is the user where none is named
+  letta      an agent file (.af): its memory blocks; or a list of blocks, {"id", "label", "value"}, or of archival
+             passages, {"id", "text", "tags", "created_at"}: notes
+  hindsight  the .zip that it exports of documents or of a bank; or {"bank_id", "items": [{"id", "text", "fact_type",
+             "context", "metadata", "tags", "occurred_start", "mentioned_at"}]}: notes
 
 Messages are left out and counted: import_conversations takes those.
 
   manage.py import_memories mem0.json --from mem0 --account home --dry-run
   psql -Atc 'SELECT row_to_json(store) FROM store' | manage.py import_memories - --from langgraph --agent assistant
+  psql -Atc "SELECT json_build_object('id', id, 'payload', payload) FROM mem0" | manage.py import_memories - --from mem0
+  manage.py import_memories bank.zip --from hindsight --dry-run
 """
 
 
@@ -100,14 +113,16 @@ class Command(BaseCommand):
 
 
 def read_document(path: Path) -> Any:
-    """Return the JSON of a file, or a list of its lines. Raises CommandError."""
+    """Return the JSON of a file, a list of its lines, or the files of an archive by name. Raises CommandError."""
     try:
         with (Path("/dev/stdin") if str(path) == "-" else path).open("rb") as stream:
             read = stream.read(MAX_BYTES + 1)
     except OSError as err:
         raise CommandError(f"{path} cannot be read: {err.strerror}") from err
     if len(read) > MAX_BYTES:
-        raise CommandError(f"The file has more than {MAX_BYTES} bytes. Divide it.")
+        raise CommandError(TOO_LARGE)
+    if read.startswith(ZIP_MAGIC):
+        return read_archive(path, read)
     try:
         try:
             return json.loads(read)
@@ -115,3 +130,22 @@ def read_document(path: Path) -> Any:
             return [json.loads(line) for line in read.splitlines() if line.strip()]
     except (ValueError, RecursionError) as err:
         raise CommandError(f"{path} is neither JSON nor JSON Lines.") from err
+
+
+def read_archive(path: Path, packed: bytes) -> dict[str, Any]:
+    """Return the JSON of each file of a .zip by its name. Bytes are counted as they unpack. Raises CommandError."""
+    files, left = {}, MAX_BYTES
+    try:
+        with ZipFile(BytesIO(packed)) as archive:
+            for name in archive.namelist():
+                if not name.endswith(".json"):
+                    continue
+                with archive.open(name) as stream:
+                    read = stream.read(left + 1)
+                left -= len(read)
+                if left < 0:
+                    raise CommandError(TOO_LARGE)
+                files[name] = json.loads(read)
+    except DAMAGE as err:
+        raise CommandError(f"{path} is a damaged archive.") from err
+    return files

@@ -112,6 +112,14 @@ def test_unknown_fields_of_a_turn_are_answered_with_those_that_there_are(api: Se
     assert errors["turns.0.weather"] == ['"weather" is not a field here.']
 
 
+def test_errors_of_messages_to_learn_from_name_the_messages(api: ServiceClient) -> None:
+    message = {"role": "user", "content": "It leaks.", "weather": "calm"}
+
+    errors = api.post("/memories", {"agent_id": "a", "infer": True, "messages": [message]}).json()["errors"]
+
+    assert list(errors) == ["messages.0.weather"]
+
+
 def test_a_field_of_the_body_in_the_query_is_sent_back_to_the_body(api: ServiceClient) -> None:
     answer = api.post("/goals?agent_id=a", {"description": "Mend it."})
 

@@ -74,6 +74,27 @@ def test_every_operation_has_examples_that_fit_its_schemas() -> None:
     assert len(contents) > 200
 
 
+def test_no_example_has_a_text_that_stands_for_any_other() -> None:
+    examples = [
+        (operation, value)
+        for operation in operations()
+        for content in contents_of(read_document()["paths"][operation.path][operation.method])
+        for media_type in content.values()
+        for value in texts_of(media_type.get("example"))
+    ]
+
+    assert [str(operation) for operation, value in examples if value in ("text", "string", "value")] == []
+
+
+def texts_of(example: Any) -> Iterator[str]:
+    """Yield all texts of an example, however deep."""
+    if isinstance(example, str):
+        yield example
+    parts = example.values() if isinstance(example, dict) else example if isinstance(example, list) else ()
+    for part in parts:
+        yield from texts_of(part)
+
+
 def contents_of(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the contents of the body and of the answers of success."""
     yield described.get("requestBody", {}).get("content", {})
