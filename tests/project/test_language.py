@@ -45,6 +45,9 @@ SHARED_FUNCTION_NAMES_LIMIT = 0.08
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
+OPENING_FRAGMENT = re.compile(rf'"""\\?\s*{FRAGMENT.pattern}')
+"""What may be a docstring that opens with a fragment; only files with one are parsed, since that takes a while."""
+
 
 def python_files() -> Iterator[Path]:
     for package in PACKAGES:
@@ -58,8 +61,12 @@ def modules() -> dict[str, ast.Module]:
     return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in python_files()}
 
 
-def parse_tests() -> dict[str, ast.Module]:
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted((ROOT / "tests").rglob("*.py"))}
+def files_with_fragments() -> dict[str, ast.Module]:
+    """Return the modules of the product and the tests in which some string opens with a fragment, by their paths."""
+    texts = {path: path.read_text() for path in (*python_files(), *sorted((ROOT / "tests").rglob("*.py")))}
+    return {
+        str(path.relative_to(ROOT)): ast.parse(text) for path, text in texts.items() if OPENING_FRAGMENT.search(text)
+    }
 
 
 def definitions(tree: ast.Module) -> Iterator[Definition]:
@@ -73,7 +80,7 @@ def docstrings(tree: ast.Module) -> Iterator[str]:
 def test_docstrings_open_with_a_sentence() -> None:
     fragments = [
         f"{path}: {doc.splitlines()[0]}"
-        for path, tree in (modules() | parse_tests()).items()
+        for path, tree in files_with_fragments().items()
         for doc in docstrings(tree)
         if FRAGMENT.match(doc)
     ]
