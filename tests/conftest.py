@@ -43,6 +43,8 @@ def pytest_configure() -> None:
     empty_after_commits()
     # else each client lists all static files before its first request, which takes longer than most tests
     settings.WHITENOISE_AUTOREFRESH = True
+    # else each log-in with a password takes longer than most tests, as it should
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     wait_for_a_busy_machine()
     # while thousands of tests are collected there is nothing to collect, and a quarter of the time goes into looking
     gc.disable()
@@ -88,6 +90,8 @@ def pytest_runtest_teardown() -> Iterator[None]:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    # the defaults look for cycles dozens of times a test
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

@@ -54,7 +54,8 @@ class EmbeddingServer:
         return answer_vectors([vector_of(text).tolist() for text in texts])
 
     def fail(self, status: int = 500) -> None:
-        self.answer = lambda texts: Response("out of order", status=status)
+        # an immediate retry is allowed, so that tests need not wait
+        self.answer = lambda texts: Response("out of order", status=status, headers={"Retry-After": "0"})
 
     def recover(self) -> None:
         self.answer = self.answer_well

@@ -45,21 +45,28 @@ SHARED_FUNCTION_NAMES_LIMIT = 0.08
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
-
-def python_files() -> Iterator[Path]:
-    for package in PACKAGES:
-        yield from (path for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts)
+# Parsing all files takes longer than all else here: only those are parsed in which a search finds a trace.
+OPENING_FRAGMENT = re.compile(rf'"""\\?\s*{FRAGMENT.pattern}')
+REPLACED_WORD = re.compile("|".join(REPLACED_WORDS), re.IGNORECASE)
+CLASS, FUNCTION = re.compile(r"^class (\w+)", re.MULTILINE), re.compile(r"^(?:async )?def (\w+)", re.MULTILINE)
+"""Definitions of modules, which begin their lines."""
 
 
 # not while modules are imported: every process of a run imports this one
 @cache
-def modules() -> dict[str, ast.Module]:
-    """Return the modules of the product by their paths."""
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in python_files()}
+def product() -> dict[str, str]:
+    """Return the texts of the product's modules by their paths."""
+    paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
+    return {str(path.relative_to(ROOT)): path.read_text() for path in paths if "migrations" not in path.parts}
 
 
-def parse_tests() -> dict[str, ast.Module]:
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted((ROOT / "tests").rglob("*.py"))}
+def suite() -> dict[str, str]:
+    return {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / "tests").rglob("*.py"))}
+
+
+def parse_where(found: re.Pattern[str], texts: dict[str, str]) -> dict[str, ast.Module]:
+    """Return the modules by their paths in whose text the pattern is found."""
+    return {path: ast.parse(text) for path, text in texts.items() if found.search(text)}
 
 
 def definitions(tree: ast.Module) -> Iterator[Definition]:
@@ -73,7 +80,7 @@ def docstrings(tree: ast.Module) -> Iterator[str]:
 def test_docstrings_open_with_a_sentence() -> None:
     fragments = [
         f"{path}: {doc.splitlines()[0]}"
-        for path, tree in (modules() | parse_tests()).items()
+        for path, tree in parse_where(OPENING_FRAGMENT, product() | suite()).items()
         for doc in docstrings(tree)
         if FRAGMENT.match(doc)
     ]
@@ -99,7 +106,7 @@ def names_bound(tree: ast.Module) -> Iterator[tuple[str, int]]:
 def test_names_use_the_words_of_the_glossary() -> None:
     advice = [
         f"{path}:{line}: {name}: say {REPLACED_WORDS[word.lower()]}"
-        for path, tree in modules().items()
+        for path, tree in parse_where(REPLACED_WORD, product()).items()
         for name, line in names_bound(tree)
         if name not in ALLOWED_NAMES
         for word in words_of_name(name)
@@ -111,20 +118,19 @@ def test_names_use_the_words_of_the_glossary() -> None:
 
 def test_no_two_public_classes_share_a_name() -> None:
     found = defaultdict(list)
-    for path, tree in modules().items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and "/commands/" not in path:
-                found[node.name].append(path)
+    for path, text in product().items():
+        for name in CLASS.findall(text):
+            if not name.startswith("_") and "/commands/" not in path:
+                found[name].append(path)
 
     assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
 def test_few_functions_share_a_name() -> None:
     found = defaultdict(list)
-    for path, tree in modules().items():
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found[node.name].append(path)
+    for path, text in product().items():
+        for name in FUNCTION.findall(text):
+            found[name].append(path)
 
     shared = {name: paths for name, paths in found.items() if len(paths) > 1}
     share = sum(map(len, shared.values())) / sum(map(len, found.values()))

@@ -64,11 +64,11 @@ def grant_values(name: str, typed: TypedGrants) -> dict[str, Any]:
     return values | ({f"{name}-public": "on"} if typed.public_read else {})
 
 
-def choose(client: Client, url: str, action: str, *row_ids: object, **more: Any) -> Any:
+def choose(client: Client, url: str, action: str, *row_ids: object, follow: bool = True, **more: Any) -> Any:
     """Run an action on selected rows of a list, and confirm it with a reason."""
     confirmed = {"post": "yes", "reason": "a test"}
     data = {"action": action, "_selected_action": [str(row_id) for row_id in row_ids], **confirmed, **more}
-    return client.post(url, data, follow=True)
+    return client.post(url, data, follow=follow)
 
 
 def queries_of(client: Client, url: str) -> int:

@@ -327,6 +327,15 @@ def test_a_list_can_be_searched(staff: Client, account: Account, app: str, model
 
 
 @pytest.mark.parametrize(("app", "model"), MODELS)
+def test_a_list_ignores_an_invalid_order(staff: Client, app: str, model: str) -> None:
+    assert staff.get(list_url(model, app=app, o="1.-2.99"), follow=True).status_code == 200
+
+
+# parameters other than the order are read in one place for all lists
+@pytest.mark.parametrize(
+    ("app", "model"),
+    [pytest.param(*each, marks=() if each == ("memory", "episodicmemory") else pytest.mark.slow) for each in MODELS],
+)
 def test_a_list_ignores_invalid_query_parameters(staff: Client, account: Account, app: str, model: str) -> None:
     for query in ({"account": "nonsense"}, {"q": "\x00"}, {"account": "more"}, {"p": "99999"}, {"o": "1.-2.99"}):
         response = staff.get(list_url(model, app=app, **query), follow=True)

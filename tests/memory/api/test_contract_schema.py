@@ -12,9 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 from drf_spectacular import validation
-from jsonschema import Draft202012Validator
-from referencing import Registry
-from referencing.jsonschema import DRAFT202012
+from jsonschema_rs import Draft202012Validator
 
 from memory.api.openapi_enums import ENUMS
 from memory.api.openapi_fields import FIELDS
@@ -30,12 +28,10 @@ BY_ID_OUTSIDE_THE_PATH = {
 def test_the_openapi_document_is_valid_and_generated_without_warnings(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     specification = json.loads((Path(validation.__file__).parent / "openapi_3_1_schema.json").read_text())
-    # crawled beforehand, or each of thousands of references would be looked for in all of it: half a minute
-    registry: Registry[Any] = (DRAFT202012.create_resource(specification) @ Registry()).crawl()
 
     call_command("spectacular", "--fail-on-warn", "--format", "openapi-json", "--file", str(file))
 
-    errors = Draft202012Validator(specification, registry=registry).iter_errors(json.loads(file.read_text()))
+    errors = Draft202012Validator(specification).iter_errors(json.loads(file.read_text()))
     assert [error.message for error in errors] == []
 
 
@@ -68,7 +64,7 @@ def test_every_operation_has_examples_that_fit_its_schemas() -> None:
 
     for operation, media_type in contents:
         schema = {**media_type["schema"], "components": document["components"]}
-        validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        validator = Draft202012Validator(schema, validate_formats=True)
         errors = [error.message for error in validator.iter_errors(media_type["example"])]
         assert errors == [], operation
     assert len(contents) > 200

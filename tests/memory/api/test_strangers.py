@@ -219,10 +219,24 @@ def test_every_path_parameter_has_an_example_in_these_tests(real: Ids, unknown: 
     assert taken == set(real) == set(unknown)
 
 
-@pytest.mark.parametrize("kind", ["of the account", "of the account, reading", "of an agent and a user"])
-def test_real_ids_are_answered_like_unknown_ones_to_another_account(
-    real: Ids, unknown: Ids, stranger: Account, kind: str
+def read_everything(api: ServiceClient, ids: Ids) -> list[str]:
+    reads = [operation for operation in operations() if operation.method == "get"]
+    return [without_chance(send(api, operation, ids).content.decode()) for operation in reads]
+
+
+# a key of the account may do the most; what narrower keys may is a part of that
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "of the account",
+        pytest.param("of the account, reading", marks=pytest.mark.slow),
+        pytest.param("of an agent and a user", marks=pytest.mark.slow),
+    ],
+)
+def test_real_ids_are_answered_like_unknown_ones_to_another_account_and_nothing_changes(
+    real: Ids, unknown: Ids, api: ServiceClient, stranger: Account, kind: str
 ) -> None:
+    before = read_everything(api, real)
     stranger_api = ServiceClient(issue_key(stranger, **KINDS[kind]).secret)
     for operation in with_ids():
         theirs = send(stranger_api, operation, real)
@@ -232,25 +246,36 @@ def test_real_ids_are_answered_like_unknown_ones_to_another_account(
         if kind == "of the account":
             assert theirs.status_code in allowed(operation), (operation, theirs.content)
         assert b"secret" not in theirs.content, operation
+    assert read_everything(api, real) == before
+    assert EpisodicMemory.objects.count() == 1
 
 
+# keys of a user are walked through by test_key_users, and reading is a part of what the first kind may do
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "of an agent",
+        pytest.param("of an agent and a user", marks=pytest.mark.slow),
+        pytest.param("of an agent, reading", marks=pytest.mark.slow),
+    ],
+)
 def test_ids_of_another_agent_and_user_are_answered_like_unknown_ones(
-    real: Ids, unknown: Ids, api: ServiceClient, account: Account, fresh_ids: Iterator[str]
+    real: Ids, unknown: Ids, api: ServiceClient, account: Account, fresh_ids: Iterator[str], kind: str
 ) -> None:
     api.post("/pools", {"agent_id": "planner", "pool_id": "desk", "scope": "agent", "data": {"plan": "secret"}})
     private = real | {"pool_id": "desk"}
-    for kind in ("of an agent", "of an agent and a user", "of an agent, reading"):
-        rival = ServiceClient(issue_key(account, **KINDS[kind]).secret)
-        not_found = rival.get(f"/goals/{uuid4()}", HTTP_X_REQUEST_ID="same").content.decode()
-        for operation in with_ids():
-            if operation.path.startswith(SHARED):
-                continue
+    rival = ServiceClient(issue_key(account, **KINDS[kind]).secret)
+    not_found = rival.get(f"/goals/{uuid4()}", HTTP_X_REQUEST_ID="same").content.decode()
+    for operation in with_ids():
+        if operation.path.startswith(SHARED):
+            continue
+        theirs = same_but_for_ids(send(rival, operation, private), private)
+
+        if theirs != (404, not_found):
             # a write under an id that nobody uses opens the conversation
             free = unknown | {"conversation_id": next(fresh_ids)}
-            theirs = same_but_for_ids(send(rival, operation, private), private)
-
-            assert theirs in (same_but_for_ids(send(rival, operation, free), free), (404, not_found)), operation
-            assert "secret" not in theirs[1], operation
+            assert theirs == same_but_for_ids(send(rival, operation, free), free), operation
+        assert "secret" not in theirs[1], operation
 
 
 @pytest.mark.parametrize("taken", ["/pools", "/workflow-runs", "/conversations"])
@@ -274,7 +299,7 @@ def test_unusable_keys_get_one_answer_on_every_route(real: Ids, unknown: Ids, ac
     ApiKey.objects.filter(id=revoked.key.id).update(revoked_at=past)
     keys = [ServiceClient(secret) for secret in (expired, revoked.secret, "am_unknown", "not one")]
     for operation in with_ids():
-        answers = [send(each, operation, ids) for each in keys for ids in (real, unknown)]
+        answers = [send(each, operation, real) for each in keys] + [send(keys[0], operation, unknown)]
         without = [send(ServiceClient(), operation, ids) for ids in (real, unknown)]
 
         assert {answer.status_code for answer in answers + without} == {401}, operation
@@ -311,14 +336,3 @@ def test_another_account_recalls_nothing_for_any_agent_or_user(
         bundle = stranger_api.post("/recall", {"query": "secret", **narrowed, **named}).json()
 
         assert (bundle["results"], bundle["goals"], bundle["profile"]) == ([], [], None)
-
-
-def test_requests_of_another_account_change_nothing(real: Ids, api: ServiceClient, stranger_api: ServiceClient) -> None:
-    reads = [operation for operation in operations() if operation.method == "get"]
-    before = [without_chance(send(api, operation, real).content.decode()) for operation in reads]
-
-    for operation in with_ids():
-        send(stranger_api, operation, real)
-
-    assert [without_chance(send(api, operation, real).content.decode()) for operation in reads] == before
-    assert EpisodicMemory.objects.count() == 1

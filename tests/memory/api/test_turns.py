@@ -315,6 +315,8 @@ def append(web: WebServer, key: str, client: int, count: int) -> list[int]:
 
 
 @pytest.mark.django_db(transaction=True)
+# what stores them is tested with ten clients by services/turns/test_store.py
+@pytest.mark.slow
 def test_turns_of_ten_simultaneous_clients_are_neither_lost_nor_reordered(web: WebServer, key: str) -> None:
     with ThreadPoolExecutor(10) as pool:
         indexes = list(pool.map(lambda client: append(web, key, client, 10), range(10)))

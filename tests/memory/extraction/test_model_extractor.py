@@ -304,25 +304,22 @@ PLACES: list[Callable[[Injection], Chunk]] = [
 
 
 @pytest.mark.parametrize("place", PLACES, ids=("alone", "before others", "between others"))
-@pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.name)
 def test_a_model_that_obeys_an_injection_changes_nothing(
-    language_model_server: LanguageModelServer, injection: Injection, place: Callable[[Injection], Chunk]
+    language_model_server: LanguageModelServer, place: Callable[[Injection], Chunk]
 ) -> None:
-    chunk = place(injection)
-    obeyed = injection.obeyed(chunk.turns[0].index)
-    language_model_server.answer = writing(obeyed)
+    for injection in INJECTIONS:
+        chunk = place(injection)
+        language_model_server.answer = writing(injection.obeyed(chunk.turns[0].index))
 
-    assert come_to_nothing(chunk)
+        assert come_to_nothing(chunk), injection.name
 
 
-@pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.name)
-def test_injected_claims_cannot_cite_another_turn_as_evidence(
-    language_model_server: LanguageModelServer, injection: Injection
-) -> None:
-    chunk = chunk_of(*injection.turns, GREETING)
-    language_model_server.answer = writing(injection.obeyed(len(injection.turns)))
+def test_injected_claims_cannot_cite_another_turn_as_evidence(language_model_server: LanguageModelServer) -> None:
+    for injection in INJECTIONS:
+        chunk = chunk_of(*injection.turns, GREETING)
+        language_model_server.answer = writing(injection.obeyed(len(injection.turns)))
 
-    assert come_to_nothing(chunk)
+        assert come_to_nothing(chunk), injection.name
 
 
 def test_knowledge_from_turns_next_to_an_injection_is_kept(language_model_server: LanguageModelServer) -> None:

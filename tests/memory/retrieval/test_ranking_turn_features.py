@@ -271,7 +271,9 @@ def repeated(piece: str, end: str, length: int) -> str:
     return piece * (length // len(piece)) + end
 
 
-@pytest.mark.parametrize("end", ENDS, ids=ascii)
+@pytest.mark.parametrize(
+    "end", [pytest.param(end, marks=() if end in ("", "x") else pytest.mark.slow) for end in ENDS], ids=ascii
+)
 def test_extracting_features_does_not_take_quadratic_time(end: str) -> None:
     texts = [partial(repeated, piece, end) for piece in HOSTILE]
 

@@ -29,17 +29,16 @@ STATES: tuple[dict[str, Any], ...] = (
 KIND_FILTERS = ((), (Kind.EPISODE,), (Kind.TURN, Kind.FACT), (Kind.LEARNING,), (Kind.CONTEXT_ENTRY, Kind.GOAL))
 
 
-@pytest.fixture
-def crowd(account: Account, stranger: Account) -> None:
-    """Rows of all kinds, agents and users in both accounts, wherever kinds may live, each with a vector."""
+def fill(*accounts: Account, agents: tuple[str, ...] = AGENTS, users: tuple[str, ...] = USERS) -> None:
+    """Store rows of all kinds for all agents and users, wherever kinds may live, each with a vector."""
     rows: list[MemoryRow] = []
-    for each in (account, stranger):
+    for each in accounts:
         places = list(places_in(each))
-        for (kind, place), agent_id, user_id in product(places, AGENTS, USERS):
+        for (kind, place), agent_id, user_id in product(places, agents, users):
             rows += row_states(each, kind=kind, agent_id=agent_id, user_id=user_id, **place)
     for kind in Kind:
         insert_memories([row for row in rows if row.kind == kind])
-    for each in (account, stranger):
+    for each in accounts:
         own = [(row.id, direction(0.0)) for row in rows if row.account_id == each.id]
         insert_vectors(each.id, model=MODEL, vectors=own)
     # by their ids: where statistics are of an empty table, a join of tables takes minutes
@@ -82,8 +81,9 @@ def make_contexts(account: Account) -> Iterator[PersistentContext]:
     yield archived
 
 
-@pytest.mark.usefixtures("crowd")
-def test_the_filter_lets_the_same_rows_through_as_visible_to(account: Account) -> None:
+def test_the_filter_lets_the_same_rows_through_as_visible_to(account: Account, stranger: Account) -> None:
+    fill(account, stranger)
+
     for agent_id, user_id, channel in product(("", "assistant"), ("", "ana"), CHANNELS):
         owner = Owner(account_id=account.id, agent_id=agent_id, user_id=user_id, channel=channel)
         limited = [replace(owner, limited_to_user=True)] if agent_id and user_id else []
@@ -112,8 +112,8 @@ def let_through(owner: Owner, kinds: tuple[Kind, ...], *, table: str, column: st
     return {memory_id for (memory_id,) in rows}
 
 
-@pytest.mark.usefixtures("crowd")
-def test_filters_with_different_marks_can_share_one_statement(account: Account) -> None:
+def test_filters_with_different_marks_can_share_one_statement(account: Account, stranger: Account) -> None:
+    fill(account, stranger, agents=("assistant", "colleague"), users=("",))
     owner = Owner(account_id=account.id, agent_id="assistant")
     turns, everything = (
         visibility_filter(owner_shape(owner), ("turn",)),

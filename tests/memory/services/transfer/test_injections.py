@@ -9,6 +9,7 @@ from django.core.management import call_command
 from ledger import store
 from ledger.journal import EPOCH, JOURNAL, flush_everything, restore_all_ledgers
 from ledger.models import Injection
+from memory import conf
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.transfer.archive import BadArchive
@@ -180,7 +181,11 @@ def test_an_archive_whose_journal_is_ahead_of_the_clock_is_refused(stranger: Acc
     assert not Injection.objects.in_account(stranger.id).exists()
 
 
-def test_an_erased_user_s_imported_marks_are_gone(stranger: Account, talk: ConversationRef) -> None:
+def test_an_erased_user_s_imported_marks_are_gone(
+    stranger: Account, talk: ConversationRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # no request is under way that an erasure would have to wait for
+    monkeypatch.setattr(conf, "ERASURE_WAIT_SECONDS", 0)
     import_bytes(stranger.id, export_bytes(talk.account_id))
 
     call_command("erase_subject", "--account", stranger.name, "--user", "ana", verbosity=0)
