@@ -367,9 +367,9 @@ def _are_parallel(older: _Words, newer: _Words) -> bool:
             places.append((one, other, start))
     if len(places) < 2:
         return False
-    one, other, start = places[0]
-    is_short = max(len(one), len(other)) <= _MOST_SLOT_WORDS
-    return is_short and (start < _MOST_SLOT_WORDS or (_names_something(one) and _names_something(other)))
+    first, others, at = places[0]
+    is_short = max(len(first), len(others)) <= _MOST_SLOT_WORDS
+    return is_short and (at < _MOST_SLOT_WORDS or (_names_something(first) and _names_something(others)))
 
 
 def _names_something(words: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -279,7 +279,7 @@ class NearStatement(NamedTuple):
 def find_nearest_statements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str) -> list[NearStatement]:
     """Return the MAX_PAIRS nearest of each memory, among the latest of its agent, user and channel."""
     with binary_cursor(results=Format.BINARY) as cursor:
-        parameters = {"account_id": account_id, "ids": list(ids), "model": model}
+        parameters: dict[str, Any] = {"account_id": account_id, "ids": list(ids), "model": model}
         cursor.execute(latest_vectors(spec_of(kind).replaces), parameters)
         rows = cursor.fetchall()
     wanted = {memory_id.bytes for memory_id in ids}
