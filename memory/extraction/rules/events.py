@@ -146,6 +146,9 @@ EVENTS = (
          r"|recipe|book|park|church|gym|studio|group|therapist|roommate|trail"
          r"|concert|cafe|café|restaurant|beach|store|shop)\b", refuses="the (?:book|park) (?:so|really)"),
     rule("quit", rf"(?:my|the|our|a|an) \w|(?:smoking|drinking|sugar|coffee|alcohol)\b|{CAPITAL}"),
+    rule("give", r"up (?:smoking|drinking|sugar|coffee|alcohol|caffeine|meat|dairy|gluten|cigarettes"
+         r"|(?:my|our|the) \w)",
+         refuses=r"up (?:my|our|the) (?:seat|hope|fight|search|ghost|chance)"),
     rule("leave", rf"{CAPITAL}\S+(?: [A-Z]\S+)*$"),
     rule("leave", r"(?:my|our|the) (?:[\w-]+ ){0,3}(?:job|company|house|home|country|church|team|band"
          r"|apartment|husband|wife|city|school)\b"),

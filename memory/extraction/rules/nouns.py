@@ -40,6 +40,8 @@ _NEVER_FIRST = words(
     "happy glad excited afraid aware true false right wrong correct ok quick question heads reminder hence thus "
     "mine ours hard slow fast high low k yay ugh ha haha damn god plus minus"
 )
+_NOUN_BEHIND_ARTICLE = words("build deploy release merge install update")
+"""Verbs that are nouns behind "the" or "our"."""
 _VAGUE = words(
     "problem problems issue issues question questions error bug bugs answer answers idea ideas point points "
     "reason reasons result results output outputs line lines thing things part parts way ways rest fix trick day days "
@@ -104,9 +106,12 @@ def read_noun(text: str, speaker: Speaker, names: Names | None = None) -> Noun |
     match = _DETERMINER.match(f"{text} ")
     core = text[match.end() :] if match else text
     first = core.split()[0] if core else ""
-    if not first or first.lower() in _NEVER or (first.lower() in _NEVER_FIRST and not is_technical(first)):
-        return None
     determiner = match[0].strip().lower() if match else ""
+    if not first or first.lower() in _NEVER:
+        return None
+    is_noun = is_technical(first) or (bool(determiner) and first.lower() in _NOUN_BEHIND_ARTICLE)
+    if first.lower() in _NEVER_FIRST and not is_noun:
+        return None
     if not _is_clear(core, determiner) or _is_gerund(first):
         return None
     return Noun(

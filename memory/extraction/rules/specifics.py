@@ -36,7 +36,8 @@ _COUNTED = rf"(?:\b(?:{_NUMBERS})|\bone(?= (?:{_UNITS})\b)|\bhalf past)\b"
 _TIMES = (
     rf"(?:once|twice|three times) (?:a|per|every) \w+|(?:{'|'.join(WEEKDAYS)})s?|weekdays?|weekends?|daily|nightly"
     rf"|hourly|weekly|monthly|quarterly|yearly|noon|midnight"
-    rf"|every (?:other )?(?:day|night|week|month|hour|quarter|morning|evening|sprint|release|commit|year)|"
+    rf"|every (?:other )?(?:day|night|week|month|hour|quarter|morning|evening|sprint|release|commit|push|deploy|merge"
+    rf"|year)|"
     rf"{'|'.join(month.lower() for month in MONTHS if month not in ('May', 'March'))}"
 )
 _SIGNED = re.compile(

@@ -71,6 +71,7 @@ from tests.properties import examples
         ("I'm lactose intolerant myself, so no cream please.", "The user is lactose intolerant"),
         ("I can't eat gluten.", "The user does not eat gluten"),
         ("I quit smoking.", "The user quit smoking"),
+        ("I gave up smoking.", "The user gave up smoking"),
         ("I cancelled my gym membership.", "The user canceled their gym membership"),
     ],
 )

@@ -42,6 +42,8 @@ def statements(text: str) -> list[Statement]:
         ("redis listens on port 6380", "redis listens on port 6380"),
         ("`payments-api` is owned by Lea", "payments-api is owned by Lea"),
         ("The firmware team is led by Yusuke, he has the document.", "The firmware team is led by Yusuke"),
+        ("the build takes nine minutes", "The build takes nine minutes"),
+        ("CI runs on every push", "CI runs on every push"),
         ("the deadline moved to 3 July", "The deadline moved to 3 July"),
         ("we're switching from npm to pnpm", "The user is switching from npm to pnpm"),
         ("we decided against Kafka for the queue", "The user decided against Kafka for the queue"),
