@@ -10,6 +10,7 @@ To add a form, add a pattern to a group of `FORMS`, and the first letters of its
 begins a line. Both see case-folded text. Try it on `docs/sample/instructions.json`.
 """
 
+import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ INSTRUCTION_FLAG = "instruction"
 """Flag of a text that gives orders to the model, in answers."""
 MAX_HEAD_CHARACTERS, MAX_TAIL_CHARACTERS = 15_000, 5_000
 """The parts of a long text that are looked at."""
+MAX_CACHED_TEXTS = 20_000
+"""Texts of which a process keeps whether they give orders."""
 
 _GAP = r"[^.!?。！？\n]"
 _IGNORE = (
@@ -271,10 +274,24 @@ _TAGS = re.compile("[\U000e0000-\U000e007f]")
 _LOOKALIKES = str.maketrans("аеорсухіјѕԁһӏοανεικτυρ", "aeopcyxijsdhloaveiktup")
 
 
+_cached_findings: dict[bytes, bool] = {}
+"""Findings by digest of the text, so that no text stays here after its erasure."""
+
+
 def gives_instructions(text: str) -> bool:
     """Return True if the text gives orders to the model that reads it. Takes time linear in its length."""
     if len(text) > MAX_HEAD_CHARACTERS + MAX_TAIL_CHARACTERS:
         text = f"{text[:MAX_HEAD_CHARACTERS]}\n{text[-MAX_TAIL_CHARACTERS:]}"
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+    finding = _cached_findings.get(digest)
+    if finding is None:
+        if len(_cached_findings) >= MAX_CACHED_TEXTS:
+            _cached_findings.clear()
+        finding = _cached_findings[digest] = has_instructions(text)
+    return finding
+
+
+def has_instructions(text: str) -> bool:
     if text.isascii():
         return has_form(text.casefold())
     if _TAGS.search(_FLAG_OF_REGION.sub("", text)):

@@ -139,13 +139,13 @@ def pack_passages(
     """
     packing = Packing(left=budget, costs=costs, deadline=deadline)
     adjacent = {(each.conversation_id, each.index or 0): each for each in neighbours}
-    for note in (*evidence, *neighbours):
-        if note.item_key in kept:
-            packing.add(note)
-    chosen = [note for note in evidence if note.item_key in kept or packing.add(note)]
+    first = {note.id: note for note in (*evidence, *neighbours) if note.item_key in kept} if kept else {}
+    for note in first.values():
+        packing.add(note)
+    chosen = [note for note in evidence if note.id in first or packing.add(note)]
     for note in chosen:
         for neighbour in adjacent_notes(note, adjacent):
-            if neighbour.item_key not in kept:
+            if neighbour.id not in first:
                 packing.add(neighbour)
     place = {note.id: number for number, note in enumerate(evidence)}
     last = len(evidence)

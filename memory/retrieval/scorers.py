@@ -104,7 +104,8 @@ def score_provenance(candidates: Sequence[Candidate], context: ScoringContext) -
             has_evidence=is_derived or candidate.source == STAFF_SOURCE,
             is_pinned=candidate.pinned,
         )
-        candidate.apply_factor("provenance", factor, "what was said supports it" if is_derived else "")
+        if factor != 1.0 or is_derived:
+            candidate.apply_factor("provenance", factor, "what was said supports it" if is_derived else "")
         if candidate.pinned:
             candidate.add_reason(IS_PINNED)
 
@@ -215,10 +216,11 @@ def score_scope(candidates: Sequence[Candidate], context: ScoringContext) -> Non
     if not order:
         return
     asked = SearchScope.of(context.query, context.analysis, user_id=context.owner.user_id)
+    tests = [(SCOPE_TESTS[scope], BOOSTS[number], SCOPE_REASONS[scope]) for number, scope in enumerate(order)]
     for candidate in candidates:
-        for number, scope in enumerate(order):
-            if SCOPE_TESTS[scope](candidate, asked):
-                candidate.apply_factor("scope", BOOSTS[number], SCOPE_REASONS[scope])
+        for is_in, boost, reason in tests:
+            if is_in(candidate, asked):
+                candidate.apply_factor("scope", boost, reason)
                 break
 
 

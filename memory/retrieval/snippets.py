@@ -58,12 +58,13 @@ def choose_snippet(text: str, question: str, *, best: Span | None = None, max_to
 def word_shares(text: str, spans: Sequence[Span], question: str) -> list[float]:
     """Return for each passage the share of the question's words that it holds, weighted by their rarity among them."""
     ends = [end for _, end in spans]
-    held: list[set[str]] = [set() for _ in spans]
+    # in the order in which they were found, or the same sum would differ in its last digit from process to process
+    held: list[dict[str, None]] = [{} for _ in spans]
     for pattern in word_patterns(question):
         for match in pattern.finditer(text):
             place = bisect_right(ends, match.start())
             if place < len(spans):
-                held[place].add(match[1][:STEM_CHARACTERS].lower())
+                held[place][match[1][:STEM_CHARACTERS].lower()] = None
     counts = Counter(word for words in held for word in words)
     weights = {word: log(1 + len(spans) / count) for word, count in counts.items()}
     total = sum(weights.values()) or 1.0

@@ -6,16 +6,16 @@ ones are refused, but for one every PAUSE_SECONDS that finds out whether the ser
 """
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Generator
 from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import psycopg
 from django.db import connections
-from psycopg.waiting import Ready
+from psycopg.errors import _WaitTimeout as WaitTimeout
 
 logger = logging.getLogger(__name__)
 
@@ -99,9 +99,30 @@ class WatchedConnection(psycopg.Connection[Any]):
     server = SERVER
 
     def wait(self, gen: Any, interval: float = TICK_SECONDS, timeout: float | None = None) -> Any:
-        """Wait for an answer. Raises PostgreSQLHangsError if the server hangs; the connection is closed then."""
+        """Wait for an answer. Raises PostgreSQLHangsError if the server hangs; the connection is closed then.
+
+        The driver waits for a tick at a time, by itself: to look at each of its steps takes longer than most of them.
+        """
+        began = time.monotonic()
+        deadline = math.inf if timeout is None else began + timeout
+        left = min(TICK_SECONDS, deadline - began)
+        while True:
+            try:
+                answer = super().wait(gen, interval, left)
+            except WaitTimeout:
+                now = time.monotonic()
+                if now >= deadline:
+                    raise
+                left = min(TICK_SECONDS, deadline - now)
+                self.judge_silence(began)
+            else:
+                self.server.note_answer()
+                return answer
+
+    def judge_silence(self, since: float) -> None:
+        """Close the connection and raise PostgreSQLHangsError if the server hangs."""
         try:
-            return super().wait(watch(gen, self.server), interval, timeout)
+            self.server.judge_silence(since)
         except PostgreSQLHangsError:
             with suppress(psycopg.Error):
                 self.pgconn.finish()
@@ -114,20 +135,3 @@ def watched_connection(alias: str) -> type[WatchedConnection]:
     if alias not in WATCHES:
         WATCHES[alias] = ServerWatch(alias)
     return type("WatchedConnection", (WatchedConnection,), {"server": WATCHES[alias]})
-
-
-def watch(gen: Generator[Any, Any, Any], server: ServerWatch) -> Generator[Any, Any, Any]:
-    """Pass on what the driver waits for and what comes; have silence judged."""
-    try:
-        wanted = next(gen)
-        heard_at = time.monotonic()
-        while True:
-            ready = yield wanted
-            if ready == Ready.NONE:
-                server.judge_silence(heard_at)
-            else:
-                heard_at = time.monotonic()
-            wanted = gen.send(ready)
-    except StopIteration as end:
-        server.note_answer()
-        return end.value

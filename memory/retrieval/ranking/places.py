@@ -58,11 +58,12 @@ class Places:
 
 def find_places(candidates: Sequence[Candidate]) -> Places:
     """Return the places of the turns. A gap between two candidates counts as a silence."""
-    turns = [(row, each.conversation_id, each.index) for row, each in enumerate(candidates) if each.index is not None]
-    numbers = {name: number for number, name in enumerate(sorted({name for _, name, _ in turns}))}
-    rows, talks, indexes = (
-        np.array([(row, numbers[name], index) for row, name, index in turns], dtype=np.intp).reshape(-1, 3).T
-    )
+    turns = [row for row, each in enumerate(candidates) if each.index is not None]
+    names = [candidates[row].conversation_id for row in turns]
+    numbers = {name: number for number, name in enumerate(sorted(set(names)))}
+    rows = np.array(turns, dtype=np.intp)
+    talks = np.array([numbers[name] for name in names], dtype=np.intp)
+    indexes = np.array([candidates[row].index for row in turns], dtype=np.intp)
     order = np.lexsort((indexes, talks))
     rows, talks, indexes = rows[order], talks[order], indexes[order]
     times = [candidates[row].event_time for row in rows.tolist()]

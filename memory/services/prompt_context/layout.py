@@ -219,12 +219,15 @@ class EvidenceCosts:
     query: Query = NO_QUERY
     texts: dict[UUID, str] = field(default_factory=dict)
     lines: dict[UUID, int] = field(default_factory=dict)
+    gaps: dict[str, int] = field(default_factory=dict)
+    """The tokens of what stands between two notes."""
 
     def text(self, note: Candidate) -> str:
-        if note.id not in self.texts:
+        text = self.texts.get(note.id)
+        if text is None:
             add_snippets([note], self.query)
-            self.texts[note.id] = clean_line(note.text if self.query.whole else note.snippet)
-        return self.texts[note.id]
+            text = self.texts[note.id] = clean_line(note.text if self.query.whole else note.snippet)
+        return text
 
     def head_tokens(self, first: Candidate) -> int:
         # numbered with three digits at most, as there are no more results
@@ -236,8 +239,11 @@ class EvidenceCosts:
         return self.lines[note.id]
 
     def gap_tokens(self, before: Candidate, note: Candidate) -> int:
-        gap = self.count(f"{GAP_LINE}\n") if has_gap(before, note) else 0
-        return gap + self.count(format_new_day(before, note))
+        gap, day = f"{GAP_LINE}\n" if has_gap(before, note) else "", format_new_day(before, note)
+        tokens = self.gaps.get(gap + day)
+        if tokens is None:
+            tokens = self.gaps[gap + day] = self.count(gap) + self.count(day)
+        return tokens
 
     def min_line_tokens(self, note: Candidate) -> int:
         return len(self.text(note)) // BYTES_PER_TOKEN
