@@ -81,6 +81,10 @@ class TiersAnswer(AnswerSerializer):
     shared = TierAnswer(help_text="The agent's own pool.")
 
 
+DEPRECATED_SINCE = "@1795392000"
+"""The day on which the path of keyed values moved, 2026-11-23, as seconds since 1970."""
+
+
 class KeyedMemories(OwnerViewSet):
     """An agent's values by key, in whichever tier they are. Requires an agent."""
 
@@ -128,6 +132,18 @@ class KeyedMemories(OwnerViewSet):
         """Return what the agent has in each tier, and how often its reads found a value there."""
         tiers = self.router(self.query()).stats(now=timezone.now())
         return Response({name: TierAnswer.serialize(tier) for name, tier in tiers.items()})
+
+
+class FormerKeyedMemories(KeyedMemories):
+    """The former path of keyed values. Answers say that it is deprecated (RFC 9745), and which path to use."""
+
+    undocumented = frozenset({"retrieve", "update", "destroy"})
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
+        final = super().finalize_response(request, response, *args, **kwargs)
+        successor = request.get_full_path().partition("?")[0].replace("/memories/", "/keyed-memories/", 1)
+        final["Deprecation"], final["Link"] = DEPRECATED_SINCE, f'<{successor}>; rel="successor-version"'
+        return final
 
 
 class KeyedMemorySearches(KeyedMemories):

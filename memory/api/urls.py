@@ -22,7 +22,7 @@ from memory.api.goals import GoalProgress, Goals
 from memory.api.graph import Graphs
 from memory.api.items import ContextItems
 from memory.api.jobs import Jobs
-from memory.api.keyed_memories import KeyedMemories, KeyedMemorySearches
+from memory.api.keyed_memories import FormerKeyedMemories, KeyedMemories, KeyedMemorySearches
 from memory.api.keys import Keys
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
@@ -61,7 +61,6 @@ READ_CHANGE: Actions = {"get": "retrieve", "patch": "partial_update"}
 READ_DELETE: Actions = {"get": "retrieve", "delete": "destroy"}
 READ_CHANGE_DELETE: Actions = {**READ_CHANGE, "delete": "destroy"}
 READ_REPLACE_DELETE: Actions = {"get": "retrieve", "put": "update", "delete": "destroy"}
-VALUE_ACTIONS = READ_REPLACE_DELETE.values()
 
 urlpatterns = [
     path("key", Keys.as_view(READ)),
@@ -128,7 +127,7 @@ urlpatterns = [
     path("memories/consolidate", KeyedMemories.as_view({"post": "consolidate"})),
     path("memories/stats", KeyedMemories.as_view({"get": "stats"})),
     # the former path of values, which OpenAPI cannot describe next to the ids of memories
-    path("memories/<key:key>", KeyedMemories.as_view(READ_REPLACE_DELETE, undocumented=frozenset(VALUE_ACTIONS))),
+    path("memories/<key:key>", FormerKeyedMemories.as_view(READ_REPLACE_DELETE)),
     # except for POST, the sub-path is the value with that key
     path(
         "keyed-memories/search",

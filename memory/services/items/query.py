@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import transaction
 from django.db.models import (
     BooleanField,
@@ -211,7 +212,7 @@ class ItemStore:
         vectors = vectors.filter(context_id=self.context_id).of_model(own.model, len(own.vector))
         distance = CosineDistance("vector", half_vector(own.vector))
         ranked = (
-            vectors.filter(memory_id__in=rows.values("id"))
+            vectors.filter(is_among(F("memory_id"), rows))
             .values("memory_id")
             .annotate(distance=Coalesce(Min(distance, filter=Q(passage__gt=0)), Min(distance)))
             .order_by("distance", "memory_id")
@@ -253,6 +254,16 @@ class ItemStore:
 
     def log(self, rows: Sequence[ContextEntry], action: Action) -> None:
         log_reads(self.owner, [entry_reference(row) for row in rows], action=action, now=self.now)
+
+
+def is_among(memory_id: F, rows: QuerySet[ContextEntry]) -> Func:
+    """Return the condition that an id is one of the rows, whose ids are read once.
+
+    As a join, the planner would go through all rows for each vector while the tables have no statistics, in the first
+    minute of an installation: 10 seconds for 3,600 items.
+    """
+    ids = ArraySubquery(rows.values("id"))
+    return Func(memory_id, ids, template="(%(expressions)s))", arg_joiner=" = ANY(", output_field=BooleanField())
 
 
 def embed_queries(queries: Sequence[str]) -> dict[str, ClientVector]:

@@ -5,6 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memory.models import ContextEntry, Vector
@@ -287,3 +289,27 @@ def test_a_search_says_which_vectors_are_missing(bound_api: ServiceClient, conte
     unknown = bound_api.post(path, own).json()["searches"][0]["degraded"]
 
     assert (complete, pending, unknown) == ([], ["embedding_pending"], ["embedding_model_unknown"])
+
+
+def test_a_search_by_meaning_reads_each_item_once_however_badly_it_is_planned(
+    bound_api: ServiceClient, context: str
+) -> None:
+    given = [{"texts": [f"Note {n}."], "embeddings": [[1.0, float(n)]]} for n in range(150)]
+    notes = [item(["notes"], f"n{n}", {"n": n}, **each) for n, each in enumerate(given)]
+    write(bound_api, context, *notes, embedding_model="own")
+    asked = {"embedding_model": "own", "searches": [{"namespace_prefix": ["notes"], "query_embedding": [1.0, 0.0]}]}
+
+    with CaptureQueriesContext(connection) as captured:
+        answer = bound_api.post(f"/contexts/{context}/items/query", asked).json()
+
+    assert answer["searches"][0]["items"][0]["key"] == "n0"
+    [statement] = [each["sql"] for each in captured.captured_queries if "<=>" in each["sql"]]
+    with connection.cursor() as cursor:
+        # what the planner does while the tables have no statistics: it expects one row everywhere
+        cursor.execute(
+            "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_material = off"
+        )
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}")
+        [(plans,)] = cursor.fetchall()
+    # about 7 a vector; a join that goes through all items for each vector reads hundreds
+    assert plans[0]["Plan"]["Shared Hit Blocks"] < 150 * 30

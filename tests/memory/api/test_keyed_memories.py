@@ -160,6 +160,16 @@ def test_the_former_path_answers_for_keys_that_are_no_uuid(api: ServiceClient) -
     assert [api.delete(f"/memories/k?{AGENT}").status_code for _ in range(2)] == [204, 404]
 
 
+def test_the_former_path_says_that_it_is_deprecated_and_names_the_other(api: ServiceClient) -> None:
+    store_value(api, 1, "/memories/k")
+
+    former, present = api.get(f"/memories/k?{AGENT}"), api.get(f"/keyed-memories/k?{AGENT}")
+
+    assert former["Deprecation"].startswith("@")
+    assert former["Link"] == '</api/v1/keyed-memories/k>; rel="successor-version"'
+    assert not present.has_header("Deprecation")
+
+
 def test_every_request_without_an_agent_is_refused(api: ServiceClient) -> None:
     answers = [
         api.get(PATH),
