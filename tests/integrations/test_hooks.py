@@ -78,6 +78,7 @@ def test_a_service_that_is_away_does_not_stop_the_agent(environ: dict[str, str])
     assert run_hook(environ | {"AGENT_MEMORY_BASE_URL": "http://127.0.0.1:9"}, "prompt", prompt="hello") == ""
 
 
+@pytest.mark.slow
 def test_a_transcript_without_ids_that_is_written_anew_is_stored_once(
     environ: dict[str, str], client: Client, tmp_path: Path
 ) -> None:
@@ -163,6 +164,7 @@ def test_each_agent_reads_what_is_open_at_the_start_of_a_session(
     assert "Mend the flaky test of the parser." in told["additionalContext"]
 
 
+@pytest.mark.slow
 def test_codex_stores_each_prompt_and_each_answer_once(environ: dict[str, str], client: Client) -> None:
     stop = {**CODEX, "hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": ANSWERED}
 

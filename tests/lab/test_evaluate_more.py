@@ -47,6 +47,7 @@ def test_tables_state_which_weights_they_are_based_on(path: Path) -> None:
     assert "fitted on these very samples" in report
 
 
+@pytest.mark.slow
 def test_an_ablation_reports_each_signal_alone_and_left_out(path: Path) -> None:
     report = run_json("evaluate_recall", path, "--ablate")["ablation"]
 
@@ -86,6 +87,7 @@ def test_a_plan_of_words_alone_uses_no_other_technique() -> None:
     assert choose_plan().rewriters
 
 
+@pytest.mark.slow
 def test_an_ablation_chart_is_written_to_the_given_path(path: Path, tmp_path: Path) -> None:
     report = run("evaluate_recall", path, "--ablate", f"--plot={tmp_path / 'plot.svg'}")
 

@@ -99,6 +99,7 @@ def test_a_fact_that_was_extracted_stands_for_its_turn(tmp_path: Path) -> None:
     assert nothing_is_left()
 
 
+@pytest.mark.slow
 def test_near_duplicates_that_a_result_names_take_the_places_after_it(tmp_path: Path) -> None:
     turns = [
         {"key": "first", "text": "The porch is green."},
