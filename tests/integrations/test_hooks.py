@@ -176,6 +176,7 @@ def test_codex_stores_each_prompt_and_each_answer_once(environ: dict[str, str], 
     assert [(turn.role, turn.content) for turn in client.turns("s1")] == said * 2
 
 
+@pytest.mark.slow
 def test_gemini_stores_the_prompt_of_a_retried_answer_once(environ: dict[str, str], client: Client) -> None:
     after = {**GEMINI, "hook_event_name": "AfterAgent", "prompt": ASKED}
     first = {"timestamp": "2026-11-28T10:00:00Z", "prompt_response": "I do not know.", "stop_hook_active": False}
@@ -188,6 +189,7 @@ def test_gemini_stores_the_prompt_of_a_retried_answer_once(environ: dict[str, st
     assert [(turn.role, turn.content) for turn in client.turns("s1")] == expected
 
 
+@pytest.mark.slow
 def test_cursor_reads_what_is_open_and_stores_what_is_said(environ: dict[str, str], client: Client) -> None:
     client.add_goal("Mend the flaky test of the parser.")
     start = {**CURSOR, "hook_event_name": "sessionStart", "session_id": "s1", "composer_mode": "agent"}

@@ -237,6 +237,7 @@ def test_the_profile_mem0_has_mem0s_names(mcp_url: str, account: Account) -> Non
     over_http(f"{mcp_url}/mem0", issue_key(account, scopes=READ_WRITE, agent_id="assistant").secret, use)
 
 
+@pytest.mark.slow
 def test_the_profile_graph_has_the_nine_tools_of_the_reference(mcp_url: str, bound_key: str) -> None:
     relation = {"from": "Ana", "to": "Acme", "relationType": "works_at"}
 

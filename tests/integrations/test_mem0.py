@@ -267,6 +267,7 @@ def refusals() -> list[tuple[str, str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_what_is_not_understood_is_refused(compat: Mem0Routes, refusals: list[tuple[str, str, Any]]) -> None:
     for method, path, body in refusals:
         assert compat.send(method, path, body).status_code == 400, (path, body)

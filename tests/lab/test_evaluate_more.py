@@ -30,6 +30,7 @@ def names(rows: list[dict[str, Any]]) -> list[str]:
     return [row["name"] for row in rows]
 
 
+@pytest.mark.slow
 def test_leave_one_out_asks_each_sample_with_weights_learned_on_the_others(path: Path) -> None:
     report = run_json("evaluate_recall", path, "--leave-one-out")
 
@@ -120,6 +121,7 @@ def test_an_ablation_leaves_out_adversarial_questions(tmp_path: Path) -> None:
     assert set(report["ablation"]["techniques"][0]["types"]) == {"single-hop"}
 
 
+@pytest.mark.slow
 def test_questions_that_no_other_sample_can_teach_are_counted(tmp_path: Path) -> None:
     # no word of the other sample's question is found, so that it teaches nothing
     barn = [{**locomo(("xyzzy?", ["D2:3"], 4), session_1=PORCH)[0], "sample_id": "barn"}]

@@ -357,6 +357,7 @@ def test_secrets_are_not_invented_where_other_machines_may_use_the_database(data
     assert list(data.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_nodes_share_the_secrets_of_a_folder(data: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     command = [sys.executable, "-m", "memory_project.make_secrets", str(shared)]
