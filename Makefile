@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 PARALLEL := -n 3 --dist worksteal
 
-.PHONY: help up lint types style check test test-all test-browser conformance docs bench chaos fuzz client client-typescript lock clean install install-dev python
+.PHONY: help up lint types style check test tests-without-database tests-not-slow test-all test-browser conformance docs bench chaos fuzz client client-typescript lock clean install install-dev python
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -e 's/:.*  ## /\t/' | expand -t 19
@@ -33,10 +33,17 @@ style:
 	$(BIN)/lint-imports
 	$(BIN)/mkdocs build --strict --quiet
 
-check: lint  ## answer in under three minutes: lint, and the tests that need no database
+check: install-dev  ## answer in under three minutes: lint, and the tests that need no database
+	@$(MAKE) --no-print-directory --jobs 2 types tests-without-database
+
+test: install-dev  ## the gate, on servers of its own: lint, and every test that is not slow
+	@# types take one processor, and tests wait half of their time
+	@$(MAKE) --no-print-directory --jobs 2 types tests-not-slow
+
+tests-without-database: style
 	$(BIN)/pytest $(PARALLEL) --hypothesis-profile quick -m "not slow and not database"
 
-test: lint  ## the gate, on servers of its own: lint, and every test that is not slow
+tests-not-slow: style
 	$(BIN)/pytest $(PARALLEL) --hypothesis-profile quick -m "not slow"
 
 test-all: install-dev  ## the rest: slow tests (kills, outages, growth, memory), and property tests at full length

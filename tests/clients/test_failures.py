@@ -35,6 +35,7 @@ def test_a_request_is_sent_again_with_the_same_key_after_a_temporary_failure(fai
         assert len(first.headers["idempotency-key"]) == 36
 
 
+@pytest.mark.slow
 def test_the_last_of_three_failures_is_raised_with_what_the_service_said() -> None:
     with ScriptedServer(UNAVAILABLE, UNAVAILABLE, UNAVAILABLE) as server, Client(server.url, "key") as client:
         with pytest.raises(UnavailableError, match="503 unavailable: PostgreSQL is down") as caught:

@@ -167,6 +167,7 @@ def test_the_asynchronous_tool_answers_the_same(
     assert found == [answer(sdk_tool, each) for each in STORY]
 
 
+@pytest.mark.slow
 def test_a_full_tree_is_read_and_emptied_but_not_extended(client: Client) -> None:
     context = client.create_context(name="full")
     paths = [{"namespace": ["files"], "key": f"f{number}"} for number in range(1_000)]

@@ -101,6 +101,7 @@ def test_a_service_that_is_away_does_not_stop_the_agent(environ: dict[str, str])
     assert run_hook(environ | {"AGENT_MEMORY_BASE_URL": "http://127.0.0.1:9"}, "prompt", prompt="hello") == ""
 
 
+@pytest.mark.slow
 def test_a_transcript_without_ids_that_is_written_anew_is_stored_once(
     environ: dict[str, str], client: Client, tmp_path: Path
 ) -> None:
@@ -186,6 +187,7 @@ def test_each_agent_reads_what_is_open_at_the_start_of_a_session(
     assert "Mend the flaky test of the parser." in told["additionalContext"]
 
 
+@pytest.mark.slow
 def test_codex_stores_each_prompt_and_each_answer_once(environ: dict[str, str], client: Client) -> None:
     stop = {**CODEX, "hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": ANSWERED}
 
@@ -197,6 +199,7 @@ def test_codex_stores_each_prompt_and_each_answer_once(environ: dict[str, str], 
     assert [(turn.role, turn.content) for turn in client.turns("s1")] == said * 2
 
 
+@pytest.mark.slow
 def test_gemini_stores_the_prompt_of_a_retried_answer_once(environ: dict[str, str], client: Client) -> None:
     after = {**GEMINI, "hook_event_name": "AfterAgent", "prompt": ASKED}
     first = {"timestamp": "2026-11-28T10:00:00Z", "prompt_response": "I do not know.", "stop_hook_active": False}
@@ -209,6 +212,7 @@ def test_gemini_stores_the_prompt_of_a_retried_answer_once(environ: dict[str, st
     assert [(turn.role, turn.content) for turn in client.turns("s1")] == expected
 
 
+@pytest.mark.slow
 def test_cursor_reads_what_is_open_and_stores_what_is_said(environ: dict[str, str], client: Client) -> None:
     client.add_goal("Mend the flaky test of the parser.")
     start = {**CURSOR, "hook_event_name": "sessionStart", "session_id": "s1", "composer_mode": "agent"}

@@ -207,6 +207,7 @@ def test_a_context_is_given_once_to_a_conversation_and_always_without_one(mcp_ur
         over_http(mcp_url, issue_key(account, scopes=READ_WRITE, agent_id=agent_id, user_id=user_id).secret, use)
 
 
+@pytest.mark.slow
 def test_a_service_that_is_away_is_503(bound_key: str) -> None:
     with serve_mcp("http://127.0.0.1:9") as mcp_url:
         assert post(mcp_url, Authorization=f"Bearer {bound_key}") == 503
@@ -236,6 +237,7 @@ def test_the_profile_mem0_has_mem0s_names(mcp_url: str, account: Account) -> Non
     over_http(f"{mcp_url}/mem0", issue_key(account, scopes=READ_WRITE, agent_id="assistant").secret, use)
 
 
+@pytest.mark.slow
 def test_the_profile_graph_has_the_nine_tools_of_the_reference(mcp_url: str, bound_key: str) -> None:
     relation = {"from": "Ana", "to": "Acme", "relationType": "works_at"}
 
@@ -261,6 +263,7 @@ def test_the_profile_graph_has_the_nine_tools_of_the_reference(mcp_url: str, bou
     over_http(f"{mcp_url}/graph", bound_key, use)
 
 
+@pytest.mark.slow
 def test_relations_of_long_names_and_parallel_observations_are_kept(mcp_url: str, bound_key: str) -> None:
     names = ["a b", "c", "a", "b c", "x" * 150, "y" * 150]
     triples = [("a b", "c", "r"), ("a", "b c", "r"), ("x" * 150, "y" * 150, "r")]
@@ -280,6 +283,7 @@ def test_relations_of_long_names_and_parallel_observations_are_kept(mcp_url: str
     over_http(f"{mcp_url}/graph", bound_key, use)
 
 
+@pytest.mark.slow
 def test_a_full_graph_takes_no_more_and_keeps_what_it_has(mcp_url: str, bound_key: str, url: str) -> None:
     def entity(name: str, kind: str) -> dict[str, Any]:
         return {"name": name, "entityType": kind, "observations": []}

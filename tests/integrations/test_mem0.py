@@ -188,6 +188,7 @@ def test_only_what_is_named_is_deleted(compat: Mem0Routes, client: Client) -> No
     assert [each.text for each in client.memories()] == ["A note of another agent."]
 
 
+@pytest.mark.slow
 def test_memories_of_other_agents_are_reached_by_id_and_with_their_user(compat: Mem0Routes, client: Client) -> None:
     first, second = (compat.add(text, agent_id="bot") for text in ("A red bicycle.", "A blue car."))
     client.add_turns("trip", [{"role": "user", "content": "We fly to Madeira."}])
@@ -215,6 +216,7 @@ def test_keys_that_are_bound_act_for_whom_they_are_bound_to(compat: Mem0Routes, 
         assert routes.send("DELETE", f"/v1/memories/{memory_id}/").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_search_is_not_stopped_by_memories_that_cannot_be_read(compat: Mem0Routes, client: Client) -> None:
     context = client.create_context(name="bicycles", agent_id="mem0")
     client.add_context_entries(context.id, content="A bicycle in a context.", agent_id="mem0")
@@ -265,6 +267,7 @@ def refusals() -> list[tuple[str, str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_what_is_not_understood_is_refused(compat: Mem0Routes, refusals: list[tuple[str, str, Any]]) -> None:
     for method, path, body in refusals:
         assert compat.send(method, path, body).status_code == 400, (path, body)

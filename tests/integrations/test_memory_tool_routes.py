@@ -47,6 +47,7 @@ def test_a_story_is_answered_as_by_the_sdk(route: ToolRoute, tmp_path: Path) -> 
     assert [route.call(each) for each in (CREATE, ranged)] == [answer(theirs, each) for each in (CREATE, ranged)]
 
 
+@pytest.mark.slow
 def test_agents_users_and_contexts_have_trees_of_their_own(route: ToolRoute, account: Account) -> None:
     own = ToolRoute(route.url, issue_key(account, scopes=READ_WRITE, agent_id="assistant").secret)
 
@@ -56,6 +57,7 @@ def test_agents_users_and_contexts_have_trees_of_their_own(route: ToolRoute, acc
     assert route.call(CREATE, "?agent_id=assistant").startswith("ToolError: File /memories/a already exists")
 
 
+@pytest.mark.slow
 def test_what_is_no_command_is_refused_with_a_sentence(route: ToolRoute) -> None:
     refusals: list[Any] = [{}, {"command": "rm"}, {"command": "view"}, {**VIEW, "view_range": [1.5]}, []]
     for body in [*refusals, {**CREATE, "path": 3}]:

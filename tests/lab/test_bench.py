@@ -37,6 +37,7 @@ def test_every_variant_runs_once_in_every_round() -> None:
     assert measured[0] != measured[3] != measured[6]
 
 
+@pytest.mark.slow
 def test_figures_are_in_milliseconds_and_relative_to_the_first_variant() -> None:
     slow = BenchmarkVariant(name="slow", run=lambda _round: time.sleep(0.002))
     slower = BenchmarkVariant(name="slower", run=lambda _round: time.sleep(0.06))

@@ -136,6 +136,7 @@ class TestCommand:
             assert figures["auroc"] == 1.0
         assert nothing_is_left()
 
+    @pytest.mark.slow
     def test_several_files_are_each_judged_by_the_others(self, two_houses: Path, tmp_path: Path) -> None:
         other, plot = tmp_path / "porch.json", tmp_path / "plot.svg"
         other.write_text(json.dumps(locomo(("Who painted the porch green?", ["D2:3"], 4))))

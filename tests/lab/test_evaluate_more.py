@@ -30,6 +30,7 @@ def names(rows: list[dict[str, Any]]) -> list[str]:
     return [row["name"] for row in rows]
 
 
+@pytest.mark.slow
 def test_leave_one_out_asks_each_sample_with_weights_learned_on_the_others(path: Path) -> None:
     report = run_json("evaluate_recall", path, "--leave-one-out")
 
@@ -47,6 +48,7 @@ def test_tables_state_which_weights_they_are_based_on(path: Path) -> None:
     assert "fitted on these very samples" in report
 
 
+@pytest.mark.slow
 def test_an_ablation_reports_each_signal_alone_and_left_out(path: Path) -> None:
     report = run_json("evaluate_recall", path, "--ablate")["ablation"]
 
@@ -86,6 +88,7 @@ def test_a_plan_of_words_alone_uses_no_other_technique() -> None:
     assert choose_plan().rewriters
 
 
+@pytest.mark.slow
 def test_an_ablation_chart_is_written_to_the_given_path(path: Path, tmp_path: Path) -> None:
     report = run("evaluate_recall", path, "--ablate", f"--plot={tmp_path / 'plot.svg'}")
 
@@ -118,6 +121,7 @@ def test_an_ablation_leaves_out_adversarial_questions(tmp_path: Path) -> None:
     assert set(report["ablation"]["techniques"][0]["types"]) == {"single-hop"}
 
 
+@pytest.mark.slow
 def test_questions_that_no_other_sample_can_teach_are_counted(tmp_path: Path) -> None:
     # no word of the other sample's question is found, so that it teaches nothing
     barn = [{**locomo(("xyzzy?", ["D2:3"], 4), session_1=PORCH)[0], "sample_id": "barn"}]

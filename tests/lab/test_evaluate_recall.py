@@ -99,6 +99,7 @@ def test_a_fact_that_was_extracted_stands_for_its_turn(tmp_path: Path) -> None:
     assert nothing_is_left()
 
 
+@pytest.mark.slow
 def test_near_duplicates_that_a_result_names_take_the_places_after_it(tmp_path: Path) -> None:
     turns = [
         {"key": "first", "text": "The porch is green."},
@@ -210,6 +211,7 @@ def test_a_missing_file_is_reported_in_one_sentence(tmp_path: Path) -> None:
         run(tmp_path / "none.json")
 
 
+@pytest.mark.slow
 def test_a_failing_embedder_ends_the_evaluation(tmp_path: Path, settings: Settings) -> None:
     settings.EMBEDDING_PROVIDER, settings.OPENAI_API_KEY = "openai", "unused"
     settings.OPENAI_BASE_URL = "http://127.0.0.1:9/v1"

@@ -48,6 +48,7 @@ def test_several_files_are_learned_from_together(tmp_path: Path) -> None:
     assert [row["name"] for row in report["figures"]] == ["as shipped", "fitted", "held out"]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_extracted_knowledge_is_learned_from_the_same_questions_asked_again(tmp_path: Path) -> None:
     said = [{"key": "t1", "text": "I live in Porto."}, {"key": "t2", "text": "The ferns look dry today."}]

@@ -67,6 +67,7 @@ def test_the_search_ends_at_the_same_weights_wherever_it_starts(seed: int, start
     assert slope_at(choices, found, l2=0.3).gradient == pytest.approx(np.zeros(3), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_weights_of_simulated_choices_are_recovered() -> None:
     weights = np.array([1.5, -0.7, 0.0, 0.4])
 
@@ -75,6 +76,7 @@ def test_weights_of_simulated_choices_are_recovered() -> None:
     assert found == pytest.approx(weights, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_signal_in_the_offset_is_not_learned_again() -> None:
     choices = make_choices(5, weights=np.array([1.0, 2.0]), count=2_000)
     known = [

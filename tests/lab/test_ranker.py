@@ -109,6 +109,7 @@ def test_files_of_extracted_knowledge_count_alike() -> None:
     assert learned["length"] == pytest.approx(learned["words"], rel=0.5)
 
 
+@pytest.mark.slow
 def test_a_rare_register_learns_its_own_signals_from_its_few_questions() -> None:
     rare = [replace(each, register=LONG_CHAT) for each in many(8, by="asks")]
 

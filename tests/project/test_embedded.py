@@ -184,6 +184,7 @@ def test_a_data_folder_of_another_postgres_version_is_refused(postgres: Postgres
         postgres.start()
 
 
+@pytest.mark.slow
 def test_the_error_includes_the_last_output_of_a_server_that_cannot_start(
     postgres: PostgresServer, place: ServerPaths
 ) -> None:
@@ -275,6 +276,7 @@ def test_the_data_folder_of_an_ordinary_user_is_private(tmp_path: Path) -> None:
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 @needs_root
 def test_root_stores_data_where_the_servers_can_reach_it_and_opens_no_private_folder(data: Path) -> None:
     private = data / "root"
@@ -355,6 +357,7 @@ def test_secrets_are_not_invented_where_other_machines_may_use_the_database(data
     assert list(data.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_nodes_share_the_secrets_of_a_folder(data: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     command = [sys.executable, "-m", "memory_project.make_secrets", str(shared)]

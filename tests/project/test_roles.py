@@ -114,6 +114,7 @@ def test_a_role_answers_probes_and_scrapes_logs_json_and_stops(tmp_path: Path, n
         assert (seen["logger"], seen["method"], seen["status"]) == ("memory_project.access", "GET", 200)
 
 
+@pytest.mark.slow
 def test_a_role_without_servers_or_with_malformed_settings_says_so_in_one_line(tmp_path: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL"}}
     command = [sys.executable, "-m", "memory_project.serve", "worker"]

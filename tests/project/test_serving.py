@@ -41,7 +41,7 @@ def test_no_part_of_the_service_starts_without_encryption_keys(tmp_path: Path, n
     ("key", "value", "reason"),
     [
         ("MEMORY_ENCRYPTION_KEYS", "not-a-key", "MEMORY_ENCRYPTION_KEYS holds what is no Fernet key"),
-        ("MEMORY_TOMBSTONE_KEY", "", "MEMORY_TOMBSTONE_KEY is empty"),
+        pytest.param("MEMORY_TOMBSTONE_KEY", "", "MEMORY_TOMBSTONE_KEY is empty", marks=pytest.mark.slow),
     ],
 )
 def test_the_web_server_does_not_start_without_usable_keys(tmp_path: Path, key: str, value: str, reason: str) -> None:

@@ -104,8 +104,7 @@ def open_model(spec: ModelSpec) -> EmbeddingProvider:
     if spec.provider == "tiny":
         return make_tiny(spec.width or TINY_WIDTH)
     folder = Path(spec.folder).resolve() if spec.folder else find_bundled_folder()
-    kept_in = list_graph_folders(Path(settings.DATA_DIR))
-    return LocalEmbeddings(folder, model=spec.name, kept_in=kept_in, threads=settings.EMBEDDING_THREADS)
+    return open_folder(folder, model=spec.name, data_dir=Path(settings.DATA_DIR), threads=settings.EMBEDDING_THREADS)
 
 
 def prefixes_of(provider: EmbeddingProvider, given: TextPrefixes) -> TextPrefixes:
@@ -186,8 +185,13 @@ def make_local() -> EmbeddingProvider:
         model = settings.EMBEDDING_MODEL or folder.name
     else:
         folder, model = find_bundled_folder(), BUNDLED_MODEL
-    kept_in = list_graph_folders(Path(settings.DATA_DIR))
-    return LocalEmbeddings(folder, model=model, kept_in=kept_in, threads=settings.EMBEDDING_THREADS)
+    return open_folder(folder, model=model, data_dir=Path(settings.DATA_DIR), threads=settings.EMBEDDING_THREADS)
+
+
+@lru_cache(maxsize=2)
+def open_folder(folder: Path, *, model: str, data_dir: Path, threads: int) -> LocalEmbeddings:
+    """Return the provider of a folder of weights, which a process loads once, whatever names it again."""
+    return LocalEmbeddings(folder, model=model, kept_in=list_graph_folders(data_dir), threads=threads)
 
 
 def make_tiny(width: int = TINY_WIDTH) -> EmbeddingProvider:

@@ -275,6 +275,7 @@ def test_the_list_is_filtered_by_type(staff: Client, ana: Entity) -> None:
     assert [row.name for row in response.context["cl"].result_list] == ["Bakery"]
 
 
+@pytest.mark.slow
 def test_pages_cost_as_many_queries_for_many_neighbours_as_for_few(staff: Client, owner: Owner, ana: Entity) -> None:
     urls = [page_url("entity", ana.pk), page_url("entity", ana.pk, "split")]
     few = [queries_of(staff, url) for url in urls]

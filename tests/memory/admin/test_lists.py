@@ -68,6 +68,13 @@ MODELS = sorted(
     if model._meta.app_label in ("memory", "ledger")
 )
 
+VARIED = {"memory", "conversation", "fact", "goal", "injection", "memorypool", "apikey", "turnrecord"}
+each_model_at_length = pytest.mark.parametrize(
+    ("app", "model"),
+    [pytest.param(app, model, marks=() if model in VARIED else pytest.mark.slow) for app, model in MODELS],
+)
+"""All pages share what such tests try: a varied lot tries it first, and the rest are slow tests."""
+
 
 def make_episodes(account: Account, numbers: range) -> None:
     owner = Owner(account_id=account.id, agent_id="assistant")
@@ -331,11 +338,7 @@ def test_a_list_ignores_an_invalid_order(staff: Client, app: str, model: str) ->
     assert staff.get(list_url(model, app=app, o="1.-2.99"), follow=True).status_code == 200
 
 
-# parameters other than the order are read in one place for all lists
-@pytest.mark.parametrize(
-    ("app", "model"),
-    [pytest.param(*each, marks=() if each == ("memory", "episodicmemory") else pytest.mark.slow) for each in MODELS],
-)
+@each_model_at_length
 def test_a_list_ignores_invalid_query_parameters(staff: Client, account: Account, app: str, model: str) -> None:
     for query in ({"account": "nonsense"}, {"q": "\x00"}, {"account": "more"}, {"p": "99999"}, {"o": "1.-2.99"}):
         response = staff.get(list_url(model, app=app, **query), follow=True)
@@ -343,7 +346,7 @@ def test_a_list_ignores_invalid_query_parameters(staff: Client, account: Account
         assert response.status_code == 200
 
 
-@pytest.mark.parametrize(("app", "model"), MODELS)
+@each_model_at_length
 def test_pages_keep_to_the_content_security_policy(staff: Client, account: Account, app: str, model: str) -> None:
     MAKERS[model](account, range(2))
     page = staff.get(list_url(model, app=app))

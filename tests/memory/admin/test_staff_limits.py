@@ -13,7 +13,7 @@ from django.urls import reverse
 from memory.models import Account, ApiKey, JobRun, Link, Memory, PersistentContext, StaffLimit
 from memory_project.ids import uuid7
 from tests.memory.admin.pages import add_url, choose, list_url, page_url, shown
-from tests.memory.admin.test_lists import MAKERS, MODELS, make_contexts, make_episodes
+from tests.memory.admin.test_lists import MAKERS, MODELS, each_model_at_length, make_contexts, make_episodes
 
 OWN, FOREIGN = range(3), range(88_770_001, 88_770_003)
 CANARY = "8877000"
@@ -80,7 +80,7 @@ def test_no_page_shows_rows_of_other_accounts(
             assert canaries_in(limited.get(address, asked), *foreign, echoed=str(stranger.pk)) == [], address
 
 
-@pytest.mark.parametrize(("app", "model"), MODELS)
+@each_model_at_length
 def test_a_row_of_another_account_is_answered_like_one_that_does_not_exist(
     limited: Client, account: Account, stranger: Account, app: str, model: str
 ) -> None:
@@ -105,7 +105,7 @@ def without_tokens(response: Any, row_id: object) -> str:
     return re.sub(r'value="[A-Za-z0-9]{64}"', "", text)
 
 
-@pytest.mark.parametrize(("app", "model"), MODELS)
+@each_model_at_length
 def test_actions_do_nothing_to_rows_of_other_accounts(
     limited: Client, stranger: Account, rf: Any, member: User, app: str, model: str
 ) -> None:

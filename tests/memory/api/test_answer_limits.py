@@ -54,6 +54,7 @@ def test_a_page_ends_early_and_the_next_one_goes_on(client: ServiceClient, path:
     assert len({turn["id"] for page in pages for turn in page}) == sum(map(len, pages)) == 10
 
 
+@pytest.mark.slow
 def test_a_page_read_backwards_ends_early_where_it_begins(client: ServiceClient) -> None:
     write_log(client, *[LONG] * 8)
     first = client.get("/conversations/c1/turns?page_size=7&agent_id=assistant").json()
@@ -66,6 +67,7 @@ def test_a_page_read_backwards_ends_early_where_it_begins(client: ServiceClient)
     assert [turn["index"] for page in reversed(back) for turn in page] == list(range(last["results"][0]["index"]))
 
 
+@pytest.mark.slow
 def test_small_rows_that_are_too_many_end_a_page_as_well(client: ServiceClient) -> None:
     write_log(client, *["x" * 50_000] * 10)
 

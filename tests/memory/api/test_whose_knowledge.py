@@ -73,7 +73,7 @@ def reads() -> list[Operation]:
     return [each for each in found if not each.parameters or each.method == "get"]
 
 
-@pytest.mark.parametrize("named", [{}, {"user_id": "ana"}], ids=str)
+@pytest.mark.parametrize("named", [pytest.param({}, marks=pytest.mark.slow), {"user_id": "ana"}], ids=str)
 def test_no_route_shows_another_agent_what_an_agent_learnt_of_no_user(
     learnt: Ids, account: Account, owner: Owner, named: dict[str, str]
 ) -> None:

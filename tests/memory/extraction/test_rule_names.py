@@ -161,6 +161,7 @@ def test_an_ambiguous_pronoun_yields_no_claim(text: str) -> None:
     assert not [fact for fact in said(text).facts if "Coimbra" in fact.claim or "boat" in fact.claim]
 
 
+@pytest.mark.slow
 def test_at_most_two_hundred_entities_are_extracted() -> None:
     text = " ".join(
         f"My friend {first}{second}o sings." for first in "ABCDEFGHIJKLMNOPQRST" for second in "abcdefghijklmno"

@@ -183,6 +183,7 @@ def test_a_run_is_claimed_by_one_of_many_simultaneous_workers() -> None:
     assert len([run for run in claimed if run is not None]) == 1
 
 
+@pytest.mark.slow
 def test_a_run_with_a_broken_connection_is_marked_failed_over_another_connection(account: Account) -> None:
     make_agents(account, "a")
     run = queue_run()

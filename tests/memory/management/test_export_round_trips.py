@@ -14,6 +14,7 @@ from tests.properties import examples
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 @settings(parent=examples(60), suppress_health_check=list(HealthCheck))
 @given(FILES)
 def test_any_canonical_file_comes_back_byte_for_byte(files: list[dict[str, Any]]) -> None:

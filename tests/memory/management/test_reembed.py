@@ -151,6 +151,7 @@ def test_an_endpoint_that_does_not_have_the_width_is_refused(endpoint: str, http
         reembed("--provider", "openai", "--model", "narrow", "--width", "16")
 
 
+@pytest.mark.slow
 def test_a_change_that_was_stopped_goes_on_with_the_same_command(owner: Owner) -> None:
     remember(owner, "one", "two", "three")
     begin(tiny(384))

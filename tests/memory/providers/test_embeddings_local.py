@@ -78,6 +78,7 @@ def test_the_package_of_the_bundled_model_is_never_imported(minilm: LocalEmbeddi
     assert BUNDLED_PACKAGE not in sys.modules
 
 
+@pytest.mark.slow
 def test_a_text_has_the_same_vector_alone_and_among_longer_ones(minilm: LocalEmbeddings) -> None:
     texts = [" ".join(SENTENCES[:count]) for count in (5, 1, 6, 2, 3)] * 20
 

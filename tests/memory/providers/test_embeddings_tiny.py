@@ -23,6 +23,7 @@ def test_texts_that_share_words_are_nearer() -> None:
     assert question @ near > question @ far + 0.2
 
 
+@pytest.mark.slow
 def test_the_same_text_has_the_same_vector_in_every_process() -> None:
     program = (
         "from memory.providers.embeddings.tiny import TinyEmbeddings;"

@@ -97,6 +97,7 @@ def test_a_long_word_is_cut_anywhere() -> None:
     assert lengths == [4 * MAX_PASSAGE_TOKENS] * 6 + [200]
 
 
+@pytest.mark.slow
 def test_a_very_long_text_has_larger_passages() -> None:
     text = "This sentence stands for many others of a long book. " * 20_000
 

@@ -131,6 +131,7 @@ def test_hostile_unicode_costs_no_more_than_its_length(content: str) -> None:
     assert time.process_time() - began < 10
 
 
+@pytest.mark.slow
 def test_the_same_conversation_gives_the_same_summary_in_another_process() -> None:
     program = (
         "from memory.providers.summaries import *\n"

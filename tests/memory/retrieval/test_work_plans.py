@@ -91,6 +91,7 @@ def read_whole(plan: dict[str, Any]) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_slots_of_a_packet_are_read_by_the_records_of_the_lineage(work: Owner) -> None:
     goal = aim(work)
     with Sent() as sent:
@@ -102,6 +103,7 @@ def test_slots_of_a_packet_are_read_by_the_records_of_the_lineage(work: Owner) -
     assert texts == ["Did 3", *(f"Did {number}" for number in range(RECORDS - resume.MAX_RECORDS, RECORDS))]
 
 
+@pytest.mark.slow
 def test_slots_of_a_replay_are_read_by_their_records(work: Owner) -> None:
     records = replay.read_replay_records(replay.visible_records(work), merged_too=True)
     with Sent() as sent:

@@ -87,6 +87,7 @@ def test_a_deleted_revision_leaves_no_gap(owner: Owner) -> None:
     assert kept(owner, digest="4").revision == 4
 
 
+@pytest.mark.slow
 def test_many_revisions_and_links_are_cut(owner: Owner) -> None:
     for number in range(MAX_REVISIONS + 1):
         latest = kept(owner, digest=str(number))

@@ -333,6 +333,7 @@ def test_a_thousand_entries_take_as_many_statements_as_ten(
             keep(owner, context, *(entry(f"{count}: {number}") for number in range(count)))
 
 
+@pytest.mark.slow
 def test_a_thousand_edits_take_as_many_statements_as_ten(
     owner: Owner, context: PersistentContext, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:

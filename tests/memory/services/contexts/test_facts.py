@@ -81,6 +81,7 @@ def test_facts_need_an_agent(owner: Owner) -> None:
             act()
 
 
+@pytest.mark.slow
 def test_facts_are_found_however_many_other_entries_are_nearer(owner: Owner) -> None:
     store_fact(owner, fact_of(), now=NOW)
     others = [entry(KEY_FACT) for _ in range(30)]

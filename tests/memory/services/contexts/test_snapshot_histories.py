@@ -130,6 +130,7 @@ def history(context: PersistentContext) -> set[tuple[Any, ...]]:
     return {(row.entry_id, row.number, row.content, json.dumps(row.value), row.previous_version_id) for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @examples(30)
 @given(before=histories, between=histories, after=histories)

@@ -127,6 +127,7 @@ def test_a_value_too_large_is_refused_and_nothing_changed(owner: Owner, row: Con
     assert contents(row) == ["first"]
 
 
+@pytest.mark.slow
 @examples(25)
 @given(steps=st.lists(st.sampled_from("abc") | st.integers(1, 4), max_size=7))
 def test_whatever_was_done_every_content_is_readable_in_order(owner: Owner, steps: list[str | int]) -> None:

@@ -67,6 +67,7 @@ def word_pairs(word: str) -> st.SearchStrategy[list[str]]:
     return st.one_of(pairs).flatmap(st.permutations)
 
 
+@pytest.mark.slow
 @examples(500)
 @given(text_pairs())
 @example(("Ana Just just just the x.", "Ana Just just justs the x"))

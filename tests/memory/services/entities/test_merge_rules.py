@@ -152,6 +152,7 @@ def test_the_audit_log_names_both_entities(owner: Owner, ana: Entity, twin: Enti
     assert list(entries.values_list("operation", flat=True)) == ["merge", "split"]
 
 
+@pytest.mark.slow
 def test_merging_takes_as_many_statements_for_a_hub_as_for_a_leaf(
     owner: Owner, ana: Entity, twin: Entity, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:

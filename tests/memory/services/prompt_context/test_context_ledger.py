@@ -208,6 +208,7 @@ def test_eight_simultaneous_calls_share_no_memory(owner: Owner, conversation: Co
         assert all(clean_line(item.text) in context.context for item in context.items)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_tokens", [100, 4_000], ids=["little room", "room for all"])
 def test_six_simultaneous_calls_all_get_memories_while_there_are_enough(owner: Owner, max_tokens: int) -> None:
     say(owner, *(turn(f"the cellar of house {number}") for number in range(40)), conversation_id="houses")

@@ -18,7 +18,7 @@ from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim
 from tests.memory.records import add_record
 from tests.memory.scenarios.living import live_through, resume_story
-from tests.memory.scenarios.stories import Story, read_story
+from tests.memory.scenarios.stories import read_story
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
 
@@ -36,11 +36,19 @@ def without_vectors(texts: Sequence[str]) -> EmbeddedTexts:
     return NOTHING
 
 
-@pytest.mark.parametrize(("level", "most_missing"), [(1, 0), (2, 1)])
-@pytest.mark.parametrize("story", [pytest.param(read_story(name), id=name) for name in ("migration", "research")])
+@pytest.mark.parametrize(
+    ("name", "level", "most_missing"),
+    [
+        ("migration", 2, 1),
+        pytest.param("migration", 1, 0, marks=pytest.mark.slow),
+        pytest.param("research", 1, 0, marks=pytest.mark.slow),
+        pytest.param("research", 2, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_the_checklist_survives_compression(
-    owner: Owner, story: Story, level: int, most_missing: int, monkeypatch: pytest.MonkeyPatch
+    owner: Owner, name: str, level: int, most_missing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    story = read_story(name)
     monkeypatch.setattr(conf, "MERGE_AFTER_HOURS", conf.MERGE_AFTER_HOURS if level == 2 else NEVER_HOURS)
     successor = live_through(owner, story, embed=without_vectors)
     compress(story.resumed_at + timedelta(days=30))

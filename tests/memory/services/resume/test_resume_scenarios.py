@@ -16,7 +16,10 @@ LEAST_TURNS = 50
 LEAST_LEFT_OUT = 4
 """Of twelve items; the stories miss four to seven."""
 
-pytestmark = pytest.mark.parametrize("story", [pytest.param(read_story(name), id=name) for name in NAMES])
+STORIES = {name: read_story(name) for name in NAMES}
+LONG = ("migration", "research")
+"""Stories that take seconds to live through. A test of test_resume_compressed that is not slow does so with one."""
+each_story = pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
 
 
 def without_vectors(texts: Sequence[str]) -> EmbeddedTexts:
@@ -35,6 +38,7 @@ def last_turns(story: Story, *, max_tokens: int) -> str:
     return text
 
 
+@each_story
 def test_a_story_has_several_conversations_on_different_days(story: Story) -> None:
     days = {conversation["starts"][:10] for conversation in story.conversations}
 
@@ -43,10 +47,12 @@ def test_a_story_has_several_conversations_on_different_days(story: Story) -> No
     assert len(days) == len(story.conversations)
 
 
+@each_story
 def test_the_whole_log_contains_the_checklist(story: Story) -> None:
     assert story.missing("\n".join(story.turns())) == []
 
 
+@each_story
 def test_the_last_turns_alone_miss_items(story: Story) -> None:
     text = last_turns(story, max_tokens=MAX_TOKENS)
 
@@ -54,6 +60,10 @@ def test_the_last_turns_alone_miss_items(story: Story) -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    "story",
+    [pytest.param(story, id=name, marks=pytest.mark.slow if name in LONG else ()) for name, story in STORIES.items()],
+)
 def test_the_packet_contains_the_checklist(owner: Owner, story: Story) -> None:
     successor = live_through(owner, story, embed=without_vectors)
 

@@ -75,22 +75,23 @@ def test_a_key_in_no_tier_is_not_found(router: MemoryRouter) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_every_type_comes_back_exact_from_every_tier(router: MemoryRouter, tier: str, value: Any) -> None:
-    write(router, value, tier)
+def test_every_type_comes_back_exact_from_every_tier(router: MemoryRouter, tier: str) -> None:
+    for number, value in enumerate(VALUES):
+        key = f"k{number}"
+        write(router, value, tier, key=key)
 
-    assert json.dumps(router.read("k", now=NOW).value) == json.dumps(value)
-    assert router.read("k", now=NOW).tier == tier
+        assert json.dumps(router.read(key, now=NOW).value) == json.dumps(value)
+        assert router.read(key, now=NOW).tier == tier
 
 
 @pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("key", ["a/b~c", "-", "0", "-1", "%", "ä b", "{k}", '"', "k" * 200])
-def test_a_key_may_contain_any_characters(router: MemoryRouter, tier: str, key: str) -> None:
-    write(router, "value", tier, key=key)
+def test_a_key_may_contain_any_characters(router: MemoryRouter, tier: str) -> None:
+    for key in ("a/b~c", "-", "0", "-1", "%", "ä b", "{k}", '"', "k" * 200):
+        write(router, "value", tier, key=key)
 
-    assert tiers_with(router, key) == [tier]
-    assert router.keys(tier=tier, now=NOW) == [key]
-    assert router.delete(key, now=NOW) == (tier,)
+        assert tiers_with(router, key) == [tier]
+        assert router.keys(tier=tier, now=NOW) == [key]
+        assert router.delete(key, now=NOW) == (tier,)
 
 
 @pytest.mark.parametrize("tier", TIERS)

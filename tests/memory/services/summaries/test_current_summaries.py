@@ -142,6 +142,7 @@ def test_a_lost_summary_is_made_again_on_request(owner: Owner) -> None:
         assert summarized_up_to(latest_summary(owner, conversation())) == 19
 
 
+@pytest.mark.slow
 def test_a_lost_summary_is_made_again_part_by_part(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     talk(owner, 90)
     summarize()
