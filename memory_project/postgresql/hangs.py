@@ -6,9 +6,9 @@ ones are refused, but for one every PAUSE_SECONDS that finds out whether the ser
 """
 
 import logging
-import math
 import threading
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 from django.db import connections
 from psycopg.errors import _WaitTimeout as WaitTimeout
+from psycopg.waiting import Ready
 
 logger = logging.getLogger(__name__)
 
@@ -101,28 +102,22 @@ class WatchedConnection(psycopg.Connection[Any]):
     def wait(self, gen: Any, interval: float = TICK_SECONDS, timeout: float | None = None) -> Any:
         """Wait for an answer. Raises PostgreSQLHangsError if the server hangs; the connection is closed then.
 
-        The driver waits for a tick at a time, by itself: to look at each of its steps takes longer than most of them.
+        For the first tick the driver waits by itself: to look at each of its steps takes longer than most of them.
         """
         began = time.monotonic()
-        deadline = math.inf if timeout is None else began + timeout
-        left = min(TICK_SECONDS, deadline - began)
-        while True:
-            try:
-                answer = super().wait(gen, interval, left)
-            except WaitTimeout:
-                now = time.monotonic()
-                if now >= deadline:
-                    raise
-                left = min(TICK_SECONDS, deadline - now)
-                self.judge_silence(began)
-            else:
-                self.server.note_answer()
-                return answer
-
-    def judge_silence(self, since: float) -> None:
-        """Close the connection and raise PostgreSQLHangsError if the server hangs."""
         try:
-            self.server.judge_silence(since)
+            answer = super().wait(gen, interval, TICK_SECONDS if timeout is None else min(TICK_SECONDS, timeout))
+        except WaitTimeout:
+            left = None if timeout is None else began + timeout - time.monotonic()
+            if left is not None and left <= 0:
+                raise
+            return self._wait_watched(gen, interval, left, began)
+        self.server.note_answer()
+        return answer
+
+    def _wait_watched(self, gen: Any, interval: float, timeout: float | None, began: float) -> Any:
+        try:
+            return super().wait(watch(gen, self.server, began), interval, timeout)
         except PostgreSQLHangsError:
             with suppress(psycopg.Error):
                 self.pgconn.finish()
@@ -135,3 +130,24 @@ def watched_connection(alias: str) -> type[WatchedConnection]:
     if alias not in WATCHES:
         WATCHES[alias] = ServerWatch(alias)
     return type("WatchedConnection", (WatchedConnection,), {"server": WATCHES[alias]})
+
+
+def watch(gen: Generator[Any, Any, Any], server: ServerWatch, since: float) -> Generator[Any, Any, Any]:
+    """Pass on what the driver waits for and what comes; have silence judged.
+
+    `gen` has waited since then for a tick. It is told that nothing came: without that, it takes its next step for an
+    answer.
+    """
+    heard_at = since
+    try:
+        wanted = gen.send(Ready.NONE)
+        while True:
+            ready = yield wanted
+            if ready == Ready.NONE:
+                server.judge_silence(heard_at)
+            else:
+                heard_at = time.monotonic()
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        server.note_answer()
+        return end.value
