@@ -199,7 +199,7 @@ def build_gathering_statement(shape: GatheringShape) -> NumberedStatement:
         WITH {all_kinds_filter.ctes} {ASKED_TERMS}
         begun AS MATERIALIZED (SELECT clock_timestamp() AS at), {"".join(parts)}
         found AS MATERIALIZED ({union_sql(shape.retrievers)})
-        SELECT CASE WHEN scored.row_number IS NULL OR scored.row_number = 1 THEN {timings_sql(shape.retrievers)} END
+        SELECT CASE WHEN row_number() OVER () = 1 THEN {timings_sql(shape.retrievers)} END
             AS timings, scored.* FROM begun
         {" ".join(f"CROSS JOIN {name}_end" for name in shape.retrievers)}
         LEFT JOIN ({scored_sql(shape)}) AS scored ON true"""
@@ -242,7 +242,7 @@ def union_sql(retrievers: Sequence[str]) -> str:
     found = "SELECT id, hops, distance, part_of"
     each = [f"{found}, {1 << place} AS way FROM {name}" for place, name in enumerate(retrievers)]
     return f"""
-        SELECT id, row_number() OVER (), min(hops) AS hops, min(distance) AS distance, bit_or(way) AS ways,
+        SELECT id, min(hops) AS hops, min(distance) AS distance, bit_or(way) AS ways,
             (array_agg(part_of) FILTER (WHERE part_of IS NOT NULL))[1] AS part_of
         FROM ({" UNION ALL ".join(each)}) AS each GROUP BY id"""
 
@@ -283,7 +283,7 @@ def scored_sql(shape: GatheringShape) -> str:
         # vectors of what `vector` found are not read again
         similarity = f"1 - coalesce(found.distance, ({own}) <=> %(vector)s::halfvec)"
     return f"""
-        SELECT own.*, found.hops, found.ways, found.part_of, found.row_number FROM found CROSS JOIN LATERAL (
+        SELECT own.*, found.hops, found.ways, found.part_of FROM found CROSS JOIN LATERAL (
             SELECT {", ".join(columns)}, {similarity} AS similarity, {gist} AS gist, words.*
             FROM memories {" ".join(joins)} CROSS JOIN LATERAL ({term_scores_sql(shape)}) AS words
             WHERE memories.account_id = %(account_id)s AND memories.id = found.id OFFSET 0
