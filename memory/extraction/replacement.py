@@ -192,6 +192,11 @@ class _Words:
         return tuple(_Sentence(content=_content_words(part), has_change=_has_change(part)) for part in parts)
 
     @cached_property
+    def in_order(self) -> Sequence[str]:
+        """The words in lower case, with numbers, letters and names of files among them."""
+        return _WORDS_OF_PLACES.findall(self.text.lower())
+
+    @cached_property
     def weight_as_older(self) -> float:
         """The sum of the weights of what is known from this text alone if it is the earlier one."""
         return (
@@ -346,16 +351,17 @@ def _are_parallel(older: _Words, newer: _Words) -> bool:
     Most words are the same in the same order, at least two places differ, and the first of them is a word or two of
     content, not a number or a date alone, unless the text opens with it ("Invoice 1042"). Nobody speaks of a change.
     """
-    # as many words as that must be the same, whatever their order, which is known without comparing them in it
-    if 2 * len(older.all & newer.all) < _LEAST_PARALLEL * min(len(older.all), len(newer.all)):
+    before, after = older.in_order, newer.in_order
+    same = {*before} & {*after}
+    # neither of these depends on the order of words, which takes longer to compare
+    may_be_alike = len(same) >= _LEAST_PARALLEL / 2 * min(len({*before}), len({*after}))
+    may_differ_twice = min(len({*before} - same), len({*after} - same)) >= 2
+    if not (may_be_alike and may_differ_twice) or max(len(before), len(after)) > _MOST_PARALLEL_WORDS:
         return False
     if _sentence_about(older, newer).has_change:
         return False
-    before, after = (_WORDS_OF_PLACES.findall(words.text.lower()) for words in (older, newer))
-    if max(len(before), len(after)) > _MOST_PARALLEL_WORDS:
-        return False
     likeness = SequenceMatcher(None, before, after, autojunk=False)
-    if likeness.ratio() < _LEAST_PARALLEL or not _ONE_AT_A_TIME.isdisjoint({*before} & {*after}):
+    if likeness.ratio() < _LEAST_PARALLEL or not _ONE_AT_A_TIME.isdisjoint(same):
         return False
     places: list[tuple[Sequence[str], Sequence[str], int]] = []
     for tag, start, end, other_start, other_end in likeness.get_opcodes():
