@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,16 @@ def test_a_search_is_not_stopped_by_memories_that_cannot_be_read(compat: Mem0Rou
     found = compat.send("POST", "/v3/memories/search/", {"query": "bicycle", "filters": {"metadata": {"a": 1}}})
 
     assert [(each["id"], each["metadata"]) for each in found.json()["results"]] == [(wanted, {"a": 1})]
+
+
+def test_a_memory_is_there_on_the_day_on_which_it_expires(compat: Mem0Routes) -> None:
+    today = datetime.now(UTC).date().isoformat()
+    kept = compat.add("Alex is in town.", user_id="alex", expiration_date=today)
+
+    assert compat.send("GET", f"/v1/memories/{kept}/").json()["expiration_date"] == today
+    changed = compat.send("PUT", f"/v1/memories/{kept}/", {"expiration_date": "2999-01-31"}).json()
+    assert changed["expiration_date"] == "2999-01-31"
+    assert compat.send("PUT", f"/v1/memories/{kept}/", {"expiration_date": "soon"}).status_code == 400
 
 
 def test_a_threshold_is_the_least_score_and_scores_are_explained(compat: Mem0Routes) -> None:

@@ -9,6 +9,7 @@ delete or find more than was asked for is refused.
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from agent_memory_client import AgentMemoryError, AsyncClient, StatusError
@@ -123,7 +124,7 @@ async def add(client: AsyncClient, request: Request, body: Answer) -> Answer:
         made = await client.infer(turns, **scope.conversation, **scope.owner)
         stored = [(turn.id, each["content"]) for turn, each in zip(made.turns, messages, strict=True)]
     else:
-        expiry = {"expires_at": f"{body['expiration_date']}T00:00:00Z"} if body.get("expiration_date") else {}
+        expiry = {"expires_at": end_of_day(body["expiration_date"])} if body.get("expiration_date") else {}
         options |= {**expiry, **scope.conversation, **scope.owner}
         notes = [await client.remember(each["content"], **options) for each in messages]
         stored = [(note.id, note.text) for note in notes]
@@ -205,8 +206,7 @@ async def change(client: AsyncClient, memory_id: str, body: Mapping[str, Any]) -
         return {"id": made.id, "memory": body["text"], "text": body["text"]}
     changes: Answer = {name: body[name] for name in ("text", "metadata") if body.get(name) is not None}
     if "expiration_date" in body:
-        date = body["expiration_date"]
-        changes["expires_at"] = f"{date}T00:00:00Z" if date else None
+        changes["expires_at"] = end_of_day(body["expiration_date"]) if body["expiration_date"] else None
     changed = describe((await client.update_memory(memory_id, user_id=held.user_id or None, **changes)).to_dict())
     return {**changed, "text": changed["memory"]}
 
@@ -292,7 +292,22 @@ async def change_many(client: AsyncClient, request: Request, body: Answer) -> An
 def describe(memory: Mapping[str, Any]) -> Answer:
     """Return a memory under mem0's names."""
     shown = {name: memory.get(name) for name in ("id", "user_id", "agent_id", "metadata", "created_at", "updated_at")}
+    shown |= {"expiration_date": last_day(str(memory["expires_at"]))} if memory.get("expires_at") else {}
     return {**shown, "memory": memory["text"], "run_id": memory["conversation_id"] or None, "categories": []}
+
+
+def end_of_day(value: Any) -> str:
+    """Return the end of a day, which is the last one of a memory with this `expiration_date`."""
+    try:
+        following = date.fromisoformat(str(value)) + timedelta(days=1)
+    except (ValueError, OverflowError) as err:
+        raise Mem0RequestError("expiration_date must be a date, YYYY-MM-DD.") from err
+    return f"{following}T00:00:00Z"
+
+
+def last_day(expires_at: str) -> str:
+    """Return the last day on which a memory that ends then is there for some time."""
+    return (datetime.fromisoformat(expires_at) - timedelta(microseconds=1)).date().isoformat()
 
 
 def read_objects(body: Mapping[str, Any], name: str) -> list[Answer]:

@@ -41,5 +41,5 @@ def read_export(source: str, document: Any) -> Iterator[Record]:
 def make_record(make: Callable[[], ForeignMemory]) -> Record:
     try:
         return check_record(make())
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         return SkippedRecord("It does not have the documented shape.")

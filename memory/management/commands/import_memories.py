@@ -51,6 +51,7 @@ Messages are left out and counted: import_conversations takes those.
 
   manage.py import_memories mem0.json --from mem0 --account home --dry-run
   psql -Atc 'SELECT row_to_json(store) FROM store' | manage.py import_memories - --from langgraph --agent assistant
+  sqlite3 -json s.db 'SELECT prefix, key, CAST(value AS TEXT) AS value, expires_at, ttl_minutes FROM store' > items.json
   psql -Atc "SELECT json_build_object('id', id, 'payload', payload) FROM mem0" | manage.py import_memories - --from mem0
   manage.py import_memories bank.zip --from hindsight --dry-run
 """

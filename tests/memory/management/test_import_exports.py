@@ -212,9 +212,11 @@ def test_a_damaged_archive_is_refused(folder: Path) -> None:
 
 
 def test_a_record_of_another_shape_is_counted(folder: Path) -> None:
-    figures = import_document(folder, "mem0", {"results": [5]})
+    last = {"id": "m1", "memory": "Is in town", "expiration_date": "9999-12-31"}
 
-    assert figures["left_out"] == {"It does not have the documented shape.": 1}
+    figures = import_document(folder, "mem0", {"results": [5, last]})
+
+    assert figures["left_out"] == {"It does not have the documented shape.": 2}
 
 
 @pytest.mark.parametrize(
