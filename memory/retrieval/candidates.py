@@ -168,8 +168,9 @@ class Candidate:
 class Fused:
     """The result of a fusion for all candidates.
 
-    `columns` are numbers by signal, NaN where a candidate lacks one. `is_near` marks those that are at least as similar as the average: vector search finds everything if there are few
-    memories, so only they are said to be close in meaning.
+    `columns` are numbers by signal, NaN where a candidate lacks one. `is_near` marks those that are at least as similar
+    as the average: vector search finds everything if there are few memories, so only they are said to be close in
+    meaning.
     """
 
     columns: Mapping[str, NDArray[np.float64]]
