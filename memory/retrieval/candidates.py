@@ -166,10 +166,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fused:
-    """What a fusion computed for all candidates: columns of numbers by signal, NaN where a candidate lacks one.
+    """The result of a fusion for all candidates.
 
-    `is_near` marks those that are at least as similar as the average: vector search finds everything if there are few
-    memories, so only they are said to be close in meaning.
+    `columns` are numbers by signal, NaN where a candidate lacks one. `is_near` marks those that are at least as similar
+    as the average: vector search finds everything if there are few memories, so only they are said to be close in
+    meaning.
     """
 
     columns: Mapping[str, NDArray[np.float64]]
