@@ -57,40 +57,38 @@ def test_learning_a_known_fact_again_answers_200(api: ServiceClient) -> None:
     assert (surer.json()["id"], surer.json()["confidence"]) == (first.json()["id"], 0.9)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"claim": ""},
-        {"claim": " \n"},
-        {"claim": "x" * 10_001},
-        {"claim": 7},
-        {"confidence": 1.2},
-        {"confidence": -0.1},
-        {"confidence": "0.5"},
-        {"certainty": "sure"},
-        {"certainty": ""},
-        {"temporal": "soon"},
-        {"valid_from": "2026-01-02T00:00:00"},
-        {"valid_from": "yesterday"},
-        {"valid_to": "2026-01-02"},
-        {"entities": ["Ana"]},
-        {"entities": [str(UUID(int=7))] * 101},
-        {"source_turn_id": "first"},
-        {"metadata": []},
-        {"embedding": []},
-        {"surprise": 1},
-    ],
-    ids=lambda change: str(change)[:40],
-)
-@pytest.mark.parametrize("path", ["/facts", "/facts/{fact_id}/supersede"])
-def test_an_invalid_body_is_refused_and_stores_nothing(
-    api: ServiceClient, fact_id: str, path: str, change: dict[str, Any]
-) -> None:
-    answer = api.post(path.format(fact_id=fact_id), {"agent_id": "assistant", "claim": MUNICH, **change})
+INVALID: list[dict[str, Any]] = [
+    {"claim": ""},
+    {"claim": " \n"},
+    {"claim": "x" * 10_001},
+    {"claim": 7},
+    {"confidence": 1.2},
+    {"confidence": -0.1},
+    {"confidence": "0.5"},
+    {"certainty": "sure"},
+    {"certainty": ""},
+    {"temporal": "soon"},
+    {"valid_from": "2026-01-02T00:00:00"},
+    {"valid_from": "yesterday"},
+    {"valid_to": "2026-01-02"},
+    {"entities": ["Ana"]},
+    {"entities": [str(UUID(int=7))] * 101},
+    {"source_turn_id": "first"},
+    {"metadata": []},
+    {"embedding": []},
+    {"surprise": 1},
+]
+"""Fields that make a body invalid."""
 
-    assert answer.status_code == 400
-    assert set(answer.json()["errors"]) == set(change)
-    assert Fact.objects.count() == 1
+
+@pytest.mark.parametrize("path", ["/facts", "/facts/{fact_id}/supersede"])
+def test_an_invalid_body_is_refused_and_stores_nothing(api: ServiceClient, fact_id: str, path: str) -> None:
+    for change in INVALID:
+        answer = api.post(path.format(fact_id=fact_id), {"agent_id": "assistant", "claim": MUNICH, **change})
+
+        assert answer.status_code == 400, change
+        assert set(answer.json()["errors"]) == set(change)
+        assert Fact.objects.count() == 1
 
 
 @pytest.mark.parametrize("valid_to", ["2026-01-02T00:00:00Z", "2026-01-02T00:00:00+05:00"])

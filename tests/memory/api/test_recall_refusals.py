@@ -113,22 +113,22 @@ def boiler(api: ServiceClient) -> ServiceClient:
     return api
 
 
-@pytest.mark.parametrize("asked", STRANGE_QUERIES)
-def test_a_strange_query_is_answered_quickly(boiler: ServiceClient, asked: str) -> None:
-    began = time.process_time()
+def test_a_strange_query_is_answered_quickly(boiler: ServiceClient) -> None:
+    for asked, query in STRANGE_QUERIES.items():
+        began = time.process_time()
 
-    answer = boiler.post("/recall", ASKED | {"query": STRANGE_QUERIES[asked], "explain": True})
+        answer = boiler.post("/recall", ASKED | {"query": query, "explain": True})
 
-    assert time.process_time() - began < MAX_CPU_SECONDS
-    assert answer.status_code == 200, answer.content
-    assert [result["text"] for result in answer.json()["results"]] == ["The boiler is in the cellar."]
+        assert time.process_time() - began < MAX_CPU_SECONDS, asked
+        assert answer.status_code == 200, answer.content
+        assert [result["text"] for result in answer.json()["results"]] == ["The boiler is in the cellar."], asked
 
 
-@pytest.mark.parametrize("asked", STRANGE_QUERIES)
-def test_a_strange_query_is_answered_by_techniques_without_vectors(boiler: ServiceClient, asked: str) -> None:
-    body = ASKED | {"query": STRANGE_QUERIES[asked], "techniques": ["lexical", "graph", "temporal"]}
+def test_a_strange_query_is_answered_by_techniques_without_vectors(boiler: ServiceClient) -> None:
+    for asked, query in STRANGE_QUERIES.items():
+        body = ASKED | {"query": query, "techniques": ["lexical", "graph", "temporal"]}
 
-    assert boiler.post("/recall", body).status_code == 200
+        assert boiler.post("/recall", body).status_code == 200, asked
 
 
 @pytest.mark.parametrize("case", REFUSED)
