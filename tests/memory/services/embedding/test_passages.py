@@ -1,5 +1,7 @@
 """Vectors of passages: made with the vector of the whole text, stored and replaced with it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from django.db import connection
@@ -54,9 +56,11 @@ def count_statements(owner: Owner, text: str) -> int:
 
 
 def test_passages_take_two_statements(owner: Owner) -> None:
-    count_statements(owner, "the first one")
+    alone = replace(owner, agent_id="scout")
+    for each in (owner, alone):
+        count_statements(each, "first")
 
-    assert count_statements(owner, LONG) == count_statements(owner, "short") + 2
+    assert count_statements(owner, LONG) == count_statements(alone, "The boiler was repaired.") + 2
 
 
 def test_the_queue_embeds_passages(owner: Owner) -> None:
