@@ -222,7 +222,6 @@ def known(first_start: FirstStart) -> Iterator[Service]:
         yield service
 
 
-@pytest.mark.slow
 def test_one_command_starts_everything_prints_its_urls_and_leaves_no_process_when_stopped(
     first_start: FirstStart,
 ) -> None:
@@ -239,7 +238,6 @@ def test_one_command_starts_everything_prints_its_urls_and_leaves_no_process_whe
     assert first_start.left == []
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of others")
 def test_parts_that_root_starts_run_as_the_user_of_the_servers(first_start: FirstStart) -> None:
     servers = (first_start.service.data / "postgres").stat().st_uid

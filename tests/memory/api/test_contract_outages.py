@@ -119,7 +119,6 @@ def test_without_redis_messages_are_read_from_postgresql_and_thoughts_are_a_503(
     assert (thoughts.status, json.loads(thoughts.body)["code"]) == (503, "redis_unavailable")
 
 
-@pytest.mark.slow
 def test_a_redis_outage_is_reported_until_redis_is_back(web: WebServer, key: str, valkey: Store) -> None:
     assert until(lambda: web.request("GET", "/health/ready"), 200).status == 200
 

@@ -19,8 +19,7 @@ from tests.concurrency import PATIENCE_SECONDS
 from tests.memory.turn_lines import FOR_AGENT, NDJSON, body_of, line
 from tests.web_server import SharedServers, WebServer, serve
 
-# what refuses, stores and drops streams is tested without a server by test_turn_streams
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = pytest.mark.django_db
 
 
 MANY = 15_000
@@ -90,6 +89,7 @@ class Peak:
         return sum(int(Path(f"/proc/{child}/statm").read_text().split()[1]) * 4_096 for child in children)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_chunked", [True, False], ids=["chunked", "of a length"])
@@ -116,6 +116,7 @@ def slowly(pieces: Iterable[bytes], *, pause_seconds: float) -> Iterator[bytes]:
         time.sleep(pause_seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_chunked", [True, False], ids=["chunked", "of a length"])
 def test_a_slow_but_steady_stream_is_stored_to_its_end(
@@ -169,6 +170,7 @@ def test_a_stalled_stream_is_closed_and_stores_nothing(web: WebServer, key: str,
     assert not Conversation.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_streams_that_are_still_arriving_keep_no_thread(transactional_db: None, empty_redis: None, key: str) -> None:
     """The server of these tests has four threads."""
@@ -219,6 +221,7 @@ def test_a_stream_that_ends_midway_stores_nothing(web: WebServer, key: str, fram
     assert not Conversation.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("chunk", [b"zz\r\n", b"5;=\r\nab", b"2\r\nabcd\r\n", b"-1\r\n"], ids=repr)
 def test_an_invalid_chunk_is_refused(web: WebServer, key: str, chunk: bytes) -> None:
