@@ -89,7 +89,7 @@ _QUALIFIED = re.compile(
 )
 """A noun and the word that tells it from others of its kind: "the staging database"."""
 _WORD = re.compile(r"[a-z0-9][a-z0-9'-]+", re.IGNORECASE)
-_WORDS_OF_PLACES = re.compile(r"[\w'.:/-]*\w")
+_WORDS_OF_PLACES = re.compile(r"\w(?:[\w'.:/-]*\w)?")
 _STOP_WORDS = frozenset(
     re.findall(
         r"\w+",

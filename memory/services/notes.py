@@ -19,6 +19,7 @@ from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_changeable, check_version
 from memory.services.conversations.lifecycle import look_up_conversation
 from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.embedding.serving import serving_model
 from memory.services.forgetting import check_writer
 from memory.services.memories.store import (
     ClientVector,
@@ -30,6 +31,7 @@ from memory.services.memories.store import (
     store_memories,
     update_texts,
 )
+from memory.services.replacements import relink_replaced_statements
 
 MAX_NOTE_CHARACTERS = 100_000
 DEFAULT_IMPORTANCE = 0.5
@@ -111,13 +113,15 @@ def change_note(
             return note
         rows = Memory.objects.filter(account_id=owner.account_id, id=note.id)
         texts = [columns.pop("text")] if "text" in columns else []
-        if texts:
-            update_texts(owner, [TextUpdate(row=note, text=texts[0], own=own)], embedded=embedded, now=now)
-        else:
-            note.version, note.updated_at = note.version + 1, now
         for name, value in columns.items():
             setattr(note, name, value)
+        if not texts:
+            note.version, note.updated_at = note.version + 1, now
         rows.update(**columns, version=note.version, updated_at=now)
+        if texts:
+            update_texts(owner, [TextUpdate(row=note, text=texts[0], own=own)], embedded=embedded, now=now)
+        elif "event_time" in columns:
+            relink_replaced_statements(owner.account_id, [note], model=serving_model().name)
         metadata = {"columns": sorted(changes)} | texts_metadata(owner, texts)
         audit_memories(owner, "update", [note], metadata=metadata)
     return note

@@ -57,6 +57,8 @@ SAYINGS = f"""
 SELECT id, coalesce(name, ''), conversation_id, event_time, left(text, {MAX_COMPARED_CHARACTERS}) FROM memories
 WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
 """  # noqa: S608 (composed of constants alone)
+# in one order, and after a wait for those who delete only what is still there
+KEEP_ROWS = "SELECT id FROM memories WHERE account_id = %s AND id = ANY(%s::uuid[]) ORDER BY id FOR KEY SHARE"
 # how many other facts that are still held to be true the earlier turn is evidence of
 EVIDENCE_PAIRS = """
 SELECT newer.target_id, older.target_id, (
@@ -96,9 +98,22 @@ class ComparedStatements:
 def link_replaced_statements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str) -> None:
     """Link these memories of a kind, which have vectors of this model, to those that they replace or are replaced by.
 
-    Three SQL statements at most, one of them only if something is replaced.
+    Four SQL statements at most, two of them only if something is replaced.
     """
-    insert_links(account_id, find_replacements(account_id, ids, kind=kind, model=model))
+    links = find_replacements(account_id, ids, kind=kind, model=model)
+    insert_links(account_id, keep_ends(account_id, links))
+
+
+def keep_ends(account_id: UUID, links: Sequence[NewLink]) -> list[NewLink]:
+    """Return the links whose ends are there, and keep these from being deleted until the transaction ends."""
+    if not links:
+        return []
+    ends = {end for link in links for end in (link.source_id, link.target_id)}
+    with binary_cursor() as cursor:
+        parameters: list[Any] = [account_id, sorted(ends)]
+        cursor.execute(KEEP_ROWS, parameters)
+        kept = {memory_id for (memory_id,) in cursor.fetchall()}
+    return [link for link in links if {link.source_id, link.target_id} <= kept]
 
 
 def find_replacements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str) -> list[NewLink]:
@@ -113,14 +128,24 @@ def find_replacements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model
 
 
 def relink_replaced_statements(account_id: UUID, rows: Sequence[MemoryRow], *, model: str) -> None:
-    """Link those of the memories that are statements, after deleting the links of their former texts."""
+    """Link those of the memories that have vectors of this model anew, and take the links of all others away.
+
+    Call it when a text or the time of a statement has changed. The ends of new links are kept before former links are
+    deleted, in the order in which those who delete memories lock.
+    """
     by_kind = group_statements(rows)
-    if by_kind:
-        every = [memory_id for ids in by_kind.values() for memory_id in ids]
-        ends = Q(source_id__in=every) | Q(target_id__in=every)
-        Link.objects.filter(ends, account_id=account_id, type=REPLACES).delete()
+    if not by_kind:
+        return
+    embedded = {row.id for row in rows if row.embed_after is None}
+    links = []
     for kind, ids in by_kind.items():
-        link_replaced_statements(account_id, ids, kind=kind, model=model)
+        if found := [memory_id for memory_id in ids if memory_id in embedded]:
+            links += find_replacements(account_id, found, kind=kind, model=model)
+    links = keep_ends(account_id, links)
+    every = [memory_id for ids in by_kind.values() for memory_id in ids]
+    ends = Q(source_id__in=every) | Q(target_id__in=every)
+    Link.objects.filter(ends, account_id=account_id, type=REPLACES).delete()
+    insert_links(account_id, links)
 
 
 def group_statements(rows: Iterable[MemoryRow]) -> dict[str, list[UUID]]:
@@ -230,7 +255,8 @@ def compare_statements(
         if older is None or newer is None:
             continue
         older_id, newer_id = pair.other_id, pair.id
-        if newer.at < older.at:
+        # of two with one time the one that was stored first is the earlier one
+        if (newer.at, newer_id) < (older.at, older_id):
             older_id, newer_id, older, newer = newer_id, older_id, newer, older
         compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer, neighbours=pair.neighbours)
         if may_replace(compared, least=least):

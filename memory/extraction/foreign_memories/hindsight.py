@@ -42,8 +42,13 @@ def read_archive(files: Mapping[str, Any]) -> Records:
     """Read the files of an archive, by their names in it."""
     bank_id = str(files[MANIFEST].get("source_bank_id") or "")
     for name in sorted(each for each in files if each.startswith(DOCUMENT_FOLDER)):
-        yield from make_numbered_notes(files[name].get("facts") or (), bank_id, str(files[name].get("id") or name))
-    observations = [{"fact_type": "observation", **each} for each in files.get(OBSERVATIONS) or ()]
+        document = files[name]
+        if isinstance(document, Mapping):
+            yield from make_numbered_notes(document.get("facts") or (), bank_id, str(document.get("id") or name))
+        else:
+            yield SkippedRecord("It does not have the documented shape.")
+    rows = files.get(OBSERVATIONS) or ()
+    observations = [{"fact_type": "observation", **each} if isinstance(each, Mapping) else each for each in rows]
     yield from make_numbered_notes(observations, bank_id, "")
     for model in files.get(MENTAL_MODELS) or ():
         yield partial(make_model_note, model, bank_id)
@@ -52,6 +57,9 @@ def read_archive(files: Mapping[str, Any]) -> Records:
 
 def make_numbered_notes(units: Iterable[Json], bank_id: str, document_id: str) -> Records:
     for index, unit in enumerate(units):
+        if not isinstance(unit, Mapping):
+            yield SkippedRecord("It does not have the documented shape.")
+            continue
         own = {"document_id": document_id} if document_id else {}
         # observations are rewritten in place and have no document: what they say is what they are
         place = (document_id, str(index)) if document_id else ("observation", str(unit.get("text")))

@@ -7,6 +7,8 @@ from typing import Any
 from memory.extraction.foreign_memories.records import ForeignMemory, Json, Records, list_of, parse_any_time
 from memory.kinds import Kind
 
+MAX_TTL_MINUTES = 100 * 365 * 24 * 60
+
 
 def read_langgraph(document: Any) -> Records:
     for each in list_of(document, "items"):
@@ -19,7 +21,9 @@ def make_langgraph_item(each: Json) -> ForeignMemory:
     value = json.loads(each["value"]) if isinstance(each["value"], str) else each["value"]
     if not isinstance(value, dict) or not isinstance(labels, list):
         raise TypeError("an item has labels and an object")
-    minutes = each.get("ttl_minutes")
+    minutes = float(each.get("ttl_minutes") or 0)
+    if not 0 <= minutes <= MAX_TTL_MINUTES:
+        raise ValueError("a time to live is a number of minutes, of a century at most")
     return ForeignMemory(
         source_id=".".join([*labels, str(each["key"])]),
         text="",
@@ -28,5 +32,5 @@ def make_langgraph_item(each: Json) -> ForeignMemory:
         key=str(each["key"]),
         value=value,
         expires_at=parse_any_time(each.get("expires_at")),
-        ttl_minutes=float(minutes) if minutes else None,
+        ttl_minutes=minutes or None,
     )

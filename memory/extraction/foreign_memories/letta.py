@@ -9,6 +9,7 @@ from memory.extraction.foreign_memories.records import (
     ForeignMemory,
     Json,
     Records,
+    SkippedRecord,
     keep_members,
     leave_out,
     list_of,
@@ -23,8 +24,11 @@ def read_letta(document: Any) -> Records:
             is_block = isinstance(each, Mapping) and "label" in each and "value" in each
             yield partial(make_letta_block, each, "") if is_block else partial(make_letta_passage, each)
         return
-    agents = document.get("agents") or [document]
+    agents = [agent for agent in document.get("agents") or [document] if isinstance(agent, Mapping)]
     for block in [*(document.get("blocks") or ()), *(document.get("core_memory") or ())]:
+        if not isinstance(block, Mapping):
+            yield SkippedRecord("It does not have the documented shape.")
+            continue
         for name in agents_of(block, agents):
             yield partial(make_letta_block, block, name)
     for agent in agents:

@@ -249,7 +249,7 @@ def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
     for account_id, claimed in by_account.items():
         with transaction.atomic():
             kept = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in claimed]).order_by("id")
-            current = dict(kept.select_for_update().values_list("id", "content_hash"))
+            current = dict(kept.select_for_update(no_key=True).values_list("id", "content_hash"))
             same = [row for row in claimed if current.get(row.id) == row.content_hash]
             # first, since the database queues rows again whose vector is of a model that serves no longer
             done = Memory.objects.filter(account_id=account_id, id__in=[row.id for row in same])
@@ -258,6 +258,8 @@ def store_vectors(rows: Sequence[Memory], embedded: EmbeddedTexts) -> int:
             stored += insert_vectors(account_id, model=embedded.model, vectors=vectors)
             passages = {row.id: embedded.passages[row.text] for row in same if row.text in embedded.passages}
             insert_passages(account_id, model=embedded.model, passages=passages)
+            for row in same:
+                row.embed_after = None
             relink_replaced_statements(account_id, same, model=embedded.model)
     return stored
 

@@ -19,8 +19,10 @@ from memory.models import Memory, Vector, writer
 from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.services.duplicates.resolve import find_absorbed, find_merged_memories
+from memory.services.embedding.serving import serving_model
 from memory.services.memories.lifecycle import Lifecycle, Operation, open_lifecycles
 from memory.services.memories.store import audit_memories, derive_from_text
+from memory.services.replacements import relink_replaced_statements
 
 CORRECTABLE = frozenset(
     {"text", "user_id", "channel", "event_time", "expires_at", "salience", "trust", "source", "metadata"}
@@ -68,6 +70,9 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
             Vector.objects.filter(account_id=owner.account_id, memory_id=memory_id).delete()
         rows = model_of(row.kind).objects.filter(account_id=owner.account_id, id=memory_id)
         rows.update(**columns, version=F("version") + 1, updated_at=now)
+        if {"text", "event_time"} & columns.keys():
+            changed = list(Memory.objects.filter(account_id=owner.account_id, id=memory_id))
+            relink_replaced_statements(owner.account_id, changed, model=serving_model().name)
         for lifecycle in lifecycles:
             lifecycle.propagate([row])
         audit_memories(owner, "update", [row], metadata={"columns": sorted(changes)})

@@ -254,7 +254,7 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
     Vector.objects.filter(account_id=owner.account_id, memory_id__in=[row.id for row in rows]).delete()
     for model, found in vectors.items():
         found.store(owner.account_id, model=model, stored=found.vectors)
-    relink_replaced_statements(owner.account_id, [row for row in rows if row.embed_after is None], model=embedded.model)
+    relink_replaced_statements(owner.account_id, rows, model=embedded.model)
 
 
 def audit_memories(owner: Owner, operation: str, rows: Sequence[MemoryRow], **columns: Any) -> None:

@@ -16,6 +16,7 @@ from memory.extraction.replacement import (
     replacement_probability,
 )
 from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT
+from tests.memory.pace import takes_the_square
 from tests.properties import examples
 
 SAID = datetime(2026, 6, 1, 9, tzinfo=UTC)
@@ -203,3 +204,10 @@ def test_unlike_statements_of_one_conversation_are_left_out_early() -> None:
     each = pair("I usually cycle to work.", "The weather was nice in the end.", conversation_id="earlier", rank=3)
 
     assert not may_replace(replace(each, nearer=9), least=POSSIBLE_REPLACEMENT)
+
+
+def test_long_rows_of_signs_are_read_in_linear_time() -> None:
+    def judge(text: str) -> float:
+        return replacement_probability(pair(text, f"The door of the cellar is 90 {text[-40:]}"))
+
+    assert not takes_the_square(judge, lambda length: f"The port of the gateway is 80{'.' * length}", 450)

@@ -1,6 +1,7 @@
 """`manage.py import_memories` with the other shapes in which those services give their memories away."""
 
 import json
+import math
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -219,9 +220,19 @@ def test_a_record_of_another_shape_is_counted(folder: Path) -> None:
     assert figures["left_out"] == {"It does not have the documented shape.": 2}
 
 
-@pytest.mark.parametrize(
-    ("source", "document"), [("zep", {"edges": [], "nodes": 5}), ("letta", {"agents": [5], "blocks": [5]})]
-)
-def test_a_file_of_another_shape_is_refused(folder: Path, source: str, document: Any) -> None:
+def test_a_block_of_letta_and_an_item_of_langgraph_of_another_shape_are_counted(folder: Path) -> None:
+    block = {"id": "b1", "label": "human", "value": "Ana"}
+    item = {"prefix": "a", "key": "b", "value": {"text": "c"}, "expires_at": "2999-01-01T00:00:00+00:00"}
+
+    blocks = import_document(folder, "letta", {"agents": [5, {"name": "Scout"}], "blocks": [None, block]})
+    items = import_document(folder, "langgraph", [{**item, "ttl_minutes": each} for each in (1e300, -5, math.nan, 90)])
+
+    assert blocks["left_out"] == {"It does not have the documented shape.": 1}
+    assert blocks["imported"] == {"note": 1}
+    assert items["left_out"] == {"It does not have the documented shape.": 3}
+    assert items["imported"] == {"context_entry": 1}
+
+
+def test_a_file_of_another_shape_is_refused(folder: Path) -> None:
     with pytest.raises(CommandError, match="documented shape"):
-        import_document(folder, source, document)
+        import_document(folder, "zep", {"edges": [], "nodes": 5})

@@ -11,8 +11,11 @@ from memory.retrieval.queries import Query
 from memory.scoring import SURE_REPLACEMENT
 from memory.services.embedding.embed import embed_texts
 from memory.services.embedding.queue import embed_pending
-from memory.services.notes import change_note
+from memory.services.memories.correct import erase_memories
+from memory.services.memories.links import REPLACES, NewLink
+from memory.services.notes import NoteDraft, change_note, store_note
 from memory.services.recall.recall import RecallRequest, recall
+from memory.services.replacements import keep_ends
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.turns import store_turns
 from tests.api_client import ServiceClient
@@ -106,3 +109,45 @@ def test_what_is_remembered_over_http_is_answered_as_it_is_now(bound_api: Servic
 
     newer = Memory.objects.get(text=NOW_TRUE)
     assert [(each["text"], each["superseded_by"]) for each in found] == [(NOW_TRUE, None), (BEFORE, str(newer.id))]
+
+
+def test_a_note_of_another_time_is_compared_again(owner: Owner) -> None:
+    first = jot(owner, "The staging database runs on port 5432.", event_time=DAYS_AGO_6)
+    second = jot(owner, "The staging database runs on port 5433.", event_time=DAY_AGO)
+    assert list(links()) == [(second.text, first.text)]
+
+    change_note(owner, first.id, changes={"event_time": NOW}, embedded=embed_texts([]), now=NOW)
+    assert list(links()) == [(first.text, second.text)]
+
+    text = "The staging database runs on port 5434."
+    changes = {"event_time": DAYS_AGO_6, "text": text}
+    change_note(owner, first.id, changes=changes, embedded=embed_texts([text]), now=NOW)
+    assert list(links()) == [(second.text, text)]
+
+
+def test_a_new_text_that_waits_for_its_vector_replaces_nothing(owner: Owner) -> None:
+    jot(owner, BEFORE, event_time=DAYS_AGO_6)
+    newer = jot(owner, NOW_TRUE, event_time=DAY_AGO)
+
+    change_note(owner, newer.id, changes={"text": "The user likes tea."}, embedded=embed_texts([]), now=NOW)
+
+    assert links() == {}
+
+
+def test_of_two_notes_of_one_time_the_one_that_was_stored_later_replaces_the_other(owner: Owner) -> None:
+    texts = ["The staging database runs on port 5432.", "The staging database runs on port 5433."]
+    nothing = embed_texts([])
+    first, second = (store_note(owner, NoteDraft(text=text), embedded=nothing, now=NOW) for text in texts)
+
+    embed_pending(now=NOW + timedelta(minutes=1), limit=10)
+
+    assert list(links()) == [(second.text, first.text)]
+
+
+def test_a_link_to_a_memory_that_is_gone_is_left_out(owner: Owner) -> None:
+    older, newer = jot(owner, BEFORE), jot(owner, "Bread is sold at noon.")
+    link = NewLink(source_id=newer.id, type=REPLACES, target_id=older.id, weight=0.7)
+
+    assert keep_ends(owner.account_id, [link]) == [link]
+    erase_memories(owner, [older.id])
+    assert keep_ends(owner.account_id, [link]) == []
