@@ -236,7 +236,7 @@ def test_recent_turns_are_of_the_channel_and_the_user_that_are_asked_for(owner: 
     assert get_recent_turns(owner, hours=1, limit=9, now=NOW) == []
 
 
-@pytest.mark.parametrize(("count", "statements"), [(1, 9), (100, 13)])
+@pytest.mark.parametrize(("count", "statements"), [(1, 9), (100, 14)])
 def test_storing_takes_the_same_few_statements_for_one_turn_and_for_many(
     owner: Owner, count: int, statements: int, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
