@@ -407,12 +407,18 @@ _ROUNDING = 1e-6
 
 
 def replacement_probability(pair: Pair) -> float:
-    """Return the probability that the later statement replaces the earlier one, in [0, 1]; 0 if one states nothing."""
+    """Return the probability that the later statement replaces the earlier one, in [0, 1].
+
+    It is 0 if one states nothing, and if both say the same of different things.
+    """
     if not (may_state(pair.older.text) and may_state(pair.newer.text)):
         return 0.0
     total = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, pair_features(pair), strict=True))
     older, newer = _read_words(pair.older.text), _read_words(pair.newer.text)
-    if _are_qualified_otherwise(older, newer) or _are_parallel(older, newer):
+    if _are_parallel(older, newer):
+        # not even a weak link, which would put one thing before the other that the question names
+        return 0.0
+    if _are_qualified_otherwise(older, newer):
         total -= OTHER_THING
     return 1 / (1 + math.exp(-total))
 

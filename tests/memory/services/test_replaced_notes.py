@@ -151,3 +151,11 @@ def test_a_link_to_a_memory_that_is_gone_is_left_out(owner: Owner) -> None:
     assert keep_ends(owner.account_id, [link]) == [link]
     erase_memories(owner, [older.id])
     assert keep_ends(owner.account_id, [link]) == []
+
+
+def test_notes_built_alike_about_different_things_leave_each_other_alone(owner: Owner) -> None:
+    for text in ("Invoice 1042 is due on 3 May.", "Invoice 1043 is due on 17 May."):
+        jot(owner, text)
+
+    assert links() == {}
+    assert ask(owner, "When is invoice 1042 due?")[0] == ("Invoice 1042 is due on 3 May.", None)
