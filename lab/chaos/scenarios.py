@@ -4,14 +4,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from uuid import uuid4
 
-from lab.benchmarks.web import web_server
+from lab.chaos.kills import kill_processes
 from lab.chaos.malformed import MalformedSender
 from lab.chaos.servers import HangingEmbedder, locked_row, stopped_postgresql
+from lab.chaos.stage import Finding, Stage
 from lab.chaos.watching import PROBE_SECONDS, Asker, Watch, watching
 from memory_project.embedded.paths import PROJECT
 from memory_project.supervisor.parts import Address
@@ -29,32 +29,6 @@ QUIET_MS = 5.0
 """Below this, a client's p95 may be any multiple of what it was: nobody notices."""
 BREAKER_SECONDS = 12.0
 """Seconds until a breaker has certainly opened: three failures of five seconds at once, with some to spare."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """The place of a scenario: a key of an account of its own, and the seconds of an observation."""
-
-    secret: str
-    seconds: float
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the web server."""
-
-    def web_server(self, **variables: str) -> AbstractContextManager[Address]:
-        """Run a web server with the variables of the stage and these."""
-        return web_server({**self.variables, **variables})
-
-    def asker(self, address: Address, method: str, path: str, body: Any = None) -> Asker:
-        """Return a client with the key of the stage. A body that is a function makes a new one for each request."""
-        return Asker(address.port, method, f"/api/v1{path}", key=self.secret, body=body)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The figures that a scenario measured, and the targets that it missed, in sentences."""
-
-    figures: Mapping[str, Any]
-    missed: Sequence[str]
 
 
 def serve_beside_crowd(stage: Stage) -> Finding:
@@ -173,6 +147,7 @@ SCENARIOS: Mapping[str, Callable[[Stage], Finding]] = {
     "row": lock_a_row,
     "embedder": hang_the_embedder,
     "malformed": send_malformed_requests,
+    "kills": kill_processes,
 }
 
 

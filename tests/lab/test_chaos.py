@@ -4,7 +4,7 @@ import pytest
 
 from lab.benchmarks.scratch import scratch_account
 from lab.chaos import scenarios
-from lab.chaos.scenarios import Stage
+from lab.chaos.stage import Stage
 from tests.web_server import database_url
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]

@@ -8,7 +8,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from lab.benchmarks.scratch import scratch_account
-from lab.chaos.scenarios import SCENARIOS, Stage
+from lab.chaos.scenarios import SCENARIOS
+from lab.chaos.stage import Stage
 from memory.management.base import require_database_keys
 
 
