@@ -7,7 +7,8 @@ repeated, and their answers are recorded after the write.
 A write to Redis notes in its script that it was done (`memory_project.redis.ONCE`), so that it happens once even if its
 answer could not be recorded. A stream of turns is compared by the hash of its body once all of it was read.
 
-While a request runs, a mark in Redis keeps out a second one with the same key; that of a killed process expires.
+While a request runs, a mark in Redis keeps out a second one with the same key. A thread of its process renews the mark,
+so that it may be short, and that of a killed process soon expires.
 Without Redis, only writes are kept apart: by a lock of the transaction of the write. Both work through a pooler that
 gives each transaction another session.
 """
@@ -15,6 +16,8 @@ gives each transaction another session.
 import hashlib
 import re
 import secrets
+import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -40,8 +43,10 @@ from memory_project.measures import HIT, KEPT_ANSWERS, MISS
 from memory_project.redis import RUNNING_PATTERN, client, script
 
 MAX_ID_CHARACTERS = 100
-RUNNING_SECONDS = 60
-"""Seconds for which a request keeps out others with the same key, if it does not end before."""
+RUNNING_SECONDS = 10
+"""Seconds for which a request keeps out others with the same key once its process no longer renews its mark."""
+
+RENEWALS_PER_MARK = 4
 
 END_RUN = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then
@@ -51,6 +56,46 @@ end
 """Deletes the mark of a request, but not one that another has made since it expired."""
 
 VALID_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+class RunningMarks:
+    """The marks of the requests that run in this process, and the thread that renews them while there are any."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, mark: str, key: str) -> None:
+        """Renew a mark under its key from now on."""
+        with self._lock:
+            self._keys[mark] = key
+            # a fork has none of its parent's threads
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._renew, name="idempotency marks", daemon=True)
+                self._thread.start()
+
+    def discard(self, mark: str) -> None:
+        """Renew it no longer; nothing for a mark that is not of this process."""
+        with self._lock:
+            self._keys.pop(mark, None)
+
+    def _renew(self) -> None:
+        while True:
+            time.sleep(RUNNING_SECONDS / RENEWALS_PER_MARK)
+            with self._lock:
+                keys = [*self._keys.values()]
+                if not keys:
+                    # under the lock, so that whoever adds one starts another thread
+                    self._thread = None
+                    return
+            with suppress(redis.RedisError), client().pipeline(transaction=False) as batch:
+                for key in keys:
+                    batch.expire(key, RUNNING_SECONDS)
+                batch.execute()
+
+
+RUNNING_MARKS = RunningMarks()
 
 
 class AlreadyAnswered(Exception):  # noqa: N818  an answer, not an error: ends the request early
@@ -79,12 +124,16 @@ class IdempotentAttempt:
         try:
             is_free = client().set(self._running_key, self.mark, nx=True, ex=RUNNING_SECONDS)
             # a command that was repeated on a new connection finds its own mark
-            return bool(is_free) or client().get(self._running_key) == self.mark
+            is_own = bool(is_free) or client().get(self._running_key) == self.mark
         except redis.RedisError:
             return True
+        if is_own:
+            RUNNING_MARKS.add(self.mark, self._running_key)
+        return is_own
 
     def end_run(self) -> None:
         """Delete the mark of this request."""
+        RUNNING_MARKS.discard(self.mark)
         with suppress(redis.RedisError):
             script(END_RUN)(keys=[self._running_key], args=[self.mark])
 

@@ -4,6 +4,7 @@ import threading
 import time
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
@@ -11,8 +12,9 @@ from django.utils import timezone
 
 from memory.models import Account, Agent, IdempotentRequest
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from memory_project.http import idempotency
 from memory_project.http.credentials import Credential
-from memory_project.http.idempotency import IdempotentAttempt
+from memory_project.http.idempotency import RUNNING_MARKS, IdempotentAttempt
 from memory_project.redis import client
 from tests.api_client import ServiceClient
 
@@ -177,6 +179,34 @@ def test_a_request_that_writes_in_steps_keeps_others_out_until_its_end(committed
     status = 204 if table == "teams" else 200
     assert answers == [(409, ""), (status, ""), (status, "true")]
     assert not list(client().scan_iter("account:*:running:*"))
+
+
+def test_the_mark_of_a_request_lasts_as_long_as_the_request_and_hardly_longer_than_a_killed_process(
+    empty_redis: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "RUNNING_SECONDS", 1)
+    first, second, other = (attempt_with_hash(letter) for letter in ("a", "a", "b"))
+    assert first.begin_run()
+    assert other.begin_run()
+    assert not second.begin_run()
+    # as when it is refused, which may not end the renewal of the first
+    second.end_run()
+
+    time.sleep(1.5)
+
+    assert not second.begin_run()
+    # the renewals of a killed process end
+    RUNNING_MARKS.discard(first.mark)
+    time.sleep(1.5)
+    assert second.begin_run()
+    assert not attempt_with_hash("b").begin_run()
+    second.end_run()
+    other.end_run()
+
+
+def attempt_with_hash(letter: str) -> IdempotentAttempt:
+    key = Credential(key_id=UUID(int=1), account_id=UUID(int=2), agent_id="", scopes=frozenset(), prefix="mem_x")
+    return IdempotentAttempt(credential=key, request_hash=letter * 64, body_hash="", now=timezone.now())
 
 
 # of this database: other tests beside this one hold locks of their own
