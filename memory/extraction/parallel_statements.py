@@ -1,0 +1,66 @@
+"""Statements that are built alike about different things: "My nephew Kuba turns nine", "My nephew Filip turns six"."""
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from memory.extraction.statement_words import NUMBER, STOP_WORDS, StatementWords, part_about
+
+_LEAST_PARALLEL = 0.5
+"""Share of words in the same order from which two texts are built alike."""
+_MOST_PARALLEL_WORDS = 40
+_MOST_SLOT_WORDS = 2
+_ONE_AT_A_TIME = frozenset({"live", "lives", "living", "work", "works", "working", "based"})
+"""Verbs of what is true of one place at a time, so that another place and another detail are no other thing."""
+_DATE_WORDS = re.compile(
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october"
+    r"|november|december|[ap]m|morning|afternoon|evening|night|noon|midnight|today|tomorrow|yesterday"
+    r"|(?:week|month|year|day|hour|minute)s?"
+)
+
+
+def are_qualified_otherwise(older: StatementWords, newer: StatementWords) -> bool:
+    """Return True if both name a thing of one kind, and another one of it: "the staging", "the production database"."""
+    kinds = {noun for noun, _ in older.qualified} & {noun for noun, _ in newer.qualified}
+    return bool(kinds) and older.qualified.isdisjoint(newer.qualified)
+
+
+def are_parallel(older: StatementWords, newer: StatementWords) -> bool:
+    """Return True if both say the same of different things: "My nephew Kuba turns nine", "My nephew Filip turns six".
+
+    Most words are the same in the same order, at least two places differ, and the first of them is a word or two of
+    content, not a number or a date alone, unless the text opens with it ("Invoice 1042"). Nobody speaks of a change.
+    """
+    before, after = older.in_order, newer.in_order
+    same = {*before} & {*after}
+    # neither of these depends on the order of words, which takes longer to compare
+    may_be_alike = len(same) >= _LEAST_PARALLEL / 2 * min(len({*before}), len({*after}))
+    may_differ_twice = min(len({*before} - same), len({*after} - same)) >= 2
+    if not (may_be_alike and may_differ_twice) or max(len(before), len(after)) > _MOST_PARALLEL_WORDS:
+        return False
+    if part_about(older, newer).has_change:
+        return False
+    likeness = SequenceMatcher(None, before, after, autojunk=False)
+    if likeness.ratio() < _LEAST_PARALLEL or not _ONE_AT_A_TIME.isdisjoint(same):
+        return False
+    places: list[tuple[Sequence[str], Sequence[str], int]] = []
+    for tag, start, end, other_start, other_end in likeness.get_opcodes():
+        one, other = before[start:end], after[other_start:other_end]
+        if tag == "replace" and len(one) == len(other) and len({bool(NUMBER.fullmatch(word)) for word in one}) > 1:
+            # "Max 20", "Eva 35": a number is a place of its own
+            places += ((one[at : at + 1], other[at : at + 1], start + at) for at in range(len(one)))
+        elif tag == "replace":
+            places.append((one, other, start))
+    if len(places) < 2:
+        return False
+    first, others, at = places[0]
+    is_short = max(len(first), len(others)) <= _MOST_SLOT_WORDS
+    return is_short and (at < _MOST_SLOT_WORDS or (_names_something(first) and _names_something(others)))
+
+
+def _names_something(words: Sequence[str]) -> bool:
+    """Return True if one of the words names something. A letter may do: "Room A"."""
+    return any(
+        not word[0].isdigit() and (len(word) == 1 or word not in STOP_WORDS) and not _DATE_WORDS.fullmatch(word)
+        for word in words
+    )

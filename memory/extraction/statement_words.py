@@ -1,0 +1,186 @@
+"""What the comparison of two statements reads from the words of each: names, numbers, things, and phrases of change."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+_CHANGE_PHRASES = (
+    # now
+    (
+        r"\b(?:now|nowadays|these days|by now|meanwhile|(?:from|as of|starting) (?:now|today|tomorrow|here|this \w+)"
+        r"|effective|for good)\b"
+    ),
+    # no longer
+    r"\b(?:any ?(?:more|longer)|no longer|never again|no more)\b",
+    # something took the place of something else
+    (
+        r"\b(?:mov(?:ed|ing|e)|switch(?:ed|ing)?|chang(?:ed|es?|ing)|replac(?:ed|es?|ing)|swap(?:ped|ping)?"
+        r"|renam(?:ed?|ing)|migrat(?:ed|ing)|converted|updat(?:ed?|ing)|(?:went|gone|took|takes?|taken) over"
+        r"|(?:turn(?:ed)?|switched) (?:\w+ ){0,4}(?:down|up|off|on)|upgraded|downgraded|transferred|shift(?:ed)?"
+        r"|in favou?r of|rather|instead)\b"
+    ),
+    # another time
+    r"\b(?:postponed|push(?:ed)?|rescheduled|brought forward|delayed|slipped|extended|prolonged|put (?:off|back))\b",
+    # an end
+    (
+        r"\b(?:quit|left|leaving|leaves|sold|stopped|gave (?:up|in)|given up|broke up|split up|divorced|retired|fired"
+        r"|cancell?ed|dropped?|scrapped|deleted|removed?|closed|ditched|called (?:\w+ ){0,4}off|decommissioned"
+        r"|(?:went|gone) (?:right )?off|is (?:dead|gone|out|off|over|done)|finished|cut|threw|thrown|got rid|ended"
+        r"|expired|ran out|lost)\b"
+    ),
+    # a correction
+    (
+        r"\b(?:actually|correct(?:ed|ion)?|wrong|mistaken?|mixed up|misread|mis-?typed|typo|nonsense|meant|scratch that"
+        r"|misspoke|strike|no wait|sorry|turn(?:s|ed) out|for real|is right|should be|ought to be)\b|, not \w+|\bnot \d"
+    ),
+    # another amount
+    (
+        r"\b(?:raised?|lower(?:ed)?|increased|decreased|reduced|bumped|(?:went|goes|go|came|come) (?:up|down)"
+        r"|(?:up|down) to|another|one more|grew|doubled|halved)\b"
+    ),
+    # something new
+    (
+        r"\b(?:new|newly|just (?:got|started|began|bought|adopted|moved)|started|adopted|finally|recently|latest"
+        r"|at last|since (?:yesterday|last|this|the|\w+day|\d)|again|last night|hired|promoted|joined)\b"
+    ),
+)
+_CHANGES = tuple(re.compile(phrase, re.IGNORECASE) for phrase in _CHANGE_PHRASES)
+_PLAN = re.compile(
+    r"\b(?:plan(?:ning|s)?|want(?:s|ed)? to|would(?:n't)? (?:like|love)|i'd (?:like|love)|wish|dream|some ?day|one day"
+    r"|maybe|might|hop(?:e|ing)|next year|if i|thinking (?:of|about)|considering|goal)\b",
+    re.IGNORECASE,
+)
+_OVER = re.compile(r"\bused to\b|\bwas\b|\bwere\b", re.IGNORECASE)
+_NEGATION = re.compile(r"\b(?:not|no|never|none|nothing|without|dont|cant|wont|doesnt|didnt)\b|n't", re.IGNORECASE)
+NUMBER = re.compile(
+    r"\d[\d.,:]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
+    r"|sixty|hundred)\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][a-zA-Z'-]+|\b[A-Za-z]+[-_./][\w.-]+")
+_CAPITALIZED = re.compile(r"\b[A-Z][a-zA-Z-]{2,}")
+"""A name, or the first word of a sentence: that both statements have one says more the rarer it is."""
+_SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|\n+|,\s+(?:so|and|but|because|since)\s+|\s+-\s+")
+_THING = re.compile(r"\b(?:my|our|the|his|her|their)\s+(\w+)", re.IGNORECASE)
+_QUALIFIED = re.compile(
+    r"\b(?:my|our|the|his|her|their|your)\s+(?!(?:new|old|current|former|previous|first|second|last|next|other|same)\b)"
+    r"(\w+)\s+(\w+)",
+    re.IGNORECASE,
+)
+"""A noun and the word that tells it from others of its kind: "the staging database"."""
+_WORD = re.compile(r"[a-z0-9][a-z0-9'-]+", re.IGNORECASE)
+_WORDS_OF_PLACES = re.compile(r"\w(?:[\w'.:/-]*\w)?")
+STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """the a an and or but so to of in on at for with from by is are was were be been am do does did have has had
+    i you he she it we they me him her us them my your his its our their this that these those not no yes what
+    which who when where how why if then than as will would can could should may might just also too very
+    really all any some there here up out about into over one get got go going
+""",
+    )
+)
+_SUBJECT_WORDS = 5
+_MAX_SENTENCES = 30
+_LONG_CHARACTERS = 400
+"""Longer texts count as being as long as this."""
+_CORRECTING = re.compile(
+    r"(?:(?:oh|ah|oops|hmm|hm|no|well|and|but|ok|okay)[,.!… ]+)*(?:actually|scratch that|strike that|correction"
+    r"|i (?:meant|misspoke)|no,? wait|wait,? no|sorry,? (?:i meant|it'?s|that'?s)|(?:let'?s |please )?make (?:it|that)"
+    r"|let me correct|my mistake|change of plans?)\b(?!.*\b(?:also|too|as well)\b)",
+    re.IGNORECASE,
+)
+"""How people begin to correct what was said a moment ago."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatementPart:
+    """A sentence, or a part of one, of a longer text."""
+
+    content: frozenset[str]
+    has_change: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatementWords:
+    """The words and signs of a text that features compare."""
+
+    text: str
+    content: frozenset[str]
+    all: frozenset[str]
+    numbers: frozenset[str]
+    names: frozenset[str]
+    subject: frozenset[str]
+    things: frozenset[str]
+    qualified: frozenset[tuple[str, str]]
+    capitalized: frozenset[str]
+    length: float
+    has_change: bool
+    corrects: bool
+    is_negated: bool
+    is_question: bool
+    is_plan: bool
+    is_over: bool
+
+    @cached_property
+    def parts(self) -> tuple[StatementPart, ...]:
+        parts = _SENTENCE_END.split(self.text)[:_MAX_SENTENCES]
+        return tuple(StatementPart(content=_content_words(part), has_change=_has_change(part)) for part in parts)
+
+    @cached_property
+    def in_order(self) -> Sequence[str]:
+        """The words in lower case, with numbers, letters and names of files among them."""
+        return _WORDS_OF_PLACES.findall(self.text.lower())
+
+
+@lru_cache(maxsize=4_096)
+def read_words(text: str) -> StatementWords:
+    words = frozenset(word.lower() for word in _WORD.findall(text))
+    return StatementWords(
+        text=text,
+        content=_content_words(text),
+        all=words,
+        numbers=frozenset(NUMBER.findall(text)),
+        names=frozenset(name.lower() for name in _NAME.findall(text)),
+        subject=_named_subject(text),
+        things=frozenset(thing.lower() for thing in _THING.findall(text)),
+        qualified=frozenset(
+            (noun, qualifier)
+            for qualifier, noun in _QUALIFIED.findall(text.lower())
+            if STOP_WORDS.isdisjoint((noun, qualifier))
+        ),
+        capitalized=frozenset(name.lower() for name in _CAPITALIZED.findall(text)) - STOP_WORDS,
+        length=math.log1p(min(len(text), _LONG_CHARACTERS)),
+        has_change=_has_change(text),
+        corrects=_CORRECTING.match(text) is not None,
+        is_negated=_NEGATION.search(text) is not None,
+        is_question="?" in text,
+        is_plan=_PLAN.search(text) is not None,
+        is_over=_OVER.search(text) is not None,
+    )
+
+
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(word.lower().rstrip("s") for word in _WORD.findall(text)) - STOP_WORDS
+
+
+def _has_change(text: str) -> bool:
+    return any(change.search(text) for change in _CHANGES)
+
+
+def part_about(other: StatementWords, words: StatementWords) -> StatementPart:
+    """Return the sentence of a text that shares the most words with the other text, the first of several.
+
+    People say a thing in passing: what else the message asks or tells has nothing to do with it.
+    """
+    return max(words.parts, key=lambda part: len(part.content & other.content))
+
+
+def _named_subject(text: str) -> frozenset[str]:
+    """Return the capitalized words among the first five; they name what the statement is about."""
+    first, *others = re.findall(r"[\w'-]+", text)[:_SUBJECT_WORDS] or [""]
+    named = {word.lower() for word in others if word[0].isupper() and word != "I" and not word.startswith("I'")}
+    opens = first.lower() if first[:1].isupper() and len(first) > len("An") else ""
+    return frozenset(named | ({opens} - {""} - STOP_WORDS))
