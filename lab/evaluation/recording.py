@@ -18,7 +18,8 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Plan, ScoringContext
 from memory.retrieval.ranking import DEVIATIONS_PER_E_FOLD, compute_signals, fuse_learned
 from memory.retrieval.ranking.registers import NOTES
-from memory.retrieval.ranking.signals import SIGNALS, make_table
+from memory.retrieval.ranking.signals import SIGNALS
+from memory.retrieval.ranking.table import make_table
 
 LEARNED = "learned"
 

@@ -12,7 +12,8 @@ from django.conf import settings
 from django.db import transaction
 
 from ledger import store
-from ledger.journal import DELETE_ENTRIES, JOURNAL, flush_journal, sortable_stream_id
+from ledger.journal import JOURNAL, flush_journal, sortable_stream_id
+from ledger.journal_scripts import DELETE_ENTRIES
 from ledger.models import Injection
 from memory.models import Account
 from memory_project.redis import ConversationRef, client

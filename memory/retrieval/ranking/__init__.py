@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from memory.retrieval.candidates import IS_PINNED, Candidate, Fused
 from memory.retrieval.plans import Fusion, ScoringContext
 from memory.retrieval.ranking.registers import REGISTERS
-from memory.retrieval.ranking.signals import (
+from memory.retrieval.ranking.signals import SIGNALS
+from memory.retrieval.ranking.table import (
     MIN_MEANING_DEVIATION,
     MIN_WORDS_DEVIATION,
-    SIGNALS,
     Scores,
     Table,
     bm25_scores,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import Fusion
 from memory.retrieval.ranking import FUSIONS, fuse_standardized, reciprocal_rank_fusion
-from memory.retrieval.ranking.signals import PASSAGE_DISCOUNT
+from memory.retrieval.ranking.table import PASSAGE_DISCOUNT
 from tests.memory.candidates import asking, found, numbers
 from tests.properties import examples
 

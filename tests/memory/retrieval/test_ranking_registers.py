@@ -9,7 +9,7 @@ import pytest
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.ranking import Weights, compute_signals, rank_by_weights
 from memory.retrieval.ranking.registers import CHAT, LONG_CHAT, MIN_LONG_TOKENS, NOTES, OTHER_SCRIPT, TALK
-from memory.retrieval.ranking.signals import make_table
+from memory.retrieval.ranking.table import make_table
 from memory.retrieval.ranking.turns import find_speakers
 from memory_project.embedded.models import BUNDLED_MODEL
 from tests.memory.candidates import asking, found

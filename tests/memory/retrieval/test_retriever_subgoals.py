@@ -11,7 +11,8 @@ from memory.retrieval.candidates import IS_BENEATH_FOUND, Candidate
 from memory.retrieval.gathering import GatheredCandidates
 from memory.retrieval.query_analysis import analyze_query
 from memory.retrieval.ranking import Weights, fuse_standardized, rank_by_weights
-from memory.retrieval.ranking.signals import make_table, parent
+from memory.retrieval.ranking.signals import parent
+from memory.retrieval.ranking.table import make_table
 from memory.retrieval.retrievers.around import MAX_LINKED_GOALS, SOURCES, SUBGOALS
 from memory.retrieval.techniques import choose_plan
 from tests.memory.candidates import asking
