@@ -1,5 +1,6 @@
 """The faults, and what clients meet meanwhile. Each scenario returns figures, and sentences about missed targets."""
 
+import json
 import os
 import subprocess
 import sys
@@ -29,6 +30,7 @@ LIVE_TARGET_MS = 500.0
 P95_TARGET = 2.0
 FAILURE_TARGET_MS = 10_000.0
 BREAKER_TARGET_MS = 50.0
+CONTENTION_TARGET_MS = 500.0
 QUIET_MS = 5.0
 """Below this, a client's p95 may be any multiple of what it was: nobody notices."""
 BREAKER_SECONDS = 12.0
@@ -109,6 +111,27 @@ def lock_a_row(stage: Stage) -> Finding:
     return Finding(figures={**figures, **describe_bystanders(beside)}, missed=missed)
 
 
+def contend_for_a_fact(stage: Stage) -> Finding:
+    """Have many clients change the same fact, each without a pause."""
+    with stage.web_server() as address:
+        fact = {"agent_id": "writer", "claim": "The ferry leaves at nine."}
+        creator = stage.asker(address, "POST", "/facts", fact)
+        creator.ask()
+        path = f"/facts/{json.loads(creator.answer)['id']}"
+        writers = [
+            stage.asker(
+                address, "PATCH", path, lambda: {**fact, "claim": f"The ferry of {uuid4().hex} leaves at nine."}
+            )
+            for _ in range(CLIENTS)
+        ]
+        during, beside = observe(stage, address, writers)
+    missed = judge_live(beside)
+    found = during.to_dict()
+    if found["p50_ms"] > CONTENTION_TARGET_MS or set(during.statuses) != {200}:
+        missed.append(f"A change took {found['p50_ms']:.0f} ms (p50), statuses {found['statuses']}.")
+    return Finding(figures={"writers": found, **describe_bystanders(beside)}, missed=missed)
+
+
 def hang_the_embedder(stage: Stage) -> Finding:
     """Have the embedding endpoint take requests and answer none."""
     with ExitStack() as stack:
@@ -157,6 +180,7 @@ SCENARIOS: Mapping[str, Callable[[Stage], Finding]] = {
     "documents": load_documents,
     "postgresql": stop_postgresql,
     "row": lock_a_row,
+    "fact": contend_for_a_fact,
     "embedder": hang_the_embedder,
     "malformed": send_malformed_requests,
     "kills": kill_processes,

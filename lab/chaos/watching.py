@@ -50,6 +50,8 @@ class Asker:
         self._wire = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
         self._port, self._key = port, key
         self._request, self._body = (method, path), body
+        self.answer = b""
+        """The body of the last answer."""
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"} if key else {}
 
     def again(self) -> "Asker":
@@ -64,7 +66,7 @@ class Asker:
         try:
             self._wire.request(*self._request, body=sent, headers=self._headers)
             answer = self._wire.getresponse()
-            answer.read()
+            self.answer = answer.read()
         except (OSError, http.client.HTTPException):
             self._wire.close()
             raise
