@@ -11,7 +11,8 @@ from typing import Any
 
 import redis
 
-from ledger.journal import DIFFERENCES, ledger_keys, restore_ledger
+from ledger.journal import ledger_keys, restore_ledger
+from ledger.journal_scripts import DIFFERENCES
 from ledger.models import AGENT_ID_LENGTH, CONVERSATION_ID_LENGTH, ITEM_KEY_LENGTH, VALUE_LENGTH
 from memory_project.redis import ONCE, ConversationRef, once_arguments, script
 
