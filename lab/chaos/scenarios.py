@@ -117,6 +117,7 @@ def contend_for_a_fact(stage: Stage) -> Finding:
         fact = {"agent_id": "writer", "claim": "The ferry leaves at nine."}
         creator = stage.asker(address, "POST", "/facts", fact)
         creator.ask()
+        creator.close()
         path = f"/facts/{json.loads(creator.answer)['id']}"
         writers = [
             stage.asker(

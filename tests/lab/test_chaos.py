@@ -1,4 +1,4 @@
-"""The chaos run, shortly: its crowds are held, and nobody else notices."""
+"""The chaos run, shortly: its crowds are held, its kills lose nothing, and nobody else notices."""
 
 import pytest
 
@@ -22,6 +22,25 @@ def test_malformed_requests_get_no_500_and_stop_nothing() -> None:
     assert sum(sent.values()) > 50
     assert 500 not in sent
     assert set(finding.figures["client"]["statuses"]) == {200}
+
+
+def test_killed_processes_lose_and_double_no_acknowledged_write() -> None:
+    with scratch_account("chaos") as scratch:
+        finding = scenarios.SCENARIOS["kills"](Stage(secret=scratch.secret, seconds=10))
+
+    assert sum(finding.figures["killed"].values()) > 0
+    assert finding.figures["acknowledged"] > 20
+    assert (finding.figures["lost"], finding.figures["doubled"]) == (0, 0)
+    assert finding.missed == []
+
+
+def test_many_clients_change_one_fact_and_each_is_served() -> None:
+    with scratch_account("chaos") as scratch:
+        finding = scenarios.contend_for_a_fact(
+            Stage(secret=scratch.secret, seconds=5, variables={"DATABASE_URL": database_url()})
+        )
+
+    assert set(finding.figures["writers"]["statuses"]) == {200}
 
 
 def test_a_crowd_of_slow_clients_delays_neither_health_nor_a_client() -> None:
