@@ -143,6 +143,9 @@ STATEMENT_ERRORS: Mapping[type, ProblemDetails] = {
     psycopg.errors.LockNotAvailable: _unavailable(
         "row_locked", "Another request works on what this one would change. Try again."
     ),
+    psycopg.errors.DeadlockDetected: _unavailable(
+        "row_locked", "Another request and this one waited for each other, and this one was ended. Try again."
+    ),
     psycopg.errors.QueryCanceled: _unavailable("statement_timeout", "The database took too long. Ask for less."),
     psycopg.errors.DiskFull: FULL_DISK,
 }

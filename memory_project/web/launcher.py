@@ -7,7 +7,6 @@ import os
 import resource
 import signal
 import socket
-import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ SEND_BUFFER_BYTES = 128 * 1_024
 UNACKNOWLEDGED_MS = 60_000
 DESCRIPTORS = 3 * CONNECTION_LIMIT + 1_000
 """A connection may have a file for its request and one for its answer."""
+DOUBLE_BYTES = 8
 SILENCE_SECONDS = 60.0
 """Seconds after which a process that has not turned its loop is killed."""
 LATE_SECONDS = 2.0
@@ -79,6 +79,23 @@ class WorkerSlot:
     start_at: float = 0.0
 
 
+class Beats:
+    """When the loop of each process last turned (monotonic), in memory that the processes share.
+
+    A number is written at once. `struct.pack_into` would write zeros first, and a process whose zeros are read would be
+    killed as one that is silent.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._numbers = memoryview(mmap.mmap(-1, DOUBLE_BYTES * count)).cast("d")
+
+    def note(self, number: int, now: float) -> None:
+        self._numbers[number] = now
+
+    def last(self, number: int) -> float:
+        return self._numbers[number]
+
+
 class Launcher:
     """Runs WEB_WORKERS processes until it is asked to stop."""
 
@@ -86,8 +103,7 @@ class Launcher:
         self._application = application
         self._sockets = sockets
         self._slots = [WorkerSlot(number=number, restarts=Restarts()) for number in range(settings.WEB_WORKERS)]
-        # a double for each process, in memory that they share: when its loop last turned
-        self._beats = mmap.mmap(-1, 8 * len(self._slots))
+        self._beats = Beats(len(self._slots))
 
     def run(self) -> int:
         """Run until SIGTERM, SIGINT or SIGHUP, and return the exit code."""
@@ -116,7 +132,7 @@ class Launcher:
             if not slot.pid:
                 if now >= slot.start_at:
                     self._fork(slot, now)
-            elif now - self._last_beat(slot) > SILENCE_SECONDS:
+            elif now - self._beats.last(slot.number) > SILENCE_SECONDS:
                 logger.error("process %d has been silent for %.0f s; killing it", slot.pid, SILENCE_SECONDS)
                 os.kill(slot.pid, signal.SIGKILL)
 
@@ -129,7 +145,7 @@ class Launcher:
                 slot.pid, slot.start_at = 0, now + wait
 
     def _fork(self, slot: WorkerSlot, now: float) -> None:
-        struct.pack_into("d", self._beats, 8 * slot.number, now)
+        self._beats.note(slot.number, now)
         die_with_parent = signal_on_parent_death(signal.SIGTERM)
         slot.started_at = now
         try:
@@ -153,16 +169,12 @@ class Launcher:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             worker.handle_signals()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            worker.run(lambda: struct.pack_into("d", self._beats, 8 * slot.number, time.monotonic()))
+            worker.run(lambda: self._beats.note(slot.number, time.monotonic()))
         except BaseException:
             logger.exception("the process ended by an error")
             os._exit(1)
         # nothing of what the main process has yet to do, and no waiting for threads
         os._exit(0)
-
-    def _last_beat(self, slot: WorkerSlot) -> float:
-        beat: float = struct.unpack_from("d", self._beats, 8 * slot.number)[0]
-        return beat
 
     def _stop(self) -> int:
         """Ask all processes to stop; kill those that have not after the time for requests in flight."""
