@@ -159,6 +159,15 @@ def test_every_example_is_accepted_by_the_serializer_of_its_body(api: ServiceCli
         assert answer.status_code != 400, (operation, answer.content)
 
 
+def test_every_operation_is_described_beyond_its_summary() -> None:
+    described = {
+        str(operation): read_document()["paths"][operation.path][operation.method]["description"]
+        for operation in operations()
+    }
+
+    assert [name for name, text in described.items() if not text.partition("Requires the scope")[0].strip()] == []
+
+
 def test_operations_are_grouped_by_task_in_described_groups() -> None:
     document = read_document()
     used = {tag for path in document["paths"].values() for each in path.values() for tag in each["tags"]}
