@@ -117,6 +117,20 @@ def test_every_operation_has_examples_that_fit_its_schemas() -> None:
     assert len(contents) > 200
 
 
+def test_every_path_parameter_has_an_example_that_fits() -> None:
+    examples = [
+        (operation, parameter["schema"], parameter["example"])
+        for operation in operations()
+        for parameter in read_document()["paths"][operation.path][operation.method]["parameters"]
+        if parameter["in"] == "path"
+    ]
+
+    assert len(examples) > 100
+    for operation, schema, example in examples:
+        assert Draft202012Validator(schema, validate_formats=True).is_valid(example), operation
+        assert example not in ("text", "string", "value"), operation
+
+
 def test_no_example_has_a_text_that_stands_for_any_other() -> None:
     examples = [
         (operation, value)
