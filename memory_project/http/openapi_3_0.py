@@ -1,4 +1,4 @@
-"""The OpenAPI document in version 3.0, for tools that do not read 3.1 or warn of it.
+"""The OpenAPI document in version 3.0, for tools that do not read 3.1.
 
 Both describe the same. Version 3.0 says `nullable` for the type `null`, and has neither constants nor licences by id.
 """

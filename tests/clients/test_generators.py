@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from memory_project.http.openapi_3_0 import convert_document
 from tests.integrations.environments import make_environment
 from tests.openapi import read_document
 
@@ -24,6 +23,8 @@ content_type_overrides:
   application/zip: application/octet-stream
 post_hooks: []
 """
+OF_ITS_OWN = re.compile(r"OpenAPI 3\.1 support is still in beta|Failed to get the schema name: null")
+"""Warnings of openapi-generator that are about no element of the document."""
 WARNING = re.compile(r"^.*\b(?:WARN|WARNING|ERROR)\b.*$", re.M)
 
 
@@ -60,17 +61,14 @@ def test_openapi_python_client_warns_of_nothing(document: Path, tmp_path: Path) 
     import_package(python, "generated", tmp_path)
 
 
-@pytest.mark.parametrize("generator", ["python", "typescript-fetch"])
-def test_openapi_generator_warns_of_nothing_in_version_3_0(generator: str, tmp_path: Path) -> None:
+def test_openapi_generator_warns_of_no_element_of_the_document(document: Path, tmp_path: Path) -> None:
     if not shutil.which("java"):
         pytest.skip("openapi-generator needs Java")
-    (tmp_path / "openapi.json").write_text(json.dumps(convert_document(read_document())))
     runtime = ("pydantic>=2", "urllib3>=2.1", "python-dateutil>=2.8", "typing-extensions>=4.7")
     python = make_environment("openapi-generator", "openapi-generator-cli==7.26.0", *runtime)
-    command = [str(python.with_name("openapi-generator-cli")), "generate", "-i", "openapi.json", "-g", generator]
+    command = [str(python.with_name("openapi-generator-cli")), "generate", "-i", str(document), "-g", "python"]
 
     printed = run(*command, "-o", "generated", "--package-name", "memory_api", folder=tmp_path)
 
-    assert WARNING.findall(printed) == []
-    if generator == "python":
-        import_package(python, "memory_api", tmp_path / "generated")
+    assert [line for line in WARNING.findall(printed) if not OF_ITS_OWN.search(line)] == []
+    import_package(python, "memory_api", tmp_path / "generated")
