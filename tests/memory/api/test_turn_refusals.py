@@ -86,7 +86,7 @@ def test_an_error_names_the_field_that_was_sent(client: ServiceClient) -> None:
 
     assert [list(each) for each in errors] == [["turns.1.text"], ["text"], ["messages.0.text"], ["text"], ["claim"]]
     gap = "index 7 leaves a gap, the next is"
-    assert details == [f"turns[1]: {gap} 1", f"the turn: {gap} 0", f"messages[1]: {gap} 1"]
+    assert details == [f"turns[1]: {gap} 1.", f"The turn: {gap} 0.", f"messages[1]: {gap} 1."]
 
 
 def test_a_conflict_names_the_message_that_was_sent(client: ServiceClient) -> None:
