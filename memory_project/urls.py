@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path, register_converter
 from django.views.generic import RedirectView, TemplateView
 
-from memory_project.http.docs import error_codes, openapi
+from memory_project.http.docs import error_code, error_codes, openapi
 from memory_project.http.paths import ExternalIdConverter, KeyConverter
 
 register_converter(ExternalIdConverter, "id")
@@ -17,6 +17,7 @@ urlpatterns = [
     # served from here: no CDN, no inline script, no inline style
     path("api/docs", TemplateView.as_view(template_name="api_docs.html"), name="docs"),
     path("api/docs/errors", error_codes, name="errors"),
+    path("api/docs/errors/<slug:code>", error_code, name="error"),
     path("", RedirectView.as_view(pattern_name="docs")),
     path("", include("memory.api.operations")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),

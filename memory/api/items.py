@@ -270,15 +270,17 @@ class ContextItems(OwnerViewSet):
         if len(body["reads"]) + sum(each["limit"] for each in body["searches"]) > MAX_FOUND:
             raise Unprocessable(f"the reads and the limits of the searches must add up to at most {MAX_FOUND} items")
         searches = searches_from_body(owner, body)
-        store = ItemStore.open(owner, context_id, now=timezone.now())
+        store = ItemStore(owner, context_id, timezone.now())
         paths = [path_from_body(read) for read in body["reads"]]
         refreshed = [path for path, read in zip(paths, body["reads"], strict=True) if read["refresh_ttl"]]
         found = store.read_items(paths, refreshed=refreshed)
-        answers = {
+        answers: dict[str, list[Any]] = {
             "reads": [serialize_item(found.get(path)) for path in paths],
             "searches": [answer_search(store, each) for each in searches],
             "namespaces": [list_namespaces(store, each) for each in body["namespaces"]],
         }
+        if not found and not any(each["items"] for each in answers["searches"]) and not any(answers["namespaces"]):
+            store.check_context()
         return Response(answers)
 
 

@@ -129,7 +129,10 @@ class KeyedMemories(OwnerViewSet):
         return self.respond(done, {"promoted": len(done.keys)})
 
     def stats(self, request: Request) -> Response:
-        """Return what the agent has in each tier, and how often its reads found a value there."""
+        """Return what the agent has in each tier, and how often its reads found a value there.
+
+        Reads by key try the tiers in turn, so a read counts as a miss in each tier before the one that has the value.
+        """
         tiers = self.router(self.query()).stats(now=timezone.now())
         return Response({name: TierAnswer.serialize(tier) for name, tier in tiers.items()})
 

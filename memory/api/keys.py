@@ -24,5 +24,8 @@ class Keys(OwnerViewSet):
     for_users = True
 
     def retrieve(self, request: Request) -> Response:
-        """Return what the key of this request may do, and for whom."""
+        """Return what the key of this request may do, and for whom.
+
+        Requests need not name an agent or user that the key is bound to, and may not name another one.
+        """
         return self.respond(self.credential, {"scopes": sorted(self.credential.scopes)})

@@ -51,7 +51,7 @@ from memory.services.forgetting import (
 from memory.services.goals.plan import GoalDraft, add_goal
 from memory.services.memories.store import VectorInput
 from memory.services.notes import DEFAULT_IMPORTANCE, MAX_NOTE_CHARACTERS, NoteDraft, change_note, store_note
-from memory.services.turns import store_turns
+from memory.services.turns import TurnDraft, store_turns
 from memory.tasks import run_soon
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId, Flag
@@ -290,9 +290,7 @@ class Memories(VersionedViewSet):
         """Store turns, and queue the extraction of what they say."""
         now = timezone.now()
         conversation_id = body.get("conversation_id") or str(uuid7())
-        drafts = TurnReader(now=now, vectors=VectorInput(owner=owner), field="messages").read_all(
-            messages_from_body(body)
-        )
+        drafts = drafts_from_body(TurnReader(now=now, vectors=VectorInput(owner=owner), field="messages"), body)
         embedded = embed_drafts(drafts)
 
         def write() -> Response:
@@ -361,11 +359,11 @@ class Memories(VersionedViewSet):
         return self.respond(forgotten, {"dry_run": query["dry_run"]})
 
 
-def messages_from_body(body: dict[str, Any]) -> list[Any]:
-    """Return the messages of a checked body, or its text as the message of a user."""
+def drafts_from_body(reader: TurnReader, body: dict[str, Any]) -> list[TurnDraft]:
+    """Return the messages of a checked body, or its text as the message of a user. Raises a ValidationError."""
     if "messages" in body:
-        messages: list[Any] = body["messages"]
-        return messages
+        return reader.read_all(body["messages"])
     own = {"metadata": body["metadata"]} if "metadata" in body else {}
     own |= {"timestamp": body["event_time"].isoformat()} if "event_time" in body else {}
-    return [{"role": "user", "content": body["text"], **own}]
+    message = {"role": "user", "content": body["text"], **own}
+    return [reader.read_body(message, names={"content": "text", "timestamp": "event_time"})]

@@ -164,7 +164,12 @@ def find_group(path: str) -> str:
 
 
 def add_examples(operation: Schema, components: Schema) -> None:
-    """Add an example to the body of an operation, and to its answers of success."""
+    """Add an example to the path parameters and the body of an operation, and to its answers of success."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path":
+            # of alternatives, one of them is the example, whatever others of this name are
+            name = "" if "oneOf" in parameter["schema"] else parameter["name"]
+            parameter["example"] = example_of(parameter["schema"], components, name=name, is_request=True)
     for media_type in iterate_texts(operation.get("requestBody", {})):
         body = BODIES.get(operation["operationId"]) or example_of(media_type["schema"], components, is_request=True)
         media_type["example"] = body

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import MemoryFields, TimeRangeQuery, draft_fields
+from memory.api.fields import MemoryFields, QueryFlag, TimeRangeQuery, draft_fields
 from memory.api.graph import CommaList, comma_list_schema
 from memory.api.views import OwnerViewSet
 from memory.kinds import Kind, all_kinds, all_specs, kind_choices
@@ -20,7 +20,6 @@ from memory_project.http.pagination import CursorPagination, decode_cursor, pars
 from memory_project.http.serializers import ActingFields, ExternalId
 
 NEWEST_FIRST, OLDEST_FIRST = "-event_time", "event_time"
-ARCHIVED = {"false": False, "true": True, "any": None}
 CURSOR_COLUMNS = ("event_time", "id")
 
 KIND_GROUPS = {
@@ -45,6 +44,13 @@ class MemoryTypes(CommaList):
     default_error_messages = {"shape": f"Must be some of these, separated by commas: {', '.join(TYPE_NAMES)}."}
 
 
+class ArchivedFlag(QueryFlag):
+    """`true` or `false`. The former third value, `any`, is accepted still and read as no value."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return None if data == "any" else super().to_internal_value(data)
+
+
 class TimelineQuery(ActingFields, TimeRangeQuery):
     user_id = ExternalId(required=False, help_text="Limit to memories of this user and of no user in particular.")
     memory_type = MemoryTypes(
@@ -55,11 +61,13 @@ class TimelineQuery(ActingFields, TimeRangeQuery):
     )
     channel = ExternalId(required=False, help_text="Limit to this channel. Default: all channels.")
     conversation_id = ExternalId(required=False, help_text="Limit to this conversation.")
-    archived = serializers.ChoiceField(
-        list(ARCHIVED),
-        default="false",
-        help_text="Selects archived memories: those archived by age, because other memories stand for them, because "
-        "someone removed them, or together with their context.",
+    archived = ArchivedFlag(
+        default=False,
+        help_text="Limit to archived memories (true), or to those that are not archived (false). Memories are archived "
+        "by age, because other memories stand for them, because someone removed them, or together with their context.",
+    )
+    include_archived = QueryFlag(
+        default=False, help_text="True to list archived memories among the others. `archived` does not count then."
     )
     ordering = serializers.ChoiceField(
         [NEWEST_FIRST, OLDEST_FIRST],
@@ -120,7 +128,7 @@ class Timeline(OwnerViewSet):
         names = query.get("memory_type", ())
         kinds = [kind for name in names for kind in KINDS_BY_NAME.get(name, ())]
         events = [event for name in names for event in EVENTS_BY_NAME.get(name, ())] if names else list(Event)
-        filters = {"kinds": kinds, "archived": ARCHIVED[query["archived"]]}
+        filters = {"kinds": kinds, "archived": None if query["include_archived"] else query["archived"]}
         asked = TimelineFilter(**draft_fields(TimelineFilter, query) | filters)
 
         def read(*, beyond: Any, backwards: bool, limit: int) -> Sequence[TimelineItem]:

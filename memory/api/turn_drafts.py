@@ -32,6 +32,7 @@ from memory_project.http.serializers import (
     Text,
     WholeNumber,
     describe_unknown_names,
+    name_as_sent,
     rename_text,
 )
 
@@ -109,7 +110,7 @@ def json_size_bytes(value: Any) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-PLAIN_FIELDS = tuple(name for name in TurnDraft.__dataclass_fields__ if name not in ("message", "own", "id"))
+PLAIN_FIELDS = tuple(name for name in TurnDraft.__dataclass_fields__ if name not in ("message", "own", "place", "id"))
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
     "role": read_message_role,
@@ -151,7 +152,7 @@ class TurnReader:
         drafts, errors, refused = [], dict[str, Any](), 0
         for position, turn in enumerate(turns):
             try:
-                drafts.append(self.read(turn))
+                drafts.append(self.read(turn, place=f"{self.field}[{position}]"))
             except ValidationError as err:
                 errors |= errors_of_turn(err, f"{self.field}.{position}")
                 refused += 1
@@ -165,19 +166,33 @@ class TurnReader:
             raise ValidationError(errors)
         return drafts
 
-    def read(self, turn: Any) -> TurnDraft:
-        """Return the draft. Raises a ValidationError by field, and what `VectorInput.validate` raises for a vector."""
-        fields = read_fields(self.prepare(turn))
-        if fields.get("timestamp", self.now) > self.now + CLOCK_SKEW:
-            raise ValidationError({"timestamp": [IN_FUTURE]})
+    def read_body(self, turn: Any, *, names: Mapping[str, str]) -> TurnDraft:
+        """Return the draft of a body that is a turn itself. Raises what `read` raises.
+
+        `names` maps fields of turns to those that the client sent instead.
+        """
         try:
+            return self.read(turn, place="the turn")
+        except ValidationError as err:
+            errors: Any = err.detail
+            raise ValidationError({names.get(name, name): reasons for name, reasons in errors.items()}) from err
+
+    def read(self, turn: Any, *, place: str = "") -> TurnDraft:
+        """Return the draft. Raises a ValidationError by field, and what `VectorInput.validate` raises for a vector."""
+        sent = self.prepare(turn)
+        try:
+            fields = read_fields(sent)
+            if fields.get("timestamp", self.now) > self.now + CLOCK_SKEW:
+                raise ValidationError({"timestamp": [IN_FUTURE]})
             message = read_message(fields)
         except MalformedMessage as err:
-            raise ValidationError({err.field: [str(err)]}) from err
+            raise ValidationError(name_as_sent(ValidationError({err.field: [str(err)]}), sent, "content")) from err
+        except ValidationError as err:
+            raise ValidationError(name_as_sent(err, sent, "content")) from err
         own = None
         if "embedding" in fields:
             own = self.vectors.validate(model=fields.get("embedding_model", ""), vector=fields["embedding"])
-        return TurnDraft(message=message, own=own, **draft_fields(TurnDraft, fields))
+        return TurnDraft(message=message, own=own, place=place, **draft_fields(TurnDraft, fields))
 
 
 def pack_draft(draft: TurnDraft) -> tuple[Any, ...]:

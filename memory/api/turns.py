@@ -143,7 +143,9 @@ class Turns(OwnerViewSet):
         refuse_unknown_names(request.query_params, (), noun="query parameter")
         body, now = self.body(), timezone.now()
         owner = self.agent_owner(body)
-        drafts = TurnReader(now=now, vectors=VectorInput(owner=owner)).read_all(body["turns"])
+        reader = TurnReader(now=now, vectors=VectorInput(owner=owner))
+        is_turn_itself = "turns" not in request.data
+        drafts = [reader.read_body(body["turns"][0], names={})] if is_turn_itself else reader.read_all(body["turns"])
         embedded = embed_drafts(drafts)
 
         def write() -> Response:

@@ -56,7 +56,11 @@ ADVANCED_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnDraft:
-    """A turn before it is stored. `index` is its expected number, `client_id` the client's own name for it."""
+    """A turn before it is stored. `index` is its expected number, `client_id` the client's own name for it.
+
+    `place` says in errors where the client sent it, such as `messages[3]`. Default: its place among the drafts, as
+    `turns[3]`.
+    """
 
     message: ChatMessage
     timestamp: datetime | None = None
@@ -66,7 +70,12 @@ class TurnDraft:
     metadata: dict[str, Any] = field(default_factory=dict)
     source: str = SOURCE
     own: ClientVector | None = None
+    place: str = ""
     id: UUID = field(default_factory=uuid7)
+
+    def name_place(self, position: int) -> str:
+        """Return the place for an error about the draft at this position."""
+        return self.place or f"turns[{position}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +196,8 @@ def match_drafts(
         turn = find_same_turn(draft, position=position, by_index=by_index, by_client_id=by_client_id)
         if turn is None:
             if draft.index is not None and draft.index != following:
-                raise Unprocessable(f"turns[{position}]: index {draft.index} leaves a gap, the next is {following}")
+                place = draft.name_place(position)
+                raise Unprocessable(f"{place}: index {draft.index} leaves a gap, the next is {following}")
             turn = build_turn(conversation, draft, index=following, now=now)
             by_index[following] = turn
             if draft.client_id:
@@ -209,7 +219,7 @@ def check_turn_draft(draft: TurnDraft, *, position: int, now: datetime) -> None:
     elif timestamp is not None and not has_come(timestamp, now=now):
         error = "its timestamp has no zone, or lies in the future"
     if error:
-        raise Unprocessable(f"turns[{position}]: {error}")
+        raise Unprocessable(f"{draft.name_place(position)}: {error}")
 
 
 def find_stored_turns(conversation: Conversation, drafts: Sequence[TurnDraft]) -> list[Turn]:
@@ -230,11 +240,12 @@ def find_same_turn(
     named = by_client_id.get(draft.client_id) if draft.client_id else None
     if named is not None:
         if not is_same_message(draft, named) or draft.index not in (None, named.index):
-            raise Conflict(f"turns[{position}]: its client_id belongs to another message, at index {named.index}")
+            place = draft.name_place(position)
+            raise Conflict(f"{place}: its client_id belongs to another message, at index {named.index}")
         return named
     placed = by_index.get(draft.index) if draft.index is not None else None
     if placed is not None and (not is_same_message(draft, placed) or (draft.client_id and placed.client_id)):
-        raise Conflict(f"turns[{position}]: index {placed.index} is taken by another message")
+        raise Conflict(f"{draft.name_place(position)}: index {placed.index} is taken by another message")
     return placed
 
 

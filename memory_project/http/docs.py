@@ -1,11 +1,13 @@
-"""The views of the OpenAPI document and of the page about errors."""
+"""The views of the OpenAPI document and of the pages about errors."""
 
+import json
 import re
+from collections.abc import Callable, Collection
 from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.html import escape
@@ -15,10 +17,14 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer2, OpenApiYamlRenderer2
 
 from memory_project.http.conditional import matches_if_none_match
-from memory_project.http.error_codes import ERROR_CODES
+from memory_project.http.error_codes import ERROR_CODES, example_of
+from memory_project.http.openapi_3_0 import convert_document
 from memory_project.http.problems import ProblemDetails, problem_response
 
 RENDERERS: dict[str, Any] = {"yaml": OpenApiYamlRenderer2, "json": OpenApiJsonRenderer2}
+VERSIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"3.1": dict, "3.0": convert_document}
+"""Versions of OpenAPI, with what makes a document of each from the one of 3.1."""
+CHOICES: dict[str, Collection[str]] = {"format": RENDERERS, "openapi": VERSIONS}
 CODE = re.compile("`([^`]*)`")
 
 
@@ -31,27 +37,35 @@ def openapi_document() -> dict[str, Any]:
 
 
 @cache
-def rendered_document(format_: str) -> tuple[bytes, str, str]:
-    """Return the document in a format of RENDERERS, with its media type and its ETag."""
+def rendered_document(format_: str, version: str) -> tuple[bytes, str, str]:
+    """Return the document in a format of RENDERERS and a version of VERSIONS, with its media type and its ETag."""
     renderer = RENDERERS[format_]()
-    body: bytes = renderer.render(openapi_document(), renderer_context={})
+    body: bytes = renderer.render(VERSIONS[version](openapi_document()), renderer_context={})
     return body, renderer.media_type, f'"{sha256(body).hexdigest()[:32]}"'
 
 
 def render_documents() -> None:
-    """Render the document in all formats, before the first request for it."""
+    """Render the document of the default version in all formats, before the first request for it."""
     for format_ in RENDERERS:
-        rendered_document(format_)
+        rendered_document(format_, "3.1")
 
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponseBase:
-    """Answer the OpenAPI document as YAML, or as JSON with `?format=json`. The Accept header does not count."""
-    wanted = request.GET.get("format", "yaml")
-    if wanted not in RENDERERS:
-        errors = {"format": [f"Must be one of: {', '.join(RENDERERS)}."]}
-        return problem_response(ProblemDetails(status=400, code="invalid", detail="Not valid: format.", errors=errors))
-    body, media_type, tag = rendered_document(wanted)
+    """Answer the OpenAPI document as YAML, or as JSON with `?format=json`. The Accept header does not count.
+
+    With `?openapi=3.0` it is one of OpenAPI 3.0.
+    """
+    wanted = {"format": request.GET.get("format", "yaml"), "openapi": request.GET.get("openapi", "3.1")}
+    errors = {
+        name: [f"Must be one of: {', '.join(CHOICES[name])}."]
+        for name, value in wanted.items()
+        if value not in CHOICES[name]
+    }
+    if errors:
+        detail = f"Not valid: {', '.join(errors)}."
+        return problem_response(ProblemDetails(status=400, code="invalid", detail=detail, errors=errors))
+    body, media_type, tag = rendered_document(wanted["format"], wanted["openapi"])
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if matches_if_none_match(request.headers.get("If-None-Match"), tag):
         return HttpResponse(status=304, headers=headers)
@@ -60,12 +74,24 @@ def openapi(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def error_codes(request: HttpRequest) -> HttpResponse:
-    """Answer the page that the `type` of a problem leads to."""
-    sections = {
-        code: {"status": each.status, "meaning": mark_code(each.meaning), "remedy": mark_code(each.remedy)}
-        for code, each in ERROR_CODES.items()
-    }
-    return render(request, "api_errors.html", {"error_codes": sections})
+    """Answer the page of all error codes."""
+    return render(request, "api_errors.html", {"errors": [describe_code(code) for code in ERROR_CODES]})
+
+
+@require_safe
+def error_code(request: HttpRequest, code: str) -> HttpResponse:
+    """Answer the page that the `type` of a problem leads to. Raises Http404 for a code that there is not."""
+    if code not in ERROR_CODES:
+        raise Http404
+    example = json.dumps(example_of(code), indent=2)
+    return render(request, "api_error.html", {"error": describe_code(code), "example": example})
+
+
+def describe_code(code: str) -> dict[str, Any]:
+    """Return what a page says of a code."""
+    documented = ERROR_CODES[code]
+    texts = {"meaning": mark_code(documented.meaning), "remedy": mark_code(documented.remedy)}
+    return {"code": code, "status": documented.status, **texts}
 
 
 def mark_code(text: str) -> SafeString:

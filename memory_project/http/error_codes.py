@@ -1,13 +1,17 @@
 """The codes of all problems that the service answers: what each means, and what the client should do.
 
-The `type` of a problem leads to its section of `/api/docs/errors`, which is made of this table, as is `docs/errors.md`:
+The `type` of a problem leads to the page of its code, `/api/docs/errors/<code>`. It is made of this table, as are
+`docs/errors.md` and the pages in `docs/errors/`:
 
-    python -m memory_project.http.error_codes > docs/errors.md
+    python -m memory_project.http.error_codes docs
 """
 
+import json
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, NamedTuple
 
 ERRORS_PATH = "/api/docs/errors"
 
@@ -196,23 +200,62 @@ ERROR_CODES = {
 
 def type_of(code: str) -> str:
     """Return the reference that is the `type` of problems with this code."""
-    return f"{ERRORS_PATH}#{code}"
+    return f"{ERRORS_PATH}/{code}"
 
 
-def render_markdown() -> Iterator[str]:
-    """Yield the lines of `docs/errors.md`."""
-    yield "# Errors"
-    yield ""
-    yield "Every error below `/api` is a problem document (RFC 9457). Its `code` is one of these, and its `type` leads"
-    yield "to the section of the code, on the page `/api/docs/errors` of the service that answered."
+def example_of(code: str) -> dict[str, Any]:
+    """Return a problem with this code, as the service answers it."""
+    status = ERROR_CODES[code].status
+    return {
+        "type": type_of(code),
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": ERROR_CODES[code].meaning.replace("`", ""),
+        "code": code,
+        "request_id": "019dd6a5-8c00-7000-8000-00000000a001",
+    }
+
+
+def render_pages() -> Iterator[tuple[str, str]]:
+    """Yield the pages in `docs/` about errors: their paths and their texts."""
+    lines = [
+        "# Errors",
+        "",
+        "Every error below `/api` is a problem document (RFC 9457). Its `code` is one of these, and its `type` leads",
+        "to the page of the code, which the service that answered has too, below `/api/docs/errors`.",
+        "",
+        "| code | status | meaning |",
+        "|---|---|---|",
+    ]
     for code, documented in ERROR_CODES.items():
-        yield ""
-        yield f"## {code}"
-        yield ""
-        yield f"Status {documented.status}. {documented.meaning}"
-        yield ""
-        yield documented.remedy
+        lines.append(f"| [`{code}`](errors/{code}.md) | {documented.status} | {documented.meaning} |")
+        yield f"errors/{code}.md", "".join(f"{line}\n" for line in render_page(code, documented))
+    yield "errors.md", "".join(f"{line}\n" for line in lines)
+
+
+def render_page(code: str, documented: ErrorCode) -> Iterator[str]:
+    """Yield the lines of the page of a code."""
+    yield f"# {code}"
+    yield ""
+    yield f"Status {documented.status}. {documented.meaning}"
+    yield ""
+    yield f"**What to do.** {documented.remedy}"
+    yield ""
+    yield "```text"
+    yield from json.dumps(example_of(code), indent=2).splitlines()
+    yield "```"
+    yield ""
+    yield "[All codes](../errors.md)"
+
+
+def write_pages(folder: Path) -> None:
+    """Write the pages into a folder, in place of those that are there."""
+    (folder / "errors").mkdir(exist_ok=True)
+    for page in (folder / "errors").glob("*.md"):
+        page.unlink()
+    for path, text in render_pages():
+        (folder / path).write_text(text)
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{line}\n" for line in render_markdown())
+    write_pages(Path(sys.argv[1]))

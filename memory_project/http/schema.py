@@ -1,6 +1,7 @@
 """The OpenAPI document: the declarations of `ServiceViewSet`, plus what all operations share."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import inflection
@@ -184,7 +185,21 @@ class ServiceSchema(AutoSchema):
 
     def get_description(self) -> str:  # type: ignore[override]  # of drf-spectacular, which differs from DRF
         scope = required_scope(self.view, self.method)
-        return f"{split_summary(super().get_description())[1]}\n\nRequires the scope `{scope}`.".strip()
+        described = split_summary(super().get_description())[1] or " ".join(self._describe_declarations())
+        return f"{described}\n\nRequires the scope `{scope}`.".strip()
+
+    def _describe_declarations(self) -> Iterator[str]:
+        """Yield sentences about what the view declares of the action, for one of which there is no more to say."""
+        if self._is_page:
+            yield "`next` leads to the following page, and is null on the last one."
+        if self._is_conditional and self.method == "GET":
+            yield "304 if `If-None-Match` names the present version."
+        elif self._is_conditional:
+            yield "412 unless `If-Match`, where it is sent, names the present version."
+        if "{" in self.path:
+            yield "404 for what does not exist, or what this key may not see."
+        if self.method != "GET":
+            yield "Sent again with the same `Idempotency-Key`, it gets the first answer."
 
     def get_filter_backends(self) -> list[Any]:
         return list(super().get_filter_backends()) if getattr(self.view, "filterset_class", None) else []

@@ -95,13 +95,13 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             return super().to_internal_value(data)
-        data = rename_text(data, self.text_field_name())
+        sent, name = data, self.text_field_name()
+        data = rename_text(data, name)
         unknown = describe_unknown_names(data, [name for name, field in self.fields.items() if not field.read_only])
         try:
             checked = super().to_internal_value(data)
         except serializers.ValidationError as err:
-            others: Any = err.detail
-            raise serializers.ValidationError(unknown | others) from err
+            raise serializers.ValidationError(unknown | name_as_sent(err, sent, name)) from err
         if unknown:
             raise serializers.ValidationError(unknown)
         return checked
@@ -141,6 +141,14 @@ def rename_text(given: dict[str, Any], name: str) -> dict[str, Any]:
     if name in given and given[name] != given[TEXT]:
         raise serializers.ValidationError({TEXT: [f'"{TEXT}" is another name of "{name}": send one of them.']})
     return {name if each == TEXT else each: value for each, value in given.items()}
+
+
+def name_as_sent(err: serializers.ValidationError, sent: Any, name: str) -> dict[str, Any]:
+    """Return the errors by field. What is wrong with a text that was sent as `text` is said of `text`."""
+    errors: Any = err.detail
+    if name in errors and isinstance(sent, dict) and TEXT in sent and name not in sent:
+        return {TEXT if each == name else each: reasons for each, reasons in errors.items()}
+    return dict(errors)
 
 
 def refuse_unknown_names(given: Iterable[str], allowed: Collection[str], *, noun: str = "field") -> None:

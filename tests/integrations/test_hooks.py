@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,30 @@ def test_a_transcript_is_stored_with_its_times_and_without_what_nobody_said(
     [turn] = client.turns("s1")
     assert turn.content == "Use tabs from now on."
     assert str(turn.timestamp).startswith("2026-02-03")
+
+
+def test_a_clock_that_is_ahead_of_the_service_loses_no_turn(
+    environ: dict[str, str], client: Client, tmp_path: Path
+) -> None:
+    now = datetime.now(UTC)
+    lines = [
+        {
+            "type": "user",
+            "uuid": name,
+            "timestamp": (now + ahead).isoformat(),
+            "message": {"role": "user", "content": name},
+        }
+        for name, ahead in {"Use tabs.": timedelta(0), "Use spaces.": timedelta(minutes=6)}.items()
+    ]
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_text("\n".join(map(json.dumps, lines)))
+
+    for _ in range(2):
+        run_hook(environ, "stop", session_id="s1", transcript_path=str(transcript))
+
+    turns = list(client.turns("s1"))
+    assert [turn.content for turn in turns] == ["Use tabs.", "Use spaces."]
+    assert all(datetime.fromisoformat(str(turn.timestamp)) < now + timedelta(minutes=2) for turn in turns)
 
 
 def test_a_service_that_is_away_does_not_stop_the_agent(environ: dict[str, str]) -> None:

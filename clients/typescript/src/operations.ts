@@ -165,7 +165,7 @@ export const OPERATIONS = {
   persist_agent_values: { method: "POST", path: "/agents/{agent_id}/working-memory/persist", hasBody: true, hasKey: true },
   preview_erasure: { method: "GET", path: "/erasures/preview", owner: ["agent_id"] },
   promote_fact: { method: "POST", path: "/facts/{fact_id}/promote", hasBody: true, owner: ["agent_id", "user_id"], hasKey: true },
-  query_items: { method: "POST", path: "/contexts/{context_id}/items/query", hasBody: true, owner: ["agent_id"], hasKey: true },
+  query_items: { method: "POST", path: "/contexts/{context_id}/items/query", hasBody: true, owner: ["agent_id"] },
   readmit_subject: { method: "POST", path: "/subjects/{user_id}/readmit", hasKey: true },
   recall: { method: "POST", path: "/recall", hasBody: true, owner: ["agent_id", "user_id"], hasKey: true },
   record_tool_invocation: { method: "POST", path: "/tool-invocations", hasBody: true, owner: ["agent_id", "user_id"], hasKey: true },

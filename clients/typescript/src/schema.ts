@@ -14860,14 +14860,16 @@ export interface operations {
             query?: {
                 /** @description Agent that acts. Default: the agent that the key is bound to, else the account itself. */
                 agent_id?: string;
-                /** @description Selects archived memories: those archived by age, because other memories stand for them, because someone removed them, or together with their context. */
-                archived?: "false" | "true" | "any";
+                /** @description Limit to archived memories (true), or to those that are not archived (false). Memories are archived by age, because other memories stand for them, because someone removed them, or together with their context. */
+                archived?: boolean;
                 /** @description Limit to this channel. Default: all channels. */
                 channel?: string;
                 /** @description Limit to this conversation. */
                 conversation_id?: string;
                 /** @description Where the page begins: copy it from `next` or `previous` of an answer. Default: the first page. */
                 cursor?: string;
+                /** @description True to list archived memories among the others. `archived` does not count then. */
+                include_archived?: boolean;
                 /** @description Limit to these kinds, separated by commas. `episodic`, `semantic` and `procedural` stand for several kinds each. `tool_invocation`: calls of tools, which are procedural. `pool_event`: changes of pools. */
                 memory_type?: string;
                 /** @description `-event_time`: latest first. `event_time`: earliest first. */

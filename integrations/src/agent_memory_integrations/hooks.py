@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from agent_memory_client import AgentMemoryError, Client
+from agent_memory_client import AgentMemoryError, BadRequestError, Client
 
 from agent_memory_integrations.coding_agents import CLAUDE_EVENTS, HookCall, identify_agent
 from agent_memory_integrations.transcripts import read_last_turns
@@ -51,8 +51,16 @@ def find_evidence(client: Client, call: HookCall) -> str:
 def store_said(client: Client, call: HookCall) -> None:
     """Store what was said, and have knowledge extracted from it. What is stored already is known by its `client_id`."""
     turns = call.said or read_last_turns(call.transcript_path)
-    if turns:
+    if not turns:
+        return
+    try:
         client.infer(turns, conversation_id=call.conversation_id)
+    except BadRequestError as err:
+        if not any(name.endswith(".timestamp") for name in err.errors):
+            raise
+        # the clock here is ahead of the service's, which then says itself when it was
+        untimed = [{name: value for name, value in turn.items() if name != "timestamp"} for turn in turns]
+        client.infer(untimed, conversation_id=call.conversation_id)
 
 
 def main() -> None:

@@ -153,10 +153,9 @@ class ItemStore:
     context_id: UUID
     now: datetime
 
-    @classmethod
-    def open(cls, owner: Owner, context_id: UUID, *, now: datetime) -> "ItemStore":
-        """Return the items of a context. Raises NotFound."""
-        return cls(owner, find_context(owner, context_id).id, now)
+    def check_context(self) -> None:
+        """Raise NotFound unless the owner may read the context. Where an item was found, it may."""
+        find_context(self.owner, self.context_id)
 
     def rows(self) -> QuerySet[ContextEntry]:
         rows = visible_entries(self.owner, now=self.now).filter(context_id=self.context_id)

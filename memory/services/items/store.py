@@ -143,20 +143,28 @@ def replace_given_vectors(owner: Owner, unchanged: Sequence[ContextEntry], *, em
 
 
 def set_times(owner: Owner, rows: Sequence[ContextEntry], drafts: Sequence[ItemDraft], *, now: datetime) -> None:
-    """Set when items expire, and take those that are not searched out of the embedding queue. Two statements."""
-    if not rows:
+    """Set when items expire, and take those that are not searched out of the embedding queue.
+
+    Two statements, none for new items that are searched and never expire.
+    """
+    changed = [
+        (row, draft)
+        for row, draft in zip(rows, drafts, strict=True)
+        if row.created_at < now or draft.ttl_seconds is not None or not draft.texts
+    ]
+    if not changed:
         return
     execute_statement(
         SET_TIMES,
         {
             "now": now,
-            "ids": [row.id for row in rows],
-            "ttls": [draft.ttl_seconds for draft in drafts],
-            "indexed": [bool(draft.texts) for draft in drafts],
+            "ids": [row.id for row, _ in changed],
+            "ttls": [draft.ttl_seconds for _, draft in changed],
+            "indexed": [bool(draft.texts) for _, draft in changed],
             "account_id": owner.account_id,
         },
     )
-    plain = [row.id for row, draft in zip(rows, drafts, strict=True) if not draft.texts]
+    plain = [row.id for row, draft in changed if not draft.texts]
     Vector.objects.filter(account_id=owner.account_id, memory_id__in=plain).delete()
 
 

@@ -12,10 +12,11 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 from drf_spectacular import validation
-from jsonschema_rs import Draft202012Validator
+from jsonschema_rs import Draft4Validator, Draft202012Validator
 
 from memory.api.openapi_enums import ENUMS
 from memory.api.openapi_fields import FIELDS
+from memory_project.http.openapi_3_0 import convert_node
 from tests.api_client import ServiceClient
 from tests.openapi import operations, read_document
 
@@ -43,6 +44,52 @@ def test_the_openapi_document_is_yaml_unless_json_is_requested() -> None:
     assert Client().get("/api/schema?format=xml").status_code == 400
 
 
+def test_the_openapi_document_in_version_3_0_is_valid_and_has_the_same_operations() -> None:
+    specification = json.loads((Path(validation.__file__).parent / "openapi_3_0_schema.json").read_text())
+
+    document = Client().get("/api/schema?format=json&openapi=3.0").json()
+
+    assert document["openapi"] == "3.0.3"
+    assert [error.message for error in Draft4Validator(specification).iter_errors(document)] == []
+    assert {path: list(each) for path, each in document["paths"].items()} == {
+        path: list(each) for path, each in read_document()["paths"].items()
+    }
+    assert list(Client().get("/api/schema?openapi=2.0").json()["errors"]) == ["openapi"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "converted"),
+    [
+        ({"type": ["string", "null"], "maxLength": 9}, {"type": "string", "maxLength": 9, "nullable": True}),
+        ({"oneOf": [{"$ref": "#/x"}, {"type": "null"}]}, {"allOf": [{"$ref": "#/x"}], "nullable": True}),
+        ({"oneOf": [{"type": "string"}, {"type": "array"}, {"type": "null"}]},
+         {"oneOf": [{"type": "string"}, {"type": "array"}], "nullable": True}),
+        ({"oneOf": [{"const": "a", "description": "A."}, {"const": "b"}]}, {"type": "string", "enum": ["a", "b"]}),
+        ({"anyOf": [{"const": "a"}, {"type": "string", "maxLength": 9}]}, {"type": "string", "maxLength": 9}),
+        ({"properties": {"const": {"const": "a"}}}, {"properties": {"const": {"enum": ["a"]}}}),
+        ({"example": {"type": ["null"]}, "type": "object"}, {"example": {"type": ["null"]}, "type": "object"}),
+    ],
+    ids=["null among types", "null or one", "null among some", "constants", "a constant or a text", "a field", "data"],
+)  # fmt: skip
+def test_a_schema_says_the_same_in_version_3_0(schema: dict[str, Any], converted: dict[str, Any]) -> None:
+    assert convert_node(schema) == converted
+
+
+def test_every_field_called_archived_is_a_boolean() -> None:
+    document = read_document()
+    fields = [schema.get("properties", {}).get("archived") for schema in document["components"]["schemas"].values()]
+    filters = [
+        parameter["schema"]
+        for path in document["paths"].values()
+        for operation in path.values()
+        for parameter in operation["parameters"]
+        if parameter["name"] in ("archived", "include_archived")
+    ]
+
+    assert {schema["type"] for schema in [*filter(None, fields), *filters]} == {"boolean"}
+    assert len(filters) == 4
+
+
 def test_an_unchanged_openapi_document_is_not_sent_again() -> None:
     tag = Client().get("/api/schema?format=json")["ETag"]
 
@@ -68,6 +115,20 @@ def test_every_operation_has_examples_that_fit_its_schemas() -> None:
         errors = [error.message for error in validator.iter_errors(media_type["example"])]
         assert errors == [], operation
     assert len(contents) > 200
+
+
+def test_every_path_parameter_has_an_example_that_fits() -> None:
+    examples = [
+        (operation, parameter["schema"], parameter["example"])
+        for operation in operations()
+        for parameter in read_document()["paths"][operation.path][operation.method]["parameters"]
+        if parameter["in"] == "path"
+    ]
+
+    assert len(examples) > 100
+    for operation, schema, example in examples:
+        assert Draft202012Validator(schema, validate_formats=True).is_valid(example), operation
+        assert example not in ("text", "string", "value"), operation
 
 
 def test_no_example_has_a_text_that_stands_for_any_other() -> None:
@@ -110,6 +171,15 @@ def test_every_example_is_accepted_by_the_serializer_of_its_body(api: ServiceCli
 
         # what an example names need not exist
         assert answer.status_code != 400, (operation, answer.content)
+
+
+def test_every_operation_is_described_beyond_its_summary() -> None:
+    described = {
+        str(operation): read_document()["paths"][operation.path][operation.method]["description"]
+        for operation in operations()
+    }
+
+    assert [name for name, text in described.items() if not text.partition("Requires the scope")[0].strip()] == []
 
 
 def test_operations_are_grouped_by_task_in_described_groups() -> None:

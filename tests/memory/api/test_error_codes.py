@@ -11,7 +11,7 @@ from rest_framework import exceptions
 
 from memory import errors
 from memory.api.problems import STATUS_OF
-from memory_project.http.error_codes import ERROR_CODES, render_markdown
+from memory_project.http.error_codes import ERROR_CODES, render_pages, type_of
 from tests.api_client import ServiceClient
 
 ROOT = Path(__file__).parents[3]
@@ -51,18 +51,36 @@ def test_every_code_that_the_service_can_answer_is_documented() -> None:
     assert named - {"error"} == set(ERROR_CODES)
 
 
-def test_the_page_in_docs_has_the_documented_codes() -> None:
-    text = (ROOT / "docs" / "errors.md").read_text()
+def test_docs_has_a_page_for_each_code_and_one_for_all() -> None:
+    pages = [ROOT / "docs" / "errors.md", *(ROOT / "docs" / "errors").glob("*.md")]
+    texts = {str(page.relative_to(ROOT / "docs")): page.read_text() for page in pages}
 
-    assert text.splitlines() == [*render_markdown()], "Run: python -m memory_project.http.error_codes > docs/errors.md"
+    assert texts == dict(render_pages()), "Run: python -m memory_project.http.error_codes docs"
 
 
 @pytest.mark.django_db
-def test_the_type_of_a_problem_leads_to_the_section_of_its_code(api: ServiceClient) -> None:
-    page, _, section = api.get("/facts?colour=red").json()["type"].partition("#")
+def test_the_type_of_a_problem_leads_to_the_page_of_its_code(api: ServiceClient) -> None:
+    problem = api.get("/facts?colour=red").json()
 
-    html = Client().get(page).content.decode()
+    html = Client().get(problem["type"]).content.decode()
 
-    assert f'<section id="{section}">' in html
+    assert "<h1>invalid</h1>" in html
+    assert "&quot;code&quot;: &quot;invalid&quot;" in html
+    assert not re.search(r"<style|style=|<script>|\son\w+=|`", html)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("code", ERROR_CODES)
+def test_every_code_has_a_page(code: str) -> None:
+    answer = Client().get(type_of(code))
+
+    assert (answer.status_code, f"<h1>{code}</h1>" in answer.content.decode()) == (200, True)
+
+
+@pytest.mark.django_db
+def test_a_page_lists_all_codes_and_there_is_none_of_another_code() -> None:
+    html = Client().get("/api/docs/errors").content.decode()
+
     assert set(re.findall(r'<section id="(\w+)">', html)) == set(ERROR_CODES)
     assert not re.search(r"<style|style=|<script>|\son\w+=|`", html)
+    assert Client().get("/api/docs/errors/nonsense").status_code == 404

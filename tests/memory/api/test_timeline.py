@@ -70,12 +70,33 @@ def test_memories_of_all_kinds_are_listed_newest_first(
         ("&conversation_id=c1", ["episode", "turn"]),
         ("&channel=garden", []),
         ("&archived=true", []),
-        ("&archived=any&memory_type=fact", ["fact"]),
+        ("&include_archived=true&memory_type=fact", ["fact"]),
+        ("&include_archived=false&archived=true", []),
         ("&user_id=ana&memory_type=fact,episode", ["fact", "episode"]),
     ],
 )
 def test_the_timeline_is_filtered_by_every_parameter(api: ServiceClient, query: str, expected: list[str]) -> None:
     assert listed(api, query) == expected
+
+
+@pytest.mark.usefixtures("past")
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("&archived=true", ["turn"]),
+        ("&archived=false", ["fact"]),
+        ("&include_archived=true", ["fact", "turn"]),
+        ("&include_archived=true&archived=true", ["fact", "turn"]),
+        ("&archived=any", ["fact", "turn"]),
+    ],
+    ids=["archived", "others", "both", "both whatever else is said", "the former word for both"],
+)
+def test_archived_memories_are_listed_alone_or_among_the_others(
+    api: ServiceClient, query: str, expected: list[str]
+) -> None:
+    Memory.objects.filter(kind="turn").update(archived=True)
+
+    assert listed(api, f"&memory_type=turn,fact{query}") == expected
 
 
 @pytest.mark.parametrize("ordering", ["event_time", "-event_time"])
@@ -102,6 +123,7 @@ def test_pages_in_either_order_neither_skip_nor_repeat(owner: Owner, api: Servic
         ("memory_type=", "memory_type"),
         ("memory_type=turn,", "memory_type"),
         ("archived=yes", "archived"),
+        ("include_archived=any", "include_archived"),
         ("since=2026-05-04", "since"),
         ("until=2026-05-04T12:00:00", "until"),
         ("ordering=importance", "ordering"),
@@ -124,7 +146,7 @@ def test_other_agents_and_accounts_see_nothing(
     owner: Owner, api: ServiceClient, bound_api: ServiceClient, stranger_api: ServiceClient
 ) -> None:
     assert [len(api.get(url).json()["results"]) for url in ("/timeline", "/timeline?agent_id=colleague")] == [5, 0]
-    assert stranger_api.get("/timeline?conversation_id=c1&archived=any").json()["results"] == []
+    assert stranger_api.get("/timeline?conversation_id=c1&include_archived=true").json()["results"] == []
     assert bound_api.get("/timeline?agent_id=colleague").status_code == 403
 
 

@@ -96,7 +96,7 @@ def test_others_see_neither_calls_nor_changes(api: ServiceClient, stranger_api: 
     call_tool(api)
     write_pool(api, pool_type="agent_private")
 
-    assert summaries(api, "agent_id=planner") == summaries(stranger_api, "archived=any") == []
+    assert summaries(api, "agent_id=planner") == summaries(stranger_api, "include_archived=true") == []
 
 
 def test_changes_of_a_deleted_pool_are_for_the_account_alone(api: ServiceClient) -> None:

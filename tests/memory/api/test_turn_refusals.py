@@ -67,6 +67,39 @@ def test_an_error_names_the_position_and_field_of_the_turn(
     assert not Conversation.objects.exists()
 
 
+def test_an_error_names_the_field_that_was_sent(client: ServiceClient) -> None:
+    blank, foreign = {"role": "user", "text": " "}, {"role": "user", "content": "hello", "index": 7}
+    of_agent, learn = {"agent_id": "assistant"}, {"agent_id": "assistant", "infer": True}
+
+    errors = [
+        say(client, turn(), blank).json()["errors"],
+        client.post(TURNS, of_agent | blank).json()["errors"],
+        client.post("/memories", learn | {"messages": [blank]}).json()["errors"],
+        client.post("/facts", of_agent | {"text": ""}).json()["errors"],
+        client.post("/facts", of_agent | {"claim": ""}).json()["errors"],
+    ]
+    details = [
+        say(client, turn(), foreign).json()["detail"],
+        client.post(TURNS, of_agent | foreign).json()["detail"],
+        client.post("/memories", learn | {"messages": [turn(), foreign]}).json()["detail"],
+    ]
+
+    assert [list(each) for each in errors] == [["turns.1.text"], ["text"], ["messages.0.text"], ["text"], ["claim"]]
+    gap = "index 7 leaves a gap, the next is"
+    assert details == [f"turns[1]: {gap} 1.", f"The turn: {gap} 0.", f"messages[1]: {gap} 1."]
+
+
+def test_a_conflict_names_the_message_that_was_sent(client: ServiceClient) -> None:
+    learn: dict[str, Any] = {"agent_id": "assistant", "infer": True, "conversation_id": "c1"}
+    say(client, turn("first", client_id="m1"))
+
+    named = client.post("/memories", learn | {"messages": [turn("other", client_id="m1")]})
+    placed = client.post("/memories", learn | {"messages": [turn("other", index=0)]})
+
+    assert [each.status_code for each in (named, placed)] == [409, 409]
+    assert [each.json()["detail"].split(":")[0] for each in (named, placed)] == ["messages[0]", "messages[0]"]
+
+
 @pytest.mark.parametrize("client_id", HOSTILE_IDS, ids=repr)
 def test_an_invalid_client_id_is_refused(client: ServiceClient, client_id: Any) -> None:
     assert say(client, turn(client_id=client_id)).status_code == 400

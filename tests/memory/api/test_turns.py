@@ -336,4 +336,4 @@ def test_one_turn_may_be_the_body_itself(client: ServiceClient) -> None:
     (turn,) = client.get("/conversations/c1/turns?agent_id=assistant").json()["results"]
     assert (turn["content"], turn["channel"]) == ("hello", "garden")
     refused = client.post("/conversations/c1/turns", {"role": "friend", **said}).json()["errors"]
-    assert list(refused) == ["turns.0.role"]
+    assert list(refused) == ["role"]

@@ -1301,10 +1301,11 @@ class ListTimeline(TypedDict, total=False):
     """Arguments of `list_timeline`."""
 
     agent_id: str | None
-    archived: str
+    archived: bool
     channel: str
     conversation_id: str
     cursor: str
+    include_archived: bool
     memory_type: str | Sequence[str]
     ordering: str
     page_size: int

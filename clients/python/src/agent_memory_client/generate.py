@@ -19,8 +19,9 @@ JSON = "application/json"
 OWNER = ("agent_id", "user_id")
 VERBS = frozenset({"recall", "resume", "add_turns"})
 """Operations that have a method of the same name in `verbs`."""
-KEYLESS = frozenset({"replay"})
-"""Operations that refuse an Idempotency-Key: a replay of raw traces writes nothing."""
+KEYLESS = frozenset({"replay", "query_items"})
+"""Operations that only read, and are sent without an Idempotency-Key: a replay of raw traces refuses it, and keeping an
+answer takes longer than to read items again."""
 OWNERLESS = frozenset({"create_export", "download_newest_export"})
 """Operations that get no agent and user of the client: they would limit what is exported."""
 ZIP = "application/zip"

@@ -1547,8 +1547,8 @@ def list_thoughts(conversation_id: Id, /, **fields: Unpack[arguments.ListThought
 def list_timeline(**fields: Unpack[arguments.ListTimeline]) -> PageCall[models.RememberedAnswer]:
     """List memories of all kinds and channels, calls of tools and changes of pools, latest first.
 
-    Fields: agent_id, archived, channel, conversation_id, cursor, memory_type, ordering, page_size, since, until,
-    user_id.
+    Fields: agent_id, archived, channel, conversation_id, cursor, include_archived, memory_type, ordering, page_size,
+    since, until, user_id.
     """
     operation = OPERATIONS["list_timeline"]
     ids = ()

@@ -527,7 +527,7 @@ OPERATIONS: dict[str, Operation] = {
         saved_by="update_fact"
     ),
     "query_items": Operation(
-        "query_items", "POST", "/contexts/{context_id}/items/query", has_body=True, owner=("agent_id",), has_key=True
+        "query_items", "POST", "/contexts/{context_id}/items/query", has_body=True, owner=("agent_id",)
     ),
     "readmit_subject": Operation(
         "readmit_subject", "POST", "/subjects/{user_id}/readmit", has_key=True
