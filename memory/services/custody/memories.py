@@ -12,7 +12,7 @@ Derived memories are erased before their sources, so that an interrupted erasure
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +27,8 @@ from memory.models import Conversation, EpisodicMemory, Fact, Link, Memory, Turn
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
+from memory.services.audit import write_waiting_reads
+from memory.services.custody.histories import erase_histories_of
 from memory.services.custody.naming import ERASED
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.goals.plan import erase_goal
@@ -82,6 +84,11 @@ SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp 
     query_text <> '' OR error_message <> '' OR metadata ?| ARRAY['texts', 'changes', 'reason']
 )
 """
+FIND_AUDITED_IN_CONVERSATION = """
+SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= %(since)s
+    AND conversation_id = %(conversation_id)s
+    AND (query_text <> '' OR error_message <> '' OR metadata ?| ARRAY['texts', 'changes', 'reason'])
+"""
 ERASE_AUDITED = "SELECT memory_erase_audit_payloads(%s, %s)"
 
 
@@ -113,6 +120,7 @@ def erase_derived(owner: Owner, memory_ids: Collection[UUID], *, now: datetime) 
     evict_from_ledgers(whole, kinds)
     counts["idempotent_requests"] = forget_answers(owner.account_id, kinds)
     counts["audit_payloads"] = erase_audited_texts(owner.account_id, kinds)
+    counts["staff_history"] = erase_histories_of(kinds)
     forget_derived_preferences(whole, [each for each, kind in kinds.items() if kind == Kind.FACT], now=now)
     turns = [each for each, kind in kinds.items() if kind == Kind.TURN]
     goals = [each for each, kind in kinds.items() if kind == Kind.GOAL]
@@ -192,11 +200,26 @@ def forget_answers(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
 
 
 def erase_audited_texts(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
-    """Erase the texts of audit entries about the memories. The entries stay."""
+    """Erase the texts of audit entries about the memories. The entries stay. Raises RedisError."""
+    write_waiting_reads()
     named = {"account_id": account_id, "ids": [str(each) for each in memory_ids]}
-    found = [row[0] for row in fetch_rows(FIND_AUDITED, named)]
+    return erase_payloads_of(account_id, [row[0] for row in fetch_rows(FIND_AUDITED, named)])
+
+
+def erase_texts_audited_in(conversation: Conversation) -> int:
+    """Erase the texts of audit entries of a conversation, such as what was asked in it. Raises RedisError."""
+    write_waiting_reads()
+    asked = {"account_id": conversation.account_id, "conversation_id": conversation.conversation_id}
+    asked["since"] = conversation.created_at - timedelta(minutes=1)
+    return erase_payloads_of(
+        conversation.account_id, [row[0] for row in fetch_rows(FIND_AUDITED_IN_CONVERSATION, asked)]
+    )
+
+
+def erase_payloads_of(account_id: UUID, found: Collection[UUID]) -> int:
+    """Erase the texts of these audit entries, and return their number."""
     if not found:
         return 0
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(ERASE_AUDITED, [account_id, found])
+        cursor.execute(ERASE_AUDITED, [account_id, list(found)])
         return int(cursor.fetchone()[0])

@@ -63,7 +63,7 @@ RULES: dict[str, StoreRule] = {
     "injections": StoreRule.DELETE,
     "metric_samples": StoreRule.KEEP,
     "model_usage": StoreRule.KEEP,
-    "erasures": StoreRule.KEEP,
+    "erasures": StoreRule.OWN_STEP,
     "bulk_changes": StoreRule.MASK,
     "bulk_change_pages": StoreRule.KEEP,
     "transfers": StoreRule.OWN_STEP,
