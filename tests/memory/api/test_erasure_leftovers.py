@@ -9,7 +9,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 
 from memory.maintenance import JOBS
-from memory.models import Account, Conversation, Entity, Fact, Memory, Turn
+from memory.models import Account, Conversation, Entity, Fact, Memory, PersistentContext, Turn
 from memory.owner import Owner
 from memory.services.audit import write_reads
 from memory.services.custody.subjects import (
@@ -124,6 +124,19 @@ def test_a_memory_that_is_erased_leaves_no_reason_in_the_histories_of_the_admin(
     log_change(chief, Fact.objects.get(id=fact["id"]), "Corrected. Reason: no kiwibird is blue")
 
     assert api.delete(f"/facts/{fact['id']}?erase=true").status_code in (200, 204)
+    run_jobs(account, "recall_statistics", after=timedelta(days=1))
+
+    assert lines_with(WORD) == []
+
+
+def test_a_context_that_is_erased_leaves_no_name_in_the_histories_of_the_admin(
+    api: ServiceClient, account: Account
+) -> None:
+    chief = User.objects.create_superuser("chief")
+    made = put(api, "/contexts", agent_id="planner", name="On kiwibirds", scope="agent")
+    log_change(chief, PersistentContext.objects.get(id=made["id"]), "Changed description. Reason: a kiwibird")
+
+    assert api.delete(f"/contexts/{made['id']}").status_code < 300
     run_jobs(account, "recall_statistics", after=timedelta(days=1))
 
     assert lines_with(WORD) == []
