@@ -95,6 +95,20 @@ def test_questions_that_were_asked_in_a_conversation_go_with_it(
     assert lines_with(WORD) == []
 
 
+@pytest.mark.parametrize("path", ["/memories/{id}", "/memories?user_id=ana"])
+def test_a_note_that_is_deleted_leaves_nothing(api: ServiceClient, account: Account, path: str) -> None:
+    Account.objects.filter(id=account.id).update(audit_level="verbose")
+    note = {"agent_id": "planner", "user_id": "ana", "text": "The kiwibird is green."}
+    question = {"agent_id": "planner", "user_id": "ana", "query": "Is the kiwibird green?"}
+    made = api.post("/memories", note, HTTP_IDEMPOTENCY_KEY="note").json()
+    assert api.post("/recall", question, HTTP_IDEMPOTENCY_KEY="recall").json()["results"]
+
+    assert api.delete(path.format(**made)).status_code < 300
+    run_jobs(account, "recall_statistics", after=timedelta(days=1))
+
+    assert lines_with(WORD) == []
+
+
 def log_change(user: User, row: Any, message: str) -> None:
     LogEntry.objects.log_actions(user.pk, [row], CHANGE, change_message=message)
 
