@@ -29,6 +29,7 @@ from memory.services.custody.marks import sign_receipt
 from memory.services.custody.memories import erase_derived
 from memory.services.custody.naming import ERASED, Naming
 from memory.services.custody.redis_keys import erase_from_keys, erase_refused_reads
+from memory.services.custody.sealed import SEALED, mask_sealed_rows
 from memory.services.custody.stores import (
     WHOLE_IF_NAMED,
     Model,
@@ -210,6 +211,18 @@ def mask_row(row: models.Model, selection: Selection) -> None:
     type(row)._default_manager.filter(account_id=selection.owner.account_id, pk=row.pk).update(**changes)
 
 
+def erase_sealed(selection: Selection, cursor: str, now: datetime) -> StepReport:
+    """Remove what names the user from encrypted values of others. The cursor is table and row."""
+    names = sorted(SEALED)
+    name, _, place = (cursor or f"{names[0]}:").partition(":")
+    after = UUID(place) if place else FIRST_ID
+    with transaction.atomic():
+        changed, last = mask_sealed_rows(name, selection.owner.account_id, selection.naming, after=after)
+    rest = [each for each in names if each > name]
+    following = f"{name}:{last}" if last else (f"{rest[0]}:" if rest else "")
+    return StepReport(counts=Counter({name: changed}), cursor=following)
+
+
 def erase_redis(selection: Selection, cursor: str, now: datetime) -> StepReport:
     account_id, naming = selection.owner.account_id, selection.naming
     erased, following = erase_from_keys(account_id, naming, cursor=int(cursor or 0))
@@ -318,6 +331,7 @@ SUBJECT_STEPS: Mapping[str, Step] = {
     "memories": erase_own_memories,
     "naming memories": erase_naming_memories,
     "rows": erase_rows,
+    "sealed values": erase_sealed,
     "redis": erase_redis,
     "ledger changes": flush_ledger_changes,
     "audited reads": flush_audited_reads,

@@ -9,7 +9,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 
 from memory.maintenance import JOBS
-from memory.models import Account, Conversation, Entity, Fact, Memory, PersistentContext, Turn
+from memory.models import Account, Conversation, Entity, Fact, Memory, PersistentContext, ToolInvocation, Turn
 from memory.owner import Owner
 from memory.services.audit import write_reads
 from memory.services.custody.subjects import (
@@ -154,6 +154,21 @@ def test_a_context_that_is_erased_leaves_no_name_in_the_histories_of_the_admin(
     run_jobs(account, "recall_statistics", after=timedelta(days=1))
 
     assert lines_with(WORD) == []
+
+
+def test_encrypted_values_of_others_that_name_an_erased_user_are_masked(api: ServiceClient, owner: Owner) -> None:
+    put(api, "/conversations", conversation_id="group", agent_id="planner", user_id="ben")
+    for number in range(120):
+        to = USER if number in (3, 110) else "ben"
+        sent = {"tool_input": {"to": to, "text": "Hello."}, "tool_output": f"sent to {to}", "success": True}
+        put(api, "/tool-invocations", agent_id="planner", conversation_id="group", tool_name="mail", **sent)
+
+    erase_user(api, owner)
+
+    found = [(each.tool_input, each.tool_output) for each in ToolInvocation.objects.order_by("id")]
+    assert [number for number, (_, sent) in enumerate(found) if sent == "[erased]"] == [3, 110]
+    assert found[110] == ({"to": "[erased]", "text": "Hello."}, "[erased]")
+    assert found[111] == ({"to": "ben", "text": "Hello."}, "sent to ben")
 
 
 def test_a_reason_must_not_name_the_user_of_a_filter(api: ServiceClient) -> None:

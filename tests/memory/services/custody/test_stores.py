@@ -3,6 +3,7 @@
 import pytest
 from django.db import connection
 
+from memory.services.custody.sealed import SEALED, sealed_columns
 from memory.services.custody.stores import KEY_RULES, OTHER_TABLES, RULES, rule_of, tables
 from memory_project.redis import KEY_PATTERNS, SHARED_KEYS
 
@@ -14,6 +15,12 @@ def test_every_table_has_a_rule() -> None:
 
 def test_no_rule_is_left_of_a_table_that_is_gone() -> None:
     assert set(RULES) <= set(tables())
+
+
+def test_every_sealed_column_is_searched_or_goes_as_a_whole() -> None:
+    sealed = {name for name, model in tables().items() if sealed_columns(model)}
+
+    assert sealed == {*SEALED, "encryption_canary", "erasures", "transfer_parts"}
 
 
 @pytest.mark.django_db
