@@ -73,7 +73,8 @@ def entries_of_others(account_id: UUID, entries: Iterable[LogEntry]) -> set[int]
     for type_id, some in by_type.items():
         model: Any = type_id and ContentType.objects.get_for_id(type_id).model_class()
         if model and not has_account(model):
-            found |= {entry.id for entry in some}
+            # of the account itself, or of the installation
+            found |= {entry.id for entry in some if entry.object_id != str(account_id)}
         elif model:
             theirs = rows_of_others(model, account_id, [str(entry.object_id) for entry in some])
             found |= {entry.id for entry in some if str(entry.object_id) in theirs}
