@@ -1,4 +1,4 @@
-"""What the history of the admin says of erased memories and users: the name of a row, and the reason that staff gave.
+"""Erasing from the history of the admin: names of rows, and the reasons that staff gave.
 
 Its entries do not say an account. One that names a user counts as one of the account that erases the user, unless
 another account has the row that it is about.

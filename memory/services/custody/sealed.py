@@ -1,4 +1,4 @@
-"""What is encrypted at rest in rows of others: it is decrypted to find an erased user in it."""
+"""Erasing from what is encrypted at rest in rows of others: it is decrypted to find the user in it."""
 
 import json
 from collections.abc import Iterable, Sequence

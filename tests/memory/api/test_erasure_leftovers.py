@@ -1,4 +1,4 @@
-"""What a walk over routes that write does not reach: texts in what was derived, in histories and in reasons."""
+"""Texts that a walk over routes that write does not reach: in what was derived, in histories and in reasons."""
 
 from dataclasses import replace
 from datetime import timedelta
