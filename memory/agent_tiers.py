@@ -5,6 +5,7 @@ raise what the services do, which `errors.py` draws.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from ledger.store import Mark
 from memory import conf
 from memory.extraction.imported import parse_time
 from memory.extraction.messages import MalformedMessage, read_message
+from memory.masking import mask_secrets
 from memory.models import AgentShortTermMemory, ContextEntry, ToolCacheEntry, Turn
 from memory.models.short_term import ShortTermKey
 from memory.models.statements import Embedding
@@ -101,6 +103,10 @@ class AgentPart:
         """Return `now` where a call brings it, else the clock's."""
         return self._clock() if now is None else now
 
+    def _masked(self, value: Any) -> Any:
+        """Return a value to store, without secrets if the account masks them."""
+        return mask_secrets(value) if self._owner.masks_secrets else value
+
 
 class AgentSession(AgentPart):
     """The session of one conversation.
@@ -119,7 +125,7 @@ class AgentSession(AgentPart):
 
     def set(self, key: str, value: Any, ttl_seconds: int | None = None, *, now: datetime | None = None) -> None:
         """Store a value for `ttl_seconds`, an hour by default. Raises TooLarge, Unprocessable for one too many."""
-        self._for_write(now).set(key, value, ttl_seconds)
+        self._for_write(now).set(key, self._masked(value), ttl_seconds)
 
     def get(self, key: str, *, now: datetime | None = None) -> Any:
         """Return the value; None if there is none, or no longer."""
@@ -138,7 +144,7 @@ class AgentSession(AgentPart):
         MemoryManager(self._owner).clear_session(self._key)
 
     def set_active_goal(self, goal_id: str, goal_description: str, *, now: datetime | None = None) -> None:
-        self._for_write(now).set_active_goal(goal_id, goal_description)
+        self._for_write(now).set_active_goal(goal_id, self._masked(goal_description))
 
     def get_active_goal(self, *, now: datetime | None = None) -> dict[str, Any] | None:
         """Return `goal_id` and `goal_description`, or None if there is no goal (any more)."""
@@ -147,7 +153,7 @@ class AgentSession(AgentPart):
     def push_thought(self, thought: Any, *, now: datetime | None = None) -> None:
         """Add a thought of this agent's; the oldest one beyond SESSION_THOUGHTS goes. Raises TooLarge."""
         moment = self._moment(now)
-        self._for_write(moment).push_thought(thought, self._owner.agent_id, moment)
+        self._for_write(moment).push_thought(self._masked(thought), self._owner.agent_id, moment)
 
     def get_thoughts(self, limit: int = conf.SESSION_THOUGHTS, *, now: datetime | None = None) -> list[dict[str, Any]]:
         """Return the latest thoughts of all agents, newest last: thought, agent_id and timestamp (ISO 8601)."""
@@ -216,6 +222,7 @@ class AgentRouter(AgentPart):
         """Store a value in one tier, over what is there. A `NewValue` brings a lifetime or a memory type with it."""
         moment = self._moment(now)
         written = value if isinstance(value, NewValue) else NewValue(value=value)
+        written = replace(written, value=self._masked(written.value))
         return self._router.write(key, written, session_id=session_id, pool_id=pool_id, tier=tier, now=moment)
 
     def delete(
@@ -278,7 +285,7 @@ class AgentShortTerm(AgentPart):
         """Store a value and replace the present one. Raises TooLarge."""
         draft = ShortTermDraft(
             memory_key=key,
-            memory_value=value,
+            memory_value=self._masked(value),
             session_id=self._key,
             memory_type=memory_type,
             ttl_seconds=ttl_seconds,
@@ -315,12 +322,14 @@ class AgentPool(AgentPart):
         self, data: Any, *, path: str = "", expected: ExpectedVersions = None, now: datetime | None = None
     ) -> PoolData:
         """Replace the data. Raises NotFound, Forbidden, StaleVersion, TooLarge, Unprocessable."""
+        data = self._masked(data)
         return write_data(self._owner, self._key, path=path, data=data, expected=expected, now=self._moment(now))
 
     def merge(
         self, data: Any, *, path: str = "", expected: ExpectedVersions = None, now: datetime | None = None
     ) -> PoolData:
         """Merge into the present data at any depth; null is a value. Raises the same errors as `write`."""
+        data = self._masked(data)
         return merge_data(self._owner, self._key, path=path, data=data, expected=expected, now=self._moment(now))
 
 
@@ -332,6 +341,7 @@ class AgentToolCache(AgentPart):
     ) -> ToolCacheEntry:
         """Store the result of a key, replacing an earlier one. Raises NotFound, Forbidden, TooLarge, Conflict."""
         moment = self._moment(now)
+        value = self._masked(value)
         return cache_result(self._owner, self._key, key, value=value, ttl_seconds=ttl_seconds, now=moment)
 
     def find(self, key: str, *, now: datetime | None = None) -> ToolCacheEntry:

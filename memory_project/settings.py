@@ -235,6 +235,8 @@ CELERY_WORKER_CONCURRENCY = env.whole_number("MEMORY_WORKER_PROCESSES", 2, low=1
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# for ever: the work is in rows, and a worker that gave up would do none of it
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 600,
     "unacked_restore_limit": 100,
@@ -248,7 +250,7 @@ CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_TIMEZONE = "UTC"
 # keeps nothing on disk: what is due is known from the rows
-CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
+CELERY_BEAT_SCHEDULER = "memory_project.beat:ReconnectingScheduler"
 
 BODY_LIMIT_BYTES = env.whole_number("MEMORY_BODY_LIMIT_BYTES", 8 * 1024**2, low=1_024, high=1024**3)
 """Largest body of a request, in bytes; streams of turns are not limited by it."""

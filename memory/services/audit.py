@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 # errors caused by the line itself, which would recur at every run
 REJECTED_ROW_ERRORS = (DataError, IntegrityError, UnicodeEncodeError)
 
+READS_A_BATCH = 1_000
 MAX_ERASED_ENTRIES = 10_000
 """Entries whose texts one call may erase."""
 
@@ -108,6 +109,13 @@ def write_reads(size: int, *, after: str, account_id: UUID | None) -> MovedLines
     # after the outermost commit: a line must not be deleted before its row is safe
     transaction.on_commit(lambda: audit_reads.delete_audit_lines(lines, aside=refused))
     return MovedLines(examined=len(lines), changed=new, failed=len(refused), cursor=cursor)
+
+
+def write_waiting_reads() -> None:
+    """Move all reads into the table, of whichever account, as the job does. Raises RedisError."""
+    cursor = write_reads(READS_A_BATCH, after="", account_id=None).cursor
+    while cursor:
+        cursor = write_reads(READS_A_BATCH, after=cursor, account_id=None).cursor
 
 
 def insert_reads(lines: Sequence[ReadLine]) -> int:

@@ -1,19 +1,18 @@
-"""Memories of any kind by their id, and their deletion for good.
+"""Memories of any kind by their id, and their erasure.
 
-`find_memory` and `find_memories` read, `forget_memory` deletes one, and `forget_user` deletes what is known about a
+`find_memory` and `find_memories` read, `forget_memory` erases one, and `forget_user` erases what is known about a
 user, after `count_memories_of_user` said how much that is.
 
-Only knowledge is deleted here. Turns, episodes, structured turns and what lies in contexts belong to a conversation or
+Only knowledge is erased here. Turns, episodes, structured turns and what lies in contexts belong to a conversation or
 a context, and are deleted with it or by routes of their own.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Count, QuerySet
 
 from memory.errors import Forbidden, NotFound, Unprocessable, require_found
@@ -21,9 +20,8 @@ from memory.kinds import Audience, Kind, kinds_seen_by, kinds_where, spec_of
 from memory.models import Memory
 from memory.models.memory import model_of
 from memory.owner import Owner
+from memory.services.custody.memories import erase_derived
 from memory.services.entities.resolve import holds_memory
-from memory.services.goals.plan import erase_goal
-from memory.services.memories.correct import delete_memories
 from memory_project.large_values import read_with_small_values
 
 MAX_FORGOTTEN = 1_000
@@ -77,13 +75,16 @@ def check_writer(owner: Owner, memory: Memory) -> None:
 
 
 def forget_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> None:
-    """Delete a memory for good, with its vectors and links. Raises NotFound, Forbidden, Unprocessable."""
+    """Erase a memory with its traces, and what was derived from it alone.
+
+    Raises NotFound, Forbidden, Unprocessable, RedisError.
+    """
     memory = find_memory(owner, memory_id, now=now)
     spec = spec_of(memory.kind)
     if memory.kind not in forgettable_kinds():
         raise Unprocessable(f"{spec.plural} are not deleted here, because they belong to a conversation or a context")
     check_writer(owner, memory)
-    erase([(memory.id, memory.kind)], owner, now=now)
+    erase_derived(owner, [memory.id], now=now)
 
 
 def memories_of_user(owner: Owner, *, kinds: Collection[Kind] = (), channel: str = "") -> QuerySet[Memory]:
@@ -104,27 +105,18 @@ def count_memories_of_user(owner: Owner, *, kinds: Collection[Kind] = (), channe
 
 
 def forget_user(owner: Owner, *, kinds: Collection[Kind] = (), channel: str = "", now: datetime) -> ForgottenMemories:
-    """Delete knowledge about the owner's user for good, at most MAX_FORGOTTEN memories.
+    """Erase knowledge about the owner's user, at most MAX_FORGOTTEN memories, and what was derived from it alone.
 
-    Call it again while `remaining` is not 0. Conversations, episodes and the user's profile stay.
+    Call it again while `remaining` is not 0. Conversations, episodes and the user's profile stay. Raises RedisError.
     """
     counted = count_memories_of_user(owner, kinds=kinds, channel=channel)
     rows = memories_of_user(owner, kinds=[Kind(kind) for kind in counted.deleted], channel=channel).order_by("id")
     # no kinds would mean all of them
     wanted = list(rows.values_list("id", "kind")[:MAX_FORGOTTEN]) if counted.deleted else []
-    erase(wanted, owner, now=now)
+    erase_derived(owner, [memory_id for memory_id, _kind in wanted], now=now)
     deleted = {kind: sum(each == kind for _id, each in wanted) for kind in counted.deleted}
     return ForgottenMemories(
         deleted={kind: number for kind, number in deleted.items() if number},
         kept=counted.kept,
         remaining=counted.remaining - len(wanted),
     )
-
-
-def erase(memories: Sequence[tuple[UUID, str]], owner: Owner, *, now: datetime) -> None:
-    """Delete memories, given as ids with their kinds, in one transaction. Goals that waited for a goal go on."""
-    with transaction.atomic():
-        for memory_id, kind in memories:
-            if kind == Kind.GOAL:
-                erase_goal(owner, memory_id, now=now)
-        delete_memories(owner, [memory_id for memory_id, kind in memories if kind != Kind.GOAL], now=now)

@@ -31,7 +31,7 @@ from django.db.models.functions import Coalesce
 from ledger.models import Injection
 from memory import conf
 from memory.audit import record_audit
-from memory.models import Conversation, Entity, ModelUsage, Strategy, ToolInvocation
+from memory.models import Conversation, Entity, Link, ModelUsage, Strategy, ToolInvocation
 from memory.owner import Owner
 from memory.services.conversations.staff_edits import archive_locked_conversation
 from memory.services.custody.conversations import erase_conversation
@@ -91,9 +91,25 @@ def unread_since(cut: Combinable) -> Q:
     return Q(updated_at__lt=cut) & (Q(last_accessed=None) | Q(last_accessed__lt=cut))
 
 
+def is_held() -> Exists:
+    """Return the condition that a row's conversation is under a legal hold."""
+    same = {"account_id": OuterRef("account_id"), "conversation_id": OuterRef("conversation_id")}
+    return Exists(Conversation.objects.filter(**same, legal_hold=True))
+
+
+def is_linked_to_held() -> Exists:
+    """Return the condition that a memory of a conversation under a legal hold, such as a turn, has a link to a row."""
+    own = {"account_id": OuterRef("account_id"), "target_id": OuterRef("id")}
+    conversation = {"account_id": OuterRef("account_id"), "conversation_id": OuterRef("source__conversation_id")}
+    return Exists(Link.objects.filter(Exists(Conversation.objects.filter(**conversation, legal_hold=True)), **own))
+
+
 def forgotten_entities(now: datetime) -> QuerySet[Entity]:
-    """Return the entities to delete with their links: of low salience, and neither read nor changed for long."""
-    rows = Entity.objects.filter(account__legal_hold=False, salience__lt=FORGOTTEN_SALIENCE)
+    """Return the entities to delete with their links: of low salience, and neither read nor changed for long.
+
+    Those that a conversation under a legal hold mentions stay.
+    """
+    rows = Entity.objects.filter(~is_linked_to_held(), account__legal_hold=False, salience__lt=FORGOTTEN_SALIENCE)
     return rows.filter(
         unread_since(cut_at(now, "account__entity_days")), pinned=False, archived=False, quarantined=False
     )
@@ -101,15 +117,12 @@ def forgotten_entities(now: datetime) -> QuerySet[Entity]:
 
 def unused_strategies(now: datetime) -> QuerySet[Strategy]:
     rows = Strategy.objects.filter(account__legal_hold=False, pinned=False, quarantined=False)
-    return rows.filter(unread_since(cut_at(now, "account__strategy_days")))
+    return rows.filter(~is_held(), unread_since(cut_at(now, "account__strategy_days")))
 
 
 def old_invocations(now: datetime) -> QuerySet[ToolInvocation]:
-    kept = Conversation.objects.filter(
-        account_id=OuterRef("account_id"), conversation_id=OuterRef("conversation_id"), legal_hold=True
-    )
     rows = ToolInvocation.objects.filter(account__legal_hold=False)
-    return rows.filter(~Exists(kept), timestamp__lt=cut_at(now, "account__tool_days"))
+    return rows.filter(~is_held(), timestamp__lt=cut_at(now, "account__tool_days"))
 
 
 def ended_marks(now: datetime) -> QuerySet[Injection]:
@@ -123,11 +136,8 @@ def ended_marks(now: datetime) -> QuerySet[Injection]:
     same = Injection.objects.filter(account_id=OuterRef("account_id"), conversation_id=OuterRef("conversation_id"))
     ended_later = Exists(same.filter(event=Injection.Event.ENDED, stream_id__gt=OuterRef("stream_id")))
     has_earlier = Exists(same.filter(stream_id__lt=OuterRef("stream_id")))
-    kept = Conversation.objects.filter(
-        account_id=OuterRef("account_id"), conversation_id=OuterRef("conversation_id"), legal_hold=True
-    )
     is_over = Q(ended_later) | Q(~has_earlier, event=Injection.Event.ENDED)
-    rows = Injection.objects.filter(is_over, ~Exists(kept), account__legal_hold=False)
+    rows = Injection.objects.filter(is_over, ~is_held(), account__legal_hold=False)
     rows = rows.exclude(stream_id=Subquery(newest))
     return rows.filter(at__lt=cut_at(now, "account__journal_days"))
 

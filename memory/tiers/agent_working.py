@@ -16,6 +16,7 @@ from django.db import transaction
 from memory import conf
 from memory.audit import record_audit
 from memory.errors import NotFound, Unprocessable
+from memory.masking import mask_secrets
 from memory.models import SavedWorkingMemory
 from memory.models.short_term import SavedWorkingMemoryQuerySet
 from memory.owner import Owner
@@ -125,7 +126,7 @@ class WorkingMemoryService:
 
     def store(self, key: str, value: Any, ttl: int | None = None) -> None:
         """Store a value for `ttl` seconds, replacing the old one."""
-        if not self._values.set(key, keyed_json(value), ttl_seconds=check_agent_ttl(ttl)):
+        if not self._values.set(key, self._to_json(value), ttl_seconds=check_agent_ttl(ttl)):
             raise_memory_full()
 
     def find(self, key: str) -> StoredValue | None:
@@ -220,7 +221,7 @@ class WorkingMemoryService:
     def share_with_agent(self, target_agent_id: str, key: str, value: Any, ttl_seconds: int | None = None) -> None:
         """Let another agent read this value under this key, which need not exist here; replaces what it read there."""
         shared = self._shared_with(target_agent_id)
-        if not shared.set(key, keyed_json(value), ttl_seconds=check_agent_ttl(ttl_seconds)):
+        if not shared.set(key, self._to_json(value), ttl_seconds=check_agent_ttl(ttl_seconds)):
             raise_memory_full()
 
     def share_stored(self, target_agent_id: str, key: str, ttl_seconds: int | None = None) -> StoredValue:
@@ -283,10 +284,14 @@ class WorkingMemoryService:
         self._record("load", row.id, len(row.values))
         return SavedValues(count=len(row.values), saved_at=row.saved_at)
 
+    def _to_json(self, value: Any) -> str:
+        """Serialize a value, without secrets if the owner's account masks them."""
+        return keyed_json(mask_secrets(value) if self._owner.masks_secrets else value)
+
     def _append(self, key: str, value: Any, *, to: str) -> StoredValue:
         limits = (conf.AGENT_MEMORY_VALUES, conf.AGENT_MEMORY_TTL_SECONDS, conf.TIER_VALUE_BYTES)
         once = once_arguments(agent_key(self._ref, AGENT_MEMORY))
-        outcome, *stored = self._values.run(APPEND, *limits, to, check_name(key), keyed_json(value), *once)
+        outcome, *stored = self._values.run(APPEND, *limits, to, check_name(key), self._to_json(value), *once)
         return parse_script_outcome(outcome, stored)
 
     def _record(self, operation: str, saved_id: UUID, count: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from memory import conf
 from memory.errors import TooLarge, Unprocessable
+from memory.masking import mask_secrets
 from memory.owner import Owner
 from memory.tiers.base import check_name, from_json, to_json
 from memory_project.redis import ConversationRef, client, conversation_key, script
@@ -155,6 +156,8 @@ class WorkingMemory:
         Raises TooLarge over the limit, although the write is stored (`stored=True`), and over four times the limit,
         where nothing changes (`stored=False`, `size_bytes` as it would be); ValueError for an invalid name or value.
         """
+        if self._owner.masks_secrets:
+            data = mask_secrets(data)
         pairs = [text for name, value in data.items() for text in (check_name(name), to_json(value))]
         # a write that can never fit is not sent; the reported size is that of the write alone
         alone = sum(len(text.encode("utf-8")) for text in pairs)

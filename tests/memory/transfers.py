@@ -10,11 +10,12 @@ from django.db import connection
 from django.utils import timezone
 
 from memory import conf
-from memory.maintenance import JOBS
+from memory.maintenance import find_job
 from memory.maintenance.runner import run_at_once
-from memory.models import Account, ApiKey, Fact, FactReview, JobRun, Transfer
+from memory.models import Account, ApiKey, Fact, FactReview, JobRun, Link, Transfer, Turn
 from memory.reasoning import ReasoningTier
 from memory.services.accounts.register import issue_key
+from memory.services.memories.links import REPLACES
 from memory.services.transfer.export import export_archive
 from memory.services.transfer.load import load_archive
 from memory.services.transfer.rules import exported_tables
@@ -47,10 +48,13 @@ def fill_account(account: Account, monkeypatch: pytest.MonkeyPatch) -> HotPaths:
         monkeypatch.setattr(conf, name, 0)
     paths = keys_of(account)
     assert paths.send_all([each for each in STORING if is_portable(each)]) == []
-    run_jobs(account, "extract", "summarize", "embed", after=timedelta(hours=1))
+    run_jobs(account, "extract_knowledge", "summarize", "embed", after=timedelta(hours=1))
     assert paths.send_all([each for each in [*READING, *CHANGING] if is_portable(each)]) == []
-    run_jobs(account, "summarize", "extract", "compress", "merge", "deduplicate", "graduate", "embed", "access_log",
-        after=timedelta(days=1))  # fmt: skip
+    run_jobs(account, "summarize", "extract_knowledge", "compress", "deduplicate", "promote_short_term", "embed",
+        "link_replacements", "write_access_log", after=timedelta(days=1))  # fmt: skip
+    earlier, later = Turn.objects.filter(account_id=account.id).order_by("id")[:2]
+    replaces = {"source_id": later.id, "target_id": earlier.id, "type": REPLACES}
+    Link.objects.get_or_create(account_id=account.id, **replaces, defaults={"weight": 0.75})
     first, second = Fact.objects.filter(account_id=account.id).order_by("id")[:2]
     FactReview.objects.create(account=account, old_fact=first, new_fact=second, similarity=0.75)
     return paths
@@ -58,10 +62,8 @@ def fill_account(account: Account, monkeypatch: pytest.MonkeyPatch) -> HotPaths:
 
 def run_jobs(account: Account, *names: str, after: timedelta) -> None:
     for name in names:
-        if name in JOBS:
-            row = JobRun(account=account, job=name)
-            run = run_at_once(JOBS[name], row, clock=lambda: timezone.now() + after)
-            assert run.status == JobRun.Status.COMPLETED, (name, run.error)
+        run = run_at_once(find_job(name), JobRun(account=account, job=name), clock=lambda: timezone.now() + after)
+        assert run.status == JobRun.Status.COMPLETED, (name, run.error)
 
 
 def export_bytes(

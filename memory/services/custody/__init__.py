@@ -4,7 +4,9 @@
   `find_derived` says what would go
 - `conversations`: `erase_conversation`, `erase_turn`
 - `stores`: the registry of tables and Redis keys, by what erasing a user does to each
+- `histories`: what the history of the admin says of erased rows and users
 - `naming`: `Naming` finds a user id in texts of others
+- `sealed`: encrypted values of others that name a user
 - `steps`: the steps of erasing a user or what a filter finds, each a batch
 - `subjects`: `preview_subject`, `request_subject`, `preview_filter`, `request_filter`, `continue_erasure`,
   `readmit_user`, `verify_receipt`

@@ -1,6 +1,7 @@
 """Erasing whole conversations and single turns, for the account and for those whose they are."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
 from uuid import UUID
 
@@ -11,11 +12,22 @@ from ledger.journal import flush_everything
 from ledger.models import Injection
 from memory.errors import Forbidden, NotFound, require_found
 from memory.kinds import Audience, Kind, kinds_seen_by
-from memory.models import Conversation, IdempotentRequest, Memory, Strategy, StrategyUse, Turn
+from memory.models import (
+    Conversation,
+    IdempotentRequest,
+    Memory,
+    Participant,
+    Strategy,
+    StrategyUse,
+    ToolInvocation,
+    Turn,
+    TurnRecord,
+)
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import find_conversation, lock_conversation_to_erase
 from memory.services.conversations.staff_edits import delete_conversation_and_episodes
-from memory.services.custody.memories import erase_derived
+from memory.services.custody.histories import erase_histories_of
+from memory.services.custody.memories import erase_derived, erase_texts_audited_in
 from memory.services.strategies.learn import FAILURE_SOURCE, PATTERN_SOURCE
 
 BATCH_ROWS = 500
@@ -58,6 +70,8 @@ def erase_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> 
     while ids := list(held.order_by("id").values_list("id", flat=True)[:BATCH_ROWS]):
         counts += erase_derived(whole, ids, now=now)
     counts += erase_derived(whole, strategies, now=now)
+    counts["audit_payloads"] += erase_texts_audited_in(conversation)
+    counts["staff_history"] += erase_histories_of(rows_of(conversation))
     with transaction.atomic():
         delete_conversation_and_episodes(whole, conversation_id)
         flush_everything()
@@ -68,6 +82,14 @@ def erase_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> 
         answers = IdempotentRequest.objects.filter(quoting, account_id=owner.account_id)
         counts["idempotent_requests"] += answers.delete()[0]
     return +(counts + Counter(conversations=1))
+
+
+def rows_of(conversation: Conversation) -> Iterator[UUID]:
+    """Yield the ids of a conversation and of its rows that are no memories."""
+    yield conversation.id
+    for model in (Participant, TurnRecord, ToolInvocation):
+        rows = model._default_manager.filter(account_id=conversation.account_id)
+        yield from rows.filter(conversation_id=conversation.conversation_id).values_list("id", flat=True)
 
 
 def held_memories(account_id: UUID, conversation_id: str) -> QuerySet[Memory]:

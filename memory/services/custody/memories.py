@@ -12,7 +12,7 @@ Derived memories are erased before their sources, so that an interrupted erasure
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +27,8 @@ from memory.models import Conversation, EpisodicMemory, Fact, Link, Memory, Turn
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
+from memory.services.audit import write_waiting_reads
+from memory.services.custody.histories import erase_histories_of
 from memory.services.custody.naming import ERASED
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.goals.plan import erase_goal
@@ -65,6 +67,15 @@ WHERE l.account_id = %(account_id)s AND l.source_id = ANY(%(ids)s) AND l.target_
     )
 """
 
+# the answers that contain one of few ids
+FORGET_ANSWERS_OF_FEW = """
+DELETE FROM idempotent_requests WHERE account_id = %(account_id)s AND EXISTS (
+    SELECT FROM unnest(%(ids)s::text[]) AS each (id) WHERE strpos(body, each.id) > 0
+)
+"""
+FEW_IDS = 8
+"""Ids that are looked for in the answers one by one, which is faster than to read all ids that there are in them."""
+
 # the answers that contain one of the ids; an array of texts, as they are written in JSON
 FORGET_ANSWERS = """
 DELETE FROM idempotent_requests WHERE account_id = %(account_id)s AND EXISTS (
@@ -73,15 +84,22 @@ DELETE FROM idempotent_requests WHERE account_id = %(account_id)s AND EXISTS (
 )
 """
 
+# other members of the metadata may quote: what was asked for, values before and after, reasons
+HAS_AUDITED_TEXTS = """
+query_text <> '' OR error_message <> '' OR metadata - '{request_id,columns,payload_erased_at}'::text[] <> '{}'
+"""
 # only entries since the oldest of the memories can be about them
-FIND_AUDITED = """
+FIND_AUDITED = f"""
 SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= (
     SELECT min(created_at) - interval '1 minute' FROM memories
     WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
-) AND affected_ids && %(ids)s::varchar[] AND (
-    query_text <> '' OR error_message <> '' OR metadata ?| ARRAY['texts', 'changes', 'reason']
-)
-"""
+) AND affected_ids && %(ids)s::varchar[] AND ({HAS_AUDITED_TEXTS})
+"""  # noqa: S608 (composed of constants alone)
+FIND_AUDITED_IN_CONVERSATION = f"""
+SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= %(since)s
+    AND conversation_id = %(conversation_id)s
+    AND ({HAS_AUDITED_TEXTS})
+"""  # noqa: S608 (composed of constants alone)
 ERASE_AUDITED = "SELECT memory_erase_audit_payloads(%s, %s)"
 
 
@@ -113,6 +131,7 @@ def erase_derived(owner: Owner, memory_ids: Collection[UUID], *, now: datetime) 
     evict_from_ledgers(whole, kinds)
     counts["idempotent_requests"] = forget_answers(owner.account_id, kinds)
     counts["audit_payloads"] = erase_audited_texts(owner.account_id, kinds)
+    counts["staff_history"] = erase_histories_of(kinds)
     forget_derived_preferences(whole, [each for each, kind in kinds.items() if kind == Kind.FACT], now=now)
     turns = [each for each, kind in kinds.items() if kind == Kind.TURN]
     goals = [each for each, kind in kinds.items() if kind == Kind.GOAL]
@@ -188,15 +207,32 @@ def evict_from_ledgers(owner: Owner, kinds: dict[UUID, str]) -> None:
 
 def forget_answers(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
     """Delete kept answers that name one of the memories, and may quote it. The repeated request is done again then."""
-    return execute_statement(FORGET_ANSWERS, {"account_id": account_id, "ids": [str(each) for each in memory_ids]})
+    ids = [str(each) for each in memory_ids]
+    statement = FORGET_ANSWERS_OF_FEW if len(ids) <= FEW_IDS else FORGET_ANSWERS
+    return execute_statement(statement, {"account_id": account_id, "ids": ids})
 
 
 def erase_audited_texts(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
-    """Erase the texts of audit entries about the memories. The entries stay."""
+    """Erase the texts of audit entries about the memories. The entries stay. Raises RedisError."""
+    write_waiting_reads()
     named = {"account_id": account_id, "ids": [str(each) for each in memory_ids]}
-    found = [row[0] for row in fetch_rows(FIND_AUDITED, named)]
+    return erase_payloads_of(account_id, [row[0] for row in fetch_rows(FIND_AUDITED, named)])
+
+
+def erase_texts_audited_in(conversation: Conversation) -> int:
+    """Erase the texts of audit entries of a conversation, such as what was asked in it. Raises RedisError."""
+    write_waiting_reads()
+    asked = {"account_id": conversation.account_id, "conversation_id": conversation.conversation_id}
+    asked["since"] = conversation.created_at - timedelta(minutes=1)
+    return erase_payloads_of(
+        conversation.account_id, [row[0] for row in fetch_rows(FIND_AUDITED_IN_CONVERSATION, asked)]
+    )
+
+
+def erase_payloads_of(account_id: UUID, found: Collection[UUID]) -> int:
+    """Erase the texts of these audit entries, and return their number."""
     if not found:
         return 0
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(ERASE_AUDITED, [account_id, found])
+        cursor.execute(ERASE_AUDITED, [account_id, list(found)])
         return int(cursor.fetchone()[0])

@@ -15,6 +15,7 @@ from memory.models import (
     Agent,
     AgentShortTermMemory,
     ApiKey,
+    ContextSnapshot,
     LearningVote,
     Memory,
     MemoryPool,
@@ -27,6 +28,7 @@ from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import find_agent, insert_agent
 from memory.services.contexts.manage import delete_context, lock_managed_context
+from memory.services.custody.histories import erase_histories_of
 from memory.services.custody.memories import erase_derived
 from memory.services.entities.resolve import holds_memory
 from memory.services.facts.store import find_fact
@@ -65,8 +67,10 @@ def erase_context(owner: Owner, context_id: UUID, *, now: datetime) -> Counter[s
         lock_managed_context(owner, context_id, expected=None)
         PersistentContext.objects.filter(account_id=owner.account_id, id=context_id).update(archived=True)
     counts = erase_rows_of(owner, Q(context_id=context_id), now=now)
+    snapshots = ContextSnapshot.objects.filter(account_id=owner.account_id, context_id=context_id)
+    counts["staff_history"] += erase_histories_of([context_id, *snapshots.values_list("id", flat=True)])
     delete_context(owner, context_id)
-    return counts
+    return +counts
 
 
 def erase_rows_of(owner: Owner, condition: Q, *, now: datetime) -> Counter[str]:

@@ -15,7 +15,7 @@ from django.db.models import F, Q, QuerySet
 
 from ledger.journal import flush_journal
 from ledger.models import Injection
-from memory.models import Conversation, IdempotentRequest, Kind, Memory, PersistentContext, TurnRecord
+from memory.models import Conversation, Erasure, IdempotentRequest, Kind, Memory, PersistentContext, TurnRecord
 from memory.models.memory import visible_rows
 from memory.models.statements import fetch_rows
 from memory.models.table import MemoryTable
@@ -24,9 +24,12 @@ from memory.owner import Owner
 from memory.services.audit import write_reads
 from memory.services.contexts.manage import delete_context
 from memory.services.custody.conversations import LEASES, RELEASED, erase_conversation
+from memory.services.custody.histories import erase_histories_of, erase_naming_histories
+from memory.services.custody.marks import sign_receipt
 from memory.services.custody.memories import erase_derived
 from memory.services.custody.naming import ERASED, Naming
 from memory.services.custody.redis_keys import erase_from_keys, erase_refused_reads
+from memory.services.custody.sealed import SEALED, mask_sealed_rows
 from memory.services.custody.stores import (
     WHOLE_IF_NAMED,
     Model,
@@ -161,6 +164,7 @@ def delete_own_rows(model: Model, selection: Selection) -> int:
 
 
 def delete_rows(model: Model, account_id: UUID, ids: Sequence[UUID]) -> int:
+    erase_histories_of(ids)
     # the database deletes what goes with them
     rows: Any = model._default_manager.filter(account_id=account_id, id__in=ids)
     return int(rows._raw_delete(rows.db) or 0)
@@ -207,6 +211,18 @@ def mask_row(row: models.Model, selection: Selection) -> None:
     type(row)._default_manager.filter(account_id=selection.owner.account_id, pk=row.pk).update(**changes)
 
 
+def erase_sealed(selection: Selection, cursor: str, now: datetime) -> StepReport:
+    """Remove what names the user from encrypted values of others. The cursor is table and row."""
+    names = sorted(SEALED)
+    name, _, place = (cursor or f"{names[0]}:").partition(":")
+    after = UUID(place) if place else FIRST_ID
+    with transaction.atomic():
+        changed, last = mask_sealed_rows(name, selection.owner.account_id, selection.naming, after=after)
+    rest = [each for each in names if each > name]
+    following = f"{name}:{last}" if last else (f"{rest[0]}:" if rest else "")
+    return StepReport(counts=Counter({name: changed}), cursor=following)
+
+
 def erase_redis(selection: Selection, cursor: str, now: datetime) -> StepReport:
     account_id, naming = selection.owner.account_id, selection.naming
     erased, following = erase_from_keys(account_id, naming, cursor=int(cursor or 0))
@@ -248,6 +264,29 @@ def erase_audit(selection: Selection, cursor: str, now: datetime) -> StepReport:
         with transaction.atomic(), connection.cursor() as cursor_:
             cursor_.execute(ERASE_AUDITED, [selection.owner.account_id, ids])
     return StepReport(counts=Counter(memory_audit_log=len(ids)), cursor=str(ids[-1]) if ids else "")
+
+
+def erase_histories(selection: Selection, cursor: str, now: datetime) -> StepReport:
+    """Erase what the history of the admin says of the user."""
+    account_id, after = selection.owner.account_id, int(cursor or 0)
+    done = erase_naming_histories(account_id, selection.naming, selection.conversations, after=after)
+    return StepReport(counts=Counter(staff_history=len(done.ids)), cursor=str(done.after or ""))
+
+
+def erase_reasons(selection: Selection, cursor: str, now: datetime) -> StepReport:
+    """Remove the reasons of other erasures that name the user; their receipts are signed again."""
+    naming, account_id = selection.naming, selection.owner.account_id
+    named = Q(reason__regex=naming.pattern) if naming.is_telling else Q(reason=naming.user_id)
+    rows = Erasure.objects.in_account(account_id).filter(named).order_by("id")
+    with transaction.atomic():
+        found = list(rows.select_for_update(no_key=True))
+        for each in found:
+            changes: dict[str, Any] = {"reason": ERASED}
+            if each.receipt is not None:
+                receipt = {**each.receipt, "reason": ERASED}
+                changes |= {"receipt": receipt, "signature": sign_receipt(receipt)}
+            Erasure.objects.in_account(account_id).filter(id=each.id).update(**changes)
+    return StepReport(counts=Counter(erasures=len(found)))
 
 
 def erase_archives(selection: Selection, cursor: str, now: datetime) -> StepReport:
@@ -292,12 +331,15 @@ SUBJECT_STEPS: Mapping[str, Step] = {
     "memories": erase_own_memories,
     "naming memories": erase_naming_memories,
     "rows": erase_rows,
+    "sealed values": erase_sealed,
     "redis": erase_redis,
     "ledger changes": flush_ledger_changes,
     "audited reads": flush_audited_reads,
     "ledger marks": erase_marks,
     "answers": erase_answers,
     "audit": erase_audit,
+    "histories": erase_histories,
+    "reasons": erase_reasons,
     "archives": erase_archives,
     "words": fold_words,
 }

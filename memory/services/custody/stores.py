@@ -63,13 +63,25 @@ RULES: dict[str, StoreRule] = {
     "injections": StoreRule.DELETE,
     "metric_samples": StoreRule.KEEP,
     "model_usage": StoreRule.KEEP,
-    "erasures": StoreRule.KEEP,
+    "erasures": StoreRule.OWN_STEP,
     "bulk_changes": StoreRule.MASK,
     "bulk_change_pages": StoreRule.KEEP,
     "transfers": StoreRule.OWN_STEP,
     "embedding_state": StoreRule.KEEP,
 }
 """Rules of tables by name. Rows that go with a memory need none: theirs is StoreRule.MEMORY."""
+
+STAFF_TABLES = ("auth_group", "auth_permission", "auth_group_permissions", "auth_user", "auth_user_groups")
+OTHER_TABLES: dict[str, str] = {
+    "django_admin_log": "a step of its own erases the names of rows and the reasons in it",
+    "memory_audit_late": "holds nothing when a transaction ends: its trigger moves each entry into the audit log",
+    "django_session": "holds who of the staff is logged in, and the account that was chosen",
+    "django_content_type": "holds names of models",
+    "django_migrations": "holds names of migrations",
+    "otp_totp_totpdevice": "holds devices of staff",
+    **dict.fromkeys((*STAFF_TABLES, "auth_user_user_permissions"), "holds staff and their rights"),
+}
+"""What erasing a user does to tables that have no model of ours, and are no partitions."""
 
 WHOLE_IF_NAMED = {"memory_pools": "pool_id", "workflow_runs": "workflow_run_id", "persistent_contexts": "name"}
 """Columns by which a row belongs to a user as a whole, where they name the user, by table."""

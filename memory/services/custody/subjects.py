@@ -95,14 +95,19 @@ def check_user_id(user_id: str) -> None:
         raise Unprocessable("a user id has 1 to 100 characters, no NUL and no lone surrogate")
 
 
+def check_reason(reason: str, user_id: str) -> None:
+    """Raise Unprocessable for a reason that names the user whose memories are erased."""
+    if user_id and (Naming(user_id).is_in(reason) or user_id in reason.split()):
+        raise Unprocessable("the reason must not name the user: it stays in the receipt")
+
+
 def request_subject(owner: Owner, user_id: str, *, reason: str = "", now: datetime) -> Erasure:
     """Mark a user as erased, so that nothing may name it any more, and queue the erasure.
 
     Returns the unfinished one if there is one. Raises Unprocessable for a reason that names the user.
     """
     check_user_id(user_id)
-    if Naming(user_id).is_in(reason) or user_id in reason.split():
-        raise Unprocessable("the reason must not name the user: it stays in the receipt")
+    check_reason(reason, user_id)
     digest = digest_subject(owner.account_id, user_id)
     # before the mark: who reads the account from now on looks for it
     Account.objects.filter(id=owner.account_id, has_erasures=False).update(has_erasures=True)
@@ -122,8 +127,12 @@ def request_subject(owner: Owner, user_id: str, *, reason: str = "", now: dateti
 
 
 def request_filter(owner: Owner, wanted: ErasureFilter, *, reason: str = "", now: datetime) -> Erasure:
-    """Queue the erasure of the memories that a filter finds when it runs, and that the owner may change."""
+    """Queue the erasure of the memories that a filter finds when it runs, and that the owner may change.
+
+    Raises Unprocessable for a filter that finds everything, and for a reason that names the user of the filter.
+    """
     selection = wanted.to_selection(owner)
+    check_reason(reason, selection.user_id)
     values = {"user_id": selection.user_id, "channel": selection.channel, "agent_id": owner.agent_id}
     values |= {"before": selection.before.isoformat() if selection.before else "", "acting_user": owner.user_id}
     values |= {"limited": "yes" if owner.limited_to_user else ""}

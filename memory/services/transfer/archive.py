@@ -24,7 +24,7 @@ from memory.services.transfer.export import FORMAT, MANIFEST, VERSION
 from memory.services.transfer.ledgers import TABLE as INJECTIONS
 from memory.services.transfer.ledgers import check_stream_id, is_ledger
 from memory.services.transfer.redis_lines import REDIS_FILE, TYPES
-from memory.services.transfer.rules import ExportedTable, exported_tables
+from memory.services.transfer.rules import ExportedTable, added_since, exported_tables
 from memory.services.transfer.values import check_value
 from memory_project.redis import session_user
 
@@ -108,6 +108,10 @@ class Archive:
         return [table for table in exported_tables().values() if table.file in self.manifest["files"]]
 
     @property
+    def version(self) -> int:
+        return int(self.manifest["version"])
+
+    @property
     def has_vectors(self) -> bool:
         return "memory_vectors.jsonl" in self.manifest["files"]
 
@@ -116,9 +120,10 @@ class Archive:
 
     def sized_rows(self, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the rows of a file with the lengths of their lines in bytes."""
+        added = added_since(self.version, file.removesuffix(".jsonl"))
         with self.zip.open(file) as stream:
             for line in stream:
-                yield len(line), json.loads(line)
+                yield len(line), json.loads(line) | added
 
 
 @contextmanager
@@ -202,12 +207,14 @@ def read_lines(archive: Archive, file: str) -> Iterator[tuple[int, dict[str, Any
 def check_table(archive: Archive, table: ExportedTable, waiting: IO[bytes]) -> None:
     """Check the rows of a table. References to rows of later tables are noted in `waiting`."""
     fields = {str(each.column): each for each in table.fields}
-    columns, ids = set(table.columns), archive.ids[table.name]
+    added, ids = added_since(archive.version, table.name), archive.ids[table.name]
+    columns = set(table.columns) - added.keys()
     for number, row in read_lines(archive, table.file):
         place = f"{table.file}, line {number}"
         if row.keys() != columns:
             odd = sorted(row.keys() ^ columns)[0]
             raise BadArchive(f"{place}: {odd!r} is {'missing' if odd in columns else 'not known'}")
+        row |= added
         for name, each in fields.items():
             if problem := check_value(each, row[name]):
                 raise BadArchive(f"{place}: {name} {problem}")

@@ -57,6 +57,9 @@ OMITTED_COLUMNS: dict[str, frozenset[str]] = {
 }
 """Columns of work in progress, and such as follow from others. The account is never exported."""
 
+ADDED_COLUMNS: dict[int, dict[str, dict[str, Any]]] = {}
+"""Columns that a version of the format added, by version and table, with what rows of older archives get for them."""
+
 TO_EMBED = "to_embed"
 """A member of memories besides their columns: true if a vector of it is there or due."""
 
@@ -117,6 +120,12 @@ class ExportedTable:
         # without a length: a cast to it would truncate what the table refuses
         kind = str(field.db_type(connection))
         return kind if isinstance(field, (ArrayField, HalfVectorField)) else kind.partition("(")[0]
+
+
+def added_since(version: int, table: str) -> dict[str, Any]:
+    """Return the columns that rows of a table lack in an archive of a version, with their values."""
+    later = (tables[table] for each, tables in ADDED_COLUMNS.items() if each > version and table in tables)
+    return {column: value for columns in later for column, value in columns.items()}
 
 
 def references_of(model: Model) -> list[Reference]:

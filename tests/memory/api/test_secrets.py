@@ -20,6 +20,7 @@ from memory.services.conversations.import_files import import_conversations
 from memory.services.embedding.embed import EmbeddingBudget
 from memory.services.facts.learn import FactDraft
 from memory.services.foreign_imports import import_foreign_memories
+from memory.services.pools.manage import PoolDraft
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.api.test_strangers import Ids
@@ -115,6 +116,27 @@ def test_callers_in_python_are_masked_and_their_vectors_made_anew(account: Accou
     assert rows[fact.id].embed_after is not None
     assert rows[other.id].embed_after is None
     assert KEY not in repr(list(Fact.objects.values())) + repr(list(FactVersion.objects.values()))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_values_that_callers_in_python_store_are_masked_in_every_tier(account: Account, empty_redis: None) -> None:
+    set_policy(account, "mask")
+    memory = AgentMemory.open(account.name, agent_id="planner")
+    text, plan = f"The key is {KEY}.", memory.create_pool(PoolDraft(pool_id="plan"))
+
+    memory.working_memory.set("talk", {"note": {"token": KEY}})
+    memory.agent_working_memory().store("note", text)
+    memory.agent_working_memory().append("list", text)
+    memory.agent_working_memory().share_with_agent("helper", "note", text)
+    memory.session("talk").set("note", text)
+    memory.session("talk").push_thought(text)
+    memory.session("talk").set_active_goal("g1", text)
+    memory.router.write("note", text)
+    memory.short_term("talk").store("note", {"note": text})
+    memory.pool(plan.pool_id).write({"note": text})
+
+    assert lines_with(KEY) == []
+    assert len(lines_with(MASK)) >= 8
 
 
 def test_imported_conversations_are_masked_before_they_are_embedded(

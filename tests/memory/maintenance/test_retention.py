@@ -14,7 +14,7 @@ from ledger.journal import flush_journal, last_journalled_id, restore_all_ledger
 from ledger.models import Injection
 from memory.maintenance import Batch
 from memory.maintenance.retention_jobs import CLEANUP_STAGES
-from memory.models import Account, Conversation, Entity, Fact, Link, ModelUsage, Strategy, ToolInvocation, Turn
+from memory.models import Account, Conversation, Entity, Fact, Link, Memory, ModelUsage, Strategy, ToolInvocation, Turn
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import find_conversation
 from memory.services.conversations.staff_edits import set_legal_hold
@@ -107,6 +107,22 @@ def test_a_legal_hold_keeps_conversations_and_their_invocations(owner: Owner, ho
     clean("conversations", now=after(91))
 
     assert [clean(stage, now=after(900)) for stage in ("expired_conversations", "tool_invocations")] == [0, 0]
+
+
+def test_a_held_conversation_keeps_the_entities_that_it_mentions_and_its_strategies(owner: Owner) -> None:
+    set_retention(owner, strategy_days=1)
+    said = {name: say(owner, turn("Hello, Ana."), conversation_id=name).turns[0] for name in ("c1", "c2")}
+    named = {name: entity(owner, f"Ana of {name}", salience=0.05) for name in said}
+    for name, first in said.items():
+        Link.objects.create(account_id=owner.account_id, source_id=first.id, target_id=named[name].id, type="MENTIONS")
+        learn(owner, name, conversation_id=name)
+    Memory.objects.exclude(kind="turn").update(updated_at=NOW, last_accessed=None)
+    set_legal_hold(owner, "c1", value=True)
+
+    assert [clean(stage, now=after(40)) for stage in ("entities", "strategies")] == [1, 1]
+
+    assert Entity.objects.get().id == named["c1"].id
+    assert Strategy.objects.get().conversation_id == "c1"
 
 
 def test_an_entity_that_faded_and_nobody_read_is_deleted_with_its_links(owner: Owner) -> None:

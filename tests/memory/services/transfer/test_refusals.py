@@ -17,6 +17,7 @@ from memory.models import Account, Memory, Transfer
 from memory.owner import Owner
 from memory.services.custody.subjects import request_subject
 from memory.services.transfer.archive import check_elements
+from memory.services.transfer.rules import ADDED_COLUMNS
 from tests.memory.facts import know
 from tests.memory.transfers import count_rows, export_bytes, import_bytes
 from tests.memory.turns import say, turn
@@ -110,6 +111,29 @@ def test_an_archive_that_was_cut_off_is_refused(archive: bytes, stranger: Accoun
             import_bytes(stranger.id, archive[:size])
 
     assert sum(count_rows(stranger.id).values()) == 0
+
+
+def test_rows_of_a_former_version_get_the_columns_that_were_added_since(
+    archive: bytes, stranger: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_labels(files: dict[str, bytes], manifest: dict[str, Any]) -> None:
+        rows = [json.loads(line) for line in files["memories.jsonl"].splitlines()]
+        lines = [json.dumps({name: value for name, value in row.items() if name != "label"}) for row in rows]
+        files["memories.jsonl"] = "".join(f"{line}\n" for line in lines).encode()
+        size, digest = len(files["memories.jsonl"]), hashlib.sha256(files["memories.jsonl"]).hexdigest()
+        manifest["files"]["memories.jsonl"] |= {"bytes": size, "sha256": digest}
+
+    former = rewritten(archive, without_labels)
+    with pytest.raises(MemoryServiceError, match="'label' is missing"):
+        import_bytes(stranger.id, former)
+
+    monkeypatch.setitem(ADDED_COLUMNS, 2, {"memories": {"label": None}})
+    import_bytes(stranger.id, former)
+
+    assert set(Memory.objects.filter(account_id=stranger.id).values_list("text", flat=True)) == {
+        "I like figs.",
+        "Likes figs.",
+    }
 
 
 def test_rows_with_other_columns_values_and_references_are_named(archive: bytes, stranger: Account) -> None:

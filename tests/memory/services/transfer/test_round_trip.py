@@ -6,7 +6,9 @@ from io import BytesIO
 
 import pytest
 
-from memory.models import Account
+from memory.kinds import Kind
+from memory.models import Account, Link, Memory
+from memory.services.memories.links import REPLACES
 from tests.embedding_server import EmbeddingServer
 from tests.memory.transfers import count_rows, empty_account, export_bytes, fill_account, import_bytes
 
@@ -35,6 +37,8 @@ def test_an_account_is_the_same_after_export_and_import(
     account: Account, embedding_server: EmbeddingServer, empty_redis: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_account(account, monkeypatch)
+    assert set(Memory.objects.filter(account_id=account.id).values_list("kind", flat=True)) == set(Kind)
+    assert Link.objects.filter(account_id=account.id, type=REPLACES).exists()
     archive, counts = export_bytes(account.id, include_vectors=True), count_rows(account.id)
     empty_account(account)
 

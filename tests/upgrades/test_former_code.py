@@ -1,0 +1,91 @@
+"""The last version's own code runs on the schema of this one, as its web servers do while they are replaced."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from memory_project.embedded.paths import PROJECT
+from tests.upgrades.checksums import ENCRYPTION_KEY
+from tests.upgrades.test_additive import version_of
+from tests.upgrades.test_upgrades import DUMPS, database_of, manage
+
+REQUESTS = """
+import json, os, sys
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "memory_project.settings"
+import django
+
+django.setup()
+from django.test.utils import setup_test_environment
+
+setup_test_environment()
+from memory.models import Account, ApiKey
+from memory.services.accounts.register import issue_key
+from tests.api_client import ServiceClient
+from tests.memory.hot_paths import CHANGING, ERASING, READING, STORING, HotPaths
+
+account = Account.objects.create(name=sys.argv[1])
+keys = [issue_key(account, scopes=list(ApiKey.Scope), agent_id=agent_id) for agent_id in ("assistant", "")]
+paths = HotPaths(*(ServiceClient(key.secret) for key in keys))
+refusals = paths.send_all([*STORING, *READING, *CHANGING, *ERASING])
+print(json.dumps({"refusals": refusals, "sent": len(paths.sent)}))
+"""
+"""Sends the requests of the former version's tests, of nearly all of its operations, for a new account."""
+STATUS = re.compile(r"^.*?: \d{3}", re.DOTALL)
+MIN_OPERATIONS = 150
+
+
+def git(*arguments: str) -> bytes:
+    done = subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, check=False)
+    return done.stdout if done.returncode == 0 else b""
+
+
+def find_commit(dump: Path) -> str:
+    """Return the commit of the version of a dump: that of its tag, else the one that added the dump."""
+    version = dump.name.removesuffix(".sql.gz")
+    tagged = git("rev-list", "-1", f"v{version}")
+    return (tagged or git("log", "-1", "--format=%H", "--", str(dump))).decode().strip()
+
+
+@pytest.fixture
+def former(tmp_path: Path) -> Path:
+    """The tree of the last version."""
+    commit = find_commit(max(DUMPS, key=version_of))
+    if not commit:
+        pytest.skip("the last version is read from the history, which is not here")
+    with tarfile.open(fileobj=BytesIO(git("archive", commit))) as packed:
+        packed.extractall(tmp_path, filter="data")
+    return tmp_path
+
+
+def send_requests(former: Path, url: str, *, account: str) -> tuple[list[str], int]:
+    """Return which requests to the former code were refused, with their status, and how many operations there were."""
+    environ = os.environ | {"DATABASE_URL": url, "MEMORY_ENCRYPTION_KEYS": ENCRYPTION_KEY}
+    environ |= {"MEMORY_DATA_DIR": str(former / ".data"), "PYTHONPATH": str(former)}
+    done = subprocess.run(
+        [sys.executable, "-c", REQUESTS, account], cwd=former, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    answer = json.loads(done.stdout.splitlines()[-1])
+    return [found[0] for each in answer["refusals"] if (found := STATUS.match(each))], answer["sent"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.django_db
+def test_the_last_version_answers_on_this_schema_as_on_its_own(former: Path) -> None:
+    with database_of(max(DUMPS, key=version_of)) as url:
+        before, operations = send_requests(former, url, account="before")
+        manage("migrate", "--verbosity=0", url=url)
+        after, _ = send_requests(former, url, account="after")
+
+    assert after == before
+    assert operations > MIN_OPERATIONS
+    assert len(before) < operations / 10, before
