@@ -39,7 +39,7 @@ BREAKER_SECONDS = 12.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bystanders:
-    """What else was seen: answers of `/health/live` on each listener, memory of the web server before and after."""
+    """The rest of an observation: answers of `/health/live` on each listener, memory of the web server before and after."""
 
     live: Mapping[str, Watch]
     memory_mb: tuple[int, int]

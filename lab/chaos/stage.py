@@ -1,4 +1,4 @@
-"""What a scenario is given, and what it returns."""
+"""The parameters of a scenario, and its result."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""What the comparison of two statements reads from the words of each: names, numbers, things, and phrases of change."""
+"""The words and signs of a statement that a comparison reads: names, numbers, things, phrases of change."""
 
 import math
 import re

@@ -80,7 +80,7 @@ class WorkerSlot:
 
 
 class Beats:
-    """When the loop of each process last turned (monotonic), in memory that the processes share.
+    """The times (monotonic) at which the loop of each process last turned, in memory that the processes share.
 
     A number is written at once. `struct.pack_into` would write zeros first, and a process whose zeros are read would be
     killed as one that is silent.
