@@ -39,7 +39,7 @@ BREAKER_SECONDS = 12.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bystanders:
-    """The rest of an observation: answers of `/health/live` on each listener, memory of the web server before and after."""
+    """Answers of `/health/live` on each listener, and the memory of the web server before and after, in MB."""
 
     live: Mapping[str, Watch]
     memory_mb: tuple[int, int]
