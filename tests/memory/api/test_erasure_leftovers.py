@@ -126,7 +126,7 @@ def test_histories_in_the_admin_name_no_erased_user(api: ServiceClient, owner: O
     erase_user(api, owner)
 
     kept = LogEntry.objects.filter(change_message__contains=USER)
-    assert [Memory.objects.get(id=each.object_id).account_id for each in kept] == [stranger.id] * 2
+    assert [Memory.objects.get(id=str(each.object_id)).account_id for each in kept] == [stranger.id] * 2
     assert LogEntry.objects.filter(change_message="Changed text.").exists()
 
 
