@@ -21,10 +21,10 @@ def _known(owner: Owner, empty_redis: None) -> None:
     know(owner, "The pump leaks.")
 
 
-def write(path: Path, *arguments: str) -> dict[str, Any]:
+def write(path: Path, *arguments: str, command: str = "export_archive") -> dict[str, Any]:
     errors = StringIO()
     given = ("--account", "workshop", "--output", str(path), "--json", *arguments)
-    call_command("export_archive", *given, stderr=errors)
+    call_command(command, *given, stderr=errors)
     figures: dict[str, Any] = json.loads(errors.getvalue())
     return figures
 
@@ -46,6 +46,12 @@ def test_a_file_holds_the_archive_and_is_imported_into_a_new_account(owner: Owne
     assert written["size_bytes"] == path.stat().st_size
     assert (copied["rows"]["memories"], copied["remapped"]) == (1, True)
     assert Fact.objects.get(account__name="copy").text == "The pump leaks."
+
+
+def test_the_command_has_a_short_name(owner: Owner, tmp_path: Path) -> None:
+    write(tmp_path / "workshop.zip", command="export")
+
+    assert (tmp_path / "workshop.zip").read_bytes() == export_bytes(owner.account_id)
 
 
 def test_a_dry_run_checks_and_stores_nothing(tmp_path: Path) -> None:
