@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable, Collection
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -18,13 +17,9 @@ from drf_spectacular.renderers import OpenApiJsonRenderer2, OpenApiYamlRenderer2
 
 from memory_project.http.conditional import matches_if_none_match
 from memory_project.http.error_codes import ERROR_CODES, example_of
-from memory_project.http.openapi_3_0 import convert_document
 from memory_project.http.problems import ProblemDetails, problem_response
 
 RENDERERS: dict[str, Any] = {"yaml": OpenApiYamlRenderer2, "json": OpenApiJsonRenderer2}
-VERSIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"3.1": dict, "3.0": convert_document}
-"""Versions of OpenAPI, with what makes a document of each from the one of 3.1."""
-CHOICES: dict[str, Collection[str]] = {"format": RENDERERS, "openapi": VERSIONS}
 CODE = re.compile("`([^`]*)`")
 
 
@@ -37,35 +32,27 @@ def openapi_document() -> dict[str, Any]:
 
 
 @cache
-def rendered_document(format_: str, version: str) -> tuple[bytes, str, str]:
-    """Return the document in a format of RENDERERS and a version of VERSIONS, with its media type and its ETag."""
+def rendered_document(format_: str) -> tuple[bytes, str, str]:
+    """Return the document in a format of RENDERERS, with its media type and its ETag."""
     renderer = RENDERERS[format_]()
-    body: bytes = renderer.render(VERSIONS[version](openapi_document()), renderer_context={})
+    body: bytes = renderer.render(openapi_document(), renderer_context={})
     return body, renderer.media_type, f'"{sha256(body).hexdigest()[:32]}"'
 
 
 def render_documents() -> None:
-    """Render the document of the default version in all formats, before the first request for it."""
+    """Render the document in all formats, before the first request for it."""
     for format_ in RENDERERS:
-        rendered_document(format_, "3.1")
+        rendered_document(format_)
 
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponseBase:
-    """Answer the OpenAPI document as YAML, or as JSON with `?format=json`. The Accept header does not count.
-
-    With `?openapi=3.0` it is one of OpenAPI 3.0.
-    """
-    wanted = {"format": request.GET.get("format", "yaml"), "openapi": request.GET.get("openapi", "3.1")}
-    errors = {
-        name: [f"Must be one of: {', '.join(CHOICES[name])}."]
-        for name, value in wanted.items()
-        if value not in CHOICES[name]
-    }
-    if errors:
-        detail = f"Not valid: {', '.join(errors)}."
-        return problem_response(ProblemDetails(status=400, code="invalid", detail=detail, errors=errors))
-    body, media_type, tag = rendered_document(wanted["format"], wanted["openapi"])
+    """Answer the OpenAPI document as YAML, or as JSON with `?format=json`. The Accept header does not count."""
+    wanted = request.GET.get("format", "yaml")
+    if wanted not in RENDERERS:
+        errors = {"format": [f"Must be one of: {', '.join(RENDERERS)}."]}
+        return problem_response(ProblemDetails(status=400, code="invalid", detail="Not valid: format.", errors=errors))
+    body, media_type, tag = rendered_document(wanted)
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if matches_if_none_match(request.headers.get("If-None-Match"), tag):
         return HttpResponse(status=304, headers=headers)

@@ -143,7 +143,8 @@ ERROR_CODES = {
     "request_timeout": ErrorCode(408, "The head or the body of the request did not arrive in time.", "Send it again."),
     "row_locked": ErrorCode(
         503,
-        "Another request has worked on what this one would change for longer than MEMORY_LOCK_TIMEOUT_SECONDS.",
+        "Another request has worked on what this one would change for longer than MEMORY_LOCK_TIMEOUT_SECONDS, or both "
+        "waited for each other.",
         "Send it again.",
     ),
     "stale_version": ErrorCode(

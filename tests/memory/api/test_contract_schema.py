@@ -12,11 +12,10 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 from drf_spectacular import validation
-from jsonschema_rs import Draft4Validator, Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from memory.api.openapi_enums import ENUMS
 from memory.api.openapi_fields import FIELDS
-from memory_project.http.openapi_3_0 import convert_node
 from tests.api_client import ServiceClient
 from tests.openapi import operations, read_document
 
@@ -42,37 +41,6 @@ def test_the_openapi_document_is_yaml_unless_json_is_requested() -> None:
     assert as_yaml.content.startswith(b"openapi: 3.1.0")
     assert as_json.json()["openapi"] == "3.1.0"
     assert Client().get("/api/schema?format=xml").status_code == 400
-
-
-def test_the_openapi_document_in_version_3_0_is_valid_and_has_the_same_operations() -> None:
-    specification = json.loads((Path(validation.__file__).parent / "openapi_3_0_schema.json").read_text())
-
-    document = Client().get("/api/schema?format=json&openapi=3.0").json()
-
-    assert document["openapi"] == "3.0.3"
-    assert [error.message for error in Draft4Validator(specification).iter_errors(document)] == []
-    assert {path: list(each) for path, each in document["paths"].items()} == {
-        path: list(each) for path, each in read_document()["paths"].items()
-    }
-    assert list(Client().get("/api/schema?openapi=2.0").json()["errors"]) == ["openapi"]
-
-
-@pytest.mark.parametrize(
-    ("schema", "converted"),
-    [
-        ({"type": ["string", "null"], "maxLength": 9}, {"type": "string", "maxLength": 9, "nullable": True}),
-        ({"oneOf": [{"$ref": "#/x"}, {"type": "null"}]}, {"allOf": [{"$ref": "#/x"}], "nullable": True}),
-        ({"oneOf": [{"type": "string"}, {"type": "array"}, {"type": "null"}]},
-         {"oneOf": [{"type": "string"}, {"type": "array"}], "nullable": True}),
-        ({"oneOf": [{"const": "a", "description": "A."}, {"const": "b"}]}, {"type": "string", "enum": ["a", "b"]}),
-        ({"anyOf": [{"const": "a"}, {"type": "string", "maxLength": 9}]}, {"type": "string", "maxLength": 9}),
-        ({"properties": {"const": {"const": "a"}}}, {"properties": {"const": {"enum": ["a"]}}}),
-        ({"example": {"type": ["null"]}, "type": "object"}, {"example": {"type": ["null"]}, "type": "object"}),
-    ],
-    ids=["null among types", "null or one", "null among some", "constants", "a constant or a text", "a field", "data"],
-)  # fmt: skip
-def test_a_schema_says_the_same_in_version_3_0(schema: dict[str, Any], converted: dict[str, Any]) -> None:
-    assert convert_node(schema) == converted
 
 
 def test_every_field_called_archived_is_a_boolean() -> None:
