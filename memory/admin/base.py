@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from memory.admin.bulk import BulkActionAdmin
+from memory.admin.change_lists import LeanChangeList
 from memory.admin.fields import JSONObjectField
 from memory.admin.text import error_sentence, mark_invisible
 from memory.errors import MemoryServiceError
@@ -152,16 +153,6 @@ class RefusedForm(forms.BaseForm):
         cleaned = super().clean()
         self.add_error(None, self.refusal)
         return cleaned
-
-
-class LeanChangeList(ChangeList):
-    """A list that reads no long columns, only the excerpts that the page declares in `list_annotations`."""
-
-    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
-        pages: Any = self.model_admin
-        lean: QuerySet[Any] = rows.defer(*pages.long_columns).annotate(**pages.list_annotations)
-        return lean
 
 
 class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
@@ -308,6 +299,9 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
         except MemoryServiceError as err:
             self.message_user(request, f"Not deleted. {error_sentence(err)}", messages.ERROR)
             return HttpResponseRedirect(request.path)
+
+    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        return super().render_delete_form(request, {**context, "named": self.name_deleted(context["object"])})
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self.remove_row(staff_owner(request, obj.account_id), obj)

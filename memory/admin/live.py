@@ -81,7 +81,9 @@ class LiveAdmin(ObjectActionAdmin):
     list_display = ("name", "conversations")
     list_display_links = None
     list_select_related = False
+    counted_row, counted_rows = "account", "accounts"
     search_fields = ("name",)
+    search_help_text = "Search for words of the name of an account."
     ordering = ("name", "pk")
     allow_add = allow_delete = False
 

@@ -8,7 +8,8 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import Q, Sum
 from django.http import HttpRequest
 
-from memory.admin.base import LeanChangeList, ReadOnlyAdmin
+from memory.admin.base import ReadOnlyAdmin
+from memory.admin.change_lists import LeanChangeList
 from memory.admin.columns import column, text_column
 from memory.admin.exports import ListExportAdmin
 from memory.admin.filters import ConditionFilter, RecentFilter

@@ -1,15 +1,17 @@
 """The operator tasks of docs/console.md: what staff do, from the first page to the result."""
 
-from tests.browser.desk import Desk, task
+from tests.browser.desk import TASKS, Desk, task
 
-FIND, READ, CORRECT, DECIDE, SHARE, OPERATE = (
+CHAPTERS = FIND, READ, TRY, CORRECT, DECIDE, SHARE, OPERATE = (
     "Find your way",
     "Read what is remembered",
+    "Ask as an agent",
     "Correct it",
     "Decide",
     "Share it with agents",
     "Operate the service",
 )
+TASKS.update({chapter: [] for chapter in CHAPTERS})
 
 
 @task(FIND, "Log in: the first page has the figures of the installation and its alerts.", by_keyboard=True)

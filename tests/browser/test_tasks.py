@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.browser import tasks as tasks
+from tests.browser import insight_tasks as insight_tasks
 from tests.browser.desk import HIGH, TASKS, WIDE, Desk, Task
 from tests.browser.pages import PAGE, render_page
 from tests.browser.pictures import PICTURES, shrink_picture
