@@ -284,7 +284,9 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
     ) -> HttpResponse:
         """Say who wrote the row, and link to the audit log, which also has what agents and jobs did to it."""
         row = self.get_object(request, object_id)
-        context: dict[str, Any] = {"origin": describe_origin(row) if row is not None else ""}
+        named = self.name_row(row) if row is not None else ""
+        context: dict[str, Any] = {"origin": describe_origin(row) if row is not None else "", "named": named}
+        context["title"] = f"History of {named}"
         account_id = getattr(row, "account_id", None)
         if account_id is not None and request.user.has_perm("memory.view_auditentry"):
             query = urlencode({"account": account_id, "affected": object_id, "since": "month"})
@@ -301,7 +303,7 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
             return HttpResponseRedirect(request.path)
 
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-        return super().render_delete_form(request, {**context, "named": self.name_deleted(context["object"])})
+        return super().render_delete_form(request, {**context, "named": self.name_row(context["object"])})
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self.remove_row(staff_owner(request, obj.account_id), obj)
@@ -309,15 +311,15 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
     def bulk_owner(self, request: HttpRequest, account_id: UUID) -> Owner:
         return staff_owner(request, account_id)
 
-    def name_deleted(self, row: Any) -> str:
-        """Return how the page that asks for confirmation names a row."""
+    def name_row(self, row: Any) -> str:
+        """Return how pages that ask for confirmation, and the history, name a row."""
         return str(row)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """List the rows themselves and one sentence on what goes with them, not the many related rows."""
         if self.deletion_note is None:
             return super().get_deleted_objects(objs, request)
-        named = [self.name_deleted(row) for row in objs]
+        named = [self.name_row(row) for row in objs]
         counts = {str(self.opts.verbose_name_plural): len(named)}
         return [*named, *filter(None, [self.deletion_note])], counts, set(), []
 

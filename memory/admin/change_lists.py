@@ -35,6 +35,6 @@ class LeanChangeList(ChangeList):
         where = ""
         if visible_accounts(request) is not None:
             where = " in your accounts" if is_limited(request) else " in the chosen account"
-        if RecentFilter in self.list_filter:
+        if any(isinstance(each, type) and issubclass(each, RecentFilter) for each in self.list_filter):
             return f"There are no {nouns} of the past 7 days{where}."
         return f"There are no {nouns}{where} yet."

@@ -241,7 +241,7 @@ class MemoryKindAdmin(ListExportAdmin):
         """Correct some of the `service_fields`."""
         raise NotImplementedError
 
-    def name_deleted(self, row: Any) -> str:
+    def name_row(self, row: Any) -> str:
         # lists do not read the texts
         text = getattr(row, "text_excerpt", "") if "text" in row.get_deferred_fields() else row.text
         return excerpt_of(text) or str(row)
