@@ -137,6 +137,8 @@ def list_pages(scratch: Scratch, rows: int) -> Mapping[str, tuple[str, float]]:
         "list of facts with a word": listed("fact", f"{mine}&q=pump"),
         "list of facts with a rare word": listed("fact", f"{mine}&q=4711"),
         "list of episodes": listed("episodicmemory"),
+        "list of goals, of which there is none": listed("goal"),
+        "list of goals of the account": listed("goal", mine),
         "list of conversations": listed("conversation"),
         "list of links": listed("link"),
         "list of the audit log": listed("auditentry"),

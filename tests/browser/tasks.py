@@ -318,7 +318,7 @@ def revoke_a_key(desk: Desk) -> None:
     desk.open_list("Access", "API keys")
     desk.choose("Revoke selected keys", "website")
     desk.confirm("It was in a log.", "Revoke selected keys")
-    desk.sees("Revoked 1 api key.")
+    desk.sees("Revoked 1 API key.")
 
 
 @task(OPERATE, "Limit a member of staff to accounts: other rows do not exist for them.")
