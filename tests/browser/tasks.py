@@ -114,7 +114,7 @@ def correct_a_fact(desk: Desk) -> None:
 @task(CORRECT, "Add by hand what no agent was told: a fact, a note, a goal, an entity, a strategy or a learning.")
 def remember_something(desk: Desk) -> None:
     desk.open_list("Memories", "Remember something")
-    desk.page.get_by_label("Account").first.select_option(label="Harbour Travel")
+    desk.page.locator("#id_account").select_option(label="Harbour Travel")
     desk.page.get_by_label("Claim").fill("The harbour hotel is closed in January.")
     desk.page.get_by_label("Reason").fill("The hotel has called.")
     desk.click("button", "Remember")

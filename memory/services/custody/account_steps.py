@@ -122,11 +122,8 @@ def finish_deletion(erasure: Erasure) -> None:
         operation=DELETE_OPERATION,
         memory_type="account",
         affected_ids=[account.id, erasure.id],
-        metadata={
-            "name": account.name,
-            "reason": erasure.reason,
-            "receipt": erasure.receipt,
-            "signature": erasure.signature,
-        },
+        metadata={"reason": erasure.reason},
+        # which every level keeps
+        config_snapshot={"account": account.name, "receipt": erasure.receipt, "signature": erasure.signature},
     )
     account.delete()

@@ -292,7 +292,7 @@ def test_the_account_that_a_link_names_is_offered_among_many(staff: Client, acco
     page = staff.get(URL, {"account": str(account.pk)})
 
     assert f'<option value="{account.pk}" selected>workshop</option>' in shown(page)
-    assert len(page.context["form"].fields["account"].widget.choices) == 51
+    assert len(page.context["form"].fields["account"].widget.choices) == 52
 
 
 def test_working_memory_is_left_out_for_those_who_may_not_see_it(

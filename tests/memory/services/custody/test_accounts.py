@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from ledger.models import Injection
 from memory.errors import Conflict, Unprocessable
 from memory.models import Account, ApiKey, AuditEntry, Erasure, JobRun, Memory
 from memory.owner import Owner
@@ -19,16 +20,21 @@ from memory_project.redis import client
 from memory_project.tenancy import ReferenceInAccount
 from tests.memory.admin.test_lists import MAKERS
 from tests.memory.custody import later
+from tests.memory.episodes import NOW
 from tests.memory.facts import know
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
 
-def fill(account: Account, numbers: range) -> None:
+def fill(account: Account) -> None:
     """Make rows on every list, by each maker once."""
-    # the maker of votes makes learnings too
-    for make in dict.fromkeys(make for name, make in MAKERS.items() if name != "learning"):
-        make(account, numbers)
+    # the maker of votes makes learnings too, and the ids of made injections are none of Redis
+    makers = dict.fromkeys(make for name, make in MAKERS.items() if name not in ("learning", "injection"))
+    for number, make in enumerate(makers):
+        make(account, range(3 * number, 3 * number + 3))
+    Injection.objects.create(
+        account=account, conversation_id="c", item_key="k", event="marked", at=NOW, stream_id=f"{1:020d}-{0:020d}"
+    )
 
 
 def delete(owner: Owner) -> None:
@@ -56,7 +62,7 @@ def test_nothing_of_the_account_is_left_and_other_accounts_keep_everything(
     owner: Owner, account: Account, stranger: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(account_steps, "ROWS_A_BATCH", 2)
-    fill(account, range(3))
+    fill(account)
     know(Owner(account_id=stranger.pk, agent_id="assistant"), "Likes tea.")
     before = rows_of(stranger)
 
@@ -73,8 +79,8 @@ def test_the_audit_log_keeps_the_receipt_under_its_signature(owner: Owner, accou
     delete(owner)
 
     entry = AuditEntry.objects.get(operation="delete_account")
-    kept = entry.metadata
-    assert (kept["name"], kept["reason"]) == ("workshop", "the contract ended")
+    kept = entry.config_snapshot
+    assert (kept["account"], entry.metadata["reason"]) == ("workshop", "the contract ended")
     assert kept["receipt"]["counts"]["memories"] == 1
     assert is_signed(kept["receipt"], kept["signature"])
 
@@ -118,13 +124,14 @@ def test_a_second_request_returns_the_deletion_that_waits(owner: Owner) -> None:
 
 
 def test_the_account_waits_for_a_job_that_a_worker_runs_for_it(owner: Owner, account: Account) -> None:
-    run = JobRun.objects.create(account=account, job="embed", status="running")
+    lease = {"leased_by": "a worker", "lease_until": later()}
+    run = JobRun.objects.create(account=account, job="embed", status="running", **lease)
     erasure = request_account_deletion(owner, reason="the contract ended", now=datetime.now(UTC))
 
     for _ in range(100):
         continue_erasure(owner.account_id, erasure.id, now=later())
     assert Account.objects.filter(pk=account.pk).exists()
-    JobRun.objects.filter(pk=run.pk).update(status="completed")
+    JobRun.objects.filter(pk=run.pk).update(status="completed", lease_until=None, finished_at=later())
     for _ in range(100):
         if continue_erasure(owner.account_id, erasure.id, now=later()).status == Erasure.Status.COMPLETED:
             break
