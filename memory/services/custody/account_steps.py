@@ -72,15 +72,15 @@ def find_references(model: Model) -> list[tuple[Model, str]]:
     return [
         (referring, field.attname)
         for referring in tables().values()
-        for field in map(referring._meta.get_field, kept_references(referring))
+        for field in kept_references(referring)
         if field.related_model._meta.db_table == model._meta.db_table
     ]
 
 
-def kept_references(model: Model) -> list[str]:
+def kept_references(model: Model) -> list[Any]:
     """Return the fields of the model whose foreign keys do not cascade."""
     found = [each for each in model._meta.constraints if isinstance(each, ReferenceInAccount)]
-    return [each.field for each in found if not does_cascade(model, each)]
+    return [model._meta.get_field(each.field) for each in found if not does_cascade(model, each)]
 
 
 def does_cascade(model: Model, reference: ReferenceInAccount) -> bool:
@@ -96,7 +96,7 @@ def delete_keys_of_redis(selection: Selection, cursor: str, now: datetime) -> St
     following, keys = cast(
         "tuple[int, list[str]]", client().scan(cursor=int(cursor or 0), match=pattern, count=SCAN_KEYS)
     )
-    deleted = int(cast(int, client().unlink(*keys))) if keys else 0
+    deleted = client().unlink(*keys) if keys else 0
     return StepReport(counts=Counter(redis=deleted), cursor=str(following or ""))
 
 

@@ -314,3 +314,13 @@ def test_the_number_of_queries_does_not_grow_with_the_results(staff: Client, acc
             counts.append(len(captured))
 
     assert counts[1] == counts[2] <= 25
+
+
+def test_the_form_is_answered_with_its_own_defaults(staff: Client, account: Account, owner: Owner) -> None:
+    know(owner, "Likes tea.")
+    defaults = {name: staff.get(URL).context["form"][name].value() for name in ("max_tokens", "top_k")}
+
+    page = staff.get(URL, {**defaults, "account": account.pk, "agent": "assistant", "query": "tea", "posture": ""})
+
+    assert not page.context["form"].errors
+    assert "Likes tea." in shown(page)

@@ -11,13 +11,12 @@ from memory.models import Account, ApiKey, AuditEntry, Erasure, JobRun, Memory
 from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE, issue_key
 from memory.services.custody import account_steps
-from memory.services.custody.account_steps import KEPT, find_references, list_tables
+from memory.services.custody.account_steps import KEPT, find_references, kept_references, list_tables
 from memory.services.custody.accounts import preview_account, request_account_deletion
 from memory.services.custody.marks import is_signed
 from memory.services.custody.stores import Model, tables
 from memory.services.custody.subjects import continue_erasure
 from memory_project.redis import client
-from memory_project.tenancy import ReferenceInAccount
 from tests.memory.admin.test_lists import MAKERS
 from tests.memory.custody import later
 from tests.memory.episodes import NOW
@@ -155,12 +154,8 @@ def test_every_table_of_accounts_is_emptied_goes_with_the_account_or_is_kept() -
 
 
 def test_references_that_do_not_cascade_are_all_known() -> None:
-    kept = {
-        (model._meta.db_table, model._meta.get_field(each.field).attname)
-        for model in tables().values()
-        for each in model._meta.constraints
-        if isinstance(each, ReferenceInAccount) and not account_steps.does_cascade(model, each)
-    }
+    kept = {(model._meta.db_table, field.attname) for model in tables().values() for field in kept_references(model)}
+
     found = [each for model in tables().values() for each in find_references(model)]
 
     assert {(referring._meta.db_table, column) for referring, column in found} == kept
