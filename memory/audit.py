@@ -26,8 +26,11 @@ from memory.scoring import DAILY_DECAY
 from memory_project.logs import current_request_id
 
 READ_OPERATIONS = frozenset({"retrieve"})
-ALWAYS_RECORDED = frozenset({"deep_replay", "erase_audit", "set_audit_level"})
-"""Operations recorded at every level: reading raw traces, and reducing what the log says, must stay accountable."""
+ALWAYS_RECORDED = frozenset({"deep_replay", "delete_account", "erase_audit", "set_audit_level"})
+"""Operations recorded at every level.
+
+Reading raw traces, deleting an account, and reducing what the log says must stay accountable.
+"""
 
 MAX_INTEGER = 2**31 - 1
 MAX_JSON_INTEGER_BITS = 64

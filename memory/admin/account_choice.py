@@ -31,7 +31,9 @@ class AccountChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # h
         first = seen.order_by("name").values("pk")[:MAX_OFFERED]
         rows = seen.filter(Q(pk=read_uuid(str(given or ""))) | Q(pk__in=first)).order_by("name")
         widget: Any = self.widget
-        widget.choices = [(str(id_), excerpt_of(name)) for id_, name in rows.values_list("id", "name")]
+        offered = [(str(id_), excerpt_of(name)) for id_, name in rows.values_list("id", "name")]
+        # nobody shall write to the first account by name without having chosen it
+        widget.choices = offered if len(offered) == 1 else [("", "choose…"), *offered]
 
 
 class AccountChoiceForm(forms.Form):

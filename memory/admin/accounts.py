@@ -12,6 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.access_matrix import AccessMatrixAdmin
+from memory.admin.account_deletion import AccountDeletionAdmin, may_delete_accounts
 from memory.admin.agent_working import AgentWorkingMemoryAdmin
 from memory.admin.base import MAX_INLINE_ROWS, AuditedAdmin, Inline, staff_owner
 from memory.admin.columns import list_link
@@ -46,8 +47,8 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Account)
-class AccountAdmin(AccessMatrixAdmin, AuditedAdmin):
-    """The pages of accounts. Deleting one would delete everything in it in one request, so it is not offered.
+class AccountAdmin(AccessMatrixAdmin, AccountDeletionAdmin, AuditedAdmin):
+    """The pages of accounts. Django's page would delete everything in one in a request; a job does it instead.
 
     The language is chosen when the account is added: later there may be memories, which a change has to index again.
     """
@@ -63,10 +64,11 @@ class AccountAdmin(AccessMatrixAdmin, AuditedAdmin):
     allow_delete = False
     changed_by = StaffGroup.OPERATOR
     fieldsets = (
+        (None, {"fields": ("name", "settings", "id", "created_at", "lists")}),
         (
-            None,
+            "Language",
             {
-                "fields": ("name", "language", "settings", "id", "created_at", "lists"),
+                "fields": ("language",),
                 "description": "The language in which words are searched. `manage.py set_language` changes it and "
                 "indexes again what is stored.",
             },
@@ -125,6 +127,9 @@ class AccountAdmin(AccessMatrixAdmin, AuditedAdmin):
             },
         ),
     )
+
+    def describe_row(self, request: HttpRequest, row: Account) -> dict[str, Any]:
+        return {"may_erase_account": may_delete_accounts(request)}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return not is_limited(request) and super().has_add_permission(request)

@@ -1,4 +1,4 @@
-"""API keys: made here, shown once, revoked, and never deleted, since stored responses refer to them."""
+"""API keys: made here, shown once, revoked, and deleted once they have ended."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ from memory.admin.text import error_sentence
 from memory.errors import MemoryServiceError, Unprocessable
 from memory.models import ApiKey
 from memory.owner import Owner
-from memory.services.accounts.register import check_key_scopes, issue_key, revoke_keys, rotate_key
+from memory.services.accounts.register import check_key_scopes, delete_key, issue_key, revoke_keys, rotate_key
 from memory.services.audit import update_audited_row
 from memory.services.bulk.actions import BulkAction, BulkResult
 from memory_project.admin_lists import AccountFilter
@@ -128,7 +128,7 @@ class ApiKeyAdmin(ListExportAdmin, KeyRotationAdmin):
             is_destructive=True,
         ),
     )
-    allow_delete = False
+    deletion_note = "Answers that are kept for repeated requests go too. Keys that are still valid are refused."
 
     scope_names = column("Scopes", lambda key: ", ".join(key.scopes))
 
@@ -160,6 +160,13 @@ class ApiKeyAdmin(ListExportAdmin, KeyRotationAdmin):
         adopt_row(obj, issued.key)
         # for this response only: a message would be kept in a cookie or in the session
         setattr(request, SECRET, issued.secret)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any | None = None) -> bool:
+        """Return whether the user may delete keys. One that is still valid has no page for it."""
+        return super().has_delete_permission(request, obj) and (obj is None or self.state(obj) != "usable")
+
+    def remove_row(self, owner: Owner, row: Any) -> None:
+        delete_key(owner, row.pk, now=datetime.now(UTC))
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         return self.render_page(request, "apikey/issued.html", "New API key", key=obj, secret=getattr(request, SECRET))

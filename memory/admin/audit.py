@@ -12,6 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.base import ReadOnlyAdmin
+from memory.admin.change_lists import LeanChangeList
 from memory.admin.columns import column, json_column, list_link, text_column
 from memory.admin.exports import ListExportAdmin
 from memory.admin.filters import KnownValueFilter, LinkedFilter, RecentFilter
@@ -37,7 +38,7 @@ class OperationFilter(KnownValueFilter):
         "bury", "unbury", "embed", "create", "revoke", "rotate", "run_job", "mark", "evict", "clear", "promote",
         "confirm", "correct", "supersede", "retract", "reject", "review", "lift", "merge", "split", "complete",
         "abandon", "block", "unblock", "reinforce", "deep_replay", "erase", "erase_audit", "set_audit_level",
-        "export", "import",
+        "delete_account", "export", "import",
     )  # fmt: skip
 
 
@@ -77,6 +78,30 @@ def request_link(entry: AuditEntry) -> SafeString | str:
         return "-"
     query = {"account": entry.account_id, "request": request_id, "since": "ever"}
     return list_link("auditentry", mark_invisible(request_id), **query)
+
+
+class AuditChangeList(LeanChangeList):
+    """The list with the entries of one request as a group, which its first entry names."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        first = None
+        for entry in self.result_list:
+            request_id = entry.metadata.get(REQUEST_ID)
+            if first is not None and request_id and request_id == first.metadata.get(REQUEST_ID):
+                first.grouped_entries += 1
+                entry.is_grouped = True
+            else:
+                first, entry.grouped_entries = entry, 1
+
+
+def render_group(entry: Any) -> SafeString | str:
+    """Link the request at the first entry of its group. The others only say that they belong to it."""
+    if getattr(entry, "is_grouped", False):
+        return format_html('<span class="quiet same-request">{}</span>', "same request")
+    count = getattr(entry, "grouped_entries", 1)
+    more = format_html(' <span class="quiet">({} entries)</span>', count) if count > 1 else ""
+    return format_html("{}{}", request_link(entry), more)
 
 
 def reason_of(entry: AuditEntry) -> str:
@@ -129,7 +154,7 @@ class AuditEntryAdmin(ListExportAdmin, ReadOnlyAdmin):
     changed_by = StaffGroup.OPERATOR
     list_display = (
         "timestamp", "account_name", "actor", "operation", "memory_type", "reason_excerpt", "agent_id",
-        "conversation_id", "success", "of_request",
+        "conversation_id", "success", "request_group",
     )  # fmt: skip
     list_filter = (
         AccountFilter,
@@ -186,9 +211,13 @@ class AuditEntryAdmin(ListExportAdmin, ReadOnlyAdmin):
     snapshot = json_column("Thresholds and level", "config_snapshot")
     payload = json_column("Metadata", "metadata")
     of_request = column("Request", request_link)
+    request_group = column("Request", render_group)
     reason = column("Reason", lambda entry: reason_of(entry) or "-")
     reason_excerpt = column("Reason", lambda entry: excerpt_of(reason_of(entry)))
     changes = column("Before and after", render_changes)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[AuditChangeList]:
+        return AuditChangeList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
         account = Account.objects.filter(id=OuterRef("account_id"))

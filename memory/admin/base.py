@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from memory.admin.bulk import BulkActionAdmin
+from memory.admin.change_lists import LeanChangeList
 from memory.admin.fields import JSONObjectField
 from memory.admin.text import error_sentence, mark_invisible
 from memory.errors import MemoryServiceError
@@ -154,16 +155,6 @@ class RefusedForm(forms.BaseForm):
         return cleaned
 
 
-class LeanChangeList(ChangeList):
-    """A list that reads no long columns, only the excerpts that the page declares in `list_annotations`."""
-
-    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
-        pages: Any = self.model_admin
-        lean: QuerySet[Any] = rows.defer(*pages.long_columns).annotate(**pages.list_annotations)
-        return lean
-
-
 class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
     """A list that costs the same few queries whatever the size of the table: newest first, counted up to a limit."""
 
@@ -293,7 +284,9 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
     ) -> HttpResponse:
         """Say who wrote the row, and link to the audit log, which also has what agents and jobs did to it."""
         row = self.get_object(request, object_id)
-        context: dict[str, Any] = {"origin": describe_origin(row) if row is not None else ""}
+        named = self.name_row(row) if row is not None else ""
+        context: dict[str, Any] = {"origin": describe_origin(row) if row is not None else "", "named": named}
+        context["title"] = f"History of {named}"
         account_id = getattr(row, "account_id", None)
         if account_id is not None and request.user.has_perm("memory.view_auditentry"):
             query = urlencode({"account": account_id, "affected": object_id, "since": "month"})
@@ -309,21 +302,24 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
             self.message_user(request, f"Not deleted. {error_sentence(err)}", messages.ERROR)
             return HttpResponseRedirect(request.path)
 
+    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        return super().render_delete_form(request, {**context, "named": self.name_row(context["object"])})
+
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self.remove_row(staff_owner(request, obj.account_id), obj)
 
     def bulk_owner(self, request: HttpRequest, account_id: UUID) -> Owner:
         return staff_owner(request, account_id)
 
-    def name_deleted(self, row: Any) -> str:
-        """Return how the page that asks for confirmation names a row."""
+    def name_row(self, row: Any) -> str:
+        """Return how pages that ask for confirmation, and the history, name a row."""
         return str(row)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """List the rows themselves and one sentence on what goes with them, not the many related rows."""
         if self.deletion_note is None:
             return super().get_deleted_objects(objs, request)
-        named = [self.name_deleted(row) for row in objs]
+        named = [self.name_row(row) for row in objs]
         counts = {str(self.opts.verbose_name_plural): len(named)}
         return [*named, *filter(None, [self.deletion_note])], counts, set(), []
 

@@ -107,7 +107,7 @@ class EntityAdmin(MeaningSearchAdmin):
         state: str = super().state(memory)
         return state if memory.merged_into_id is None else f"{state}, merged into another"
 
-    def name_deleted(self, row: Any) -> str:
+    def name_row(self, row: Any) -> str:
         return mark_invisible(row.name)
 
     def describe_row(self, request: HttpRequest, row: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Erasures of users and of filters: requested here with a preview, followed while they run, and kept as receipts."""
+"""Erasures of users, filters and accounts: requested with a preview, followed while they run, kept as receipts."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -20,20 +20,28 @@ from memory.admin.exports import USER
 from memory.admin.fields import ExternalIdField
 from memory.admin.text import error_sentence, mark_invisible
 from memory.errors import MemoryServiceError
-from memory.models import Erasure
-from memory.services.custody.steps import FILTER_STEPS, SUBJECT_STEPS
+from memory.models import AuditEntry, Erasure
+from memory.services.custody.account_steps import DELETE_OPERATION
 from memory.services.custody.subjects import (
     ERASE_JOB,
     MAX_REASON_CHARACTERS,
+    STEPS,
     preview_subject,
     request_subject,
 )
 from memory.tasks import run_soon
-from memory_project.admin_lists import AccountFilter
-from memory_project.staff import StaffGroup
+from memory_project.admin_lists import AccountFilter, read_uuid
+from memory_project.staff import StaffGroup, is_limited
 
 CONFIRMED = "yes"
 PREVIEW_SALT = "erasure preview"
+RECEIPT_SHOWN = timedelta(days=1)
+"""Time for which the page of a deleted account leads to the audit log. Older partitions are not looked at."""
+SCOPES = {
+    Erasure.Scope.SUBJECT: "a user",
+    Erasure.Scope.FILTER: "what a filter found",
+    Erasure.Scope.ACCOUNT: "the account itself",
+}
 
 
 class EraseUserForm(AccountChoiceForm):
@@ -90,11 +98,12 @@ class ErasureAdmin(ReadOnlyAdmin):
             owner = staff_owner(request, asked["account"].pk)
             is_confirmed = request.POST.get("post") == CONFIRMED and is_previewed(request, asked)
             try:
+                # first, so that a refused reason does not hide it
+                counts = preview_subject(owner, asked["user"], with_names=False)
                 if is_confirmed and asked["reason"].strip():
                     erasure = request_subject(owner, asked["user"], reason=asked["reason"], now=datetime.now(UTC))
                     run_soon(ERASE_JOB)
                     return HttpResponseRedirect(change_url("erasure", erasure.pk))
-                counts = preview_subject(owner, asked["user"], with_names=False)
                 if is_confirmed:
                     form.add_error("reason", "Say why the user is erased.")
                 elif request.POST.get("post") == CONFIRMED:
@@ -102,7 +111,7 @@ class ErasureAdmin(ReadOnlyAdmin):
                         None, "Nothing was erased: the account or the user is another one than was previewed."
                     )
             except MemoryServiceError as err:
-                form.add_error(None, error_sentence(err))
+                form.add_error("reason" if counts is not None else None, error_sentence(err))
         return self.render_page(
             request,
             "erasure/erase.html",
@@ -119,9 +128,13 @@ class ErasureAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show the progress and the receipt instead of a form; with `?progress=1` the progress as JSON."""
+        if entry_url := find_deleted_account(request, object_id):
+            if request.GET.get("progress"):
+                return JsonResponse({"state": "completed", "is_running": False})
+            return HttpResponseRedirect(entry_url)
         erasure: Erasure = self.find_row(request, object_id)
         is_running = erasure.status in Erasure.UNFINISHED
-        steps = list(SUBJECT_STEPS if erasure.scope == Erasure.Scope.SUBJECT else FILTER_STEPS)
+        steps = list(STEPS[erasure.scope])
         done = steps.index(erasure.step) if erasure.step in steps else 0
         state = format_state(erasure)
         if request.GET.get("progress"):
@@ -150,6 +163,21 @@ class ErasureAdmin(ReadOnlyAdmin):
         answer = JsonResponse({"receipt": erasure.receipt, "signature": erasure.signature})
         answer.headers["Content-Disposition"] = f'attachment; filename="erasure-{erasure.pk}.json"'
         return answer
+
+
+def find_deleted_account(request: HttpRequest, erasure_id: str) -> str:
+    """Return the address of the audit entry that has the receipt of a deleted account; "" for any other erasure.
+
+    The row of such an erasure is gone with its account.
+    """
+    if is_limited(request) or not request.user.has_perm("memory.view_auditentry"):
+        return ""
+    if read_uuid(erasure_id) is None or Erasure.objects.filter(pk=erasure_id).exists():
+        return ""
+    since = datetime.now(UTC) - RECEIPT_SHOWN
+    entries = AuditEntry.objects.filter(operation=DELETE_OPERATION, timestamp__gte=since)
+    found = entries.filter(affected_ids__contains=[erasure_id]).values_list("pk", flat=True).first()
+    return change_url("auditentry", found) if found else ""
 
 
 def may_erase_users(request: HttpRequest) -> bool:
@@ -194,7 +222,7 @@ def list_properties(erasure: Erasure) -> list[tuple[str, str]]:
     completed = erasure.completed_at
     return [
         ("Account", mark_invisible(erasure.account.name)),
-        ("Scope", "a user" if erasure.scope == Erasure.Scope.SUBJECT else "what a filter found"),
+        ("Scope", SCOPES[Erasure.Scope(erasure.scope)]),
         *([("Subject digest", erasure.subject_digest)] if erasure.subject_digest else []),
         ("Reason", mark_invisible(erasure.reason) or "none was given"),
         ("Requested", f"{erasure.requested_at:{MINUTE}} UTC by {mark_invisible(erasure.requested_by)}"),

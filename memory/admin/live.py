@@ -27,6 +27,7 @@ from memory.tiers import working
 from memory.tiers.base import MAX_NAME_CHARACTERS, from_json
 from memory.tiers.working import stored_fields
 from memory_project.redis import ConversationRef, StoredConversation, read_stored_conversations, scan_conversations
+from memory_project.staff import visible_accounts
 
 MAX_SCANS = 20
 ENOUGH_CONVERSATIONS = 50
@@ -81,12 +82,21 @@ class LiveAdmin(ObjectActionAdmin):
     list_display = ("name", "conversations")
     list_display_links = None
     list_select_related = False
+    counted_row, counted_rows = "account", "accounts"
     search_fields = ("name",)
+    search_help_text = "Search for words of the name of an account."
     ordering = ("name", "pk")
     allow_add = allow_delete = False
 
     def read_rows(self, ref: ConversationRef) -> list[LiveRow]:
         raise NotImplementedError
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Show the conversations at once to those who see one account, such as the chosen one."""
+        visible = visible_accounts(request)
+        if visible is not None and len(visible) == 1 and not request.GET and request.method == "GET":
+            return HttpResponseRedirect(self.page_url("change", next(iter(visible))))
+        return super().changelist_view(request, extra_context)
 
     @admin.display(description="Conversations")
     def conversations(self, account: Account) -> SafeString:

@@ -14,9 +14,11 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.admin.base import LeanChangeList, VersionedForm, staff_owner
+from memory.admin.base import VersionedForm, staff_owner
 from memory.admin.boosts import BOOST
+from memory.admin.change_lists import LeanChangeList
 from memory.admin.columns import DAY, column, excerpt_column, list_link, row_link
+from memory.admin.degradations import describe_degradation
 from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
 from memory.admin.filters import VectorFilter
@@ -239,6 +241,11 @@ class MemoryKindAdmin(ListExportAdmin):
         """Correct some of the `service_fields`."""
         raise NotImplementedError
 
+    def name_row(self, row: Any) -> str:
+        # lists do not read the texts
+        text = getattr(row, "text_excerpt", "") if "text" in row.get_deferred_fields() else row.text
+        return excerpt_of(text) or str(row)
+
     def remove_row(self, owner: Owner, row: Any) -> None:
         delete_memories(owner, [row.pk], now=datetime.now(UTC))
 
@@ -270,14 +277,6 @@ class MemoryAdmin(GraphAdmin, ProvenanceAdmin, MemoryKindAdmin):
 MAX_FOUND = 50
 MAX_QUESTION_CHARACTERS = 2_000
 PARAMETERS = ("meaning", "meaning_agent", "meaning_user", "meaning_channel")
-
-DEGRADED = {
-    "embedder_unavailable": "The embedder does not answer. The results were found by words, not by meaning.",
-    "embedding_pending": "Some memories still wait for their vector. They were found by words.",
-    "embedding_model_differs": "The settings name another embedding model than the one that serves searches. "
-    "Run `manage.py reembed`, or set them back.",
-    "embedding_model_unknown": "No memory has a vector of the question's model. The results were found by words.",
-}
 
 NOT_YET_EMBEDDED = EmbeddedTexts(model="", width=0, vectors={})
 """Vectors for a page that saves in a transaction, where nothing may be embedded: the row waits for the job."""
@@ -321,7 +320,7 @@ def answer_question(
     vector = embedded.vectors.get(text)
     query = MemoryQuery(text=text, top_k=MAX_FOUND, model=embedded.model, width=embedded.width, vector=vector)
     found = search(owner, query, now=now)
-    remarks = [DEGRADED.get(code, code) for code in found.degraded]
+    remarks = [describe_degradation(code) for code in found.degraded]
     if len(found.hits) == MAX_FOUND:
         remarks.append(f"Only the {MAX_FOUND} most similar memories are shown.")
     return MeaningAnswer(similarities={hit.id: hit.similarity for hit in found.hits}, remarks=remarks)

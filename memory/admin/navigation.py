@@ -56,7 +56,7 @@ GROUPS: Mapping[str, Sequence[str | Page]] = {
 }  # fmt: skip
 """The groups with their lists, as labels of models, and pages."""
 
-LABELS = {"memory.memory": "All memories", "memory.apikey": "API keys"}
+LABELS = {"memory.memory": "All memories"}
 """Labels of lists whose names are not those of their models."""
 
 

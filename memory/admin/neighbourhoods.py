@@ -5,10 +5,11 @@ This module computes numbers and texts. The template `entity/neighbourhood.svg` 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import atan2, cos, hypot, pi, sin
+from math import atan2, ceil, cos, floor, hypot, pi, sin
 from uuid import UUID
 
 from memory.admin.columns import change_url
+from memory.admin.graph_layout import text_width
 from memory.admin.text import excerpt_of
 from memory.kinds import spec_of
 
@@ -28,6 +29,8 @@ UNLABELLED = frozenset({"ABOUT"})
 """Types that are not labelled, since they are obvious: only facts are about something."""
 
 LABEL_CHARACTERS = 18
+MARGIN = 24
+"""Room around the nodes and their names, for the names of links."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +97,20 @@ class EdgeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A picture ready for its template. `description` replaces it for screen readers. `is_cut` if not all is drawn."""
+    """A picture ready for its template. `description` replaces it for screen readers. `is_cut` if not all is drawn.
+
+    It shows the part of the plane from `left` and `top` on that has nodes.
+    """
 
     nodes: Sequence[NodeMark]
     lines: Sequence[EdgeLine]
     title: str
     description: str
     is_cut: bool
-    width: int = WIDTH
-    height: int = HEIGHT
+    left: int
+    top: int
+    width: int
+    height: int
     radius: float = NODE_RADIUS
 
 
@@ -115,13 +123,27 @@ def render_neighbourhood(nodes: Sequence[Node], edges: Sequence[Edge], *, is_cut
     marks = {node.id: node_mark(node, angles[node.id], ranks[node.id]) for node in kept}
     found = dict.fromkeys((edge.source_id, edge.target_id, edge.type) for edge in edges)
     inside = [edge for edge in found if edge[0] in marks and edge[1] in marks]
+    left, top, right, bottom = find_frame(list(marks.values()))
     return Drawing(
+        left=left,
+        top=top,
+        width=right - left,
+        height=bottom - top,
         nodes=list(marks.values()),
         lines=list(edge_lines(inside[:MAX_EDGES], marks, centre_id=kept[0].id)),
         title=f"Links around {excerpt_of(kept[0].text)}",
         description=describe_neighbourhood(kept, inside[:MAX_EDGES]),
         is_cut=is_cut or len(kept) < len(nodes) or len(inside) > MAX_EDGES,
     )
+
+
+def find_frame(marks: Sequence[NodeMark]) -> tuple[int, int, int, int]:
+    """Return the left, upper, right and lower edge of what the nodes and their names take."""
+    halves = [max(text_width(mark.label) / 2, NODE_RADIUS) for mark in marks]
+    left = min(mark.x - half for mark, half in zip(marks, halves, strict=True))
+    right = max(mark.x + half for mark, half in zip(marks, halves, strict=True))
+    top, bottom = min(mark.y for mark in marks) - NODE_RADIUS, max(mark.label_y for mark in marks)
+    return floor(left) - MARGIN, floor(top) - MARGIN, ceil(right) + MARGIN, ceil(bottom) + MARGIN
 
 
 def describe_neighbourhood(nodes: Sequence[Node], edges: Sequence[tuple[UUID, UUID, str]]) -> str:

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 
 from memory.admin.base import REDIS_IS_DOWN, staff_owner
 from memory.admin.columns import change_url
+from memory.admin.degradations import describe_degradation
 from memory.admin.playground_form import TECHNIQUES, PlanSettings, PlaygroundForm
 from memory.admin.playground_requests import format_curl, format_python, request_body
 from memory.admin.provenance import why_url
@@ -90,6 +91,7 @@ class PlanAnswer:
     total_ms: float
     curl: str
     python: str
+    degraded: Sequence[str]
 
 
 @require_safe
@@ -151,6 +153,7 @@ def answer_plans(request: HttpRequest, form: PlaygroundForm) -> list[PlanAnswer]
                 total_ms=round(sum(found.usage.stages_ms.values()), 1),
                 curl=format_curl(request.build_absolute_uri(f"{API_PREFIX}/context"), body),
                 python=format_python(request.build_absolute_uri(API_PREFIX), body),
+                degraded=[describe_degradation(name) for name in found.degraded],
             )
         )
     return answers

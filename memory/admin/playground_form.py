@@ -18,7 +18,8 @@ from memory.retrieval.queries import Mode, Posture
 from memory.retrieval.techniques import TECHNIQUE_NAMES, choose_plan
 
 MAX_QUESTION_CHARACTERS = 2_000
-MAX_RESULTS = 50
+MAX_RESULTS = 200
+"""As many as a prompt context may have."""
 MIN_TOKENS, MAX_TOKENS = 100, 100_000
 CLOCK_SKEW = timedelta(minutes=5)
 

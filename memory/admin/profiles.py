@@ -91,7 +91,7 @@ class UserProfileAdmin(ListExportAdmin):
     def remove_row(self, owner: Owner, row: Any) -> None:
         delete_profile(owner, row.user_id, now=datetime.now(UTC))
 
-    def name_deleted(self, row: Any) -> str:
+    def name_row(self, row: Any) -> str:
         return mark_invisible(row.user_id)
 
     def describe_row(self, request: HttpRequest, row: Any) -> dict[str, Any]:

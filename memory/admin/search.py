@@ -22,7 +22,7 @@ from django.views.decorators.cache import never_cache
 
 from memory.admin.base import staff_owner
 from memory.admin.columns import change_url, list_url
-from memory.admin.memories import DEGRADED
+from memory.admin.degradations import describe_degradation
 from memory.admin.navigation import LABELS
 from memory.admin.text import error_sentence, excerpt_of, mark_invisible
 from memory.errors import MemoryServiceError
@@ -264,7 +264,7 @@ def search_meaning(request: HttpRequest, question: str) -> dict[str, Any]:
         return {"remarks": [error_sentence(err)]}
     found = read_found(request, [result.id for result in bundle.results], question)
     rows = [describe_meant(result, *found[result.id]) for result in bundle.results if result.id in found]
-    return {"meant": rows, "remarks": [DEGRADED.get(code, code) for code in bundle.degraded]}
+    return {"meant": rows, "remarks": [describe_degradation(code) for code in bundle.degraded]}
 
 
 def describe_meant(result: Any, kind: str, found: Found) -> Found:

@@ -75,7 +75,7 @@ class ToolAdmin(ListExportAdmin, AuditedAdmin):
         details = [name for name in self.detail_fields if may_read or name != "strategies"]
         return (("Content", {"fields": ("description",)}), ("Details", {"fields": details}))
 
-    def name_deleted(self, row: Any) -> str:
+    def name_row(self, row: Any) -> str:
         return mark_invisible(row.name)
 
     def describe_row(self, request: HttpRequest, row: Any) -> dict[str, Any]:
@@ -164,5 +164,5 @@ class ToolInvocationAdmin(ListExportAdmin, AuditedAdmin):
         """Leave out the sealed columns. They are decrypted one by one, since a row that cannot be decrypted fails."""
         return super().get_queryset(request).defer(*SEALED_COLUMNS)
 
-    def name_deleted(self, row: Any) -> str:
+    def name_row(self, row: Any) -> str:
         return f"{mark_invisible(row.tool_name)} in {name_conversation_turn(row)}"

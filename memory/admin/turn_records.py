@@ -57,7 +57,7 @@ class TurnRecordAdmin(ListExportAdmin):
     def remove_row(self, owner: Owner, row: Any) -> None:
         delete_record(owner, row.pk)
 
-    def name_deleted(self, row: Any) -> str:
+    def name_row(self, row: Any) -> str:
         return f"turn {row.number} of {excerpt_of(row.conversation_id)}"
 
     def search_condition(self, request: HttpRequest, search_term: str) -> Any:

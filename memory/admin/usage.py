@@ -1,6 +1,7 @@
 """Use of language models and its cost, by day."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin
@@ -8,7 +9,8 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import Q, Sum
 from django.http import HttpRequest
 
-from memory.admin.base import LeanChangeList, ReadOnlyAdmin
+from memory.admin.base import ReadOnlyAdmin
+from memory.admin.change_lists import LeanChangeList
 from memory.admin.columns import column, text_column
 from memory.admin.exports import ListExportAdmin
 from memory.admin.filters import ConditionFilter, RecentFilter
@@ -41,7 +43,7 @@ class UsageChangeList(LeanChangeList):
         sums = self.sums = self.queryset.order_by().aggregate(**{name: Sum(name, default=0) for name in SUMMED})
         calls = format_calls(sums["calls"], sums["failed_calls"])
         tokens = format_tokens(sums["prompt_tokens"], sums["completion_tokens"])
-        self.totals = f"Total: calls {calls}; tokens {tokens}; cost {sums['cost']:f}."
+        self.totals = f"Total: calls {calls}; tokens {tokens}; cost {format_cost(sums['cost'])}."
 
 
 def format_calls(calls: int, failed: int) -> str:
@@ -52,12 +54,18 @@ def format_tokens(prompt: int, completion: int) -> str:
     return f"{prompt:,} in, {completion:,} out"
 
 
+def format_cost(cost: Decimal) -> str:
+    """Format a cost with two decimals, or with as many as it has."""
+    whole, _, decimals = f"{cost:f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0'):0<2}"
+
+
 @admin.register(ModelUsage)
 class ModelUsageAdmin(ListExportAdmin, ReadOnlyAdmin):
     """The rows of the statistics. Providers count the tokens, and costs are at the prices of the time of the call."""
 
     change_list_template = "admin/memory/modelusage/change_list.html"
-    list_display = ("date", "account", "use_name", "model_name", "call_counts", "tokens", "cost")
+    list_display = ("date", "account", "use_name", "model_name", "call_counts", "tokens", "price")
     list_filter = (AccountFilter, DayFilter, FailureFilter)
     search_fields = ("use__exact", "model__exact")
     search_help_text = "Search for a complete use (such as summary) or model."
@@ -68,6 +76,7 @@ class ModelUsageAdmin(ListExportAdmin, ReadOnlyAdmin):
     model_name = text_column("Model", "model", empty="")
     call_counts = column("Calls", lambda usage: format_calls(usage.calls, usage.failed_calls))
     tokens = column("Tokens", lambda usage: format_tokens(usage.prompt_tokens, usage.completion_tokens))
+    price = column("Cost", lambda usage: format_cost(usage.cost))
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return UsageChangeList

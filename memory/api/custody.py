@@ -34,6 +34,9 @@ from memory.tasks import notify_job_worker
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import ActingFields, ExternalId, Flag, StrictSerializer, Text
 
+ANSWERED_SCOPES = [(scope.value, scope.label) for scope in (Erasure.Scope.SUBJECT, Erasure.Scope.FILTER)]
+"""The keys of an account that is being deleted are revoked, so nobody asks about that."""
+
 
 class Reason(Text):
     """The reason of an erasure."""
@@ -70,7 +73,7 @@ class VerdictAnswer(AnswerSerializer):
 
 class ErasureAnswer(AnswerSerializer):
     id = serializers.UUIDField()
-    scope = serializers.ChoiceField(Erasure.Scope.choices)
+    scope = serializers.ChoiceField(ANSWERED_SCOPES)
     status = serializers.ChoiceField(Erasure.Status.choices)
     reason = serializers.CharField()
     requested_by = serializers.CharField()
@@ -200,7 +203,7 @@ class ErasurePreviews(OwnerViewSet):
 
 class ErasureFilterSet(RowFilter):
     status = ChoiceFilter(choices=Erasure.Status.choices)
-    scope = ChoiceFilter(choices=Erasure.Scope.choices)
+    scope = ChoiceFilter(choices=ANSWERED_SCOPES)
 
 
 class Erasures(OwnerViewSet):

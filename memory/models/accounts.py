@@ -308,6 +308,7 @@ class ApiKey(models.Model):
 
     class Meta:
         db_table = "api_keys"
+        verbose_name = "API key"
         constraints = [
             # jobs, exports, erasures and the audit log are not limited to a user
             models.CheckConstraint(

@@ -1,4 +1,4 @@
-"""Erasures: their progress, the mark that keeps an erased user away, and the signed receipt."""
+"""Erasures of users, filters and accounts: progress, the mark that keeps an erased user away, the signed receipt."""
 
 from typing import Self
 from uuid import UUID
@@ -22,16 +22,18 @@ class ErasureQuerySet(AccountQuerySet["Erasure"]):
 
 
 class Erasure(AccountRow):
-    """A request to erase all that is known of a user, or the memories that a filter finds.
+    """A request to erase all that is known of a user, the memories that a filter finds, or the account itself.
 
     The row is the queue of the job `erase`: `step` and `cursor` say where it goes on, `found` what the current pass has
     erased. `selection` has the user id or the filter, encrypted, until the erasure is completed; `subject_digest` is a
-    keyed hash of account and user. The completed row is the receipt: `receipt` under `signature`.
+    keyed hash of account and user. The completed row is the receipt: `receipt` under `signature`. The row of a deleted
+    account goes with it, and the audit log has that receipt.
     """
 
     class Scope(models.TextChoices):
         SUBJECT = "subject"
         FILTER = "filter"
+        ACCOUNT = "account"
 
     class Status(models.TextChoices):
         QUEUED = "queued"

@@ -12,6 +12,8 @@ import numpy.typing as npt
 PICTURES = Path(__file__).parents[2] / "docs" / "console"
 MAX_PICTURE_BYTES = 60_000
 MAX_COLOURS = 64
+RARE_COLOURS = 20
+"""Colours of the palette that are not frequent, but far from all that are, such as those of a small icon."""
 
 # the browser reads its own picture: nothing else here decodes PNG
 READ_PIXELS = """async (picture) => {
@@ -35,12 +37,24 @@ def shrink_picture(page: Any) -> bytes:
 
 
 def choose_palette(colours: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return the most frequent colours, and for each pixel the number of the nearest of them."""
+    """Return the most frequent colours and the rare ones that differ most, and for each pixel the nearest's number."""
     found, places, counts = np.unique(colours.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
-    palette = found[np.argsort(-counts, kind="stable")[:MAX_COLOURS]]
-    distances = ((found[:, None, :].astype(np.int32) - palette[None, :, :].astype(np.int32)) ** 2).sum(axis=2)
+    chosen = list(np.argsort(-counts, kind="stable")[: MAX_COLOURS - RARE_COLOURS])
+    distances = measure_distances(found, found[chosen])
+    for _ in range(min(RARE_COLOURS, len(found) - len(chosen))):
+        # the colour whose pixels would be furthest from what they are
+        chosen.append((distances.min(axis=1) * counts).argmax())
+        distances = np.concatenate([distances, measure_distances(found, found[chosen[-1:]])], axis=1)
     nearest = distances.argmin(axis=1).astype(np.uint8)
-    return palette, nearest[places.reshape(-1)].reshape(colours.shape[:2])
+    return found[chosen], nearest[places.reshape(-1)].reshape(colours.shape[:2])
+
+
+def measure_distances(colours: npt.NDArray[np.uint8], palette: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    """Return the squared distance of each colour to each of the palette."""
+    distances: npt.NDArray[np.int32] = (
+        (colours[:, None, :].astype(np.int32) - palette[None, :, :].astype(np.int32)) ** 2
+    ).sum(axis=2, dtype=np.int32)
+    return distances
 
 
 def encode_png(palette: npt.NDArray[np.uint8], pixels: npt.NDArray[np.uint8]) -> bytes:

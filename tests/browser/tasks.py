@@ -1,15 +1,17 @@
 """The operator tasks of docs/console.md: what staff do, from the first page to the result."""
 
-from tests.browser.desk import Desk, task
+from tests.browser.desk import TASKS, Desk, task
 
-FIND, READ, CORRECT, DECIDE, SHARE, OPERATE = (
+CHAPTERS = FIND, READ, TRY, CORRECT, DECIDE, SHARE, OPERATE = (
     "Find your way",
     "Read what is remembered",
+    "Ask as an agent",
     "Correct it",
     "Decide",
     "Share it with agents",
     "Operate the service",
 )
+TASKS.update({chapter: [] for chapter in CHAPTERS})
 
 
 @task(FIND, "Log in: the first page has the figures of the installation and its alerts.", by_keyboard=True)
@@ -112,7 +114,7 @@ def correct_a_fact(desk: Desk) -> None:
 @task(CORRECT, "Add by hand what no agent was told: a fact, a note, a goal, an entity, a strategy or a learning.")
 def remember_something(desk: Desk) -> None:
     desk.open_list("Memories", "Remember something")
-    desk.page.get_by_label("Account").first.select_option(label="Harbour Travel")
+    desk.page.locator("#id_account").select_option(label="Harbour Travel")
     desk.page.get_by_label("Claim").fill("The harbour hotel is closed in January.")
     desk.page.get_by_label("Reason").fill("The hotel has called.")
     desk.click("button", "Remember")
@@ -316,7 +318,7 @@ def revoke_a_key(desk: Desk) -> None:
     desk.open_list("Access", "API keys")
     desk.choose("Revoke selected keys", "website")
     desk.confirm("It was in a log.", "Revoke selected keys")
-    desk.sees("Revoked 1 api key.")
+    desk.sees("Revoked 1 API key.")
 
 
 @task(OPERATE, "Limit a member of staff to accounts: other rows do not exist for them.")

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlencode, urljoin, urlsplit
 
 import pytest
 from django.test import Client
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, resolve, reverse
 
+from memory.models import Account
 from tests.browser.visits import Visitor
 from tests.browser.world import fill_world
 
@@ -49,6 +50,12 @@ def find_addresses(staff: Client) -> list[str]:
     return found
 
 
+def question_address(account: Account) -> str:
+    """Return the address of an answer of the playground, to which no link leads."""
+    asked = {"account": account.pk, "agent": "assistant", "query": "script", "max_tokens": 500, "top_k": 5}
+    return f"{reverse('playground:page')}?{urlencode(asked)}"
+
+
 def links_of(address: str, html: str) -> Iterator[str]:
     for href in LINK.findall(html):
         link = urlsplit(urljoin(address, unescape(href)))
@@ -72,8 +79,8 @@ def kind_of(address: str) -> str:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_page_is_free_of_faults(staff: Client, visitor: Visitor, part: int) -> None:
     """Each of several parts of the walk visits some of the pages, so that they run next to one another."""
-    fill_world()
-    addresses = find_addresses(staff)
+    account = fill_world()
+    addresses = [*find_addresses(staff), question_address(account)]
 
     for address in addresses[part::PARTS]:
         visitor.open(address)

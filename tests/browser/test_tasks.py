@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.browser import tasks as tasks
+from tests.browser import insight_tasks as insight_tasks
 from tests.browser.desk import HIGH, TASKS, WIDE, Desk, Task
 from tests.browser.pages import PAGE, render_page
 from tests.browser.pictures import PICTURES, shrink_picture
@@ -33,7 +33,7 @@ def test_operators_do_their_tasks(scene: Scene, guest: Visitor, chapter: str, re
             raise AssertionError(f"{task.name} failed at {guest.address}: {guest.page.inner_text('#content')}") from err
         if request.config.getoption("--screenshots", default=False):
             take_screenshot(guest, task)
-        guest.look(widths=(390, 1280), axe={"light": ()})
+        guest.look(widths=(390, 1280), axe={"light": (), "dark": ("color-contrast",)})
 
     assert guest.faults == {}, json.dumps(guest.faults, indent=1, ensure_ascii=False)
     if request.config.getoption("--screenshots", default=False):
@@ -41,6 +41,7 @@ def test_operators_do_their_tasks(scene: Scene, guest: Visitor, chapter: str, re
 
 
 def take_screenshot(guest: Visitor, task: Task) -> None:
+    guest.page.emulate_media(color_scheme="light")
     guest.page.set_viewport_size({"width": WIDE, "height": HIGH})
     guest.page.mouse.move(0, 0)
     PICTURES.mkdir(exist_ok=True)

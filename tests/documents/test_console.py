@@ -3,7 +3,7 @@
 import re
 from struct import unpack
 
-from tests.browser import tasks as tasks
+from tests.browser import insight_tasks as insight_tasks
 from tests.browser.desk import TASKS
 from tests.browser.pages import PAGE, render_page
 from tests.browser.pictures import MAX_PICTURE_BYTES, PICTURES

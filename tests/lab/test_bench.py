@@ -4,12 +4,17 @@ import time
 from pathlib import Path
 
 import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
 
 from lab.benchmarks.cases import FIELDS
+from lab.benchmarks.console import fill_account, list_pages, staff_session
+from lab.benchmarks.growth import empty
 from lab.benchmarks.measure import WARM_UP_ROUNDS, BenchmarkVariant, Case, measure
 from lab.benchmarks.scratch import CONVERSATION, Scratch, fill_episodes, scratch_account
 from lab.benchmarks.web import KeepAliveClient, server_variables, web_server
@@ -81,6 +86,21 @@ def test_an_interrupted_scratch_account_leaves_nothing_behind(empty_redis: None)
 
     assert not Account.objects.exists()
     assert redis.client().xlen("ledger:journal") == 0
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_every_page_of_the_console_that_is_measured_opens(empty_redis: None) -> None:
+    browser = Client()
+
+    with scratch_account() as scratch, staff_session() as session_key:
+        fill_account(scratch, 400, NOW)
+        browser.cookies[settings.SESSION_COOKIE_NAME] = session_key
+        answers = {page: browser.get(path).status_code for page, (path, _) in list_pages(scratch, 400).items()}
+        empty(scratch)
+
+    assert set(answers.values()) == {200}, answers
+    assert not User.objects.exists()
 
 
 @pytest.mark.django_db

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.benchmarks.cases import all_cases
+from lab.benchmarks.console import ROWS, PageTime, measure_console
 from lab.benchmarks.conversations import bare_log
 from lab.benchmarks.growth import FILLINGS, MAX_GROWTH, Growth, measure_growth
 from lab.benchmarks.measure import Measurement, measure
@@ -56,6 +57,14 @@ class Command(BaseCommand):
             choices=FILLINGS,
             help="only how the time of jobs grows from 10,000 rows to 100,000, of all unless some are named (minutes)",
         )
+        parser.add_argument(
+            "--console",
+            nargs="?",
+            type=int,
+            const=ROWS,
+            metavar="ROWS",
+            help=f"only lists and pages of the admin over an account with as many memories ({ROWS:,}: many minutes)",
+        )
         parser.add_argument("--migrate", action="store_true", help="migrate first, on servers that are new")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -67,6 +76,10 @@ class Command(BaseCommand):
         require_database_keys()
         if options["jobs"] is not None:
             self.print_growth_of_jobs(options["jobs"] or FILLINGS, as_json=options["json"])
+            return
+        if options["console"]:
+            for each in measure_console(options["console"], now=timezone.now()):
+                self.stdout.write(json.dumps(asdict(each)) if options["json"] else print_page(each))
             return
         measured, throughput = measure_all(options["rounds"], memories=options["memories"])
         if options["json"]:
@@ -101,6 +114,11 @@ def print_growth(growth: Growth) -> str:
     seconds = "".join(f"{each:10.2f} s" for each in growth.seconds)
     verdict = "" if growth.times <= MAX_GROWTH else f"  more than {MAX_GROWTH:.0f}"
     return f"{growth.job:<20}{growth.rows:<46}{seconds}{growth.times:8.1f} ×{verdict}"
+
+
+def print_page(time: PageTime) -> str:
+    verdict = "" if time.p50_ms <= time.limit_ms else f"  more than {time.limit_ms:.0f}"
+    return f"{time.page:<40}{time.p50_ms:8.1f} ms{time.p95_ms:8.1f} ms{verdict}"
 
 
 def measure_all(rounds: int, *, memories: int) -> tuple[list[Measurement], list[Throughput]]:

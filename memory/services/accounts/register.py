@@ -12,11 +12,11 @@ from functools import lru_cache
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, Unprocessable, require_found
-from memory.models import Account, Agent, ApiKey, Memory, Team, TeamMember
+from memory.models import Account, Agent, ApiKey, IdempotentRequest, Memory, Team, TeamMember
 from memory.models.accounts import LANGUAGES
 from memory.owner import Owner
 
@@ -278,3 +278,19 @@ def revoke_keys(owner: Owner, key_ids: Sequence[UUID], *, now: datetime) -> int:
         if revoked:
             record_audit(owner, operation="revoke", memory_type="api_key", affected_ids=revoked)
     return len(revoked)
+
+
+def delete_key(owner: Owner, key_id: UUID, *, now: datetime) -> None:
+    """Delete a key that has ended, with the answers that are kept for repeated requests with it.
+
+    Raises NotFound, and Conflict for a key that is still valid.
+    """
+    with transaction.atomic():
+        keys = ApiKey.objects.filter(account_id=owner.account_id, id=key_id)
+        require_found(keys.select_for_update().first(), "API key")
+        ended = keys.filter(Q(revoked_at__isnull=False) | Q(expires_at__lte=now))
+        if not ended.exists():
+            raise Conflict("a key that is still valid is not deleted: revoke it first")
+        IdempotentRequest.objects.filter(account_id=owner.account_id, api_key_id=key_id).delete()
+        keys.delete()
+        record_audit(owner, operation="delete", memory_type="api_key", affected_ids=[key_id])

@@ -19,6 +19,7 @@ from memory.errors import Conflict, NotFound, Unprocessable, require_found
 from memory.models import Account, Erasure, JobRun
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import is_valid_id
+from memory.services.custody.account_steps import ACCOUNT_STEPS, finish_deletion, has_running_jobs
 from memory.services.custody.marks import digest_subject, is_signed, sign_receipt
 from memory.services.custody.naming import Naming
 from memory.services.custody.steps import (
@@ -32,12 +33,18 @@ from memory.services.custody.steps import (
     filtered_memories,
 )
 from memory.services.custody.stores import StoreRule, find_named, has_user, rule_of, tables
-from memory.services.operations.jobs import request_run
+from memory.services.operations.jobs import request_installation_run, request_run
 
 ERASE_JOB = "erase"
 RECEIPT_FORMAT = 1
 MAX_REASON_CHARACTERS = 500
 Status = Erasure.Status
+STEPS: Mapping[str, Mapping[str, Step]] = {
+    Erasure.Scope.SUBJECT: SUBJECT_STEPS,
+    Erasure.Scope.FILTER: FILTER_STEPS,
+    Erasure.Scope.ACCOUNT: ACCOUNT_STEPS,
+}
+"""The steps of an erasure by its scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +155,10 @@ def queue_erasure(owner: Owner, draft: Erasure, *, now: datetime) -> Erasure:
     draft.save(force_insert=True)
     actor = Owner(account_id=owner.account_id, actor=owner.actor)
     record_audit(actor, operation="erase", memory_type=draft.scope, affected_ids=[draft.id])
-    if not JobRun.objects.filter(account_id=owner.account_id, job=ERASE_JOB).queued().exists():
+    if draft.scope == Erasure.Scope.ACCOUNT:
+        # a run of the account would go with it before it ends
+        request_installation_run(owner.actor, job=ERASE_JOB)
+    elif not JobRun.objects.filter(account_id=owner.account_id, job=ERASE_JOB).queued().exists():
         request_run(actor, job=ERASE_JOB)
     return draft
 
@@ -195,10 +205,12 @@ def continue_erasure(account_id: UUID, erasure_id: UUID, *, now: datetime) -> Er
         if erasure.status == Status.COMPLETED:
             return erasure
         erasure.status, erasure.started_at = Status.RUNNING, erasure.started_at or now
-        steps = SUBJECT_STEPS if erasure.scope == Erasure.Scope.SUBJECT else FILTER_STEPS
         if erasure.step or not must_wait(erasure, now=now):
-            do_batch(erasure, steps, now=now)
-        erasure.save()
+            do_batch(erasure, STEPS[erasure.scope], now=now)
+        if erasure.scope == Erasure.Scope.ACCOUNT and erasure.status == Status.COMPLETED:
+            finish_deletion(erasure)
+        else:
+            erasure.save()
     return erasure
 
 
@@ -247,6 +259,8 @@ def do_batch(erasure: Erasure, steps: Mapping[str, Step], *, now: datetime) -> N
 def end_pass(erasure: Erasure, *, now: datetime) -> None:
     """Complete the erasure if the pass found nothing, or begin another."""
     is_last = not erasure.found and has_settled(erasure, now=now)
+    if erasure.scope == Erasure.Scope.ACCOUNT:
+        is_last = is_last and not has_running_jobs(erasure.account_id)
     erasure.passes, erasure.found = erasure.passes + 1, 0
     if is_last or erasure.scope == Erasure.Scope.FILTER:
         erasure.status, erasure.completed_at, erasure.selection = Status.COMPLETED, now, None

@@ -214,7 +214,8 @@ def explain_state(
     if row["kind"] != Kind.FACT:
         return
     if row["recorded_at"] is None or row["retracted_at"] is not None:
-        detail = f"It was retracted on {row['retracted_at']:%Y-%m-%d}." if row["retracted_at"] else f"{row['status']}."
+        retracted = row["retracted_at"]
+        detail = f"It was retracted on {retracted:%Y-%m-%d}." if retracted else f"Its status is {row['status']}."
         yield OmissionReason(omission=Omission.NOT_BELIEVED, detail=detail)
     elif row["valid_to"] is not None and row["valid_to"] <= as_of:
         is_superseded = row["id"] in successors

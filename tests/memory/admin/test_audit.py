@@ -182,3 +182,15 @@ def test_erasing_a_memory_erases_the_values_that_a_correction_left(staff: Client
 
     entry.refresh_from_db()
     assert list(entry.metadata) == ["payload_erased_at"]
+
+
+def test_entries_of_one_request_are_listed_as_a_group(staff: Client, account: Account) -> None:
+    now = timezone.now()
+    for request_id in ("r1", "r2", "r2", "r2", ""):
+        entered(account, now, metadata={"request_id": request_id})
+
+    page = shown(staff.get(list_url("auditentry")))
+
+    assert page.count("same request") == 2
+    assert "(3 entries)" in page
+    assert page.count("request=r2") == 1

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.urls import reverse
 
 from ledger import store
 from memory.models import Account, AuditEntry
@@ -14,7 +15,7 @@ from memory.owner import Owner
 from memory.tiers.working import WorkingMemory, stored_fields
 from memory_project import redis
 from memory_project.redis import ConversationRef
-from tests.memory.admin.pages import page_url, shown
+from tests.memory.admin.pages import list_url, page_url, shown
 
 CONVERSATION = "a/b {c} %2F é <script>alert(1)</script>"
 WORKING, LEDGER = "workingmemoryaccount", "ledgeraccount"
@@ -87,6 +88,15 @@ def test_the_list_tells_how_much_is_stored_and_when_it_expires(
     assert re.fullmatch(day_and_hour, fields.expires_in)
     assert (items.entries, items.expires_in) == (1, "never")
     assert re.search(f"Expires in: {day_and_hour}", shown(look(staff, WORKING, place)))
+
+
+def test_with_a_chosen_account_the_list_is_that_of_its_conversations(staff: Client, account: Account) -> None:
+    staff.post(reverse("switcher:switch"), {"account": account.pk})
+
+    page = staff.get(list_url("workingmemoryaccount"), follow=True)
+
+    assert page.redirect_chain == [(page_url("workingmemoryaccount", account.pk), 302)]
+    assert "Open a conversation" in shown(page)
 
 
 def test_conversations_are_found_by_a_part_of_their_id(staff: Client, account: Account) -> None:

@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from django.template.loader import render_to_string
 
-from memory.admin.neighbourhoods import HEIGHT, MAX_EDGES, MAX_NODES, WIDTH, Edge, Node, render_neighbourhood
+from memory.admin.graph_layout import text_width
+from memory.admin.neighbourhoods import HEIGHT, MARGIN, MAX_EDGES, MAX_NODES, WIDTH, Edge, Node, render_neighbourhood
 from tests.memory.admin.chats import HOSTILE
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -31,6 +32,17 @@ def render(nodes: list[Node], edges: list[Edge]) -> ElementTree.Element:
     """Parsed as XML, which would refuse what is not escaped."""
     text = render_to_string("admin/memory/entity/neighbourhood.svg", {"drawing": render_neighbourhood(nodes, edges)})
     return ElementTree.fromstring(text.strip())
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 9, 39])
+def test_the_picture_is_no_larger_than_its_nodes_and_their_names(count: int) -> None:
+    drawing = render_neighbourhood(*star(count))
+
+    halves = [text_width(mark.label) / 2 for mark in drawing.nodes]
+    left = min(mark.x - half for mark, half in zip(drawing.nodes, halves, strict=True))
+    right = max(mark.x + half for mark, half in zip(drawing.nodes, halves, strict=True))
+    assert 0 <= left - drawing.left <= MARGIN + 1
+    assert 0 <= drawing.left + drawing.width - right <= MARGIN + 1
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 25, 39])

@@ -292,7 +292,7 @@ def test_the_account_that_a_link_names_is_offered_among_many(staff: Client, acco
     page = staff.get(URL, {"account": str(account.pk)})
 
     assert f'<option value="{account.pk}" selected>workshop</option>' in shown(page)
-    assert len(page.context["form"].fields["account"].widget.choices) == 51
+    assert len(page.context["form"].fields["account"].widget.choices) == 52
 
 
 def test_working_memory_is_left_out_for_those_who_may_not_see_it(
@@ -314,3 +314,13 @@ def test_the_number_of_queries_does_not_grow_with_the_results(staff: Client, acc
             counts.append(len(captured))
 
     assert counts[1] == counts[2] <= 25
+
+
+def test_the_form_is_answered_with_its_own_defaults(staff: Client, account: Account, owner: Owner) -> None:
+    know(owner, "Likes tea.")
+    defaults = {name: staff.get(URL).context["form"][name].value() for name in ("max_tokens", "top_k")}
+
+    page = staff.get(URL, {**defaults, "account": account.pk, "agent": "assistant", "query": "tea", "posture": ""})
+
+    assert not page.context["form"].errors
+    assert "Likes tea." in shown(page)

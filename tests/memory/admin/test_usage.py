@@ -64,7 +64,7 @@ def test_usage_is_filtered_by_account(staff: Client, usage: list[ModelUsage], st
 def test_a_list_names_day_use_model_tokens_and_cost(staff: Client) -> None:
     page = shown(staff.get(list_url("modelusage")))
 
-    for expected in (TODAY.isoformat(), "summary", "gpt-x", "1,000 in, 0 out", "10 (2 failed)", "0.50000000"):
+    for expected in (TODAY.isoformat(), "summary", "gpt-x", "1,000 in, 0 out", "10 (2 failed)", ">0.50<"):
         assert expected in page
 
 
@@ -81,4 +81,4 @@ def test_usage_cannot_be_added_edited_or_deleted(staff: Client, usage: list[Mode
 def test_the_list_shows_totals(staff: Client) -> None:
     page = shown(staff.get(list_url("modelusage")))
 
-    assert "Total: calls 30 (2 failed); tokens 3,000 in, 0 out; cost 1.75000000." in page
+    assert "Total: calls 30 (2 failed); tokens 3,000 in, 0 out; cost 1.75." in page

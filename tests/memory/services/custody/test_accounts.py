@@ -1,0 +1,161 @@
+"""Deleting an account: nothing of it is left but the audit log, which keeps the receipt."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from ledger.models import Injection
+from memory.errors import Conflict, Unprocessable
+from memory.models import Account, ApiKey, AuditEntry, Erasure, JobRun, Memory
+from memory.owner import Owner
+from memory.services.accounts.register import READ_WRITE, issue_key
+from memory.services.custody import account_steps
+from memory.services.custody.account_steps import KEPT, find_references, kept_references, list_tables
+from memory.services.custody.accounts import preview_account, request_account_deletion
+from memory.services.custody.marks import is_signed
+from memory.services.custody.stores import Model, tables
+from memory.services.custody.subjects import continue_erasure
+from memory_project.redis import client
+from tests.memory.admin.test_lists import MAKERS
+from tests.memory.custody import later
+from tests.memory.episodes import NOW
+from tests.memory.facts import know
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+
+
+def fill(account: Account) -> None:
+    """Make rows on every list, by each maker once."""
+    # the maker of votes makes learnings too, and the ids of made injections are none of Redis
+    makers = dict.fromkeys(make for name, make in MAKERS.items() if name not in ("learning", "injection"))
+    for number, make in enumerate(makers):
+        make(account, range(3 * number, 3 * number + 3))
+    Injection.objects.create(
+        account=account, conversation_id="c", item_key="k", event="marked", at=NOW, stream_id=f"{1:020d}-{0:020d}"
+    )
+
+
+def delete(owner: Owner) -> None:
+    erasure = request_account_deletion(owner, reason="the contract ended", now=datetime.now(UTC))
+    for _ in range(500):
+        if continue_erasure(owner.account_id, erasure.id, now=later()).status == Erasure.Status.COMPLETED:
+            return
+    raise AssertionError(f"not completed: {Erasure.objects.get().step} {Erasure.objects.get().counts}")
+
+
+def tables_of_accounts() -> Iterator[tuple[str, Model]]:
+    for name, model in tables().items():
+        if any(field.name in ("account", "account_id") for field in model._meta.concrete_fields):
+            yield name, model
+
+
+def rows_of(account: Account) -> dict[str, int]:
+    rows = {name: model._default_manager.filter(account_id=account.pk) for name, model in tables_of_accounts()}
+    return {name: count for name, found in rows.items() if (count := found.count())}
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_nothing_of_the_account_is_left_and_other_accounts_keep_everything(
+    owner: Owner, account: Account, stranger: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account_steps, "ROWS_A_BATCH", 2)
+    fill(account)
+    know(Owner(account_id=stranger.pk, agent_id="assistant"), "Likes tea.")
+    before = rows_of(stranger)
+
+    delete(owner)
+
+    assert set(rows_of(account)) <= KEPT
+    assert not Account.objects.filter(pk=account.pk).exists()
+    assert rows_of(stranger) == before
+
+
+def test_the_audit_log_keeps_the_receipt_under_its_signature(owner: Owner, account: Account) -> None:
+    know(owner, "Likes tea.")
+
+    delete(owner)
+
+    entry = AuditEntry.objects.get(operation="delete_account")
+    kept = entry.config_snapshot
+    assert (kept["account"], entry.metadata["reason"]) == ("workshop", "the contract ended")
+    assert kept["receipt"]["counts"]["memories"] == 1
+    assert is_signed(kept["receipt"], kept["signature"])
+
+
+def test_keys_of_redis_go_and_those_of_other_accounts_stay(owner: Owner, account: Account, stranger: Account) -> None:
+    own, other = (f"account:{each.pk}:value:tea" for each in (account, stranger))
+    client().set(own, "black")
+    client().set(other, "green")
+
+    delete(owner)
+
+    assert (client().get(own), client().get(other)) == (None, "green")
+
+
+def test_keys_are_revoked_before_anything_is_deleted(owner: Owner, account: Account) -> None:
+    issue_key(account, scopes=READ_WRITE)
+    know(owner, "Likes tea.")
+
+    request_account_deletion(owner, reason="the contract ended", now=datetime.now(UTC))
+
+    assert ApiKey.objects.get().revoked_at is not None
+    assert Memory.objects.count() == 1
+
+
+def test_a_legal_hold_or_a_missing_reason_refuses_the_deletion(owner: Owner, account: Account) -> None:
+    with pytest.raises(Unprocessable):
+        request_account_deletion(owner, reason=" ", now=datetime.now(UTC))
+    Account.objects.update(legal_hold=True)
+    with pytest.raises(Conflict, match="legal hold"):
+        request_account_deletion(owner, reason="the contract ended", now=datetime.now(UTC))
+
+    assert not Erasure.objects.exists()
+
+
+def test_a_second_request_returns_the_deletion_that_waits(owner: Owner) -> None:
+    first, second = (
+        request_account_deletion(owner, reason="the contract ended", now=datetime.now(UTC)) for _ in range(2)
+    )
+
+    assert first.pk == second.pk
+
+
+def test_the_account_waits_for_a_job_that_a_worker_runs_for_it(owner: Owner, account: Account) -> None:
+    lease = {"leased_by": "a worker", "lease_until": later()}
+    run = JobRun.objects.create(account=account, job="embed", status="running", **lease)
+    erasure = request_account_deletion(owner, reason="the contract ended", now=datetime.now(UTC))
+
+    for _ in range(100):
+        continue_erasure(owner.account_id, erasure.id, now=later())
+    assert Account.objects.filter(pk=account.pk).exists()
+    JobRun.objects.filter(pk=run.pk).update(status="completed", lease_until=None, finished_at=later())
+    for _ in range(100):
+        if continue_erasure(owner.account_id, erasure.id, now=later()).status == Erasure.Status.COMPLETED:
+            break
+
+    assert not Account.objects.filter(pk=account.pk).exists()
+
+
+def test_a_preview_counts_each_table_and_deletes_nothing(owner: Owner) -> None:
+    know(owner, "Likes tea.")
+
+    counts = preview_account(owner)
+
+    assert counts["memories"] == 1
+    assert Memory.objects.count() == 1
+
+
+def test_every_table_of_accounts_is_emptied_goes_with_the_account_or_is_kept() -> None:
+    named = {name for name, _ in tables_of_accounts()}
+
+    assert named <= {*list_tables(), *account_steps.GO_WITH_ACCOUNT, *KEPT}
+
+
+def test_references_that_do_not_cascade_are_all_known() -> None:
+    kept = {(model._meta.db_table, field.attname) for model in tables().values() for field in kept_references(model)}
+
+    found = [each for model in tables().values() for each in find_references(model)]
+
+    assert {(referring._meta.db_table, column) for referring, column in found} == kept
