@@ -45,6 +45,9 @@ class Owner:
     """True if new memories whose texts hold secrets are to be marked."""
     masks_secrets: bool = field(default=False, compare=False)
     """True if secrets in the texts of memories are to be masked when these are stored; requests are masked before."""
+    joins: bool = field(default=True, compare=False)
+    """True if storing memories makes the agent a participant of their conversations. False where somebody else, such as
+    a job, stores something in the agent's name: it may have been removed from the conversation since."""
     changes: ChangeNotes | None = field(default=None, compare=False, repr=False)
     """For changes of staff: their reason and the values of rows, which the audit log keeps at every level but `off`."""
 

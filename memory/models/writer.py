@@ -313,8 +313,11 @@ def insert_each_vector(account_id: UUID, *, model: str, rows: Sequence[NewVector
 
 
 def insert_participants(owner: Owner, *, conversation_ids: Sequence[str]) -> None:
-    """Create the owner's agent and make it a participant of the conversations, unless it is already. One statement."""
-    if not owner.agent_id:
+    """Create the owner's agent and make it a participant of the conversations, unless it is already. One statement.
+
+    Nothing is done for an owner that does not join.
+    """
+    if not owner.agent_id or not owner.joins:
         return
     # in one order everywhere, as for memories
     named = sorted({conversation_id for conversation_id in conversation_ids if conversation_id})

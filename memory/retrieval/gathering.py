@@ -271,6 +271,9 @@ def scored_sql(shape: GatheringShape) -> str:
     own = f"""SELECT own.vector FROM memory_vectors AS own
         WHERE own.account_id = %(account_id)s AND own.memory_id = memories.id
             AND own.model = %(model)s AND own.width = {shape.width}"""
+    if not shape.has_passages:
+        # of a text that got passages since the question was analyzed, the whole
+        own += " AND own.passage = 0"
     if shape.width and shape.has_passages:
         joins.append(f"LEFT JOIN LATERAL ({best_passage_sql(shape)}) AS own ON true")
         columns += ["own.passages", "own.passage_start", "own.passage_end"]

@@ -360,7 +360,7 @@ def store_shortened_slots(inputs: SlotsInput, proses: Sequence[str], *, now: dat
         if lock_unchanged_memories(record.account_id, slots) is None:
             return None
         made = {slot: build_shortened_slot(slot, texts[slot.id]) for slot in shorter}
-        owner = Owner(account_id=record.account_id, channel=record.channel, actor=ACTOR)
+        owner = Owner(account_id=record.account_id, channel=record.channel, actor=ACTOR, joins=False)
         for holder, rows in groupby(made.values(), key=lambda row: (row.agent_id, row.user_id, row.channel)):
             writer = replace(owner, agent_id=holder[0], user_id=holder[1], channel=holder[2])
             store_memories(writer, list(rows), embedded=embedded, own={}, now=now)

@@ -288,7 +288,9 @@ def store_work_episode(
         goal_id = last.goal_id if last.goal_id in existing else None
         episode = build_work_episode(inputs, text, goal_id=goal_id, source=source)
         owner = Owner(account_id=last.account_id, user_id=last.user_id, channel=last.channel, actor=ACTOR)
-        store_memories(replace(owner, agent_id=last.agent_id), [episode], embedded=embedded, own={}, now=now)
+        store_memories(
+            replace(owner, agent_id=last.agent_id, joins=False), [episode], embedded=embedded, own={}, now=now
+        )
         derived = [NewLink(source_id=episode.id, type=DERIVED_FROM, target_id=slot.id) for slot in inputs.slots]
         targets = [(WORKS_ON, goal_id), *((PRODUCED, each.id) for each in inputs.artifacts if each.id in existing)]
         named_links = [NewLink(source_id=episode.id, type=type_, target_id=each) for type_, each in targets if each]
@@ -370,7 +372,9 @@ def store_archived_episode(episode: WorkEpisode, *, now: datetime) -> Mapping[st
     with transaction.atomic():
         if not lock_conversation_row(episode) or lock_unchanged_memories(episode.account_id, [episode]) is None:
             return None
-        store_memories(replace(owner, agent_id=episode.agent_id), [row], embedded=embedded, own={}, now=now)
+        store_memories(
+            replace(owner, agent_id=episode.agent_id, joins=False), [row], embedded=embedded, own={}, now=now
+        )
         link_compressed(episode.account_id, {episode.id: row.id})
         archive_sources(owner, [episode], conversation_id=episode.conversation_id, now=now)
         records = TurnRecord.objects.filter(account_id=episode.account_id, episode=episode)

@@ -156,7 +156,7 @@ def globalize_fact(
         if fact.channel == GLOBAL_CHANNEL:
             raise Conflict("the fact is in _global already")
         # for the fact's holder: globalizing does not make another agent a participant of the conversation
-        holder = replace(owner, agent_id=fact.agent_id, user_id=fact.user_id, channel=GLOBAL_CHANNEL)
+        holder = replace(owner, agent_id=fact.agent_id, user_id=fact.user_id, channel=GLOBAL_CHANNEL, joins=False)
         draft = FactDraft(
             claim=fact.text,
             confidence=fact.unfaded_confidence,

@@ -188,7 +188,8 @@ def refuse_inactive(fact: Fact) -> None:
 def act_as_holder(owner: Owner, fact: Fact) -> Owner:
     """Return an owner with the holder and channel of the fact, to store rows where the fact is."""
     learner = owner.agent_id if fact.user_id and owner.agent_id else fact.agent_id
-    return replace(owner, agent_id=learner, user_id=fact.user_id, channel=fact.channel)
+    joins = owner.joins and learner == owner.agent_id
+    return replace(owner, agent_id=learner, user_id=fact.user_id, channel=fact.channel, joins=joins)
 
 
 def close_fact(owner: Owner, old: Fact, *, at: datetime, now: datetime) -> None:

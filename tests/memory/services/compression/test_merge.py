@@ -300,7 +300,7 @@ def test_statements_do_not_depend_on_the_records(
 
     with django_assert_num_queries(7):
         read_merge_inputs(task_of(piece))
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(15):
         assert store(piece)
 
 

@@ -301,5 +301,5 @@ def test_statements_do_not_depend_on_the_slots(owner: Owner, django_assert_num_q
     goal = aim(owner)
     piece = read(owner, goal_id=goal.id)
 
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(15):
         assert store(piece)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from memory.models import AuditEntry, Fact, Link, Memory
+from memory.models import AuditEntry, Fact, Link, Memory, Participant
 from memory.owner import Owner
 from memory.services.facts.globalize import GlobalizeThresholds, find_prominent_facts, globalize_fact, globalize_facts
 from memory.services.facts.store import read_fact_history
@@ -116,6 +116,17 @@ def test_a_prominent_fact_is_globalized_once_with_its_evidence(atlas: Owner) -> 
     history = read_fact_history(reread(of_ana, copy))
     assert (history.promoted_from, set(history.turns)) == ([fact.id], set(read_fact_history(fact).turns))
     assert reread(of_ana, fact).status == "active"
+
+
+def test_an_agent_that_was_removed_from_the_conversation_does_not_take_part_again(atlas: Owner) -> None:
+    opened = turns_in(atlas, "c1")
+    cook = replace(atlas, agent_id="cook")
+    prominent(cook, turn_ids=[*opened, *turns_in(cook, "c1", "c2")], conversation_id="c1")
+    Participant.objects.filter(agent_id="cook", conversation_id="c1").delete()
+
+    assert promote()["facts_promoted"] == 1
+
+    assert not Participant.objects.filter(agent_id="cook", conversation_id="c1").exists()
 
 
 def test_the_audit_log_has_the_figures_and_the_thresholds(atlas: Owner) -> None:
