@@ -15,7 +15,7 @@ from django.utils.module_loading import import_string
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import TcpWSGIServer
-from waitress.task import ErrorTask
+from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import InternalServerError
 
 from memory_project.http.problems import ProblemDetails, describe_store_error, problem_response
@@ -104,6 +104,16 @@ def has_long_line(receiver: Any) -> bool:
     return receiver is not None and len(receiver.control_line) + len(receiver.trailer) > MAX_CHUNK_LINE_BYTES
 
 
+class AnswerTask(WSGITask):  # type: ignore[misc]  # waitress has no types
+    """Answers a request by the application."""
+
+    @property
+    def has_body(self) -> bool:
+        """True unless the answer must have none. One to HEAD without a length would get the end of a chunked body."""
+        is_unknown = self.request.command == "HEAD" and self.content_length is None
+        return not is_unknown and bool(super().has_body)
+
+
 class ProblemTask(ErrorTask):  # type: ignore[misc]  # waitress has no types
     """Answers a request that could not be read."""
 
@@ -156,6 +166,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     """One connection."""
 
     parser_class = RequestParser
+    task_class = AnswerTask
     error_task_class = ProblemTask
     request: RequestParser | None
     answered_at = 0.0

@@ -102,8 +102,31 @@ def make_server(
     )
     sockinfo = (own.family, own.type, own.proto, own.getsockname())
     return ConnectionServer(
-        application, map=map, _sock=own, dispatcher=lanes, adj=adjustments, sockinfo=sockinfo, bind_socket=False
+        leave_out_bodies(application),
+        map=map,
+        _sock=own,
+        dispatcher=lanes,
+        adj=adjustments,
+        sockinfo=sockinfo,
+        bind_socket=False,
     )
+
+
+def leave_out_bodies(application: WSGIApplication) -> WSGIApplication:
+    """Wrap the application so that answers to HEAD have no body, which Django and waitress leave to each other.
+
+    A body would be read as the beginning of the next answer on the connection.
+    """
+
+    def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        answer: Any = application(environ, start_response)
+        if environ["REQUEST_METHOD"] != "HEAD":
+            return answer  # type: ignore[no-any-return]
+        if hasattr(answer, "close"):
+            answer.close()
+        return []
+
+    return serve
 
 
 def only_health(application: WSGIApplication) -> WSGIApplication:

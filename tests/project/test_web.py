@@ -54,6 +54,24 @@ def test_health_is_served_on_a_listener_of_its_own_and_nothing_else_is(server: W
     assert server.request("GET", "/health/live").status == 200
 
 
+@pytest.mark.parametrize("path", ["/health/live", "/api/schema", "/api/v1/nothing", "/static/admin/css/base.css"])
+def test_an_answer_to_head_has_no_body_that_the_next_answer_would_begin_with(server: WebServer, path: str) -> None:
+    wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_SECONDS)
+    wire.request("GET", path)
+    whole = wire.getresponse()
+    length = len(whole.read())
+
+    wire.request("HEAD", path)
+    head = wire.getresponse()
+    assert (head.status, head.read()) == (whole.status, b"")
+    assert head.headers["Content-Length"] in {None, str(length)}
+
+    wire.request("GET", path)
+    again = wire.getresponse()
+    assert (again.status, len(again.read())) == (whole.status, length)
+    wire.close()
+
+
 def test_a_killed_process_is_replaced(server: WebServer) -> None:
     assert server.request("GET", "/health/live").status == 200
     before = children_of(server.pid)

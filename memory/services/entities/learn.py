@@ -22,6 +22,7 @@ from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import (
     SoughtName,
+    check_size_of_properties,
     entity_ids_by_identity,
     find_misspelt_entities,
     identities_of_names,
@@ -299,9 +300,14 @@ class EntityUpserts:
 
 
 def add_draft_details(entity: Entity, draft: EntityDraft, *, now: datetime) -> None:
-    """Add what a draft says, except names, to a known entity, and restore an archived or expired one."""
+    """Add what a draft says, except names, to a known entity, and restore an archived or expired one.
+
+    Raises TooLarge for more properties than an entity may have.
+    """
     entity.description = entity.description or draft.description
-    entity.properties = {**entity.properties, **draft.properties}
+    if draft.properties:
+        entity.properties = {**entity.properties, **draft.properties}
+        check_size_of_properties(entity.properties)
     if draft.salience is not None:
         entity.salience = max(entity.unfaded_salience, draft.salience)
     if draft.event_time is not None:

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 
 from memory import conf
 from memory.audit import record_audit
-from memory.errors import Forbidden, NotFound, TooLarge, Unprocessable, require_found
+from memory.errors import Forbidden, NotFound, Unprocessable, require_found
 from memory.identity import holder_key
 from memory.models import Entity, Kind, Link
 from memory.models.links import STRUCTURAL_TYPES
@@ -25,13 +25,12 @@ from memory.models.statements import binary_cursor, fetch_dicts
 from memory.owner import Owner
 from memory.retrieval.graph import Graph, WalkBounds, walk_graph
 from memory.services.audit import count_other_channels, record_read
-from memory.services.entities.resolve import holds_memory, owner_of_row
+from memory.services.entities.resolve import check_size_of_properties, holds_memory, owner_of_row
 from memory.services.entities.store import is_live_entity, lock_entities, visible_entities
 from memory.services.entities.structure import STRUCTURE_TYPES, add_structure
 from memory_project.ids import uuid7
 
 RELATIONSHIP_TYPE_PATTERN = r"^[A-Z][A-Z0-9_]{0,49}\Z"
-MAX_PROPERTIES_BYTES = 65_536
 # a link that exists keeps its weight unless another one is given
 UPSERT_LINKS = """
 INSERT INTO memory_links AS link (id, account_id, source_id, target_id, type, weight, properties)
@@ -147,10 +146,7 @@ def upsert_links(account_id: UUID, drafts: Sequence[RelationshipDraft]) -> dict[
         cursor.execute(UPSERT_LINKS, values)
         links = [Link(**row) for row in fetch_dicts(cursor)]
     for link in links:
-        size_bytes = len(json.dumps(link.properties, ensure_ascii=False).encode())
-        if size_bytes > MAX_PROPERTIES_BYTES:
-            message = f"the properties would have {size_bytes} bytes; at most {MAX_PROPERTIES_BYTES} are allowed"
-            raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=MAX_PROPERTIES_BYTES)
+        check_size_of_properties(link.properties)
     return {(link.source_id, link.type, link.target_id): link for link in links}
 
 

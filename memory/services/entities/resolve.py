@@ -16,6 +16,7 @@ misspelling of another only if all of these hold:
 Without a vector on both sides nothing is guessed, and names with different first characters are not compared.
 """
 
+import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
@@ -27,6 +28,7 @@ from django.db import connection
 from django.db.models import Q
 from rapidfuzz import fuzz
 
+from memory.errors import TooLarge
 from memory.identity import entity_identity, holder_key, normalize_name
 from memory.models import Conversation, EntityName, MemoryRow
 from memory.models.statements import Embedding, binary_cursor, half_vector
@@ -35,6 +37,7 @@ from memory.owner import Owner
 FUZZY_NAME_SCORE = 90.0
 FUZZY_SIMILARITY = 0.85
 MAX_LENGTH_DIFFERENCE = 4
+MAX_PROPERTIES_BYTES = 65_536
 """Characters, punctuation and blanks included, by which names may differ in length to be compared."""
 MIN_WORD_LETTERS = 3
 """Letters of the shorter word in a pair that differs by one letter."""
@@ -99,6 +102,14 @@ def holds_memory(owner: Owner, row: Any) -> bool:
 def holder_of_row(row: MemoryRow | Conversation) -> str:
     """Return the holder (`identity.holder_key`) of a memory or conversation."""
     return holder_key(owner_of_row(row))
+
+
+def check_size_of_properties(properties: dict[str, Any]) -> None:
+    """Raise TooLarge for properties of an entity or relationship that are too large, which each write adds to."""
+    size_bytes = len(json.dumps(properties, ensure_ascii=False).encode())
+    if size_bytes > MAX_PROPERTIES_BYTES:
+        message = f"the properties would have {size_bytes} bytes; at most {MAX_PROPERTIES_BYTES} are allowed"
+        raise TooLarge(message, stored=False, size_bytes=size_bytes, limit_bytes=MAX_PROPERTIES_BYTES)
 
 
 def owner_of_row(row: MemoryRow | Conversation, *, actor: str = "") -> Owner:

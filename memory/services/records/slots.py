@@ -37,6 +37,9 @@ USING_SLOTS = (Slot.OBSERVATION, Slot.REASONING, *PRODUCING_SLOTS)
 MAX_SLOT_CHARACTERS = 1_000_000
 """Maximum size of a slot's text, its calls included."""
 RECONCILED_KEY = "reconciled"
+MAX_FORMER_OUTCOMES = 20
+MAX_FORMER_CHARACTERS = 1_000_000
+"""Former texts of an outcome that are kept, the latest, and how long all but one of them may be together."""
 """Earlier texts of an outcome in its data, oldest first, each with `until` and `by`.
 
 `by` is the agent that replaced the text at that time. The slot's own agent recorded the first one.
@@ -173,18 +176,27 @@ def is_same_slot(stored: TurnSlot, row: TurnSlot) -> bool:
     return stored.text == row.text and comparable_json(data) == comparable_json(row.data)
 
 
+def latest_texts(former: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the former texts that are kept, the latest in any case."""
+    kept = former[-MAX_FORMER_OUTCOMES:]
+    while len(kept) > 1 and sum(len(each["text"]) for each in kept) > MAX_FORMER_CHARACTERS:
+        kept = kept[1:]
+    return kept
+
+
 def reconcile_outcome(
     owner: Owner, stored: StoredSlots, outcome: TurnSlot, *, embedded: EmbeddedTexts, now: datetime
 ) -> int:
     """Replace the text of an open outcome at each of its levels and return how many tokens that adds.
 
-    The former text stays in its data.
+    The former text stays in its data, with those before it as long as there is room.
     """
     rows = stored.levels_of(Slot.OUTCOME)
     first = rows[0]
     before = {"text": first.text, "until": now.isoformat(), "by": owner.agent_id}
     tokens = first.token_count
-    data: Mapping[str, Any] = {**outcome.data, RECONCILED_KEY: [*first.data.get(RECONCILED_KEY, []), before]}
+    former = latest_texts([*first.data.get(RECONCILED_KEY, []), before])
+    data: Mapping[str, Any] = {**outcome.data, RECONCILED_KEY: former}
     update_texts(owner, [TextUpdate(row=row, text=outcome.text) for row in rows], embedded=embedded, now=now)
     for row in rows:
         row.data = dict(data)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from memory.errors import Conflict, Unprocessable
+from memory.errors import Conflict, TooLarge, Unprocessable
 from memory.models import Account, AuditEntry, Entity, EntityName, Memory, Vector
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
@@ -74,6 +74,15 @@ def test_a_draft_with_nothing_new_changes_nothing(owner: Owner) -> None:
 
     assert (stored(first).version, stored(first).aliases) == (1, ["Anita"])
     assert not AuditEntry.objects.filter(operation="update").exists()
+
+
+def test_properties_of_several_writes_have_a_maximum_size(owner: Owner) -> None:
+    first = entity_of(owner, properties={"a": "x" * 40_000})
+
+    with pytest.raises(TooLarge):
+        meet(owner, properties={"b": "x" * 40_000})
+
+    assert set(stored(first).properties) == {"a"}
 
 
 def test_one_and_true_are_different_property_values(owner: Owner) -> None:

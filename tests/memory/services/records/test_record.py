@@ -17,7 +17,7 @@ from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.records.read import read_current_slots, read_slots_at_level
 from memory.services.records.record import RecordDraft, RecordedTurn, add_slots, delete_record, prepare_record
-from memory.services.records.slots import MAX_SLOT_CHARACTERS
+from memory.services.records.slots import MAX_SLOT_CHARACTERS, latest_texts
 from memory.services.tools import MAX_VALUE_BYTES
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim
@@ -126,6 +126,18 @@ def test_an_open_outcome_is_replaced_and_keeps_its_former_text(owner: Owner) -> 
     assert (done.record.status, done.slots[-1].text) == ("succeeded", "Dry.")
     assert [before["text"] for before in said] == ["Not dry yet.", "Nearly dry."]
     assert done.record.tokens == done.record.raw_tokens == sum(slot.token_count for slot in done.slots)
+
+
+def test_of_former_texts_of_an_open_outcome_the_latest_are_kept(owner: Owner) -> None:
+    record = add_record(owner, slots=OPEN).record
+
+    for number in range(22):
+        done = add(owner, record, outcome("open", f"Dry by {number} %."))
+
+    said = [before["text"] for before in done.slots[-1].data["reconciled"]]
+    assert said == [f"Dry by {number} %." for number in range(1, 21)]
+    long = [{"text": "x" * 600_000}, {"text": "y" * 600_000}]
+    assert latest_texts(long) == long[1:]
 
 
 def test_a_reconciled_outcome_names_its_agents(owner: Owner, gardener: Owner) -> None:
