@@ -57,6 +57,8 @@ class Injection(models.Model):
             # where a memory was injected
             models.Index(fields=["account", "item_key", "stream_id"], name="injection_by_item"),
             BrinIndex(fields=["at"], name="injection_at"),
+            # the newest change of all accounts, which each flush asks for
+            models.Index(fields=["stream_id"], name="injection_order"),
         ]
 
     def __str__(self) -> str:

@@ -164,10 +164,10 @@ def read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
         raise BadArchive(f"the zip has no {MANIFEST}, or is compressed otherwise: it is no archive of this service")
     try:
         manifest = json.loads(read_manifest_bytes(archive))
-        is_ours, version, files = manifest["format"] == FORMAT, int(manifest["version"]), dict(manifest["files"])
+        is_ours, version, files = manifest["format"] == FORMAT, int(manifest["version"]), manifest["files"] | {}
         for entry in files.values():
             entry["sha256"], int(entry["rows"]), int(entry["bytes"])
-    except (ValueError, KeyError, TypeError) as err:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as err:
         raise BadArchive(f"{MANIFEST} cannot be read: it was altered") from err
     if not is_ours:
         raise BadArchive(f"{MANIFEST} is not of the format {FORMAT}")

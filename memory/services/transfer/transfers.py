@@ -38,7 +38,10 @@ PART_BYTES = 512 * 1024
 MAX_UNFINISHED = 10
 """Exports and imports of an account that are queued or run."""
 MAX_ERROR_CHARACTERS = 1_000
-UNEXPECTED = (DatabaseError, RedisError, TypeError, ValueError, RecursionError)
+UNEXPECTED = (
+    *(DatabaseError, RedisError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    RecursionError,
+)
 """Errors of values in an archive that passed its checks."""
 Direction, Status = Transfer.Direction, Transfer.Status
 

@@ -67,7 +67,17 @@ def foreign_format(_files: dict[str, bytes], manifest: dict[str, Any]) -> None:
     manifest["format"] = "something"
 
 
+def endless_version(_files: dict[str, bytes], manifest: dict[str, Any]) -> None:
+    manifest["version"] = float("inf")
+
+
+def list_of_files(_files: dict[str, bytes], manifest: dict[str, Any]) -> None:
+    manifest["files"] = []
+
+
 CHANGES = {
+    endless_version: "it was altered",
+    list_of_files: "it was altered",
     newer: "version 2",
     without_links: "lacks memory_links.jsonl",
     another_text: "memories.jsonl is not what the manifest says",
