@@ -3,6 +3,7 @@
 Settings of the domain are in `memory/conf.py`; docs/configuration.md lists both.
 """
 
+import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ import environ
 
 from memory_project import env
 from memory_project.encryption import split_keys
+from memory_project.http.proxies import own_hosts
 from memory_project.http.rest import REST_FRAMEWORK as REST_FRAMEWORK
 from memory_project.http.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from memory_project.installation import TEMPLATES_DIR, default_data_folder, read_version
@@ -65,8 +67,9 @@ ENCRYPTION_KEYS = split_keys(env.text("MEMORY_ENCRYPTION_KEYS", ""))
 ENCRYPTION_KEYS_FILE = SECRETS_DIR / "encryption_keys"
 TOMBSTONE_KEY = read_secret("MEMORY_TOMBSTONE_KEY", "tombstone_key")
 """Key of the hashes by which rejected facts are recognized. With another key, they are not."""
-ALLOWED_HOSTS = list(env.names("MEMORY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"]))
-"""Host names under which the service answers."""
+OWN_HOSTS = own_hosts(os.environ)
+ALLOWED_HOSTS = list(dict.fromkeys([*env.names("MEMORY_ALLOWED_HOSTS"), *OWN_HOSTS]))
+"""Host names under which the service answers, besides those by which this machine calls itself."""
 CSRF_TRUSTED_ORIGINS = list(env.names("MEMORY_CSRF_TRUSTED_ORIGINS"))
 """Origins that may send forms to the admin, such as `https://memory.example`."""
 

@@ -1,17 +1,44 @@
-"""Proxies that we know: only they may say that a request came over HTTPS."""
+"""Proxies that we know: only they may say that a request came over HTTPS. The parts of the service need not use it."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
+
+from django.http.request import split_domain_port
 
 from memory_project.http.paths import WSGIApplication
 
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+EVERY_ADDRESS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  compared only
 
-def believe_proxies(application: WSGIApplication, trusted: Collection[str]) -> WSGIApplication:
-    """Wrap a WSGI application so that `X-Forwarded-Proto` of the addresses in `trusted` (`*`: all) is the scheme."""
+
+def own_hosts(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the hosts by which this machine calls itself, with the address that its web server listens on."""
+    address = environ.get("MEMORY_HOST", "")
+    spelt = f"[{address}]" if ":" in address else address
+    return LOOPBACK if address in EVERY_ADDRESS else tuple(dict.fromkeys((*LOOPBACK, spelt)))
+
+
+def is_called_inside(environ: dict[str, Any], own: Collection[str]) -> bool:
+    """Return whether the request names a host that only parts of the service use: an own one, or one without a dot.
+
+    Such is the MCP server, which calls the web server without a proxy.
+    """
+    host, _ = split_domain_port(environ.get("HTTP_HOST", ""))
+    return host in own or (bool(host) and not {".", ":"} & {*host})
+
+
+def believe_proxies(
+    application: WSGIApplication, trusted: Collection[str], *, secure_inside: Collection[str] = ()
+) -> WSGIApplication:
+    """Wrap a WSGI application so that `X-Forwarded-Proto` of the addresses in `trusted` (`*`: all) is the scheme.
+
+    With own hosts in `secure_inside`, calls from inside count as HTTPS, so that they are not redirected to it.
+    """
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         is_trusted = "*" in trusted or environ.get("REMOTE_ADDR") in trusted
-        if is_trusted and environ.get("HTTP_X_FORWARDED_PROTO", "").strip().lower() == "https":
+        came_over_https = environ.get("HTTP_X_FORWARDED_PROTO", "").strip().lower() == "https"
+        if (is_trusted and came_over_https) or (secure_inside and is_called_inside(environ, secure_inside)):
             environ["wsgi.url_scheme"] = "https"
         return application(environ, start_response)
 

@@ -99,6 +99,10 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
         self.completed = True
 
 
+def plain_address(address: str) -> str:
+    return address.removeprefix("::ffff:")
+
+
 def has_long_line(receiver: Any) -> bool:
     """Return True if the size of a chunk, or what follows the last one, goes on and on, which waitress allows."""
     return receiver is not None and len(receiver.control_line) + len(receiver.trailer) > MAX_CHUNK_LINE_BYTES
@@ -256,9 +260,13 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
             # after: the new connection must not take the descriptor of one that this round has yet to look at
             longest.handle_close()
 
+    def fix_addr(self, addr: Any) -> Any:
+        """Return the address of a client, an IPv4 one as such, also where a listener of IPv6 accepted it."""
+        return (plain_address(addr[0]), *addr[1:])
+
     def set_socket_options(self, conn: Any) -> None:
         """Refuse a connection of an address that has too many. Raises ConnectionRefusedError."""
-        address = conn.getpeername()[0]
+        address = plain_address(conn.getpeername()[0])
         if not self.trusted_addresses & {address, "*"}:
             count = sum(channel.addr[0] == address for channel in self.active_channels.values())
             if count >= settings.CONNECTIONS_PER_ADDRESS:
