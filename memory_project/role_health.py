@@ -51,7 +51,9 @@ def note_stopping() -> None:
 
 
 class RoleHealth(BaseHTTPRequestHandler):
-    """Answers the three paths by their views."""
+    """Answers the three paths by their views. A connection that sends nothing is closed."""
+
+    timeout = 10
 
     def do_GET(self) -> None:
         """Answer one request."""

@@ -236,10 +236,14 @@ def find_stored_turns(conversation: Conversation, drafts: Sequence[TurnDraft]) -
 def find_same_turn(
     draft: TurnDraft, *, position: int, by_index: dict[int, Turn], by_client_id: dict[str, Turn]
 ) -> Turn | None:
-    """Return the turn that the draft repeats, if any. Raises Conflict if another message has its client id or index."""
+    """Return the turn that the draft repeats, if any. Raises Conflict if another message has its client id or index.
+
+    A turn that was corrected or erased since is repeated by what it was, of which only the client id is left.
+    """
     named = by_client_id.get(draft.client_id) if draft.client_id else None
     if named is not None:
-        if not is_same_message(draft, named) or draft.index not in (None, named.index):
+        is_same = named.version > 1 or is_same_message(draft, named)
+        if not is_same or draft.index not in (None, named.index):
             place = draft.name_place(position)
             raise Conflict(f"{place}: its client_id belongs to another message, at index {named.index}")
         return named

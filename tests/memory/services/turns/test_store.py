@@ -78,6 +78,19 @@ def test_the_same_turn_sent_twice_at_its_index_is_stored_once(owner: Owner) -> N
     assert numbered_texts(get_conversation(owner, "c1")) == [(0, "hello"), (1, "more")]
 
 
+def test_a_turn_that_was_corrected_or_erased_is_repeated_with_others_that_are_new(owner: Owner) -> None:
+    first = say(owner, turn("hello", client_id="m-1"), turn("my name is Ana", client_id="m-2"))
+    Turn.objects.filter(id=first.turns[1].id).update(text="[erased]", version=2, buried=True)
+
+    again = say(
+        owner,
+        *(turn("hello", client_id="m-1"), turn("my name is Ana", client_id="m-2"), turn("bye", client_id="m-3")),
+    )
+
+    assert [each.index for each in again.turns] == [0, 1, 2]
+    assert [each.text for each in Turn.objects.order_by("index")] == ["hello", "[erased]", "bye"]
+
+
 def test_a_client_id_twice_in_one_call_is_one_turn(owner: Owner) -> None:
     stored = say(owner, turn("hello", client_id="m-1"), turn("hello", client_id="m-1"))
 
