@@ -38,7 +38,7 @@ WITH RECURSIVE lineage AS (
     SELECT c.conversation_id, c.continues FROM conversations c JOIN lineage ON c.conversation_id = lineage.continues
     WHERE c.account_id = %s
 )
-SELECT conversation_id, continues FROM lineage
+SELECT conversation_id, continues FROM lineage LIMIT %s
 """
 
 MAX_ID_CHARACTERS = 100
@@ -274,9 +274,12 @@ def would_continue_itself(owner: Owner, conversation_id: str, continues: str) ->
     return conversation_id == continues or conversation_id in read_continuations(owner, continues).values()
 
 
-def read_continuations(owner: Owner, conversation_id: str) -> dict[str, str]:
-    """Return the conversation and those it resumes, nearest first, with the id that each continues, stored or not."""
-    return dict(fetch_rows(CONTINUATIONS, [owner.account_id, conversation_id, owner.account_id]))
+def read_continuations(owner: Owner, conversation_id: str, *, most: int | None = None) -> dict[str, str]:
+    """Return the conversation and those it resumes, nearest first, with the id that each continues, stored or not.
+
+    At most `most` of them, if given.
+    """
+    return dict(fetch_rows(CONTINUATIONS, [owner.account_id, conversation_id, owner.account_id, most]))
 
 
 def plan_summary(conversation: Conversation, *, now: datetime) -> None:

@@ -75,6 +75,8 @@ from memory_project.tracing import traced
 
 logger = logging.getLogger(__name__)
 
+MAX_SUMMARIZED_LINEAGE = 200
+"""Conversations, the nearest that one resumes, among which the latest summary is looked for."""
 USE = "summary"
 ACTOR = "job:summarize"
 QUEUE_COLUMNS = ("summarize_after", "summarize_to", "summary_lease_until", "summary_attempts", "summary_error")
@@ -129,7 +131,7 @@ def latest_summary(owner: Owner, conversation: Conversation) -> EpisodicMemory |
     """
     lineage = [conversation.conversation_id]
     if conversation.continues:
-        lineage = list(read_continuations(owner, conversation.conversation_id))
+        lineage = list(read_continuations(owner, conversation.conversation_id, most=MAX_SUMMARIZED_LINEAGE))
     # a resumed conversation of another user is left out
     visible = Conversation.objects.visible_to(owner)
     of_user = visible.filter(Q(id=conversation.id) | Q(user_id__in=("", conversation.user_id)))
