@@ -181,6 +181,15 @@ def test_a_full_tree_is_read_and_emptied_but_not_extended(client: Client) -> Non
     assert answer(tool, create) == "File created successfully at: /memories/new"
 
 
+def test_what_another_program_stored_without_a_text_is_no_file(client: Client) -> None:
+    context = client.create_context(name="mixed")
+    client.write_items(context.id, items=[{"namespace": ["files"], "key": "x", "value": {"n": 1}}])
+    tool = MemoryTool(client, context="mixed")
+
+    assert answer(tool, {"command": "create", "path": "/memories/a", "file_text": "y"}).startswith("File created")
+    assert answer(tool, {"command": "view", "path": "/memories/x"}).startswith("ToolError")
+
+
 def test_users_and_agents_have_trees_of_their_own(url: str, api_key: str, client: Client) -> None:
     path = "/memories/a"
     MemoryTool(client).call({"command": "create", "path": path, "file_text": "of ana"})

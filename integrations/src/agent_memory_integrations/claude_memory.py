@@ -19,7 +19,7 @@ from anthropic.types.beta import (
 
 from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
 from agent_memory_integrations.memory_files import Command, FileTree, MemoryCommandError, run_command
-from agent_memory_integrations.memory_trees import LOAD, clear, find_changes, name_context, read_tree
+from agent_memory_integrations.memory_trees import clear, find_changes, list_pages, load_tree, make_tree, name_context
 
 
 class MemoryTool(BetaAbstractMemoryTool):
@@ -73,8 +73,10 @@ class MemoryTool(BetaAbstractMemoryTool):
             raise ToolError(str(err)) from err
 
     def _load(self) -> FileTree:
-        context_id = self._context.find_id()
-        return read_tree(self.client.query_items(context_id, searches=LOAD).to_dict() if context_id else None)
+        context_id, pages, items = self._context.find_id(), list_pages(), []
+        while context_id and (search := pages.next_search()):
+            items += pages.read_items(self.client.query_items(context_id, searches=[search]).to_dict())
+        return make_tree(items)
 
     def _store(self, tree: FileTree) -> None:
         if changes := find_changes(tree):
@@ -131,10 +133,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
             raise ToolError(str(err)) from err
 
     async def _load(self) -> FileTree:
-        context_id = await self._context.find_id()
-        if not context_id:
-            return read_tree(None)
-        return read_tree((await self.client.query_items(context_id, searches=LOAD)).to_dict())
+        return await load_tree(self.client, self._context)
 
     async def _store(self, tree: FileTree) -> None:
         if changes := find_changes(tree):

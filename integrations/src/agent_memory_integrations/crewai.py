@@ -13,13 +13,13 @@ from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from agent_memory_integrations.crewai_records import (
     CONTEXT,
-    MAX_ITEMS,
     RecordItems,
     as_utc,
     matches,
     scope_labels,
     scope_of,
 )
+from agent_memory_integrations.item_pages import MAX_ITEMS
 
 
 class AgentMemoryStorage:

@@ -9,11 +9,10 @@ from agent_memory_client import Client
 from crewai.memory.types import MemoryRecord
 
 from agent_memory_integrations.contexts import NamedContext
+from agent_memory_integrations.item_pages import MAX_ITEMS, ItemPages
 
 CONTEXT = "crewai"
 RECORDS = "records"
-MAX_ITEMS = 1_000
-"""Items of one request."""
 
 
 class RecordItems:
@@ -49,14 +48,12 @@ class RecordItems:
         """Yield records of a scope and of those below, with their scores if the question has a vector."""
         vector = question.get("query_embedding")
         model: dict[str, Any] = {"embedding_model": self._name_model(len(vector))} if vector else {}
-        context_id, offset = self._context.find_id(), 0
-        asked = {"namespace_prefix": scope_labels(scope or "/"), "limit": MAX_ITEMS, **question}
-        items: list[dict[str, Any]] = [{}] * asked["limit"]
-        while context_id and len(items) == asked["limit"]:
-            found = self.client.query_items(context_id, searches=[{**asked, "offset": offset}], **model)
-            items = found.to_dict()["searches"][0]["items"]
-            offset += len(items)
-            yield from ((MemoryRecord.model_validate(item["value"]), item["score"]) for item in items)
+        context_id = self._context.find_id()
+        pages = ItemPages({"namespace_prefix": scope_labels(scope or "/"), **question})
+        while context_id and (asked := pages.next_search()):
+            found = self.client.query_items(context_id, searches=[asked], **model).to_dict()
+            for item in pages.read_items(found):
+                yield MemoryRecord.model_validate(item["value"]), item["score"]
 
     def _name_model(self, width: int) -> str:
         return self.embedding_model or f"{CONTEXT}:{width}"

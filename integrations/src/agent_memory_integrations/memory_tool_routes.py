@@ -18,7 +18,7 @@ from agent_memory_integrations.contexts import AsyncNamedContext
 from agent_memory_integrations.mcp.callers import Callers
 from agent_memory_integrations.mem0 import Mem0RequestError, read_body
 from agent_memory_integrations.memory_files import COMMANDS, PREFIX, ROOT, MemoryCommandError, run_command
-from agent_memory_integrations.memory_trees import LOAD, find_changes, name_context, read_tree
+from agent_memory_integrations.memory_trees import find_changes, load_tree, name_context
 
 PATH = "/compat/memory-tool"
 DEFAULT_AGENT = "claude"
@@ -54,8 +54,7 @@ def read_command(body: dict[str, Any]) -> SimpleNamespace:
 
 async def run(client: AsyncClient, context: AsyncNamedContext, command: SimpleNamespace) -> str:
     """Run a command on the tree that a context keeps. Raises MemoryCommandError, OSError, AgentMemoryError."""
-    context_id = await context.find_id()
-    tree = read_tree((await client.query_items(context_id, searches=LOAD)).to_dict() if context_id else None)
+    tree = await load_tree(client, context)
     try:
         return run_command(tree, command)
     finally:
