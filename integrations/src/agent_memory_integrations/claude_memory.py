@@ -19,7 +19,16 @@ from anthropic.types.beta import (
 
 from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
 from agent_memory_integrations.memory_files import Command, FileTree, MemoryCommandError, run_command
-from agent_memory_integrations.memory_trees import clear, find_changes, list_pages, load_tree, make_tree, name_context
+from agent_memory_integrations.memory_trees import (
+    async_lock_of,
+    clear,
+    find_changes,
+    list_pages,
+    load_tree,
+    lock_of,
+    make_tree,
+    name_context,
+)
 
 
 class MemoryTool(BetaAbstractMemoryTool):
@@ -56,19 +65,21 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def clear_all_memory(self) -> str:
         """Delete all files and directories."""
-        tree = self._load()
-        clear(tree)
-        self._store(tree)
+        with lock_of(self._context):
+            tree = self._load()
+            clear(tree)
+            self._store(tree)
         return "All memory cleared"
 
     def _run(self, command: Command) -> str:
         try:
-            tree = self._load()
-            try:
-                return run_command(tree, command)
-            finally:
-                # a command that fails may have made directories
-                self._store(tree)
+            with lock_of(self._context):
+                tree = self._load()
+                try:
+                    return run_command(tree, command)
+                finally:
+                    # a command that fails may have made directories
+                    self._store(tree)
         except (AgentMemoryError, MemoryCommandError) as err:
             raise ToolError(str(err)) from err
 
@@ -117,18 +128,20 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def clear_all_memory(self) -> str:
         """Delete all files and directories."""
-        tree = await self._load()
-        clear(tree)
-        await self._store(tree)
+        async with async_lock_of(self._context):
+            tree = await self._load()
+            clear(tree)
+            await self._store(tree)
         return "All memory cleared"
 
     async def _run(self, command: Command) -> str:
         try:
-            tree = await self._load()
-            try:
-                return run_command(tree, command)
-            finally:
-                await self._store(tree)
+            async with async_lock_of(self._context):
+                tree = await self._load()
+                try:
+                    return run_command(tree, command)
+                finally:
+                    await self._store(tree)
         except (AgentMemoryError, MemoryCommandError) as err:
             raise ToolError(str(err)) from err
 

@@ -1,11 +1,14 @@
 """The file trees of Claude's memory tool as items of a persistent context: how they are named, read and written."""
 
+import asyncio
+import threading
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakValueDictionary
 
-from agent_memory_client import AsyncClient
+from agent_memory_client import AsyncClient, Client
 
-from agent_memory_integrations.contexts import AsyncNamedContext
+from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
 from agent_memory_integrations.item_pages import ItemPages
 from agent_memory_integrations.memory_files import ROOT, FileTree, MemoryCommandError
 
@@ -13,6 +16,29 @@ CONTEXT = "claude-memory"
 FILES, DIRECTORIES = ["files"], ["directories"]
 MAX_FILES = 1_000
 """Files and directories that a tree has together. The tool refuses to store more, instead of overlooking some."""
+
+Key = tuple[Any, ...]
+GUARD = threading.Lock()
+"""Held while a lock of a tree is looked up."""
+LOCKS: WeakValueDictionary[Key, threading.Lock] = WeakValueDictionary()
+ASYNC_LOCKS: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
+
+
+def lock_of(context: NamedContext) -> threading.Lock:
+    """Return the lock that commands on a tree hold in this process, so that no change is lost between two of them."""
+    with GUARD:
+        return LOCKS.setdefault(key_of(context.client, context.name), threading.Lock())
+
+
+def async_lock_of(context: AsyncNamedContext) -> asyncio.Lock:
+    """Return the lock that commands on a tree hold in this event loop."""
+    key = (id(asyncio.get_running_loop()), *key_of(context.client, context.name))
+    return ASYNC_LOCKS.setdefault(key, asyncio.Lock())
+
+
+def key_of(client: Client | AsyncClient, name: str) -> Key:
+    settings = client.settings
+    return settings.base_url, settings.api_key, settings.agent_id, settings.user_id, name
 
 
 def name_context(user_id: str) -> str:
