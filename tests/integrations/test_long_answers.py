@@ -61,7 +61,9 @@ def test_a_tree_of_files_is_read_in_parts(narrow_client: Client) -> None:
 
 def test_a_graph_is_read_in_parts(narrow_url: str, api_key: str) -> None:
     names = [f"e{number}" for number in range(COUNT)]
-    entities = [GraphEntity(name=name, entityType="thing", observations=[LONG]) for name in names]
+    entities = [
+        GraphEntity.model_validate({"name": name, "entityType": "thing", "observations": [LONG]}) for name in names
+    ]
 
     async def use() -> None:
         async with AsyncClient(narrow_url, api_key, agent_id="assistant") as client:

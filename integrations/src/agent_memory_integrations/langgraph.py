@@ -121,14 +121,15 @@ class AgentMemoryStore(BaseStore):
         if len(ops) > 1:
             half = len(ops) // 2
             return [*self._read(ops[:half]), *self._read(ops[half:])]
-        if not isinstance(ops[0], SearchOp):
+        [op] = ops
+        if not isinstance(op, SearchOp):
             raise AgentMemoryError("An item is longer than an answer of the service may be.")
-        [search] = self._make_searches(ops[:1])
-        pages, items = ItemPages(search, wanted=ops[0].limit), []
-        model = {"embedding_model": self._model} if self._model else {}
+        [search] = self._make_searches([op])
+        pages, items = ItemPages(search, wanted=op.limit), []
+        model: dict[str, Any] = {"embedding_model": self._model} if self._model else {}
         while asked := pages.next_search():
             items += pages.read_items(self.client.query_items(context_id, searches=[asked], **model).to_dict())
-        return [make_result(ops[0], {"items": items})]
+        return [make_result(op, {"items": items})]
 
     def _make_searches(self, ops: Sequence[SearchOp]) -> list[dict[str, Any]]:
         questions = [make_question(op) for op in ops]
