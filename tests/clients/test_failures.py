@@ -125,7 +125,26 @@ def test_a_stream_from_a_list_is_sent_again_in_full() -> None:
     with ScriptedServer(UNAVAILABLE, answer(201, b'{"turns": []}')) as server, Client(server.url, "key") as client:
         client.stream_turns("trip", turns)
 
+        first, second = server.received
         assert [request.body.count(b"\n") for request in server.received] == [3, 3]
+        assert len(first.headers["idempotency-key"]) == 36
+        assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+
+
+def test_a_stream_waits_longer_for_its_answer_than_other_requests() -> None:
+    waits = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        request.read()
+        waits.append(request.extensions["timeout"]["read"])
+        return httpx2.Response(201, json={"turns": []})
+
+    http = httpx2.Client(transport=httpx2.MockTransport(respond), timeout=30.0)
+    with Client("http://service", "key", http_client=http) as client:
+        client.stream_turns("trip", [{"role": "user", "content": "hello"}])
+        client.add_turns("trip", [{"role": "user", "content": "hello"}])
+
+    assert waits == [600.0, 30.0]
 
 
 def test_the_async_client_keeps_the_key_over_retries_too() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -179,6 +180,29 @@ def test_a_full_tree_is_read_and_emptied_but_not_extended(client: Client) -> Non
     assert "f999" in answer(tool, {"command": "view", "path": "/memories"})
     answer(tool, {"command": "delete", "path": "/memories/f0"})
     assert answer(tool, create) == "File created successfully at: /memories/new"
+
+
+def test_what_another_program_stored_without_a_text_is_no_file(client: Client) -> None:
+    context = client.create_context(name="mixed")
+    client.write_items(context.id, items=[{"namespace": ["files"], "key": "x", "value": {"n": 1}}])
+    tool = MemoryTool(client, context="mixed")
+
+    assert answer(tool, {"command": "create", "path": "/memories/a", "file_text": "y"}).startswith("File created")
+    assert answer(tool, {"command": "view", "path": "/memories/x"}).startswith("ToolError")
+
+
+def test_edits_of_one_file_at_once_are_all_kept(client: Client) -> None:
+    MemoryTool(client).call({"command": "create", "path": "/memories/a", "file_text": "first\n"})
+    inserts = [
+        {"command": "insert", "path": "/memories/a", "insert_line": 0, "insert_text": f"line {number}"}
+        for number in range(8)
+    ]
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda command: MemoryTool(client).call(command), inserts))
+
+    shown = str(MemoryTool(client).call({"command": "view", "path": "/memories/a"}))
+    assert [number for number in range(8) if f"line {number}" not in shown] == []
 
 
 def test_users_and_agents_have_trees_of_their_own(url: str, api_key: str, client: Client) -> None:

@@ -98,6 +98,39 @@ def test_a_transcript_is_stored_with_its_times_and_without_what_nobody_said(
     assert str(turn.timestamp).startswith("2026-02-03")
 
 
+def test_a_message_with_odd_characters_loses_neither_itself_nor_others(
+    environ: dict[str, str], client: Client, tmp_path: Path
+) -> None:
+    said = ["one\u2028two\x85three", "a NUL \x00 and half a pair \ud83d", "Use tabs."]
+    transcript = tmp_path / "transcript.jsonl"
+    lines = [json.dumps({"role": "user", "content": said[0]}, ensure_ascii=False)]
+    lines += [json.dumps({"role": "user", "content": text}) for text in said[1:]]
+    transcript.write_text("\n".join(lines), encoding="utf-8")
+
+    run_hook(environ, "stop", session_id="s1", transcript_path=str(transcript))
+
+    assert [turn.content for turn in client.turns("s1")] == [said[0], "a NUL  and half a pair", "Use tabs."]
+
+
+def test_a_hook_reads_and_writes_utf_8_in_every_locale(environ: dict[str, str], client: Client) -> None:
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "latin-1"}
+    client.remember("Café Ümlaut opens at nine, says Zoë \u2615.")
+    asked = {**PROMPTS["Claude Code"], "prompt": "When does the Café Ümlaut open?"}
+    command = [sys.executable, "-m", "agent_memory_integrations.hooks", "hook", "prompt"]
+
+    done = subprocess.run(
+        command,
+        input=json.dumps(asked, ensure_ascii=False).encode(),
+        env=environ | locale,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+
+    told = json.loads(done.stdout.decode())["hookSpecificOutput"]["additionalContext"]
+    assert "Café Ümlaut opens at nine, says Zoë \u2615." in told
+
+
 def test_a_clock_that_is_ahead_of_the_service_loses_no_turn(
     environ: dict[str, str], client: Client, tmp_path: Path
 ) -> None:

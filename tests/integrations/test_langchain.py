@@ -4,7 +4,7 @@ from typing import Any
 
 from agent_memory_client import Client
 from agent_memory_integrations.langchain import AgentMemoryChatHistory
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, message_to_dict
 
 CALL = {"name": "search", "args": {"to": "FNC"}, "id": "c1", "type": "tool_call"}
 
@@ -40,3 +40,20 @@ def test_turns_of_other_programs_are_messages_too(client: Client) -> None:
     client.add_turns("trip", [*turns, {"role": "assistant", "content": "hi"}])
 
     assert AgentMemoryChatHistory(client, "trip").messages == [*[HumanMessage("hello")] * 4, AIMessage("hi")]
+
+
+def test_long_messages_and_many_messages_come_back_as_they_were(client: Client) -> None:
+    history = AgentMemoryChatHistory(client, "trip")
+    messages = [HumanMessage("We fly to Madeira. " * 2_000), *(AIMessage(str(number)) for number in range(1_000))]
+
+    history.add_messages(messages)
+
+    assert history.messages == messages
+
+
+def test_messages_of_former_versions_are_read(client: Client) -> None:
+    message = AIMessage("", tool_calls=[CALL])
+    turn = {"role": "assistant", "content": "(no text)", "metadata": {"langchain": message_to_dict(message)}}
+    client.add_turns("trip", [turn])
+
+    assert AgentMemoryChatHistory(client, "trip").messages == [message]

@@ -254,6 +254,16 @@ def test_a_threshold_is_the_least_score_and_scores_are_explained(compat: Mem0Rou
     assert compat.send("POST", "/v3/memories/search/", {**asked, "threshold": "high"}).status_code == 400
 
 
+def test_a_number_that_is_infinite_is_refused(compat: Mem0Routes) -> None:
+    headers = {"Authorization": f"Token {compat.key}"}
+
+    refused = httpx2.post(
+        f"{compat.url}/v3/memories/search/", content=b'{"query": "x", "top_k": 1e999}', headers=headers, timeout=30
+    )
+
+    assert refused.status_code == 400
+
+
 @pytest.fixture
 def refusals() -> list[tuple[str, str, Any]]:
     unknown: list[Any] = [

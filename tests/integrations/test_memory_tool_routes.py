@@ -1,5 +1,6 @@
 """`/compat/memory-tool` next to the SDK's tool on files: the same commands, the same answers."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,20 @@ def test_a_story_is_answered_as_by_the_sdk(route: ToolRoute, tmp_path: Path) -> 
     assert [route.call(each) for each in STORY] == [answer(theirs, each) for each in STORY]
     ranged = {"command": "view", "path": "/memories/a", "view_range": [1, 1]}
     assert [route.call(each) for each in (CREATE, ranged)] == [answer(theirs, each) for each in (CREATE, ranged)]
+
+
+def test_edits_of_one_file_at_once_are_all_kept(route: ToolRoute) -> None:
+    route.call(CREATE)
+    inserts = [
+        {"command": "insert", "path": "/memories/a", "insert_line": 0, "insert_text": f"line {number}"}
+        for number in range(8)
+    ]
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(route.call, inserts))
+
+    shown = route.call(VIEW)
+    assert [number for number in range(8) if f"line {number}" not in shown] == []
 
 
 @pytest.mark.slow

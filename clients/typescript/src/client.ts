@@ -111,7 +111,8 @@ export class Client {
   /**
    * Append any number of turns while they are produced: all are stored, or none.
    *
-   * Only arrays are sent again after a failure. Turns with a `client_id` are stored once however often they are sent.
+   * Arrays are sent again after a failure, with the same Idempotency-Key, so that they are stored once. Other iterables
+   * are used up and are sent once.
    */
   async streamTurns(
     conversationId: string,

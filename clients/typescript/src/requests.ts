@@ -58,13 +58,14 @@ export function prepare(call: Call, owner: Owner): PreparedRequest {
   const headers: Record<string, string> = {};
   if (call.ifMatch) headers["If-Match"] = call.ifMatch;
   if (operation.hasBody) headers["Content-Type"] = contentType(call);
-  if (operation.hasKey && !turns) headers["Idempotency-Key"] = crypto.randomUUID();
+  const isRepeatable = (!turns || Array.isArray(turns)) && !(archive instanceof ReadableStream);
+  if (operation.hasKey && isRepeatable) headers["Idempotency-Key"] = crypto.randomUUID();
   const found = query.toString();
   const request: PreparedRequest = {
     target: fillPath(operation.path, call.ids) + (found && `?${found}`),
     method: operation.method,
     headers,
-    isRepeatable: (!turns || Array.isArray(turns)) && !(archive instanceof ReadableStream),
+    isRepeatable,
   };
   if (archive) request.body = archive;
   else if (turns) request.body = Array.isArray(turns) ? turns.map(toLine).join("") : toStream(turns);

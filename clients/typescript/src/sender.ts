@@ -5,7 +5,9 @@ import { prepare, type ArchiveStream, type Call, type Owner, type PreparedReques
 import { Retries, type Received } from "./retries.js";
 
 const API = "/api/v1";
-const ARCHIVE_TIMEOUT_MS = 600_000;
+/** Time to wait for the answer to a stream or an archive, which comes after all of it was stored. */
+const LONG_TIMEOUT_MS = 600_000;
+const LONG_TYPES = ["application/zip", "application/x-ndjson"];
 const DEFAULT_BASE_URL = "http://127.0.0.1:8002";
 
 /** Settings of a client. What is left out comes from the environment, where there is one. */
@@ -101,8 +103,8 @@ export class Sender {
     request: PreparedRequest,
     { streams = false, signal }: { streams?: boolean; signal?: AbortSignal | undefined },
   ): Promise<Received | ServiceConnectionError> {
-    const isArchive = streams || request.headers["Content-Type"] === "application/zip";
-    const timeoutMs = isArchive ? Math.max(this.#timeoutMs, ARCHIVE_TIMEOUT_MS) : this.#timeoutMs;
+    const isLong = streams || LONG_TYPES.includes(request.headers["Content-Type"] ?? "");
+    const timeoutMs = isLong ? Math.max(this.#timeoutMs, LONG_TIMEOUT_MS) : this.#timeoutMs;
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const init: RequestInit & { duplex?: "half" } = {

@@ -116,6 +116,9 @@ test("a stream is sent once, an array again in full", async (context) => {
   const repeated = await serve(context, UNAVAILABLE, { status: 201, body: { turns: [] } });
   await new Client({ baseUrl: repeated.url, apiKey: "key" }).streamTurns("trip", turns);
   assert.deepEqual(repeated.received.map((each) => each.body.split("\n").length), [4, 4]);
+  const [first, second] = repeated.received.map((each) => each.headers["idempotency-key"]);
+  assert.equal(first?.length, 36);
+  assert.equal(first, second);
 });
 
 test("the client's agent and user are sent where a call takes them and names none", async (context) => {

@@ -19,7 +19,16 @@ from anthropic.types.beta import (
 
 from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
 from agent_memory_integrations.memory_files import Command, FileTree, MemoryCommandError, run_command
-from agent_memory_integrations.memory_trees import LOAD, clear, find_changes, name_context, read_tree
+from agent_memory_integrations.memory_trees import (
+    async_lock_of,
+    clear,
+    find_changes,
+    list_pages,
+    load_tree,
+    lock_of,
+    make_tree,
+    name_context,
+)
 
 
 class MemoryTool(BetaAbstractMemoryTool):
@@ -56,25 +65,29 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def clear_all_memory(self) -> str:
         """Delete all files and directories."""
-        tree = self._load()
-        clear(tree)
-        self._store(tree)
+        with lock_of(self._context):
+            tree = self._load()
+            clear(tree)
+            self._store(tree)
         return "All memory cleared"
 
     def _run(self, command: Command) -> str:
         try:
-            tree = self._load()
-            try:
-                return run_command(tree, command)
-            finally:
-                # a command that fails may have made directories
-                self._store(tree)
+            with lock_of(self._context):
+                tree = self._load()
+                try:
+                    return run_command(tree, command)
+                finally:
+                    # a command that fails may have made directories
+                    self._store(tree)
         except (AgentMemoryError, MemoryCommandError) as err:
             raise ToolError(str(err)) from err
 
     def _load(self) -> FileTree:
-        context_id = self._context.find_id()
-        return read_tree(self.client.query_items(context_id, searches=LOAD).to_dict() if context_id else None)
+        context_id, pages, items = self._context.find_id(), list_pages(), []
+        while context_id and (search := pages.next_search()):
+            items += pages.read_items(self.client.query_items(context_id, searches=[search]).to_dict())
+        return make_tree(items)
 
     def _store(self, tree: FileTree) -> None:
         if changes := find_changes(tree):
@@ -115,26 +128,25 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def clear_all_memory(self) -> str:
         """Delete all files and directories."""
-        tree = await self._load()
-        clear(tree)
-        await self._store(tree)
+        async with async_lock_of(self._context):
+            tree = await self._load()
+            clear(tree)
+            await self._store(tree)
         return "All memory cleared"
 
     async def _run(self, command: Command) -> str:
         try:
-            tree = await self._load()
-            try:
-                return run_command(tree, command)
-            finally:
-                await self._store(tree)
+            async with async_lock_of(self._context):
+                tree = await self._load()
+                try:
+                    return run_command(tree, command)
+                finally:
+                    await self._store(tree)
         except (AgentMemoryError, MemoryCommandError) as err:
             raise ToolError(str(err)) from err
 
     async def _load(self) -> FileTree:
-        context_id = await self._context.find_id()
-        if not context_id:
-            return read_tree(None)
-        return read_tree((await self.client.query_items(context_id, searches=LOAD)).to_dict())
+        return await load_tree(self.client, self._context)
 
     async def _store(self, tree: FileTree) -> None:
         if changes := find_changes(tree):

@@ -6,6 +6,7 @@ their hooks, and call the format of their transcripts unstable, so those are not
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 MAX_CHARACTERS = 20_000
 MAX_ID_CHARACTERS = 100
 DEFAULT_CONVERSATION = "coding"
+UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
 CLAUDE_EVENTS = {"session-start": "SessionStart", "prompt": "UserPromptSubmit", "stop": "Stop"}
 GEMINI_EVENTS = {"session-start": "SessionStart", "prompt": "BeforeAgent", "stop": "AfterAgent"}
 CURSOR_EVENTS = {"session-start": "sessionStart", "prompt": "beforeSubmitPrompt", "stop": "afterAgentResponse"}
@@ -122,7 +124,12 @@ def read_id(given: Json, *names: str) -> str:
 
 def read_text(given: Json, name: str) -> str:
     """Return a text of the hook's input, without blanks around it, cut to the length that is stored."""
-    return str(given.get(name) or "").strip()[:MAX_CHARACTERS]
+    return keep_storable(str(given.get(name) or "")).strip()[:MAX_CHARACTERS]
+
+
+def keep_storable(text: str) -> str:
+    """Return a text without what the service refuses: NUL characters and halves of surrogate pairs."""
+    return UNSTORABLE.sub("", text)
 
 
 def make_turns(turn_id: str, *, user: str, assistant: str) -> list[Turn]:

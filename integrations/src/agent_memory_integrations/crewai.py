@@ -13,13 +13,13 @@ from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from agent_memory_integrations.crewai_records import (
     CONTEXT,
-    MAX_ITEMS,
     RecordItems,
     as_utc,
     matches,
     scope_labels,
     scope_of,
 )
+from agent_memory_integrations.item_pages import MAX_ITEMS
 
 
 class AgentMemoryStorage:
@@ -84,7 +84,7 @@ class AgentMemoryStorage:
 
     def get_record(self, record_id: str) -> MemoryRecord | None:
         """Return a record, or None."""
-        return next((record for record, _ in self._items.find(None, filter={"id": record_id}, limit=1)), None)
+        return self._items.read_record(record_id)
 
     def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
         """Return records, newest first."""

@@ -1,5 +1,9 @@
 """The records of CrewAI's memory as items of a persistent context, in a namespace for each scope."""
 
+import base64
+import json
+import math
+import struct
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -9,11 +13,14 @@ from agent_memory_client import Client
 from crewai.memory.types import MemoryRecord
 
 from agent_memory_integrations.contexts import NamedContext
+from agent_memory_integrations.item_pages import MAX_ITEMS, ItemPages
 
 CONTEXT = "crewai"
 RECORDS = "records"
-MAX_ITEMS = 1_000
-"""Items of one request."""
+VECTOR = "vector"
+"""Member of a value with the record's vector, since an update of other fields must send it again."""
+MAX_VALUE_BYTES = 65_536
+"""Bytes of a value that the service stores. A longer one is stored without its vector."""
 
 
 class RecordItems:
@@ -49,14 +56,16 @@ class RecordItems:
         """Yield records of a scope and of those below, with their scores if the question has a vector."""
         vector = question.get("query_embedding")
         model: dict[str, Any] = {"embedding_model": self._name_model(len(vector))} if vector else {}
-        context_id, offset = self._context.find_id(), 0
-        asked = {"namespace_prefix": scope_labels(scope or "/"), "limit": MAX_ITEMS, **question}
-        items: list[dict[str, Any]] = [{}] * asked["limit"]
-        while context_id and len(items) == asked["limit"]:
-            found = self.client.query_items(context_id, searches=[{**asked, "offset": offset}], **model)
-            items = found.to_dict()["searches"][0]["items"]
-            offset += len(items)
-            yield from ((MemoryRecord.model_validate(item["value"]), item["score"]) for item in items)
+        context_id = self._context.find_id()
+        pages = ItemPages({"namespace_prefix": scope_labels(scope or "/"), **question})
+        while context_id and (asked := pages.next_search()):
+            found = self.client.query_items(context_id, searches=[asked], **model).to_dict()
+            for item in pages.read_items(found):
+                yield make_record(item["value"]), item["score"]
+
+    def read_record(self, record_id: str) -> MemoryRecord | None:
+        """Return a record with its vector, or None."""
+        return next((record for record, _ in self.find(None, filter={"id": record_id}, limit=1)), None)
 
     def _name_model(self, width: int) -> str:
         return self.embedding_model or f"{CONTEXT}:{width}"
@@ -64,11 +73,38 @@ class RecordItems:
 
 def make_item(record: MemoryRecord) -> dict[str, Any]:
     """Return the item of a record, with its vector if searches are to find it."""
-    item = {**item_path(record), "value": record.model_dump(mode="json")}
+    value = record.model_dump(mode="json")
+    item = {**item_path(record), "value": value}
+    if not record.content.strip():
+        return item
     vector = list(record.embedding or ())
-    if any(vector) and record.content.strip():
-        item |= {"texts": [record.content], "embeddings": [vector]}
-    return item
+    if not any(vector):
+        # the service makes a vector of its own, by which recall finds the text
+        return item | {"texts": [record.content]}
+    kept = value | {VECTOR: encode_vector(vector)}
+    item["value"] = kept if len(json.dumps(kept, ensure_ascii=False).encode()) <= MAX_VALUE_BYTES else value
+    return item | {"texts": [record.content], "embeddings": [vector]}
+
+
+def make_record(value: dict[str, Any]) -> MemoryRecord:
+    """Return the record of a value, with its vector if that was kept."""
+    fields = {name: member for name, member in value.items() if name != VECTOR}
+    record = MemoryRecord.model_validate(fields)
+    if VECTOR in value:
+        record.embedding = decode_vector(value[VECTOR])
+    return record
+
+
+def encode_vector(vector: Sequence[float]) -> str:
+    """Return a vector at unit length as text: Base64 of half-precision numbers, as exact as the service keeps them."""
+    length = math.hypot(*vector)
+    return base64.b64encode(struct.pack(f"<{len(vector)}e", *(each / length for each in vector))).decode()
+
+
+def decode_vector(text: str) -> list[float]:
+    """Return the vector that `encode_vector` took."""
+    packed = base64.b64decode(text)
+    return list(struct.unpack(f"<{len(packed) // 2}e", packed))
 
 
 def item_path(record: MemoryRecord) -> dict[str, Any]:

@@ -82,12 +82,13 @@ def main() -> None:
         sys.stderr.write(f"agent-memory: {err}\n")
     answer = identify_agent(given).answer(event, text)
     if answer is not None:
-        sys.stdout.write(json.dumps(answer, ensure_ascii=False))
+        # UTF-8 whatever the locale is, as agents read and write it
+        sys.stdout.buffer.write(json.dumps(answer, ensure_ascii=False).encode(errors="replace"))
 
 
 def read_input() -> dict[str, Any]:
     """Return the JSON object on stdin. Raises ValueError for anything else."""
-    given = json.loads(sys.stdin.read() or "{}")
+    given = json.loads(sys.stdin.buffer.read().decode(errors="replace") or "{}")
     if not isinstance(given, dict):
         raise ValueError("The hook reads a JSON object on stdin.")
     return given

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_memory_client import Client, NotFoundError
+from agent_memory_client.models import TurnAnswer
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import (
     AIMessage,
@@ -14,11 +15,12 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
+from agent_memory_integrations.turns import MAX_TURNS, make_turn, read_text, read_whole
+
 WHOLE = "langchain"
 """Member of a turn's metadata with the whole message, so that it comes back as it was."""
-ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "assistant"}
 BY_ROLE: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
-NO_TEXT = "(no text)"
 
 
 class AgentMemoryChatHistory(BaseChatMessageHistory):
@@ -32,14 +34,15 @@ class AgentMemoryChatHistory(BaseChatMessageHistory):
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         """The messages in order."""
         try:
-            return [read_message(turn.to_dict()) for turn in self.client.turns(self.session_id, page_size=200)]
+            return [read_message(turn) for turn in self.client.turns(self.session_id, page_size=200)]
         except NotFoundError:
             return []
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Append messages, in one request."""
-        if messages:
-            self.client.add_turns(self.session_id, [make_turn(message) for message in messages])
+        """Append messages, in as many requests as they need."""
+        turns = [make_message_turn(message) for message in messages]
+        for start in range(0, len(turns), MAX_TURNS):
+            self.client.add_turns(self.session_id, turns[start : start + MAX_TURNS])
 
     def clear(self) -> None:
         """Erase the conversation, with all that was derived from it."""
@@ -49,22 +52,19 @@ class AgentMemoryChatHistory(BaseChatMessageHistory):
             return
 
 
-def make_turn(message: BaseMessage) -> dict[str, Any]:
+def make_message_turn(message: BaseMessage) -> dict[str, Any]:
     # a tool's answer is told by the assistant, since the service would look for the call
     role = ROLES.get(message.type, "user")
-    return {
-        "role": "assistant" if role == "tool" else role,
-        "content": str(message.text).strip() or NO_TEXT,
-        "metadata": {WHOLE: message_to_dict(message)},
-    }
+    return make_turn(role, str(message.text), member=WHOLE, whole=message_to_dict(message))
 
 
-def read_message(turn: dict[str, Any]) -> BaseMessage:
-    whole = (turn.get("metadata") or {}).get(WHOLE)
+def read_message(turn: TurnAnswer) -> BaseMessage:
+    # former versions of this adapter stored the message as JSON
+    whole = read_whole(turn, WHOLE) or (turn.metadata or {}).get(WHOLE)
     if isinstance(whole, dict):
         try:
             return messages_from_dict([whole])[0]
         except (KeyError, TypeError, ValueError):
             # another program's metadata
             pass
-    return BY_ROLE.get(turn["role"], HumanMessage)(content=turn["content"] or "")
+    return BY_ROLE.get(turn.role, HumanMessage)(content=read_text(turn))

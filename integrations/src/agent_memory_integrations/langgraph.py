@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, cast
 
-from agent_memory_client import Client
+from agent_memory_client import AgentMemoryError, Client
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -30,11 +30,10 @@ from langgraph.store.base import (
 )
 
 from agent_memory_integrations.contexts import NamedContext
+from agent_memory_integrations.item_pages import MAX_ITEMS, ItemPages, is_cut
 
 DEFAULT_FIELDS = ["$"]
 SECONDS_PER_MINUTE = 60.0
-MAX_ITEMS = 1_000
-"""Items that one request of the service reads or writes."""
 MAX_QUESTIONS = 50
 """Searches, and lists of namespaces, of one request."""
 MAX_PATH_CHARACTERS = 200
@@ -91,14 +90,13 @@ class AgentMemoryStore(BaseStore):
         """Execute operations in a thread, as the client is synchronous."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def _read(self, ops: Sequence[Op]) -> Iterator[Result]:
+    def _read(self, ops: Sequence[Op]) -> list[Result]:
         gets = [op for op in ops if isinstance(op, GetOp) and may_exist(op)]
         searches = [op for op in ops if isinstance(op, SearchOp)]
         lists = [op for op in ops if isinstance(op, ListNamespacesOp)]
         context_id = self._context.find_id()
         if not context_id:
-            yield from (None if isinstance(op, GetOp) else [] for op in ops)
-            return
+            return [None if isinstance(op, GetOp) else [] for op in ops]
         found = self.client.query_items(
             context_id,
             reads=[{"namespace": op.namespace, "key": op.key, "refresh_ttl": op.refresh_ttl} for op in gets],
@@ -106,14 +104,32 @@ class AgentMemoryStore(BaseStore):
             namespaces=[make_namespace_question(op) for op in lists],
             **({"embedding_model": self._model} if self._model else {}),
         ).to_dict()
+        if is_cut(found):
+            return self._read_parts(context_id, ops)
         answers: dict[type, Iterator[Any]] = {
             GetOp: iter(found["reads"]),
             SearchOp: iter(found["searches"]),
             ListNamespacesOp: iter(found["namespaces"]),
         }
-        for op in ops:
-            may_be_there = not isinstance(op, GetOp) or may_exist(op)
-            yield make_result(op, next(answers[type(op)])) if may_be_there else None
+        return [
+            None if isinstance(op, GetOp) and not may_exist(op) else make_result(op, next(answers[type(op)]))
+            for op in ops
+        ]
+
+    def _read_parts(self, context_id: str, ops: Sequence[Op]) -> list[Result]:
+        """Read what one answer has no room for: half of the operations at a time, and one search in pages."""
+        if len(ops) > 1:
+            half = len(ops) // 2
+            return [*self._read(ops[:half]), *self._read(ops[half:])]
+        [op] = ops
+        if not isinstance(op, SearchOp):
+            raise AgentMemoryError("An item is longer than an answer of the service may be.")
+        [search] = self._make_searches([op])
+        pages, items = ItemPages(search, wanted=op.limit), []
+        model: dict[str, Any] = {"embedding_model": self._model} if self._model else {}
+        while asked := pages.next_search():
+            items += pages.read_items(self.client.query_items(context_id, searches=[asked], **model).to_dict())
+        return [make_result(op, {"items": items})]
 
     def _make_searches(self, ops: Sequence[SearchOp]) -> list[dict[str, Any]]:
         questions = [make_question(op) for op in ops]

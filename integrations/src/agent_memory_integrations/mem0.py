@@ -379,7 +379,7 @@ def make_mem0_application(callers: Callers) -> Starlette:
                 return JSONResponse({"detail": err.detail, "error": str(err)}, status_code=err.status)
             except AgentMemoryError as err:
                 return JSONResponse({"detail": str(err)}, status_code=503)
-            except (KeyError, ValueError, TypeError, RecursionError) as err:
+            except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as err:
                 return JSONResponse({"detail": f"The request is malformed: {err!r}"}, status_code=400)
 
         return endpoint

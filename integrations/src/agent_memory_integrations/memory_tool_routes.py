@@ -18,7 +18,7 @@ from agent_memory_integrations.contexts import AsyncNamedContext
 from agent_memory_integrations.mcp.callers import Callers
 from agent_memory_integrations.mem0 import Mem0RequestError, read_body
 from agent_memory_integrations.memory_files import COMMANDS, PREFIX, ROOT, MemoryCommandError, run_command
-from agent_memory_integrations.memory_trees import LOAD, find_changes, name_context, read_tree
+from agent_memory_integrations.memory_trees import async_lock_of, find_changes, load_tree, name_context
 
 PATH = "/compat/memory-tool"
 DEFAULT_AGENT = "claude"
@@ -54,14 +54,14 @@ def read_command(body: dict[str, Any]) -> SimpleNamespace:
 
 async def run(client: AsyncClient, context: AsyncNamedContext, command: SimpleNamespace) -> str:
     """Run a command on the tree that a context keeps. Raises MemoryCommandError, OSError, AgentMemoryError."""
-    context_id = await context.find_id()
-    tree = read_tree((await client.query_items(context_id, searches=LOAD)).to_dict() if context_id else None)
-    try:
-        return run_command(tree, command)
-    finally:
-        # a command that fails may have made directories
-        if changes := find_changes(tree):
-            await client.write_items(await context.ensure_id(), **changes)
+    async with async_lock_of(context):
+        tree = await load_tree(client, context)
+        try:
+            return run_command(tree, command)
+        finally:
+            # a command that fails may have made directories
+            if changes := find_changes(tree):
+                await client.write_items(await context.ensure_id(), **changes)
 
 
 def make_memory_tool_application(callers: Callers) -> Starlette:

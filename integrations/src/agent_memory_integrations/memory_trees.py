@@ -1,7 +1,15 @@
 """The file trees of Claude's memory tool as items of a persistent context: how they are named, read and written."""
 
+import asyncio
+import threading
+from collections.abc import Iterable
 from typing import Any
+from weakref import WeakValueDictionary
 
+from agent_memory_client import AsyncClient, Client
+
+from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
+from agent_memory_integrations.item_pages import ItemPages
 from agent_memory_integrations.memory_files import ROOT, FileTree, MemoryCommandError
 
 CONTEXT = "claude-memory"
@@ -9,7 +17,28 @@ FILES, DIRECTORIES = ["files"], ["directories"]
 MAX_FILES = 1_000
 """Files and directories that a tree has together. The tool refuses to store more, instead of overlooking some."""
 
-LOAD = [{"limit": MAX_FILES}]
+Key = tuple[Any, ...]
+GUARD = threading.Lock()
+"""Held while a lock of a tree is looked up."""
+LOCKS: WeakValueDictionary[Key, threading.Lock] = WeakValueDictionary()
+ASYNC_LOCKS: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
+
+
+def lock_of(context: NamedContext) -> threading.Lock:
+    """Return the lock that commands on a tree hold in this process, so that no change is lost between two of them."""
+    with GUARD:
+        return LOCKS.setdefault(key_of(context.client, context.name), threading.Lock())
+
+
+def async_lock_of(context: AsyncNamedContext) -> asyncio.Lock:
+    """Return the lock that commands on a tree hold in this event loop."""
+    key = (id(asyncio.get_running_loop()), *key_of(context.client, context.name))
+    return ASYNC_LOCKS.setdefault(key, asyncio.Lock())
+
+
+def key_of(client: Client | AsyncClient, name: str) -> Key:
+    settings = client.settings
+    return settings.base_url, settings.api_key, settings.agent_id, settings.user_id, name
 
 
 def name_context(user_id: str) -> str:
@@ -17,17 +46,34 @@ def name_context(user_id: str) -> str:
     return f"{CONTEXT}:{user_id}" if user_id else CONTEXT
 
 
-def read_tree(found: dict[str, Any] | None) -> FileTree:
-    """Return the tree of an answer to LOAD, or an empty one."""
-    if found is None:
-        return FileTree({}, set())
-    items = found["searches"][0]["items"]
-    files = {path_of(each): each["value"]["text"] for each in items if each["namespace"] == FILES}
-    return FileTree(files, {path_of(each) for each in items if each["namespace"] == DIRECTORIES})
+def list_pages() -> ItemPages:
+    """Return the requests that read the items of a tree."""
+    return ItemPages({}, wanted=MAX_FILES)
+
+
+def make_tree(items: Iterable[dict[str, Any]]) -> FileTree:
+    """Return the tree of these items. What other programs stored without a text is no file."""
+    listed = list(items)
+    files = {path_of(each): text for each in listed if isinstance(text := read_text(each), str)}
+    return FileTree(files, {path_of(each) for each in listed if each["namespace"] == DIRECTORIES})
+
+
+def read_text(item: dict[str, Any]) -> Any:
+    """Return the text of a file, or None for an item that is none."""
+    value = item["value"]
+    return value.get("text") if item["namespace"] == FILES and isinstance(value, dict) else None
 
 
 def path_of(item: dict[str, Any]) -> str:
     return f"{ROOT}/{item['key']}"
+
+
+async def load_tree(client: AsyncClient, context: AsyncNamedContext) -> FileTree:
+    """Return the tree that a context keeps, an empty one if there is no context yet."""
+    context_id, pages, items = await context.find_id(), list_pages(), []
+    while context_id and (search := pages.next_search()):
+        items += pages.read_items((await client.query_items(context_id, searches=[search])).to_dict())
+    return make_tree(items)
 
 
 def find_changes(tree: FileTree) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from agent_memory_client.table import OPERATIONS
 from pydantic_ai_harness import memory
 
 from agent_memory_integrations.contexts import AsyncNamedContext
+from agent_memory_integrations.item_pages import ItemPages
 
 FILES, RECEIPTS = "files", "receipts"
 """First segments of the keys of files and of results of operations, which are items of the context."""
 RECEIPT_SECONDS = 7 * 86_400
-MAX_FOUND = 1_000
 SEGMENT = re.compile(r"(?!\.$)(?!.*\.\.)[A-Za-z0-9_.-]+")
 
 
@@ -71,13 +71,10 @@ class FileEntries:
 
     async def list_items(self, **question: Any) -> AsyncIterator[dict[str, Any]]:
         """Yield all files as items, whose keys are the paths; with a query, the nearest ones first."""
-        context_id, offset = await self._context.find_id(), 0
-        items: list[dict[str, Any]] = [{}] * MAX_FOUND
-        while context_id and len(items) == MAX_FOUND:
-            asked = {"namespace_prefix": [FILES], "limit": MAX_FOUND, "offset": offset, **question}
-            items = (await self.client.query_items(context_id, searches=[asked])).to_dict()["searches"][0]["items"]
-            offset += MAX_FOUND
-            for item in items:
+        context_id = await self._context.find_id()
+        pages = ItemPages({"namespace_prefix": [FILES], **question})
+        while context_id and (asked := pages.next_search()):
+            for item in pages.read_items((await self.client.query_items(context_id, searches=[asked])).to_dict()):
                 yield item
 
     async def find_receipt(self, operation: memory.MemoryOperation) -> dict[str, Any] | None:

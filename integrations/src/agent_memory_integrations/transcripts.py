@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent_memory_integrations.coding_agents import MAX_CHARACTERS, MAX_ID_CHARACTERS, digest
+from agent_memory_integrations.coding_agents import MAX_CHARACTERS, MAX_ID_CHARACTERS, digest, keep_storable
 
 MAX_TURNS = 500
 MAX_STORED_CHARACTERS = 400_000
@@ -35,7 +35,8 @@ def read_last_turns(path: str) -> list[dict[str, Any]]:
 def read_turns(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the messages of a transcript: a JSON object per line, with the message at the top or in `message`."""
     seen: Counter[str] = Counter()
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    # other line separators may be a part of what was said
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             entry = json.loads(line)
         except ValueError:
@@ -45,7 +46,7 @@ def read_turns(path: Path) -> Iterator[dict[str, Any]]:
         message = entry.get("message", entry)
         if not isinstance(message, dict) or message.get("role") not in ROLES:
             continue
-        text = read_text(message.get("content")).strip()
+        text = keep_storable(read_text(message.get("content"))).strip()
         if text and not text.startswith(COMMAND_MARKS):
             turn = {"role": message["role"], "content": text[:MAX_CHARACTERS]}
             # without an id, by its text: the lines of a transcript that is written anew are others

@@ -86,6 +86,13 @@ def use_memory(client: Client) -> None:
     memory.remember("Tess wants a window seat", **kept)
     [found] = memory.recall("which seat", depth="shallow")
     assert found.record.content == "Tess wants a window seat"
+    memory.update(found.record.id, importance=0.9)
+    [found] = memory.recall("which seat", depth="shallow")
+    assert found.record.importance == 0.9
+    memory.update(found.record.id, scope="/travel/rail")
+    [found] = memory.recall("which seat", depth="shallow")
+    assert found.record.scope == "/travel/rail"
+    memory.update(found.record.id, scope="/travel")
     assert memory.list_scopes() == ["/travel"]
     assert memory.forget(record_ids=[found.record.id]) == 1
     memory.close()

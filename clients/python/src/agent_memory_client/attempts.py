@@ -14,7 +14,8 @@ from agent_memory_client.errors import connection_error
 from agent_memory_client.results import Result
 from agent_memory_client.retries import Retries
 
-ARCHIVE_TIMEOUT_SECONDS = 600.0
+LONG_TIMEOUT_SECONDS = 600.0
+"""Time to wait for the answer to a stream or an archive, which comes after all of it was stored."""
 
 
 class Attempts:
@@ -30,15 +31,14 @@ class Attempts:
     ) -> httpx2.Request:
         """Return the request of the next attempt, with this body if it streams."""
         request = self.request
-        # the service answers an archive after it stored all of it
-        timeout = ARCHIVE_TIMEOUT_SECONDS if request.archive else http.timeout
+        is_long = request.archive is not None or request.lines is not None
         return http.build_request(
             request.method,
             self._settings.base_url + request.path,
             params=list(request.params),
             headers={"Authorization": f"Bearer {self._settings.api_key}", **request.headers},
             content=request.content if body is None else body,
-            timeout=timeout,
+            timeout=LONG_TIMEOUT_SECONDS if is_long else http.timeout,
         )
 
     def pause_after_error(self, error: httpx2.TransportError) -> float:

@@ -91,7 +91,9 @@ def prepare(call: Call[Any] | PageCall[Any], settings: Settings) -> PreparedRequ
         headers["Content-Type"] = ZIP
     elif operation.has_body:
         headers["Content-Type"] = "application/json"
-    if operation.has_key and turns is None:
+    # an iterator is used up by the first attempt
+    is_repeatable = turns is None or not isinstance(turns, Iterator | AsyncIterator)
+    if operation.has_key and is_repeatable:
         headers["Idempotency-Key"] = str(uuid4())
     return PreparedRequest(
         method=operation.method,
@@ -101,8 +103,7 @@ def prepare(call: Call[Any] | PageCall[Any], settings: Settings) -> PreparedRequ
         content=to_json(body) if operation.has_body and turns is None and archive is None else None,
         lines=turns,
         archive=archive,
-        # an iterator is used up by the first attempt
-        is_repeatable=turns is None or not isinstance(turns, Iterator | AsyncIterator),
+        is_repeatable=is_repeatable,
     )
 
 

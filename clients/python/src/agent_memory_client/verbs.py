@@ -70,8 +70,8 @@ def add_turns(conversation_id: str, turns: Iterable[Turn], /, **options: Any) ->
 def stream_turns(conversation_id: str, turns: Turns, /, **options: Any) -> Call[models.PlacedTurns]:
     """Append any number of turns as NDJSON while they are produced: all are stored, or none.
 
-    Only lists and other collections are sent again after a failure, since an iterator is used up. Turns with a
-    `client_id` are stored once however often they are sent. Options: channel, continues.
+    Lists and other collections are sent again after a failure, with the same Idempotency-Key, so that they are stored
+    once. An iterator is used up and is sent once. Options: channel, continues.
     """
     answer = models.PlacedTurns
     return Call(operation=OPERATIONS["add_turns"], ids=(conversation_id,), fields=options, answer=answer, turns=turns)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from agent_memory_integrations.contexts import AsyncNamedContext
+from agent_memory_integrations.item_pages import ItemPages, is_cut
 from agent_memory_integrations.mcp.tools import Answer, Query, Toolset
 
 CONTEXT = "knowledge-graph"
@@ -205,16 +206,19 @@ async def read_values(memory: AsyncClient, paths: Sequence[Answer]) -> list[Answ
     context_id = await AsyncNamedContext(memory, CONTEXT).find_id()
     if not context_id or not paths:
         return []
-    found = (await memory.query_items(context_id, reads=paths)).to_dict()["reads"]
-    return [each["value"] for each in found if each is not None]
+    found = (await memory.query_items(context_id, reads=paths)).to_dict()
+    if is_cut(found) and len(paths) > 1:
+        half = len(paths) // 2
+        return [*await read_values(memory, paths[:half]), *await read_values(memory, paths[half:])]
+    return [each["value"] for each in found["reads"] if each is not None]
 
 
 async def search_items(memory: AsyncClient, search: Answer) -> list[Answer]:
-    context_id = await AsyncNamedContext(memory, CONTEXT).find_id()
-    if not context_id:
-        return []
-    found = (await memory.query_items(context_id, searches=[search])).to_dict()["searches"][0]
-    return [each["value"] for each in found["items"]]
+    context_id, pages = await AsyncNamedContext(memory, CONTEXT).find_id(), ItemPages(search, wanted=search["limit"])
+    found = []
+    while context_id and (asked := pages.next_search()):
+        found += pages.read_items((await memory.query_items(context_id, searches=[asked])).to_dict())
+    return [each["value"] for each in found]
 
 
 async def list_all(memory: AsyncClient, namespace: list[str]) -> list[Answer]:
