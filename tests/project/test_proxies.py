@@ -1,4 +1,4 @@
-"""Who may say that a request came over HTTPS, and who need not."""
+"""Proxies that may say that a request came over HTTPS, and parts of the service that need not."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -51,7 +51,8 @@ LEDGER_KEYS = 1_000
 FIND_DERIVED = """
 SELECT l.source_id FROM memory_links l JOIN memories m ON m.account_id = l.account_id AND m.id = l.source_id
 WHERE l.account_id = %(account_id)s AND l.target_id = ANY(%(ids)s) AND l.source_id <> ALL(%(ids)s) AND (
-    l.type IN ('PROMOTED_FROM', 'DUPLICATE_OF')
+    l.type = 'PROMOTED_FROM'
+    OR l.type = 'DUPLICATE_OF' AND m.archived
     OR l.type = 'DERIVED_FROM' AND m.kind = ANY(%(repeating)s)
     OR l.type = 'DERIVED_FROM' AND m.kind <> ALL(%(own)s) AND NOT EXISTS (
         SELECT FROM memory_links other WHERE other.account_id = l.account_id AND other.source_id = l.source_id

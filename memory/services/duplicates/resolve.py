@@ -40,6 +40,7 @@ SELECT_ABSORBED = """
 WITH RECURSIVE absorbed (id) AS (
     SELECT unnest(%s::uuid[])
     UNION SELECT link.source_id FROM absorbed JOIN memory_links AS link ON link.target_id = absorbed.id
+    JOIN memories ON memories.account_id = link.account_id AND memories.id = link.source_id AND memories.archived
     WHERE link.account_id = %s AND link.type = 'DUPLICATE_OF'
 )
 SELECT id FROM absorbed ORDER BY id
