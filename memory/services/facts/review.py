@@ -67,6 +67,7 @@ from memory.services.facts.supersede import (
 from memory.services.facts.tombstones import refuse_rejected_claims
 from memory.services.memories.links import ABOUT, DERIVED_FROM, SUPERSEDES, NewLink, insert_links
 from memory.services.memories.store import own_vectors, store_memories
+from memory.services.replacements import link_replaced_evidence
 
 CONTRADICTION_SIMILARITY = 0.5
 """Cosine of two claims from which on one may contradict the other."""
@@ -350,6 +351,7 @@ def accept_new_fact(owner: Owner, old: Fact, new: Fact, *, changed_at: datetime 
         close_fact(owner, old, at=begins, now=now)
     accept_pending_fact(owner, new, valid_from=begins, now=now)
     insert_links(owner.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=old.id)])
+    link_replaced_evidence(owner.account_id, newer=new.id, older=[old.id])
 
 
 def accept_both_facts(owner: Owner, old: Fact, new: Fact, *, times: ValidityTimes, now: datetime) -> None:
