@@ -52,6 +52,7 @@ from memory.services.facts.store import (
     find_turn_conversations,
     links_from_facts,
     lock_for_change,
+    lock_for_reference,
     revise_beliefs,
     save_facts,
     store_fact_versions,
@@ -248,10 +249,12 @@ def open_review(
     """Store the draft as a pending fact, which nobody believes, and ask staff whether it replaces the old one.
 
     The same draft again, while pending, is the same fact, and with the same old fact the same review. Raises as
-    `learn_facts` does.
+    `learn_facts` does, and Conflict if the old fact was deleted since it was found.
     """
     check_fact_draft(draft)
     with transaction.atomic():
+        if old.id not in lock_for_reference(owner, ids=[old.id], now=now):
+            raise Conflict("the contradicted fact was deleted at the same time: try again")
         conversations = find_turn_conversations(owner, draft.turn_ids)
         pending = store_pending_fact(owner, draft, conversations=conversations, embedded=embedded, now=now)
         review = FactReview(

@@ -320,7 +320,7 @@ def test_an_accepted_fact_belongs_to_the_user(owner: Owner, staff: Owner) -> Non
 def test_a_review_costs_as_many_queries_as_stated(
     owner: Owner, staff: Owner, old: Fact, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         review = ask(owner, old)
     with django_assert_num_queries(17):
         decide(staff, review, Status.ACCEPTED_NEW)
