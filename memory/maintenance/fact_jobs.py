@@ -22,7 +22,7 @@ def read_next_attributes(*, now: datetime, batch: Batch) -> BatchReport:
 
 def resolve_next_keys(*, now: datetime, batch: Batch) -> BatchReport:
     """Resolve the subjects and attributes of the next facts that several facts share: each in a transaction."""
-    page = batch.page_of(believed_facts(now).only("id", "account_id", "attribute"))
+    page = batch.page_of(believed_facts(now).only("id", "account_id", "attribute", "user_id", "agent_id"))
     figures: Counter[str] = Counter()
     failed = 0
     for key in find_disputed_keys(page.rows, now=now):

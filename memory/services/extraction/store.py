@@ -360,6 +360,9 @@ def store_preferences(inputs: ExtractionInput, items: StoredItems) -> None:
     for preference in preferences:
         if preference.fact in items.rejected:
             items.counts.refuse("rejected")
+        elif preference.fact is not None and preference.fact not in items.facts | dict.fromkeys(items.failed):
+            # its fact was refused, or waits for staff
+            items.counts.refuse("unbelieved")
         elif items.can_store("preferences", () if preference.fact is None else (preference.fact,)):
             with store_alone(items, "preferences") as single:
                 single.result = learn_preference(inputs, items, preference)

@@ -12,7 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 
 from memory.audit import record_audit
 from memory.extraction.rules.attributes import read_meaning
@@ -53,16 +53,31 @@ def read_attributes(facts: Sequence[Fact]) -> None:
 
 def find_disputed_keys(facts: Sequence[Fact], *, now: datetime) -> list[DisputedKey]:
     """Return the keys of these facts that several believed facts of one holder share. One statement."""
+    ours = dict.fromkeys(map(key_of_fact, facts))
     rows = believed_facts(now).filter(
-        account_id__in={fact.account_id for fact in facts}, attribute__in={fact.attribute for fact in facts}
+        Q(user_id__in={key.user_id for key in ours if key.user_id})
+        | Q(user_id="", agent_id__in={key.agent_id for key in ours if not key.user_id}),
+        account_id__in={key.account_id for key in ours},
+        attribute__in={key.attribute for key in ours},
     )
-    shared = rows.values_list("account_id", "attribute", "user_id", "agent_id")
-    counts = Counter(
-        DisputedKey(account_id=account, attribute=attribute or "", user_id=user, agent_id="" if user else agent)
+    by_holder = rows.order_by().annotate(holder=Case(When(user_id="", then=F("agent_id")), default=Value("")))
+    counted = by_holder.values("account_id", "attribute", "user_id", "holder").annotate(facts=Count("id"))
+    shared = counted.filter(facts__gt=1).values_list("account_id", "attribute", "user_id", "holder")
+    found = {
+        DisputedKey(account_id=account, attribute=attribute or "", user_id=user, agent_id=agent)
         for account, attribute, user, agent in shared
+    }
+    return [key for key in ours if key in found]
+
+
+def key_of_fact(fact: Fact) -> DisputedKey:
+    """Return the key of a fact whose attribute is known."""
+    return DisputedKey(
+        account_id=fact.account_id,
+        attribute=fact.attribute or "",
+        user_id=fact.user_id,
+        agent_id="" if fact.user_id else fact.agent_id,
     )
-    ours = {(fact.account_id, fact.attribute) for fact in facts}
-    return [key for key, count in counts.items() if count > 1 and (key.account_id, key.attribute) in ours]
 
 
 def believed_facts(now: datetime) -> "QuerySet[Fact]":
@@ -85,9 +100,7 @@ def resolve_disputed_key(key: DisputedKey, *, dry_run: bool, now: datetime) -> C
             earlier = [fact for fact in facts[:place] if fact.id not in ended and shares_channel(fact, later)]
             for fact in find_ended(holder, later, earlier, said_at=said_at[later.id]):
                 ended.add(fact.id)
-                counts["contradictions"] += 1
-                if not dry_run:
-                    counts += resolve_pair(holder, fact, later, now=now)
+                counts += Counter(contradictions=1) if dry_run else resolve_pair(holder, fact, later, now=now)
     return counts
 
 
@@ -135,16 +148,27 @@ def find_disputed_facts(holder: Owner, later: Fact, facts: Sequence[Fact]) -> se
 
 
 def resolve_pair(holder: Owner, old: Fact, new: Fact, *, now: datetime) -> Counter[str]:
-    """End the old fact where the new one begins, or open a review if the account does not prefer new facts."""
+    """End the old fact where the new one begins, or open a review if the account does not prefer new facts.
+
+    Does nothing if a client changed one of them since they were compared: the next run compares them again.
+    """
     lock_for_change(holder, [old.id, new.id], now=now)
+    if not are_unchanged(old, new, now=now):
+        return Counter()
     if find_policy(holder) != "prefer_new":
         FactReview.objects.bulk_create(
             [FactReview(account_id=holder.account_id, old_fact_id=old.id, new_fact_id=new.id)], ignore_conflicts=True
         )
-        return Counter(reviews=1)
+        return Counter(contradictions=1, reviews=1)
     begins = new.valid_from or new.event_time
     close_fact(holder, old, at=max(begins, old.valid_from or begins), now=next_belief_at(old, now))
     insert_links(holder.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=old.id)])
     replaced = link_replaced_evidence(holder.account_id, newer=new.id, older=[old.id])
     record_audit(holder, operation="supersede", memory_type="semantic", affected_ids=[new.id, old.id])
-    return Counter(facts_superseded=1, turns_replaced=replaced)
+    return Counter(contradictions=1, facts_superseded=1, turns_replaced=replaced)
+
+
+def are_unchanged(old: Fact, new: Fact, *, now: datetime) -> bool:
+    """Return True if both locked facts are still believed and open, in the versions that were read."""
+    rows = believed_facts(now).filter(account_id=old.account_id, id__in=[old.id, new.id])
+    return dict(rows.values_list("id", "version")) == {old.id: old.version, new.id: new.version}

@@ -52,6 +52,7 @@ from memory.services.facts.store import (
     find_turn_conversations,
     links_from_facts,
     lock_for_change,
+    lock_for_reference,
     revise_beliefs,
     save_facts,
     store_fact_versions,
@@ -67,6 +68,7 @@ from memory.services.facts.supersede import (
 from memory.services.facts.tombstones import refuse_rejected_claims
 from memory.services.memories.links import ABOUT, DERIVED_FROM, SUPERSEDES, NewLink, insert_links
 from memory.services.memories.store import own_vectors, store_memories
+from memory.services.replacements import link_replaced_evidence
 
 CONTRADICTION_SIMILARITY = 0.5
 """Cosine of two claims from which on one may contradict the other."""
@@ -247,10 +249,12 @@ def open_review(
     """Store the draft as a pending fact, which nobody believes, and ask staff whether it replaces the old one.
 
     The same draft again, while pending, is the same fact, and with the same old fact the same review. Raises as
-    `learn_facts` does.
+    `learn_facts` does, and Conflict if the old fact was deleted since it was found.
     """
     check_fact_draft(draft)
     with transaction.atomic():
+        if old.id not in lock_for_reference(owner, ids=[old.id], now=now):
+            raise Conflict("the contradicted fact was deleted at the same time: try again")
         conversations = find_turn_conversations(owner, draft.turn_ids)
         pending = store_pending_fact(owner, draft, conversations=conversations, embedded=embedded, now=now)
         review = FactReview(
@@ -350,6 +354,7 @@ def accept_new_fact(owner: Owner, old: Fact, new: Fact, *, changed_at: datetime 
         close_fact(owner, old, at=begins, now=now)
     accept_pending_fact(owner, new, valid_from=begins, now=now)
     insert_links(owner.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=old.id)])
+    link_replaced_evidence(owner.account_id, newer=new.id, older=[old.id])
 
 
 def accept_both_facts(owner: Owner, old: Fact, new: Fact, *, times: ValidityTimes, now: datetime) -> None:

@@ -18,10 +18,10 @@ from memory.errors import Conflict, Forbidden, Unprocessable
 from memory.extraction.rules.attributes import read_meaning
 from memory.models import Fact, FactVersion, Kind, Memory, Temporal
 from memory.models.facts import ValidFromSource
-from memory.owner import Owner
+from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.entities.resolve import holds_memory, lock_holder
+from memory.services.entities.resolve import holder_of_row, holds_memory, lock_holder
 from memory.services.facts.learn import (
     FactDraft,
     check_claim,
@@ -75,10 +75,11 @@ def supersede_fact(
     `valid_from`, has no start. An old fact that would end before its stated start never held: it is retracted. `also`
     are further facts that it supersedes.
 
-    The successor belongs to the holder and channel of the first old fact, so that what supersedes a fact of `_global`
-    is known in `_global`, whichever channel it was said in. It is about the same entities unless it names some. It may
-    have been known already. Raises as `learn_facts` does, NotFound, Forbidden, Conflict where an old fact is not
-    active, StaleVersion where the first one has none of the `expected` versions.
+    The successor belongs to the holder and channel of the first old fact, or of the first in `_global` if that holder
+    has one: what supersedes a fact of `_global` is known there, whichever channel it was said in. It is about
+    the same entities unless it names some. It may have been known already. Raises as `learn_facts` does, NotFound,
+    Forbidden, Conflict where an old fact is not active, StaleVersion where the first one has none of the `expected`
+    versions.
     """
     check_fact_draft(draft)
     try:
@@ -233,7 +234,7 @@ def store_successor(
         draft = replace(draft, entity_ids=live_entities_of_facts(*olds, now=now))
     conversations = find_turn_conversations(owner, draft.turn_ids)
     successor = store_fact_drafts(
-        act_as_holder(owner, olds[0]), [draft], conversations=conversations, embedded=embedded, now=now
+        act_as_holder(owner, find_place(olds)), [draft], conversations=conversations, embedded=embedded, now=now
     )[0]
     new_id = successor.fact.id
     # the draft may be equal to a fact that was closed just now
@@ -244,6 +245,13 @@ def store_successor(
         link_replaced_evidence(owner.account_id, newer=new_id, older=replaced)
     record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[new_id, *replaced])
     return successor.fact
+
+
+def find_place(olds: Sequence[Fact]) -> Fact:
+    """Return the old fact whose channel gets the successor: one of `_global` of the first one's holder, else that."""
+    holder = holder_of_row(olds[0])
+    known = [old for old in olds if old.channel == GLOBAL_CHANNEL and holder_of_row(old) == holder]
+    return known[0] if known else olds[0]
 
 
 def live_entities_of_facts(*facts: Fact, now: datetime) -> list[UUID]:

@@ -4,13 +4,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 
 from memory.maintenance import Batch, BatchReport
 from memory.maintenance.fact_jobs import find_contradictions
 from memory.models import Account, Fact, FactReview, Link
 from memory.owner import Owner
-from tests.memory.episodes import NOW
-from tests.memory.facts import claims, day, know
+from memory.services.facts.repair import find_disputed_keys
+from memory.services.facts.supersede import correct_fact, retract_fact
+from tests.concurrency import PATIENCE_SECONDS, Start
+from tests.memory.episodes import NOTHING, NOW
+from tests.memory.facts import claims, day, know, versions_of
 
 pytestmark = pytest.mark.django_db
 
@@ -86,3 +90,47 @@ def test_a_run_of_an_account_leaves_the_others_alone(owner: Owner, stranger: Acc
 
     assert run_to_the_end(Batch(size=100, account_id=stranger.id))["facts_superseded"] == 2
     assert len(claims(owner)) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_fact_that_is_retracted_meanwhile_stays_retracted(owner: Owner, start_concurrently: Start) -> None:
+    old = know(owner, "Ana lives in Lisbon", event_time=day(-9), said_at=day(-9))
+    know(owner, "Ana lives in Porto")
+    with transaction.atomic():
+        retract_fact(owner, old.id, now=NOW)
+        job = start_concurrently(lambda: run_to_the_end(Batch(size=100)))
+
+    assert job.result(PATIENCE_SECONDS) == {}
+    left = Fact.objects.get(id=old.id)
+    assert (left.status, left.retracted_at) == ("retracted", NOW)
+    assert [version.retracted_at for version in versions_of(old)] == [NOW]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_fact_that_is_corrected_meanwhile_keeps_its_correction(owner: Owner, start_concurrently: Start) -> None:
+    old = know(owner, "Ana lives in Lisbon", event_time=day(-9), said_at=day(-9))
+    know(owner, "Ana lives in Porto")
+    with transaction.atomic():
+        correct_fact(owner, old.id, changes={"claim": "Rosa lives in Lisbon"}, embedded=NOTHING, now=NOW)
+        job = start_concurrently(lambda: run_to_the_end(Batch(size=100)))
+
+    assert job.result(PATIENCE_SECONDS) == {}
+    assert sorted(claims(owner)) == ["Ana lives in Porto", "Rosa lives in Lisbon"]
+
+
+def test_a_page_is_compared_with_the_facts_of_its_own_holders_only(owner: Owner) -> None:
+    page = [know(replace(owner, user_id="u1"), "Ana lives in Porto")]
+    for town in TOWNS:
+        know(replace(owner, user_id="u2"), f"Ana lives in {town}")
+        know(replace(owner, agent_id="other"), f"Ana lives in {town}")
+
+    assert find_disputed_keys(page, now=NOW) == []
+
+
+def test_a_key_is_found_from_one_of_its_facts_whichever_agent_learned_the_others(owner: Owner) -> None:
+    of_user = replace(owner, user_id="u1")
+    first = know(of_user, "Ana lives in Porto")
+    know(replace(of_user, agent_id="other"), "Ana lives in Lisbon")
+
+    [key] = find_disputed_keys([first], now=NOW)
+    assert (key.user_id, key.agent_id, key.attribute) == ("u1", "", first.attribute)

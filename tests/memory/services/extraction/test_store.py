@@ -258,3 +258,16 @@ def test_topics_differ_by_more_than_case(owner: Owner) -> None:
     facts_of_nameless_user(owner, "I love sushi.", "I love Sushi.")
 
     assert UserProfile.objects.get().preferences == {"sushi": "likes"}
+
+
+@pytest.mark.parametrize("policy", ["prefer_old", "flag_review"])
+def test_a_preference_is_kept_while_the_fact_against_it_is_not_believed(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    monkeypatch.setattr(conf, "CONTRADICTIONS", policy)
+    facts_of_nameless_user(owner, "I like coffee.", "I dislike coffee.")
+
+    profile = UserProfile.objects.get()
+    believed = Fact.objects.get(status="active")
+    assert profile.preferences == {"coffee": "likes"}
+    assert profile.provenance["coffee"]["fact_id"] == str(believed.id)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 from pytest_django import DjangoAssertNumQueries
 
 from memory import conf
@@ -14,6 +15,7 @@ from memory.owner import Owner
 from memory.services.facts.contradict import learn_consistent_fact
 from memory.services.facts.learn import LearnedFact
 from memory.services.facts.supersede import reject_fact
+from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import claims, day, fact_draft, know, learn_claim, reread
 
@@ -178,3 +180,26 @@ def test_a_start_that_is_stated_later_replaces_the_time_when_it_was_said(owner: 
     again = know(owner, PORTO, said_at=day(-1), valid_from=day(-90))
 
     assert (again.valid_from, again.valid_from_source) == (day(-90), "stated")
+
+
+def test_what_supersedes_a_globalized_fact_is_known_in_every_channel(owner: Owner) -> None:
+    rust = replace(owner, channel="rust")
+    know(owner, PORTO)
+    know(rust, PORTO, now=day(1))
+
+    new = learn_consistent_fact(rust, fact_draft(LISBON), embedded=NOTHING, now=day(2)).fact
+
+    assert new.channel == "_global"
+    assert (claims(owner, now=day(2)), claims(rust, now=day(2))) == ([LISBON], [LISBON])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_fact_erased_while_it_comes_under_review_is_a_conflict(owner: Owner, start_concurrently: Start) -> None:
+    old = know(owner, PORTO)
+    with transaction.atomic():
+        Fact.objects.filter(id=old.id).delete()
+        learner = start_concurrently(lambda: post(owner, LISBON, on_contradiction="review"))
+
+    with pytest.raises(Conflict, match="try again"):
+        learner.result(PATIENCE_SECONDS)
+    assert not Fact.objects.exists()

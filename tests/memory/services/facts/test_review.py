@@ -10,13 +10,15 @@ from django.db import transaction
 from pytest_django import DjangoAssertNumQueries
 
 from memory.errors import Conflict, NotFound, Unprocessable
-from memory.models import Account, AuditEntry, Fact, FactReview
+from memory.models import Account, AuditEntry, Fact, FactReview, Link
 from memory.owner import Owner
 from memory.services.facts.review import ValidityTimes, decide_review, open_review
 from memory.services.facts.store import list_facts, read_fact_history
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact
 from memory.services.facts.tombstones import add_tombstone
 from memory.services.memories.correct import mark_memories
+from memory.services.memories.links import REPLACES
+from memory.services.replacements import WHOLE_TURN
 from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING, NOW
@@ -318,9 +320,9 @@ def test_an_accepted_fact_belongs_to_the_user(owner: Owner, staff: Owner) -> Non
 def test_a_review_costs_as_many_queries_as_stated(
     owner: Owner, staff: Owner, old: Fact, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         review = ask(owner, old)
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(17):
         decide(staff, review, Status.ACCEPTED_NEW)
 
 
@@ -332,3 +334,14 @@ def test_only_one_of_two_concurrent_decisions_wins(staff: Owner, review: FactRev
 
     with pytest.raises(Conflict, match="decided already"):
         other.result(PATIENCE_SECONDS)
+
+
+def test_the_turn_behind_an_accepted_fact_replaces_the_turn_behind_the_old_one(owner: Owner, staff: Owner) -> None:
+    before, later = say(owner, turn(CLAIM, timestamp=day(-5)), turn(MUNICH, timestamp=day(-1))).turns
+    old = know(owner, turn_ids=[before.id])
+    review = ask(owner, old, turn_ids=[later.id])
+
+    decide(staff, review, Status.ACCEPTED_NEW)
+
+    link = Link.objects.get(type=REPLACES)
+    assert (link.source_id, link.target_id, link.weight) == (later.id, before.id, WHOLE_TURN)
