@@ -114,8 +114,14 @@ def check_size_of_properties(properties: dict[str, Any]) -> None:
 
 def owner_of_row(row: MemoryRow | Conversation, *, actor: str = "") -> Owner:
     """Return the holder of a memory or conversation as an owner, in its channel. It joins no conversation."""
-    holder = {"agent_id": row.agent_id, "user_id": row.user_id, "channel": row.channel}
-    return Owner(account_id=row.account_id, **holder, actor=actor, joins=False)
+    return Owner(
+        account_id=row.account_id,
+        agent_id=row.agent_id,
+        user_id=row.user_id,
+        channel=row.channel,
+        actor=actor,
+        joins=False,
+    )
 
 
 def identities_of_names(owner: Owner, *, type: str, names: Iterable[str]) -> list[str]:  # noqa: A002
