@@ -162,6 +162,22 @@ def value_key(account_id: UUID, name: str) -> str:
     return VALUE_PATTERN.format(account_id=account_id, name=name)
 
 
+def scan_values(*, account_id: UUID, cursor: int, containing: str = "") -> tuple[list[str], int]:
+    """Return a SCAN page of the names of the account's single values that contain a text; the end is cursor 0.
+
+    Names may repeat.
+    """
+    pattern = value_key(account_id, f"*{escape_pattern(containing)}*")
+    next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE)
+    prefix = value_key(account_id, "")
+    return [str(key).removeprefix(prefix) for key in keys], int(next_cursor)
+
+
+def escape_pattern(text: str) -> str:
+    """Return the text as a part of a SCAN pattern that stands for itself."""
+    return re.sub(r"([*?\[\]^\\])", r"\\\1", text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredConversation:
     """A conversation with the number of its stored entries, and the seconds until they expire; None if they do not."""
@@ -176,8 +192,8 @@ def scan_conversations(name: str, *, account_id: UUID, cursor: int, containing: 
 
     The end is cursor 0. Ids may repeat.
     """
-    wanted = re.sub(r"([*?\[\]^\\])", r"\\\1", containing.translate(_ESCAPES))
-    pattern = KEY_PATTERNS[name].format(account_id=account_id, conversation_id=f"*{wanted}*")
+    wanted = f"*{escape_pattern(containing.translate(_ESCAPES))}*"
+    pattern = KEY_PATTERNS[name].format(account_id=account_id, conversation_id=wanted)
     next_cursor, keys = client().scan(cursor=cursor, match=pattern, count=SCAN_PAGE)
     return [parse_conversation_key(key) for key in map(str, keys)], int(next_cursor)
 

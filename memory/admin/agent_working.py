@@ -13,19 +13,18 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 
-from memory import conf
 from memory.admin.base import AuditedAdmin, staff_owner
 from memory.admin.columns import column, text_column
-from memory.admin.fields import ExternalIdField, JSONValueField
-from memory.admin.live import MAX_SCANS, LiveRow, json_box, read_cursor
+from memory.admin.fields import ExternalIdField
+from memory.admin.live import MAX_SCANS, LiveRow, NameForm, ValueForm, json_box, read_cursor
 from memory.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memory.admin.text import mark_invisible, render_json
 from memory.errors import MemoryServiceError
 from memory.models import Agent, SavedWorkingMemory
 from memory.owner import Owner
 from memory.services.working_memory import clear_values, correct_value, remove_value, working_memory_at
-from memory.tiers.agent_working import MAX_TTL_SECONDS, WorkingMemoryService
-from memory.tiers.base import MAX_NAME_CHARACTERS, from_json
+from memory.tiers.agent_working import WorkingMemoryService
+from memory.tiers.base import from_json
 from memory_project.admin_lists import AccountFilter
 from memory_project.redis import AgentMemoryRef, scan_agents
 
@@ -39,17 +38,6 @@ class TaskForm(forms.Form):
 
     task = ExternalIdField(required=False, label="Task")
     run = ExternalIdField(required=False, label="Workflow run")
-
-
-class NameForm(forms.Form):
-    name = forms.CharField(max_length=MAX_NAME_CHARACTERS, strip=False)
-
-
-class ValueForm(NameForm):
-    value = JSONValueField(label="Value as JSON")
-    ttl_seconds = forms.IntegerField(
-        label="Seconds to live", min_value=1, max_value=MAX_TTL_SECONDS, initial=conf.AGENT_MEMORY_TTL_SECONDS
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

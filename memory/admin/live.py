@@ -1,7 +1,9 @@
-"""Working memory and injection ledger of conversations, which live in Redis, one account at a time."""
+"""Pages of what lives in Redis, one account at a time: working memory and injection ledger of conversations."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -15,22 +17,35 @@ from django.utils.safestring import SafeString
 
 from ledger import store
 from ledger.models import ITEM_KEY_LENGTH, VALUE_LENGTH
+from memory import conf
 from memory.admin.base import read_number, staff_owner
 from memory.admin.fields import ExternalIdField, JSONValueField
 from memory.admin.object_actions import EmptyForm, ObjectAction, ObjectActionAdmin
 from memory.admin.text import mark_invisible
-from memory.errors import MemoryServiceError, TooLarge
+from memory.errors import MemoryServiceError, NotFound, TooLarge
 from memory.models import Account, Conversation, LedgerAccount, WorkingMemoryAccount
 from memory.owner import Owner
-from memory.services.working_memory import clear_working_memory, correct_field, delete_field, evict_item, mark_item
+from memory.services.working_memory import (
+    clear_working_memory,
+    correct_field,
+    correct_session_value,
+    delete_field,
+    delete_session_value,
+    evict_item,
+    mark_item,
+)
 from memory.tiers import working
+from memory.tiers.agent_working import MAX_TTL_SECONDS
 from memory.tiers.base import MAX_NAME_CHARACTERS, from_json
+from memory.tiers.named_values import whole_seconds
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_buffer import session_ref
 from memory.tiers.working import stored_fields
 from memory_project.redis import ConversationRef, StoredConversation, read_stored_conversations, scan_conversations
 from memory_project.staff import visible_accounts
 
 MAX_SCANS = 20
-ENOUGH_CONVERSATIONS = 50
+ENOUGH_ROWS = 50
 MAX_ROWS = 100
 MAX_WITHOUT_LIVE_DATA = 20
 
@@ -64,9 +79,9 @@ class ConversationRow:
     expires_in: str
 
 
-def show_expiry(stored: StoredConversation) -> str:
+def show_expiry(ttl_seconds: int | None) -> str:
     """Return the time after which all of it is gone, unless it is used: "6 days, 23:59:58"."""
-    return "never" if stored.ttl_seconds is None else str(timedelta(seconds=stored.ttl_seconds))
+    return "never" if ttl_seconds is None else str(timedelta(seconds=ttl_seconds))
 
 
 class ConversationForm(forms.Form):
@@ -74,12 +89,12 @@ class ConversationForm(forms.Form):
 
 
 class LiveAdmin(ObjectActionAdmin):
-    """A list of accounts, which lead to their conversations. The permissions are those of the proxy model."""
+    """A list of accounts, which lead to what they have in Redis. The permissions are those of the proxy model."""
 
-    key_name: ClassVar[str]
-    """The name of the key of a conversation, which is a hash (`memory_project.redis.KEY_PATTERNS`)."""
+    contents: ClassVar[str]
+    """The name of what an account leads to."""
     refusals = (ValueError, MemoryServiceError)
-    list_display = ("name", "conversations")
+    list_display = ("name", "rows")
     list_display_links = None
     list_select_related = False
     counted_row, counted_rows = "account", "accounts"
@@ -88,24 +103,17 @@ class LiveAdmin(ObjectActionAdmin):
     ordering = ("name", "pk")
     allow_add = allow_delete = False
 
-    def read_rows(self, ref: ConversationRef) -> list[LiveRow]:
-        raise NotImplementedError
-
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Show the conversations at once to those who see one account, such as the chosen one."""
+        """Show the account's page at once to those who see one account, such as the chosen one."""
         visible = visible_accounts(request)
         if visible is not None and len(visible) == 1 and not request.GET and request.method == "GET":
             return HttpResponseRedirect(self.page_url("change", next(iter(visible))))
         return super().changelist_view(request, extra_context)
 
-    @admin.display(description="Conversations")
-    def conversations(self, account: Account) -> SafeString:
-        return format_html('<a href="{}">Conversations of {}</a>', self.page_url("change", account.id), account.name)
-
-    def get_urls(self) -> list[URLPattern]:
-        name = f"{self.opts.app_label}_{self.opts.model_name}_conversation"
-        view = self.admin_site.admin_view(self.conversation_view)
-        return [path("<path:object_id>/conversation/", view, name=name), *super().get_urls()]
+    @admin.display(description="Contents")
+    def rows(self, account: Account) -> SafeString:
+        url = self.page_url("change", account.id)
+        return format_html('<a href="{}">{} of {}</a>', url, self.contents, account.name)
 
     def page_url(self, page: str, account_id: UUID, **query: Any) -> str:
         address = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}", args=[account_id])
@@ -114,17 +122,53 @@ class LiveAdmin(ObjectActionAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the conversations of the account, a page at a time, instead of a form."""
+        """List what the account has, a page at a time, instead of a form."""
         account = self.find_row(request, object_id)
+        return self.unless_redis_is_down(request, lambda: self.show_account(request, account))
+
+    def show_account(self, request: HttpRequest, account: Account) -> HttpResponse:
+        raise NotImplementedError
+
+    def render_account_page(
+        self, request: HttpRequest, account: Account, page: str, subject: str, context: dict[str, Any]
+    ) -> HttpResponse:
+        title = f"{str(self.opts.verbose_name).capitalize()} of {subject}"
+        account_url = self.page_url("change", account.id)
+        return self.render_page(
+            request, f"live/{page}.html", title, account=account, account_url=account_url, **context
+        )
+
+
+class ConversationsAdmin(LiveAdmin):
+    """Accounts which lead to their conversations."""
+
+    key_name: ClassVar[str]
+    """The name of the key of a conversation, which is a hash (`memory_project.redis.KEY_PATTERNS`)."""
+    contents = "Conversations"
+
+    def read_rows(self, ref: ConversationRef) -> list[LiveRow]:
+        raise NotImplementedError
+
+    def further_context(self, ref: ConversationRef, named: str) -> dict[str, Any]:
+        """Return what else the page of a conversation shows of what has this text in its name."""
+        return {}
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}_conversation"
+        view = self.admin_site.admin_view(self.conversation_view)
+        return [path("<path:object_id>/conversation/", view, name=name), *super().get_urls()]
+
+    def show_account(self, request: HttpRequest, account: Account) -> HttpResponse:
         form = ConversationForm(request.GET if "conversation" in request.GET else None)
         if form.is_valid():
             chosen = form.cleaned_data["conversation"]
             return HttpResponseRedirect(self.page_url("conversation", account.id, conversation=chosen))
-        return self.unless_redis_is_down(request, lambda: self.list_conversations(request, account, form))
+        return self.list_conversations(request, account, form)
 
     def list_conversations(self, request: HttpRequest, account: Account, form: ConversationForm) -> HttpResponse:
         named, began = request.GET.get("named", "")[:MAX_NAME_CHARACTERS], read_cursor(request)
-        conversation_ids, cursor = collect_conversations(self.key_name, account.id, began, containing=named)
+        scan = partial(scan_conversations, self.key_name, account_id=account.id, containing=named)
+        conversation_ids, cursor = collect_page(lambda at: scan(cursor=at), began)
         found = [
             self.make_row(account.id, each)
             for each in read_stored_conversations(self.key_name, account.id, conversation_ids)
@@ -144,7 +188,7 @@ class LiveAdmin(ObjectActionAdmin):
             conversation_id=stored.conversation_id,
             url=self.page_url("conversation", account_id, conversation=stored.conversation_id),
             entries=stored.entries,
-            expires_in=show_expiry(stored),
+            expires_in=show_expiry(stored.ttl_seconds),
         )
 
     def list_without_live_data(self, account: Account, conversation_ids: list[str]) -> list[tuple[str, str]]:
@@ -177,31 +221,23 @@ class LiveAdmin(ObjectActionAdmin):
             "rows": rows[:MAX_ROWS],
             "row_count": len(rows),
             "named": wanted,
-            "expires_in": next(map(show_expiry, stored), ""),
+            "expires_in": next((show_expiry(each.ttl_seconds) for each in stored), ""),
             "failed_form": failed,
             "form": failed if isinstance(failed, add_form) else add_form(),
             "may_write": self.has_change_permission(request),
+            **self.further_context(ref, wanted),
         }
         page = self.opts.model_name or ""
         return self.render_account_page(request, account, page, ref.conversation_id, context)
 
-    def render_account_page(
-        self, request: HttpRequest, account: Account, page: str, subject: str, context: dict[str, Any]
-    ) -> HttpResponse:
-        title = f"{str(self.opts.verbose_name).capitalize()} of {subject}"
-        account_url = self.page_url("change", account.id)
-        return self.render_page(
-            request, f"live/{page}.html", title, account=account, account_url=account_url, **context
-        )
 
-
-def collect_conversations(key_name: str, account_id: UUID, cursor: int, *, containing: str) -> tuple[list[str], int]:
-    """Return conversations and the next cursor. Pages of a scan may be empty, so several are read, but not all."""
+def collect_page(scan: Callable[[int], tuple[list[str], int]], cursor: int) -> tuple[list[str], int]:
+    """Return sorted ids and the next cursor. Pages of a scan may be empty, so several are read, but not all."""
     found: dict[str, None] = {}
     for _ in range(MAX_SCANS):
-        page, cursor = scan_conversations(key_name, account_id=account_id, cursor=cursor, containing=containing)
+        page, cursor = scan(cursor)
         found |= dict.fromkeys(page)
-        if not cursor or len(found) >= ENOUGH_CONVERSATIONS:
+        if not cursor or len(found) >= ENOUGH_ROWS:
             break
     return sorted(found), cursor
 
@@ -209,6 +245,17 @@ def collect_conversations(key_name: str, account_id: UUID, cursor: int, *, conta
 def read_cursor(request: HttpRequest) -> int:
     """Return the cursor in the address, or 0 for nonsense. Redis takes 64 bits."""
     return read_number(request.GET.get("cursor", ""), max_digits=19) or 0
+
+
+class NameForm(forms.Form):
+    name = forms.CharField(max_length=MAX_NAME_CHARACTERS, strip=False)
+
+
+class ValueForm(NameForm):
+    value = JSONValueField(label="Value as JSON")
+    ttl_seconds = forms.IntegerField(
+        label="Seconds to live", min_value=1, max_value=MAX_TTL_SECONDS, initial=conf.AGENT_MEMORY_TTL_SECONDS
+    )
 
 
 class FieldNameForm(forms.Form):
@@ -244,8 +291,35 @@ def clear_fields(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> st
     return "Deleted all fields."
 
 
+def find_conversation(ref: ConversationRef) -> Conversation | None:
+    """Return the row, without which it is not known where the values of the session are."""
+    rows = Conversation.objects.filter(account_id=ref.account_id, conversation_id=ref.conversation_id)
+    return rows.defer("metadata", "saved_session").first()
+
+
+def save_session_value(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
+    if (conversation := find_conversation(ref)) is None:
+        raise NotFound("there is no such conversation any more")
+    name, ttl_seconds = data["name"], data["ttl_seconds"]
+    correct_session_value(owner, conversation, name=name, value=data["value"], ttl_seconds=ttl_seconds)
+    return f"Saved {mark_invisible(name)}, which expires in {ttl_seconds} seconds."
+
+
+def remove_session_value(owner: Owner, ref: ConversationRef, data: dict[str, Any]) -> str:
+    conversation = find_conversation(ref)
+    was_there = conversation is not None and delete_session_value(owner, conversation, name=data["name"])
+    return f"Deleted {mark_invisible(data['name'])}." if was_there else "The value was gone already."
+
+
+def read_session_values(conversation: Conversation) -> list[LiveRow]:
+    return [
+        LiveRow(name=stored.name, value=json_box(from_json(stored.json)), ttl_seconds=whole_seconds(stored.ttl_ms))
+        for stored in SessionMemory(session_ref(conversation)).stored_values()
+    ]
+
+
 @admin.register(WorkingMemoryAccount)
-class WorkingMemoryAccountAdmin(LiveAdmin):
+class WorkingMemoryAccountAdmin(ConversationsAdmin):
     """Working memory: fields with their writers, corrected as JSON and deleted one by one or all."""
 
     key_name = working.KEY_NAME
@@ -254,6 +328,8 @@ class WorkingMemoryAccountAdmin(LiveAdmin):
         "save": ObjectAction(run=save_field, form=FieldForm),
         "delete": ObjectAction(run=remove_field, form=FieldNameForm),
         "clear": ObjectAction(run=clear_fields, form=EmptyForm),
+        "save_session_value": ObjectAction(run=save_session_value, form=ValueForm),
+        "delete_session_value": ObjectAction(run=remove_session_value, form=NameForm),
     }
 
     def read_rows(self, ref: ConversationRef) -> list[LiveRow]:
@@ -261,6 +337,19 @@ class WorkingMemoryAccountAdmin(LiveAdmin):
             LiveRow(name=field.name, value=json_box(from_json(field.json)), writer=field.agent_id)
             for field in stored_fields(ref)
         ]
+
+    def further_context(self, ref: ConversationRef, named: str) -> dict[str, Any]:
+        """Return the values of the session, which a conversation has from its first call on."""
+        conversation = find_conversation(ref)
+        if conversation is None:
+            return {"has_session": False}
+        rows = [row for row in read_session_values(conversation) if named in row.name]
+        return {
+            "has_session": True,
+            "session_rows": rows[:MAX_ROWS],
+            "session_row_count": len(rows),
+            "session_seconds": conf.SESSION_VALUE_TTL_SECONDS,
+        }
 
 
 class ItemForm(forms.Form):
@@ -282,7 +371,7 @@ def evict_from_ledger(owner: Owner, ref: ConversationRef, data: dict[str, Any]) 
 
 
 @admin.register(LedgerAccount)
-class LedgerAccountAdmin(LiveAdmin):
+class LedgerAccountAdmin(ConversationsAdmin):
     """The ledger: what was injected, to mark and to evict. Its journal has a list of its own."""
 
     key_name = store.KEY_NAME

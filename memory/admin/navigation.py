@@ -24,7 +24,7 @@ class Page:
 GROUPS: Mapping[str, Sequence[str | Page]] = {
     "Memories": (
         "memory.memory", "memory.episodicmemory", "memory.agentshorttermmemory", "memory.workingmemoryaccount",
-        "memory.savedworkingmemory", "memory.userprofile", "memory.vector", "memory.link",
+        "memory.savedworkingmemory", "memory.valueaccount", "memory.userprofile", "memory.vector", "memory.link",
         Page(label="Playground", url_name="playground:page", permission="memory.view_memory"),
         Page(label="Remember something", url_name="remember:page", permission="memory.add_fact"),
     ),

@@ -16,6 +16,7 @@ from memory.models.accounts import (
     Team,
     TeamMember,
     UserProfile,
+    ValueAccount,
     WorkingMemoryAccount,
 )
 from memory.models.bulk import BulkChange, BulkChangePage

@@ -359,6 +359,15 @@ class LedgerAccount(Account):
         verbose_name_plural = "injection ledger"
 
 
+class ValueAccount(Account):
+    """An account on the admin pages of its single values."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "single values"
+        verbose_name_plural = "single values"
+
+
 class UserProfile(AccountRow):
     """The preferences, expertise and communication style of a user of the account, the same for every agent.
 

@@ -13,10 +13,14 @@ from django.db import transaction
 from ledger import store
 from memory.audit import record_audit
 from memory.errors import TooLarge
+from memory.models import Conversation
 from memory.owner import Owner
 from memory.services.accounts.register import register_agent
 from memory.tiers.agent_working import SavedValues, WorkingMemoryService
+from memory.tiers.key_values import KeyValues
 from memory.tiers.named_values import StoredValue
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_buffer import session_ref
 from memory.tiers.working import WorkingMemory
 from memory_project.redis import AgentMemoryRef, ConversationRef
 
@@ -79,6 +83,34 @@ def clear_values(owner: Owner, ref: AgentMemoryRef) -> int:
     with transaction.atomic():
         record_audit(owner, operation="clear", memory_type="working")
         return working_memory_at(owner, ref).clear()
+
+
+def correct_single_value(owner: Owner, *, key: str, value: str, ttl_seconds: int | None) -> None:
+    """Set a single value of the account, which is kept until it is deleted if `ttl_seconds` is None."""
+    with transaction.atomic():
+        record_audit(owner, operation="update", memory_type="working", affected_ids=[key])
+        KeyValues(owner).set(key, value, ex=ttl_seconds)
+
+
+def delete_single_value(owner: Owner, *, key: str) -> bool:
+    """Delete a single value of the account and return whether there was one."""
+    with transaction.atomic():
+        record_audit(owner, operation="delete", memory_type="working", affected_ids=[key])
+        return KeyValues(owner).delete(key)
+
+
+def correct_session_value(owner: Owner, conversation: Conversation, *, name: str, value: Any, ttl_seconds: int) -> None:
+    """Set a value of the conversation's session. Raises as `SessionMemory.set`."""
+    with transaction.atomic():
+        record_conversation_edit(owner, "update", "working", conversation.conversation_id, [name])
+        SessionMemory(session_ref(conversation)).set(name, value, ttl_seconds)
+
+
+def delete_session_value(owner: Owner, conversation: Conversation, *, name: str) -> bool:
+    """Delete a value of the conversation's session and return whether there was one."""
+    with transaction.atomic():
+        record_conversation_edit(owner, "delete", "working", conversation.conversation_id, [name])
+        return SessionMemory(session_ref(conversation)).delete(name)
 
 
 def working_memory_at(owner: Owner, ref: AgentMemoryRef) -> WorkingMemoryService:

@@ -11,7 +11,7 @@ from typing import Any
 from memory import conf
 from memory.errors import Unprocessable
 from memory.tiers.base import check_size, check_ttl, from_json, to_json
-from memory.tiers.named_values import VALUES, NamedValues, StoredValue, parse_stored_texts, whole_seconds
+from memory.tiers.named_values import VALUES, NamedValues, StoredText, StoredValue, parse_stored_texts, whole_seconds
 from memory.tiers.session_buffer import LISTS, RENEW, run_list_script
 from memory_project.redis import ONCE, SessionRef, once_arguments, session_key
 
@@ -123,7 +123,11 @@ class SessionMemory:
 
     def get_context(self) -> dict[str, Any]:
         """Return all live values by name."""
-        return {stored.name: from_json(stored.json) for stored in self._values.all()}
+        return {stored.name: from_json(stored.json) for stored in self.stored_values()}
+
+    def stored_values(self) -> list[StoredText]:
+        """Return all live values as they are stored, ordered by name, with their remaining milliseconds."""
+        return self._values.all()
 
     def clear_session(self) -> None:
         """Delete turns, thoughts, values and the active goal."""

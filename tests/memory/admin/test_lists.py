@@ -307,6 +307,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "workingmemoryaccount": lambda account, numbers: Account.objects.bulk_create(
         Account(name=f"w{n}") for n in numbers
     ),
+    "valueaccount": lambda account, numbers: Account.objects.bulk_create(Account(name=f"w{n}") for n in numbers),
 }
 
 

@@ -10,12 +10,15 @@ from django.test import Client
 from django.urls import reverse
 
 from ledger import store
-from memory.models import Account, AuditEntry
+from memory.models import Account, AuditEntry, Conversation
 from memory.owner import Owner
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_buffer import session_ref
 from memory.tiers.working import WorkingMemory, stored_fields
 from memory_project import redis
 from memory_project.redis import ConversationRef
 from tests.memory.admin.pages import list_url, page_url, shown
+from tests.memory.episodes import NOW
 
 CONVERSATION = "a/b {c} %2F é <script>alert(1)</script>"
 WORKING, LEDGER = "workingmemoryaccount", "ledgeraccount"
@@ -290,3 +293,49 @@ def test_without_redis_a_page_says_so(
 def forget_clients() -> None:
     redis.client.cache_clear()
     redis.script.cache_clear()
+
+
+@pytest.fixture
+def session(owner: Owner, empty_redis: None) -> SessionMemory:
+    """The session of a conversation of a user in a channel."""
+    conversation = Conversation.objects.create(
+        account_id=owner.account_id, conversation_id=CONVERSATION, user_id="ana", channel="web", started_at=NOW
+    )
+    tier = SessionMemory(session_ref(conversation))
+    tier.set("step", {"n": 1}, ttl_seconds=500)
+    return tier
+
+
+def test_values_of_the_session_are_shown_corrected_and_deleted(
+    staff: Client, place: ConversationRef, session: SessionMemory
+) -> None:
+    page = look(staff, WORKING, place)
+    send(staff, WORKING, place, action="save_session_value", name="step", value="2", ttl_seconds="60")
+    send(staff, WORKING, place, action="save_session_value", name="next", value='"x"', ttl_seconds="60")
+
+    assert [(row.name, row.value) for row in page.context["session_rows"]] == [("step", '{\n  "n": 1\n}')]
+    assert session.get_context() == {"step": 2, "next": "x"}
+    assert (last_entry().operation, last_entry().affected_ids) == ("update", ["next"])
+    found = session.find("step")
+    assert found is not None
+    assert found.ttl_seconds <= 60
+    send(staff, WORKING, place, action="delete_session_value", name="step")
+    again = send(staff, WORKING, place, action="delete_session_value", name="step")
+    assert session.get_context() == {"next": "x"}
+    assert "gone already" in shown(again)
+
+
+@pytest.mark.usefixtures("session")
+def test_a_value_of_the_session_that_is_not_valid_is_refused(staff: Client, place: ConversationRef) -> None:
+    page = send(staff, WORKING, place, action="save_session_value", name="step", value="{", ttl_seconds="60")
+
+    assert "Nothing was changed" in shown(page)
+    assert [row.name for row in page.context["session_rows"]] == ["step"]
+
+
+def test_a_conversation_that_there_is_not_has_no_session(staff: Client, place: ConversationRef) -> None:
+    page = look(staff, WORKING, place)
+    refused = send(staff, WORKING, place, action="save_session_value", name="step", value="1", ttl_seconds="60")
+
+    assert "Values of the session" not in shown(page)
+    assert "no such conversation" in shown(refused)

@@ -41,7 +41,9 @@ def groups_of(response: Any) -> dict[str, list[str]]:
 
 
 OWN_IDS = [
-    (app, model) for app, model in MODELS if model not in ("auditentry", "ledgeraccount", "workingmemoryaccount")
+    (app, model)
+    for app, model in MODELS
+    if model not in ("auditentry", "ledgeraccount", "valueaccount", "workingmemoryaccount")
 ]
 
 
