@@ -103,7 +103,9 @@ def open_reviews(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
 
 
 def among_newest(rows: QuerySet[Any]) -> QuerySet[Any]:
-    return rows.filter(pk__in=rows.order_by("-pk").values("pk")[:RECENT_ROWS])
+    """Return the newest of the rows. Their oldest id is read first: a range of ids is never taken for a whole table."""
+    oldest = rows.order_by("-pk").values_list("pk", flat=True)[RECENT_ROWS - 1 : RECENT_ROWS]
+    return rows.filter(pk__gte=oldest[0]) if oldest else rows
 
 
 def unconfirmed_merges(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:

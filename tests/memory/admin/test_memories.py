@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from memory.models import Account, AuditEntry, EpisodicMemory, Memory, Vector
 from memory.owner import Owner
 from memory.retrieval.queries import Query
+from memory.retrieval.retrievers.lexical import has_words_or_ids
 from memory.services.memories.store import ClientVector
 from memory.services.recall.recall import RecallRequest, recall
 from tests.memory.admin.pages import add_url, choose, form_values, list_url, page_url, shown
@@ -221,3 +222,25 @@ def test_the_view_permission_alone_does_not_allow_archiving(newcomer: Client, ep
 
     assert newcomer.get(list_url("episodicmemory")).status_code == 200
     assert not Memory.objects.get().archived
+
+
+def test_a_list_asks_for_words_of_one_account_in_the_order_of_its_rows(owner: Owner, stranger: Account) -> None:
+    pump, engine = store(owner, draft("The pump was bought.", angle=0.0), draft("The engine was sold.", angle=1.0))
+    others = store(Owner(account_id=stranger.id), draft("A pump of theirs.", angle=0.0))
+    found = has_words_or_ids("pumps", account_id=owner.account_id)
+
+    rows = Memory.objects.filter(found, account_id=owner.account_id)
+
+    assert [row.pk for row in rows] == [pump.pk]
+    # in a subquery the table has another alias
+    assert [row.pk for row in Memory.objects.filter(pk__in=rows.values("pk")).order_by("-pk")] == [pump.pk]
+    assert [row.pk for row in Memory.objects.exclude(found).exclude(account_id=stranger.id)] == [engine.pk]
+    everywhere = Memory.objects.filter(has_words_or_ids("pumps", account_id=None))
+    assert {row.pk for row in everywhere} == {pump.pk, others[0].pk}
+
+
+@pytest.mark.parametrize("text", ["the of", "", "' & | !", "\\", "a:*"])
+def test_texts_without_words_find_only_what_is_named_so(owner: Owner, text: str) -> None:
+    store(owner, draft("The pump was bought.", angle=0.0))
+
+    assert not Memory.objects.filter(has_words_or_ids(text, account_id=owner.account_id)).exclude(user_id="").exists()
