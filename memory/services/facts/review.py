@@ -63,6 +63,7 @@ from memory.services.facts.supersede import believed_identity, close_fact, drop_
 from memory.services.facts.tombstones import refuse_rejected_claims
 from memory.services.memories.links import ABOUT, DERIVED_FROM, SUPERSEDES, NewLink, insert_links
 from memory.services.memories.store import own_vectors, store_memories
+from memory.services.profiles import forget_preferences
 from memory.services.replacements import link_replaced_evidence
 
 CONTRADICTION_SIMILARITY = 0.5
@@ -356,6 +357,7 @@ def accept_new_fact(
     ids = [old.id for old in olds if old.id != new.id]
     insert_links(owner.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=each) for each in ids])
     link_replaced_evidence(owner.account_id, newer=new.id, older=ids)
+    forget_preferences(owner, new.user_id, fact_ids=ids, now=now)
 
 
 def accept_both_facts(owner: Owner, old: Fact, new: Fact, *, times: ValidityTimes, now: datetime) -> None:

@@ -87,6 +87,7 @@ def supersede_fact(
     versions.
 
     Copies that follow the old facts are superseded as well, so that the successor is known in `_global`, too.
+    Preferences that were learned from the old facts are withdrawn.
     """
     check_fact_draft(draft)
     try:
@@ -214,6 +215,7 @@ def store_successor(
     replaced = [old.id for old in olds if old.id != new_id]
     links = [NewLink(source_id=new_id, type=SUPERSEDES, target_id=old_id, properties=properties) for old_id in replaced]
     insert_links(owner.account_id, links)
+    forget_preferences(owner, olds[0].user_id, fact_ids=replaced, now=now)
     if replaced and draft.turn_ids:
         link_replaced_evidence(owner.account_id, newer=new_id, older=replaced)
     record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[new_id, *replaced])
@@ -273,8 +275,10 @@ def correct_fact(
             revise_beliefs(owner, facts, reason=FactVersion.Reason.CORRECTED, now=now)
             if ended:
                 end_beliefs(ended, status=Fact.Status.RETRACTED, now=now)
-            texts = texts_metadata(owner, [fact.text] if "text" in columns else [])
             affected = [each.id for each in (*facts, *ended)]
+            if "text" in columns or (fact.valid_to is not None and fact.valid_to <= now):
+                forget_preferences(owner, fact.user_id, fact_ids=affected, now=now)
+            texts = texts_metadata(owner, [fact.text] if "text" in columns else [])
             record_audit(owner, operation="correct", memory_type="semantic", affected_ids=affected, metadata=texts)
     except IntegrityError as err:
         # only the unique identity of facts can be violated here
