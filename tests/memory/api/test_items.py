@@ -247,6 +247,22 @@ def test_vectors_that_are_given_later_replace_those_of_their_model(bound_api: Se
     assert search(bound_api, context, query="one") == ["k"]
 
 
+def test_given_vectors_stay_until_the_text_changes(bound_api: ServiceClient, context: str) -> None:
+    def found() -> list[str]:
+        body = {"embedding_model": "own", "searches": [{"query_embedding": [1.0, 0.0]}]}
+        answer = bound_api.post(f"/contexts/{context}/items/query", body).json()
+        return [each["key"] for each in answer["searches"][0]["items"]]
+
+    write(bound_api, context, item(["a"], "k", {"n": 1}, texts=["one"], embeddings=[[1.0, 0.0]]), embedding_model="own")
+    for number in (2, 3):
+        write(bound_api, context, item(["a"], "k", {"n": number}, texts=["one"]))
+    kept = found(), search(bound_api, context, query="one")
+    write(bound_api, context, item(["a"], "k", {"n": 3}, texts=["two"]))
+
+    assert kept == (["k"], ["k"])
+    assert (found(), search(bound_api, context, query="two")) == ([], ["k"])
+
+
 def test_a_request_reads_a_thousand_items_at_most(bound_api: ServiceClient, context: str) -> None:
     path = {"namespace": ["a"], "key": "k"}
     too_much: list[dict[str, Any]] = [
