@@ -273,6 +273,7 @@ class Facts(VersionedViewSet):
     def partial_update(self, request: Request, fact_id: UUID) -> Response:
         """Correct a fact that was wrong: the new values hold for all time, and the old ones are kept as a version.
 
+        A copy in `_global` that rests on it alone is corrected as well.
         If the world changed instead, supersede the fact. 409 for a fact that is no longer believed, and for a claim
         that another fact makes.
         """
@@ -289,6 +290,7 @@ class Facts(VersionedViewSet):
     def destroy(self, request: Request, fact_id: UUID) -> Response:
         """Retract a fact: it is no longer believed, and may be learned again. Its history stays.
 
+        A copy in `_global` that rests on it alone is retracted as well.
         With `erase=true` it is erased for good, with its versions, its copies in other channels, and the kept answers
         and audited texts that quote it. Reject it first if it must not be learned again.
         """
@@ -314,7 +316,8 @@ class FactChanges(VersionedViewSet):
         """Replace a fact because the world changed: it ends where the new one begins, and is kept.
 
         The new fact begins at `valid_from`, else at `event_time`, else now. It has the same user and channel, and the
-        same entities if it names none.
+        same entities if it names none. A copy in `_global` that rests on the old fact alone is replaced as well: then
+        the new fact is in `_global`.
         """
         body, owner = self.body_and_owner()
         draft = fact_draft_from_body(owner, body)

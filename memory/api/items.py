@@ -41,6 +41,7 @@ MAX_LABELS = 50
 MAX_SEARCHES = 50
 MAX_FOUND = 1_000
 MAX_OFFSET = 100_000
+MAX_VERSION = 2**31 - 1
 MODEL_HELP = "Name of the model that made the vectors. Default: the service makes them."
 
 
@@ -70,7 +71,16 @@ class ItemPathFields(StrictSerializer):
     key = Text(max_length=MAX_PATH_CHARACTERS, help_text="Name of the item, unique in its namespace.")
 
 
-class NewItem(ItemPathFields):
+class ItemToWrite(ItemPathFields):
+    expected_version = WholeNumber(
+        required=False,
+        min_value=0,
+        max_value=MAX_VERSION,
+        help_text="412 at another version, and nothing is written. 0: there must be no such item.",
+    )
+
+
+class NewItem(ItemToWrite):
     """An item to store."""
 
     value = JsonObject(help_text="The value, which replaces the present one.")
@@ -100,7 +110,7 @@ class ItemsToWrite(OwnerFields):
         help_text="Items to store. Of the same path, the last one wins.",
     )
     deleted = BoundedList(
-        child=ItemPathFields(),
+        child=ItemToWrite(),
         max_length=MAX_ITEMS,
         default=list,
         help_text="Items to delete. One that is in `items` too is stored.",
@@ -157,6 +167,7 @@ class ItemAnswer(AnswerSerializer):
     namespace = serializers.ListField(child=serializers.CharField())
     key = serializers.CharField()
     value = serializers.JSONField()
+    version = serializers.IntegerField(help_text="Number that grows with each change, for `expected_version`.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     score = serializers.FloatField(allow_null=True, help_text="Cosine similarity of its nearest text to the query.")
@@ -204,8 +215,13 @@ def writes_from_body(body: dict[str, Any]) -> ItemWrites:
         )
         for path, item in last.items()
     ]
-    deleted = {path_from_body(item) for item in body["deleted"]} - set(last)
-    return ItemWrites(drafts=drafts, deleted=list(deleted), embedding_model=body.get("embedding_model", ""))
+    gone = {path: item for item in body["deleted"] if (path := path_from_body(item)) not in last}
+    return ItemWrites(
+        drafts=drafts,
+        deleted=list(gone),
+        embedding_model=body.get("embedding_model", ""),
+        expected={path: item["expected_version"] for path, item in (gone | last).items() if "expected_version" in item},
+    )
 
 
 def searches_from_body(owner: Owner, body: dict[str, Any]) -> list[ItemSearch]:
@@ -241,13 +257,14 @@ class ContextItems(OwnerViewSet):
     bodies = {"write": ItemsToWrite, "query_items": ItemsQuery}
     answers = {"write": ItemsWritten, "query_items": ItemsFound}
     scopes = {"query_items": "read"}
+    problems = {"write": (412,)}
     replica_reads = frozenset({"query_items"})
 
     def write(self, request: Request, context_id: UUID) -> Response:
         """Store, replace and delete items, all or none.
 
-        A replaced value stays among the versions of the entry. 409 while the context is archived, 413 for a value that
-        is too large, 422 for a path of more than 200 characters.
+        A replaced value stays among the versions of the entry. 409 while the context is archived, 412 where an item has
+        another `expected_version`, 413 for a value that is too large, 422 for a path of more than 200 characters.
         """
         body, owner = self.body_and_owner()
         writes = writes_from_body(body)

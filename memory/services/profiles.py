@@ -2,7 +2,7 @@
 
 `get_profile` and `find_profile` read; `write_profile` and `delete_profile` write what clients set by
 hand. Extraction adds preferences with `learn_preferences`, with their provenance: they replace what was learned before,
-never what was set by hand. `forget_preferences` removes what was learned from facts that are no longer believed.
+never what was set by hand. `forget_preferences` removes what was learned from facts that ended or are not believed.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ from django.db import transaction
 
 from memory.audit import record_audit
 from memory.errors import Conflict, StaleVersion, TooLarge, Unprocessable, require_found
-from memory.models import UserProfile
+from memory.models import Fact, UserProfile
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import register_agent
@@ -69,6 +69,12 @@ def get_profile(owner: Owner, user_id: str) -> UserProfile:
 def find_profile(owner: Owner, user_id: str) -> UserProfile | None:
     """Return the profile, or None."""
     return UserProfile.objects.filter(account_id=owner.account_id, user_id=user_id).first()
+
+
+def read_preferences(owner: Owner) -> dict[str, Any]:
+    """Return the preferences of the owner's user by topic in lower case. No statement without a user."""
+    profile = find_profile(owner, owner.user_id) if owner.user_id else None
+    return {topic.casefold(): value for topic, value in profile.preferences.items()} if profile else {}
 
 
 def write_profile(
@@ -181,7 +187,7 @@ def learn_preferences(
 
 
 def forget_preferences(owner: Owner, user_id: str, *, fact_ids: Collection[UUID], now: datetime) -> None:
-    """Remove what was learned from these facts, in the caller's transaction: they are no longer believed."""
+    """Remove what was learned from these facts, in the caller's transaction: they ended, or are no longer believed."""
     profile = lock_profile(owner, user_id) if user_id else None
     if profile is None:
         return
@@ -193,6 +199,15 @@ def forget_preferences(owner: Owner, user_id: str, *, fact_ids: Collection[UUID]
         profile.provenance = {topic: known for topic, known in profile.provenance.items() if topic not in topics}
 
     apply_change(owner, profile, forget, now=now)
+
+
+def forget_ended_preferences(owner: Owner, *, now: datetime) -> None:
+    """Remove what the owner's user was said to prefer by facts that were superseded, in the caller's transaction."""
+    profile = find_profile(owner, owner.user_id) if owner.user_id else None
+    fact_ids = [known["fact_id"] for known in profile.provenance.values() if known.get("fact_id")] if profile else []
+    if fact_ids:
+        ended = Fact.objects.filter(account_id=owner.account_id, id__in=fact_ids, status=Fact.Status.SUPERSEDED)
+        forget_preferences(owner, owner.user_id, fact_ids=ended.values_list("id", flat=True), now=now)
 
 
 def may_learn_topic(profile: UserProfile, topic: str, provenance: Mapping[str, Any]) -> bool:

@@ -148,7 +148,9 @@ ERROR_CODES = {
         "Send it again.",
     ),
     "stale_version": ErrorCode(
-        412, "`If-Match` names another version than the present one.", "Read it again, and repeat the change."
+        412,
+        "`If-Match` or `expected_version` names another version than the present one.",
+        "Read it again, and repeat the change.",
     ),
     "statement_timeout": ErrorCode(
         503,

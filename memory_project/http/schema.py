@@ -56,6 +56,7 @@ PROBLEMS_OF_WRITES = {
     "422": "Well-formed, but the stored state does not allow it.",
 }
 NO_METHOD = {"405": "The path exists, but not with this method."}
+STALE = {"412": "The present version is not the expected one."}
 NOT_FOUND = {"404": "It does not exist, or this key may not see it."}
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
@@ -153,7 +154,7 @@ class ServiceSchema(AutoSchema):
         if self.method != "GET":
             texts |= PROBLEMS_OF_WRITES
         for status in getattr(self.view, "problems", {}).get(self._action, ()):
-            texts[str(status)] = (NOT_FOUND | NO_METHOD | PROBLEMS_OF_WRITES)[str(status)]
+            texts[str(status)] = (NOT_FOUND | NO_METHOD | PROBLEMS_OF_WRITES | STALE)[str(status)]
         if self._is_conditional and self.method != "GET":
             texts["412"] = "The present version is not one that If-Match names."
         return {(code, CONTENT_TYPE): text for code, text in texts.items()}

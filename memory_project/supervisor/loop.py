@@ -2,9 +2,10 @@
 
 import http.client
 import signal
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from types import FrameType
 from urllib.parse import urlsplit
 
@@ -85,12 +86,31 @@ class Loop:
         wait = self._server_restarts.wait_seconds(now - self._servers_started_at)
         self._log.write(OWN_NAME, f"{' and '.join(stopped)} stopped; starting again")
         try:
-            self._servers.start_missing()
+            with self._reading_parts():
+                self._servers.start_missing()
         except (EmbeddedServerError, OSError) as err:
             # a full disk, for example, which is waited out
             self._log.write(OWN_NAME, str(err))
         self._servers_started_at = time.monotonic()
         self._next_server_check = self._servers_started_at + wait
+
+    @contextmanager
+    def _reading_parts(self) -> Iterator[None]:
+        """Read what the parts say meanwhile: one whose pipe is full stands still, and a server may take minutes."""
+        is_over = threading.Event()
+
+        def read() -> None:
+            while not is_over.wait(TICK_SECONDS):
+                for running in self._parts:
+                    running.pump()
+
+        reader = threading.Thread(target=read, name="logs")
+        reader.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            reader.join()
 
 
 class Readiness:

@@ -27,7 +27,9 @@ KEEP_ALIVE_SECONDS = 65
 """Seconds that a connection may rest between two requests. Load balancers rest for up to 60."""
 MAX_CHUNK_LINE_BYTES = 65_536
 WRITE_PATIENCE = 10
-"""A client has so many times CLIENT_TIMEOUT_SECONDS to read an answer."""
+"""A client has so many times CLIENT_TIMEOUT_SECONDS to read an answer, and longer as far as it reads steadily."""
+STEADY_BYTES_PER_SECOND = 16_384
+"""Rate from which on a client reads an answer steadily, whatever its length. Each such part gives it a second more."""
 ROOM_CONNECTIONS = 100
 """When so few connections are left, each new one ends the one that has rested longest."""
 
@@ -176,6 +178,8 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     answered_at = 0.0
     """Time when the last answer was complete. 0: there was none."""
     is_checking_key = False
+    taken_bytes = 0
+    """Bytes of the current answer that the system has taken for the client."""
 
     def received(self, data: bytes) -> bool:
         """Read what has arrived. The first part of a stream has its key checked before any more is read."""
@@ -192,10 +196,17 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
 
     def service(self) -> None:
         """Serve one request, in a thread of its lane."""
+        self.taken_bytes = 0
         # before as well: the answer may be out, and judged, before this method goes on
         self.answered_at = time.time()
         super().service()
         self.answered_at = time.time()
+
+    def send(self, data: bytes, do_close: bool = True) -> int:
+        """Send what the system takes, and count it."""
+        taken: int = super().send(data, do_close)
+        self.taken_bytes += taken
+        return taken
 
     def is_resting(self) -> bool:
         """Return True if the client owes no rest of a request, and the server no answer."""
@@ -212,7 +223,8 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
             return
         if self.total_outbufs_len:
             written_since = self.answered_at or self.creation_time
-            if now > min(self.last_activity + patience, written_since + WRITE_PATIENCE * patience):
+            in_all = WRITE_PATIENCE * patience + self.taken_bytes / STEADY_BYTES_PER_SECOND
+            if now > min(self.last_activity + patience, written_since + in_all):
                 self.handle_close()
         elif self.is_checking_key:
             return

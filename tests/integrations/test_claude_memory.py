@@ -1,7 +1,10 @@
 """Claude's memory tool on the service beside the SDK's tool on files: the same commands, the same answers."""
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +22,9 @@ from anthropic.types.beta import BetaMemoryTool20250818Command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+
+from tests.concurrency import PATIENCE_SECONDS
+from tests.integrations.environments import OURS
 
 COMMAND: TypeAdapter[Any] = TypeAdapter(BetaMemoryTool20250818Command)
 DIRECTORY_SIZE = re.compile(r"^[\d.]+[BKMG](\t(?:/memories\S*|.*/))$", re.M)
@@ -67,7 +73,7 @@ class TreeTool:
     """The commands on a tree in memory, with the errors of the tool."""
 
     def __init__(self) -> None:
-        self.tree = FileTree({}, set())
+        self.tree = FileTree({}, set(), {})
 
     def call(self, command: dict[str, Any]) -> str:
         try:
@@ -203,6 +209,56 @@ def test_edits_of_one_file_at_once_are_all_kept(client: Client) -> None:
 
     shown = str(MemoryTool(client).call({"command": "view", "path": "/memories/a"}))
     assert [number for number in range(8) if f"line {number}" not in shown] == []
+
+
+def test_edits_of_one_file_by_two_processes_at_once_are_all_kept(url: str, api_key: str, client: Client) -> None:
+    MemoryTool(client).call({"command": "create", "path": "/memories/a", "file_text": "first\n"})
+    edit = f"""
+from agent_memory_client import Client
+from agent_memory_integrations.claude_memory import MemoryTool
+import sys
+with Client({url!r}, {api_key!r}, agent_id="assistant", user_id="ana") as client:
+    tool = MemoryTool(client)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(10):
+        text = f"line {{number}} of {{sys.argv[1]}}"
+        tool.call({{"command": "insert", "path": "/memories/a", "insert_line": 0, "insert_text": text}})
+"""
+
+    names = ("one", "two")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", edit, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, OURS))},
+        )
+        for name in names
+    ]
+    pipes = [(process.stdin, process.stdout) for process in processes]
+    assert all(output is not None and output.readline() == b"ready\n" for _, output in pipes)
+    for entry, _ in pipes:
+        assert entry is not None
+        entry.write(b"go\n")
+        entry.flush()
+    for process in processes:
+        process.communicate(timeout=PATIENCE_SECONDS)
+
+    shown = str(MemoryTool(client).call({"command": "view", "path": "/memories/a"}))
+    assert [process.returncode for process in processes] == [0, 0]
+    assert [line for n in range(10) for name in names if (line := f"line {n} of {name}") not in shown] == []
+
+
+def test_of_two_processes_that_create_a_file_one_is_refused(url: str, api_key: str, client: Client) -> None:
+    """Two spellings of the address share no lock, as two processes do."""
+    command = {"command": "create", "path": "/memories/a", "file_text": "x"}
+
+    elsewhere = Client(url.replace("127.0.0.1", "localhost"), api_key, agent_id="assistant", user_id="ana")
+    with elsewhere as other, ThreadPoolExecutor(2) as pool:
+        answers = sorted(pool.map(lambda each: answer(MemoryTool(each), command), (client, other)))
+
+    assert answers == ["File created successfully at: /memories/a", "ToolError: File /memories/a already exists"]
 
 
 def test_users_and_agents_have_trees_of_their_own(url: str, api_key: str, client: Client) -> None:

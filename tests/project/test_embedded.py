@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -17,11 +18,14 @@ import redis
 from memory_project.embedded.daemons import is_process_of
 from memory_project.embedded.environment import SECRETS, acquire_servers, provide_secrets, servers_for_command
 from memory_project.embedded.errors import EmbeddedServerError, os_errors_as_sentences
-from memory_project.embedded.locks import is_locked
+from memory_project.embedded.locks import FileLock, is_locked
 from memory_project.embedded.paths import ServerPaths, make_server_paths, make_socket_folder
 from memory_project.embedded.postgres import PostgresServer
 from memory_project.embedded.redis import ValkeyServer, store_url
 from memory_project.embedded.servers import SharedServers, servers_of
+from memory_project.supervisor.log import Log
+from memory_project.supervisor.loop import Loop, StopRequest
+from memory_project.supervisor.parts import Part, RunningPart
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user to run the servers as")
 not_as_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
@@ -231,6 +235,48 @@ def test_servers_whose_users_were_all_killed_are_reused_by_the_next_user(place: 
 
     assert [server.pid() for server in servers_of(place)] == pids
     assert adopter.release()
+
+
+TALK = """
+import pathlib, sys, time
+started, told, written = map(pathlib.Path, sys.argv[1:])
+started.touch()
+while not told.exists():
+    time.sleep(0.01)
+print("word " * 40_000)
+written.touch()
+time.sleep(60)
+"""
+"""A part that writes more than a pipe holds, once it is told to."""
+
+
+def test_parts_that_write_much_are_read_while_a_server_is_started_again(place: ServerPaths, tmp_path: Path) -> None:
+    servers = SharedServers(place, [ValkeyServer(place)])
+    servers.acquire()
+    started, told, written = (tmp_path / name for name in ("started", "told", "written"))
+    part = Part(name="talk", command=(sys.executable, "-c", TALK, *map(str, (started, told, written))), grace_seconds=0)
+    log = Log({})
+    running = RunningPart(part, environ=os.environ, mark=str(tmp_path), log=log)
+    stop, loop = StopRequest(), Loop([running], servers=servers, log=log)
+
+    with FileLock(place.lock_of("start")) as starting, ThreadPoolExecutor(1) as others:
+        starting.wait_exclusive(seconds=1)
+        looping = others.submit(loop.run, stop, url="http://127.0.0.1:1")
+        try:
+            wait_for(started.exists)
+            kill(ValkeyServer(place).pid())
+            # the loop waits for the lock within a second or so
+            time.sleep(2)
+            told.touch()
+            wait_for(written.exists)
+            assert servers.stopped() == ["Valkey"]
+        finally:
+            starting.close()
+            stop.is_made = True
+            looping.result(60)
+            loop.stop(stop)
+
+    assert servers.release()
 
 
 def test_a_server_holds_its_lock_only_while_it_runs(valkey: ValkeyServer, place: ServerPaths) -> None:

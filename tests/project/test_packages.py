@@ -98,6 +98,25 @@ def test_a_changed_configuration_starts_the_pods_of_every_deployment_anew() -> N
     assert all(before[name] != after[name] for name in before)
 
 
+def test_pods_are_rolled_back_with_their_configuration_and_the_job_has_it_before_them() -> None:
+    chart = render_chart(config={"MEMORY_WEB_THREADS": "9"})
+    hooks = {key: document["metadata"].get("annotations", {}) for key, document in chart.items()}
+    read = {
+        (kind, document["metadata"]["name"]): document["spec"]["template"]["spec"]["containers"][0]["envFrom"][0]
+        for (kind, _), document in chart.items()
+        if kind in {"Deployment", "Job"}
+    }
+
+    assert len(read) == 5
+    for (kind, name), source in read.items():
+        config = ("ConfigMap", source["configMapRef"]["name"])
+        assert chart[config]["data"]["MEMORY_WEB_THREADS"] == "9"
+        # a rollback runs no hook of an upgrade
+        assert hooks[config].get("helm.sh/hook") == hooks[kind, name].get("helm.sh/hook")
+        if kind == "Job":
+            assert int(hooks[config]["helm.sh/hook-weight"]) < int(hooks[kind, name]["helm.sh/hook-weight"])
+
+
 def test_the_chart_s_services_select_pods_and_its_values_fit_their_schema() -> None:
     chart = render_chart(enabled=True)
     labels = [pod["metadata"]["labels"] for _, pod in pods(chart)]

@@ -4676,6 +4676,8 @@ export interface components {
             key: string;
             /** @description The value: any JSON. */
             value: unknown;
+            /** @description Number that grows with each change, for `expected_version`. */
+            version: number;
             /**
              * Format: date-time
              * @description Time when the service stored it.
@@ -4691,13 +4693,6 @@ export interface components {
              * @description Cosine similarity of its nearest text to the query.
              */
             score: number | null;
-        };
-        /** @description The address of an item. */
-        ItemPathFieldsRequest: {
-            /** @description Labels from the outermost, such as `["users", "ana"]`. */
-            namespace: string[];
-            /** @description Name of the item, unique in its namespace. */
-            key: string;
         };
         /** @description A search in a namespace and the ones below. */
         ItemQuestionRequest: {
@@ -4744,6 +4739,14 @@ export interface components {
              */
             refresh_ttl?: boolean;
         };
+        ItemToWriteRequest: {
+            /** @description Labels from the outermost, such as `["users", "ana"]`. */
+            namespace: string[];
+            /** @description Name of the item, unique in its namespace. */
+            key: string;
+            /** @description 412 at another version, and nothing is written. 0: there must be no such item. */
+            expected_version?: number;
+        };
         ItemsAnswer: {
             /** @description Best or latest first. */
             items: components["schemas"]["ItemAnswer"][];
@@ -4780,7 +4783,7 @@ export interface components {
             /** @description Items to store. Of the same path, the last one wins. */
             items?: components["schemas"]["NewItemRequest"][];
             /** @description Items to delete. One that is in `items` too is stored. */
-            deleted?: components["schemas"]["ItemPathFieldsRequest"][];
+            deleted?: components["schemas"]["ItemToWriteRequest"][];
             /** @description Name of the model that made the vectors. Default: the service makes them. */
             embedding_model?: string;
         };
@@ -5656,6 +5659,8 @@ export interface components {
             namespace: string[];
             /** @description Name of the item, unique in its namespace. */
             key: string;
+            /** @description 412 at another version, and nothing is written. 0: there must be no such item. */
+            expected_version?: number;
             /** @description The value, which replaces the present one. */
             value: {
                 [key: string]: unknown;

@@ -1,10 +1,12 @@
 """Claude's memory tool (`memory_20250818`) on the service: pass `MemoryTool(client)` to the SDK's tool runner.
 
 Files are items of a persistent context, so every version of a file stays readable, and `recall` finds what is in them.
-A command loads the tree, runs, and stores what it changed, in two requests.
+A command loads the tree, runs, and stores what it changed, in two requests. Where another process has changed the same
+file meanwhile, the command runs again on what that stored.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from agent_memory_client import AgentMemoryError, AsyncClient, Client
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -21,6 +23,7 @@ from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
 from agent_memory_integrations.memory_files import Command, FileTree, MemoryCommandError, run_command
 from agent_memory_integrations.memory_trees import (
     async_lock_of,
+    async_retry,
     clear,
     find_changes,
     list_pages,
@@ -28,7 +31,10 @@ from agent_memory_integrations.memory_trees import (
     lock_of,
     make_tree,
     name_context,
+    retry,
 )
+
+T = TypeVar("T")
 
 
 class MemoryTool(BetaAbstractMemoryTool):
@@ -66,22 +72,23 @@ class MemoryTool(BetaAbstractMemoryTool):
     def clear_all_memory(self) -> str:
         """Delete all files and directories."""
         with lock_of(self._context):
-            tree = self._load()
-            clear(tree)
-            self._store(tree)
+            retry(lambda: self._change(clear))
         return "All memory cleared"
 
     def _run(self, command: Command) -> str:
         try:
             with lock_of(self._context):
-                tree = self._load()
-                try:
-                    return run_command(tree, command)
-                finally:
-                    # a command that fails may have made directories
-                    self._store(tree)
+                return retry(lambda: self._change(lambda tree: run_command(tree, command)))
         except (AgentMemoryError, MemoryCommandError) as err:
             raise ToolError(str(err)) from err
+
+    def _change(self, change: Callable[[FileTree], T]) -> T:
+        tree = self._load()
+        try:
+            return change(tree)
+        finally:
+            # a command that fails may have made directories
+            self._store(tree)
 
     def _load(self) -> FileTree:
         context_id, pages, items = self._context.find_id(), list_pages(), []
@@ -129,25 +136,20 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     async def clear_all_memory(self) -> str:
         """Delete all files and directories."""
         async with async_lock_of(self._context):
-            tree = await self._load()
-            clear(tree)
-            await self._store(tree)
+            await async_retry(lambda: self._change(clear))
         return "All memory cleared"
 
     async def _run(self, command: Command) -> str:
         try:
             async with async_lock_of(self._context):
-                tree = await self._load()
-                try:
-                    return run_command(tree, command)
-                finally:
-                    await self._store(tree)
+                return await async_retry(lambda: self._change(lambda tree: run_command(tree, command)))
         except (AgentMemoryError, MemoryCommandError) as err:
             raise ToolError(str(err)) from err
 
-    async def _load(self) -> FileTree:
-        return await load_tree(self.client, self._context)
-
-    async def _store(self, tree: FileTree) -> None:
-        if changes := find_changes(tree):
-            await self.client.write_items(await self._context.ensure_id(), **changes)
+    async def _change(self, change: Callable[[FileTree], T]) -> T:
+        tree = await load_tree(self.client, self._context)
+        try:
+            return change(tree)
+        finally:
+            if changes := find_changes(tree):
+                await self.client.write_items(await self._context.ensure_id(), **changes)

@@ -28,10 +28,11 @@ class Command(Protocol):
 
 
 class FileTree:
-    """Directories and texts by path. `changed` has the new text of each file, None if it is gone; `directories` too."""
+    """Directories and texts by path, and what changed since they were loaded. `versions` are those that were loaded."""
 
-    def __init__(self, files: Mapping[str, str], directories: set[str]) -> None:
+    def __init__(self, files: Mapping[str, str], directories: set[str], versions: Mapping[str, int]) -> None:
         self.files = dict(files)
+        self.versions = dict(versions)
         self.directories = {ROOT, *directories}
         self._stored_files = dict(files)
         self._stored_directories = set(self.directories)

@@ -18,7 +18,7 @@ from agent_memory_integrations.contexts import AsyncNamedContext
 from agent_memory_integrations.mcp.callers import Callers
 from agent_memory_integrations.mem0 import Mem0RequestError, read_body
 from agent_memory_integrations.memory_files import COMMANDS, PREFIX, ROOT, MemoryCommandError, run_command
-from agent_memory_integrations.memory_trees import async_lock_of, find_changes, load_tree, name_context
+from agent_memory_integrations.memory_trees import async_lock_of, async_retry, find_changes, load_tree, name_context
 
 PATH = "/compat/memory-tool"
 DEFAULT_AGENT = "claude"
@@ -54,7 +54,8 @@ def read_command(body: dict[str, Any]) -> SimpleNamespace:
 
 async def run(client: AsyncClient, context: AsyncNamedContext, command: SimpleNamespace) -> str:
     """Run a command on the tree that a context keeps. Raises MemoryCommandError, OSError, AgentMemoryError."""
-    async with async_lock_of(context):
+
+    async def attempt() -> str:
         tree = await load_tree(client, context)
         try:
             return run_command(tree, command)
@@ -62,6 +63,9 @@ async def run(client: AsyncClient, context: AsyncNamedContext, command: SimpleNa
             # a command that fails may have made directories
             if changes := find_changes(tree):
                 await client.write_items(await context.ensure_id(), **changes)
+
+    async with async_lock_of(context):
+        return await async_retry(attempt)
 
 
 def make_memory_tool_application(callers: Callers) -> Starlette:

@@ -1,12 +1,14 @@
 """The file trees of Claude's memory tool as items of a persistent context: how they are named, read and written."""
 
 import asyncio
+import random
 import threading
-from collections.abc import Iterable
-from typing import Any
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from agent_memory_client import AsyncClient, Client
+from agent_memory_client import AsyncClient, Client, PreconditionFailedError
 
 from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
 from agent_memory_integrations.item_pages import ItemPages
@@ -17,6 +19,10 @@ FILES, DIRECTORIES = ["files"], ["directories"]
 MAX_FILES = 1_000
 """Files and directories that a tree has together. The tool refuses to store more, instead of overlooking some."""
 
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+"""Longest pauses in seconds before a command is tried again because another process changed the same file."""
+
+T = TypeVar("T")
 Key = tuple[Any, ...]
 GUARD = threading.Lock()
 """Held while a lock of a tree is looked up."""
@@ -25,7 +31,7 @@ ASYNC_LOCKS: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
 
 
 def lock_of(context: NamedContext) -> threading.Lock:
-    """Return the lock that commands on a tree hold in this process, so that no change is lost between two of them."""
+    """Return the lock that commands on a tree hold in this process, so that they need not be tried again."""
     with GUARD:
         return LOCKS.setdefault(key_of(context.client, context.name), threading.Lock())
 
@@ -34,6 +40,31 @@ def async_lock_of(context: AsyncNamedContext) -> asyncio.Lock:
     """Return the lock that commands on a tree hold in this event loop."""
     key = (id(asyncio.get_running_loop()), *key_of(context.client, context.name))
     return ASYNC_LOCKS.setdefault(key, asyncio.Lock())
+
+
+def retry(attempt: Callable[[], T]) -> T:
+    """Return what an attempt returns that loads a tree and stores its changes: another one where others were faster."""
+    for pause in PAUSES:
+        try:
+            return attempt()
+        except PreconditionFailedError:
+            time.sleep(shorten(pause))
+    return attempt()
+
+
+async def async_retry(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Do as `retry`, for asynchronous code."""
+    for pause in PAUSES:
+        try:
+            return await attempt()
+        except PreconditionFailedError:
+            await asyncio.sleep(shorten(pause))
+    return await attempt()
+
+
+def shorten(pause: float) -> float:
+    """Return a part of a pause, so that those who were refused together do not try again together."""
+    return random.uniform(0, pause)  # noqa: S311  no secret
 
 
 def key_of(client: Client | AsyncClient, name: str) -> Key:
@@ -55,7 +86,8 @@ def make_tree(items: Iterable[dict[str, Any]]) -> FileTree:
     """Return the tree of these items. What other programs stored without a text is no file."""
     listed = list(items)
     files = {path_of(each): text for each in listed if isinstance(text := read_text(each), str)}
-    return FileTree(files, {path_of(each) for each in listed if each["namespace"] == DIRECTORIES})
+    versions = {path_of(each): each["version"] for each in listed if each["namespace"] == FILES}
+    return FileTree(files, {path_of(each) for each in listed if each["namespace"] == DIRECTORIES}, versions)
 
 
 def read_text(item: dict[str, Any]) -> Any:
@@ -79,15 +111,16 @@ async def load_tree(client: AsyncClient, context: AsyncNamedContext) -> FileTree
 def find_changes(tree: FileTree) -> dict[str, Any]:
     """Return what to store and what to delete after a command; nothing if nothing changed.
 
+    The service refuses it (PreconditionFailedError) if somebody else has changed one of the files since.
     Raises MemoryCommandError for a tree with more than MAX_FILES files and directories.
     """
     changes: dict[str, Any] = {"items": [], "deleted": []}
     for path, text in tree.changed_files().items():
+        item = {**item_path(FILES, path), "expected_version": tree.versions.get(path, 0)}
         if text is None:
-            changes["deleted"].append(item_path(FILES, path))
+            changes["deleted"].append(item)
         else:
-            texts = [text] if text.strip() else []
-            changes["items"].append({**item_path(FILES, path), "value": {"text": text}, "texts": texts})
+            changes["items"].append({**item, "value": {"text": text}, "texts": [text] if text.strip() else []})
     for path, is_there in tree.changed_directories().items():
         if is_there:
             changes["items"].append({**item_path(DIRECTORIES, path), "value": {}})

@@ -44,12 +44,17 @@ class FileEntries:
         return entry
 
     async def create(self, path: str, value: dict[str, Any]) -> EntryAnswer:
-        """Store a new file."""
-        context_id = await self._context.ensure_id()
-        made = await self.client.add_context_entries(
-            context_id, key=f"{FILES}/{path}", content=value["text"].strip() or path, value=value
-        )
-        return await self.client.get_entry(made["id"])
+        """Store a new file. Raises MemoryConflictError if there is one, also one that somebody else has just stored."""
+        item = {"namespace": [FILES], "key": path, "value": value, "texts": [value["text"].strip() or path]}
+        try:
+            await self.client.write_items(await self._context.ensure_id(), items=[item | {"expected_version": 0}])
+        except PreconditionFailedError as err:
+            raise conflict(path) from err
+        entry = await self.find(path)
+        if entry is None or entry.value != value:
+            # stored, and changed since: the version of what was stored is unknown
+            raise conflict(path)
+        return entry
 
     async def replace(self, path: str, entry: EntryAnswer, value: dict[str, Any]) -> None:
         """Store the next version of a file. Raises MemoryConflictError if somebody else was faster."""

@@ -52,7 +52,7 @@ from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
 from memory.services.facts.tombstones import count_tombstone_matches, find_tombstones
 from memory.services.memories.links import MENTIONS, NewLink, insert_links
 from memory.services.memories.trust import least_trust
-from memory.services.profiles import find_profile, learn_preferences
+from memory.services.profiles import forget_ended_preferences, learn_preferences, read_preferences
 
 MAX_EVIDENCE_TURNS = 50
 """Maximum of turns that a relationship names as its evidence; the latest are kept."""
@@ -77,10 +77,15 @@ def store_extraction(inputs: ExtractionInput) -> ItemCounts:
     contested = {
         fact.number for fact, found in zip(inputs.extraction.facts, contradicted, strict=True) if found
     } | find_contested(inputs.extraction.facts)
+    # before facts are replaced, from which preferences were learned
+    known = read_preferences(inputs.owner)
     store_entities(inputs, items)
     store_facts(inputs, items, contested=contested)
     store_relationships(inputs, items)
-    store_preferences(inputs, items)
+    store_preferences(inputs, items, known=known)
+    if items.counts.figures["facts_superseded"]:
+        forget_ended_preferences(inputs.owner, now=inputs.now)
+        items.counts.figures["preferences_withdrawn"] += len(known.keys() - read_preferences(inputs.owner).keys())
     return items.counts
 
 
@@ -349,14 +354,12 @@ def merge_evidence(draft: RelationshipDraft, link: Link) -> RelationshipDraft:
     return replace(draft, weight=max(link.weight, draft.weight or 0.0), properties=properties)
 
 
-def store_preferences(inputs: ExtractionInput, items: StoredItems) -> None:
-    """Store preferences in the user's profile, each with its fact and turns. Without a user they belong to nobody."""
+def store_preferences(inputs: ExtractionInput, items: StoredItems, *, known: dict[str, Any]) -> None:
+    """Store preferences in the user's profile, which had the `known` ones. Without a user they belong to nobody."""
     preferences = inputs.extraction.preferences
     if not inputs.owner.user_id:
         items.counts.refuse("nobody", len(preferences))
         return
-    profile = find_profile(inputs.owner, inputs.owner.user_id) if preferences else None
-    known = {topic.casefold(): value for topic, value in profile.preferences.items()} if profile else {}
     for preference in preferences:
         if preference.fact in items.rejected:
             items.counts.refuse("rejected")

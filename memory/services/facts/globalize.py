@@ -27,8 +27,9 @@ from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.entities.resolve import owner_of_row
 from memory.services.facts.learn import FactDraft, LearnedFact, identity_of_fact, is_hidden_fact, store_fact_drafts
+from memory.services.facts.lock import lock_fact, lock_facts, refuse_inactive
 from memory.services.facts.store import links_from_facts, lock_for_reference, next_belief_at
-from memory.services.facts.supersede import live_entities_of_facts, lock_fact, lock_facts, refuse_inactive
+from memory.services.facts.supersede import live_entities_of_facts
 from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, NewLink, insert_links
 
 logger = logging.getLogger(__name__)

@@ -26,6 +26,7 @@ from memory.services.facts.review import filter_contradicted, find_last_mentions
 from memory.services.facts.store import links_from_facts, lock_for_change, next_belief_at
 from memory.services.facts.supersede import close_fact
 from memory.services.memories.links import ABOUT, SUPERSEDES, NewLink, insert_links
+from memory.services.profiles import forget_preferences
 from memory.services.replacements import link_replaced_evidence
 
 ACTOR = "job:find_contradictions"
@@ -164,6 +165,7 @@ def resolve_pair(holder: Owner, old: Fact, new: Fact, *, now: datetime) -> Count
     close_fact(holder, old, at=max(begins, old.valid_from or begins), now=next_belief_at(old, now))
     insert_links(holder.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=old.id)])
     replaced = link_replaced_evidence(holder.account_id, newer=new.id, older=[old.id])
+    forget_preferences(holder, old.user_id, fact_ids=[old.id], now=now)
     record_audit(holder, operation="supersede", memory_type="semantic", affected_ids=[new.id, old.id])
     return Counter(contradictions=1, facts_superseded=1, turns_replaced=replaced)
 

@@ -34,6 +34,7 @@ from memory.models.facts import ValidFromSource
 from memory.models.statements import Embedding, half_vector
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
+from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.learn import (
     FactDraft,
     check_fact_draft,
@@ -46,6 +47,7 @@ from memory.services.facts.learn import (
     refuse_rejected_drafts,
     restore_facts,
 )
+from memory.services.facts.lock import act_as_holder, refuse_unbelieved
 from memory.services.facts.store import (
     begin_belief,
     end_beliefs,
@@ -57,17 +59,11 @@ from memory.services.facts.store import (
     save_facts,
     store_fact_versions,
 )
-from memory.services.facts.supersede import (
-    act_as_holder,
-    believed_identity,
-    close_fact,
-    drop_said_start,
-    names_about_fact,
-    refuse_unbelieved,
-)
+from memory.services.facts.supersede import believed_identity, close_fact, drop_said_start, names_about_fact
 from memory.services.facts.tombstones import refuse_rejected_claims
 from memory.services.memories.links import ABOUT, DERIVED_FROM, SUPERSEDES, NewLink, insert_links
 from memory.services.memories.store import own_vectors, store_memories
+from memory.services.profiles import forget_preferences
 from memory.services.replacements import link_replaced_evidence
 
 CONTRADICTION_SIMILARITY = 0.5
@@ -303,10 +299,12 @@ def decide_review(
     try:
         with transaction.atomic():
             review = lock_review(owner, review_id)
-            lock_for_change(owner, [review.old_fact_id, review.new_fact_id], now=now)
+            copy_ids = find_copy_ids(owner.account_id, [review.old_fact_id])
+            lock_for_change(owner, {review.old_fact_id, review.new_fact_id, *copy_ids}, now=now)
             old, new = read_reviewed_facts(owner, review)
             if decision == FactReview.Status.ACCEPTED_NEW:
-                accept_new_fact(owner, old, new, changed_at=changed_at, now=now)
+                copies = find_following_copies([old], locked=copy_ids)
+                accept_new_fact(owner, [old, *copies], new, changed_at=changed_at, now=now)
             elif decision == FactReview.Status.KEPT_OLD:
                 # believed in the meantime or not
                 if new.status in (Fact.Status.ACTIVE, Fact.Status.PENDING):
@@ -347,14 +345,19 @@ def read_reviewed_facts(owner: Owner, review: FactReview) -> tuple[Fact, Fact]:
     return facts[review.old_fact_id], facts[review.new_fact_id]
 
 
-def accept_new_fact(owner: Owner, old: Fact, new: Fact, *, changed_at: datetime | None, now: datetime) -> None:
-    """Believe the new fact and end the old one, unless that is no longer active."""
+def accept_new_fact(
+    owner: Owner, olds: Sequence[Fact], new: Fact, *, changed_at: datetime | None, now: datetime
+) -> None:
+    """Believe the new fact and end the old ones, unless they are no longer active."""
     begins = new.stated_from or changed_at or new.valid_from or now
-    if old.status == Fact.Status.ACTIVE:
-        close_fact(owner, old, at=begins, now=now)
+    for old in olds:
+        if old.status == Fact.Status.ACTIVE:
+            close_fact(owner, old, at=begins, now=now)
     accept_pending_fact(owner, new, valid_from=begins, now=now)
-    insert_links(owner.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=old.id)])
-    link_replaced_evidence(owner.account_id, newer=new.id, older=[old.id])
+    ids = [old.id for old in olds if old.id != new.id]
+    insert_links(owner.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=each) for each in ids])
+    link_replaced_evidence(owner.account_id, newer=new.id, older=ids)
+    forget_preferences(owner, new.user_id, fact_ids=ids, now=now)
 
 
 def accept_both_facts(owner: Owner, old: Fact, new: Fact, *, times: ValidityTimes, now: datetime) -> None:

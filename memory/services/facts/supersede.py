@@ -1,11 +1,10 @@
-"""Changing facts: superseding, correcting, retracting and rejecting them.
+"""Changing facts: superseding, correcting, retracting and rejecting them, with the copies that follow them (`copies`).
 
-A fact may be changed by its holder, by the agent that learned it and by the account; an owner that may only read it is
-refused. A change first locks the fact and everything that it will refer to, in one order: of two simultaneous changes,
-the second sees the result of the first.
+Who may change a fact, and what is locked for it, is decided in `lock`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,14 +13,15 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from memory.audit import record_audit, texts_metadata
-from memory.errors import Conflict, Forbidden, Unprocessable
+from memory.errors import Conflict, Unprocessable
 from memory.extraction.rules.attributes import read_meaning
 from memory.models import Fact, FactVersion, Kind, Memory, Temporal
 from memory.models.facts import ValidFromSource
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.embedding.embed import EmbeddedTexts
-from memory.services.entities.resolve import holder_of_row, holds_memory, lock_holder
+from memory.services.entities.resolve import holder_of_row, lock_holder
+from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.learn import (
     FactDraft,
     check_claim,
@@ -30,15 +30,20 @@ from memory.services.facts.learn import (
     identity_of_fact,
     store_fact_drafts,
 )
+from memory.services.facts.lock import (
+    act_as_holder,
+    lock_fact_with_copies,
+    lock_facts,
+    refuse_inactive,
+    refuse_unbelieved,
+)
 from memory.services.facts.store import (
     COLUMN_OF_FIELD,
     end_beliefs,
     entity_names_by_fact,
     find_fact,
-    find_facts_by_id,
     find_turn_conversations,
     links_from_facts,
-    lock_for_change,
     next_belief_at,
     revise_beliefs,
     save_facts,
@@ -80,6 +85,9 @@ def supersede_fact(
     the same entities unless it names some. It may have been known already. Raises as `learn_facts` does, NotFound,
     Forbidden, Conflict where an old fact is not active, StaleVersion where the first one has none of the `expected`
     versions.
+
+    Copies that follow the old facts are superseded as well, so that the successor is known in `_global`, too.
+    Preferences that were learned from the old facts are withdrawn.
     """
     check_fact_draft(draft)
     try:
@@ -146,51 +154,17 @@ def with_default_start(draft: FactDraft, begins: datetime | None) -> FactDraft:
 
 
 def lock_facts_to_replace(owner: Owner, fact_ids: Sequence[UUID], draft: FactDraft, *, now: datetime) -> list[Fact]:
-    """Lock the distinct facts, and what the draft refers to. Raises Conflict unless all facts are active."""
-    facts = lock_facts(owner, list(dict.fromkeys(fact_ids)), shared={*draft.entity_ids, *draft.turn_ids}, now=now)
+    """Lock the distinct facts, and what the draft refers to. Returns them and their active copies that follow them.
+
+    Raises Conflict unless all facts are active.
+    """
+    copy_ids = find_copy_ids(owner.account_id, fact_ids)
+    referenced = {*draft.entity_ids, *draft.turn_ids}
+    facts = lock_facts(owner, list(dict.fromkeys(fact_ids)), alone=copy_ids, shared=referenced, now=now)
     for fact in facts:
         refuse_inactive(fact)
-    return facts
-
-
-def lock_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | int = None, now: datetime) -> Fact:
-    """Lock one fact as `lock_facts` does. Raises StaleVersion as well."""
-    fact = lock_facts(owner, [fact_id], now=now)[0]
-    check_version(fact.version, frozenset({expected}) if isinstance(expected, int) else expected)
-    return fact
-
-
-def lock_facts(
-    owner: Owner,
-    fact_ids: Sequence[UUID],
-    *,
-    alone: Collection[UUID] = (),
-    shared: Collection[UUID] = (),
-    now: datetime,
-) -> list[Fact]:
-    """Lock facts that the owner may change until the transaction ends. Returns them in the order of `fact_ids`.
-
-    `alone` are memories that change with them, `shared` those that something is going to refer to. Raises NotFound, and
-    Forbidden where the owner may only read a fact.
-    """
-    find_facts_by_id(owner, fact_ids)
-    lock_for_change(owner, {*fact_ids, *alone}, shared=shared, now=now)
-    facts = find_facts_by_id(owner, fact_ids)
-    if any(owner.agent_id not in ("", fact.agent_id) and not holds_memory(owner, fact) for fact in facts):
-        raise Forbidden("a fact can be changed only by its holder, by the agent that learned it, or by the account")
-    return facts
-
-
-def refuse_inactive(fact: Fact) -> None:
-    if fact.status != Fact.Status.ACTIVE:
-        raise Conflict(f"the fact is {fact.status}, not active")
-
-
-def act_as_holder(owner: Owner, fact: Fact) -> Owner:
-    """Return an owner with the holder and channel of the fact, to store rows where the fact is."""
-    learner = owner.agent_id if fact.user_id and owner.agent_id else fact.agent_id
-    joins = owner.joins and learner == owner.agent_id
-    return replace(owner, agent_id=learner, user_id=fact.user_id, channel=fact.channel, joins=joins)
+    copies = find_following_copies(facts, locked=copy_ids)
+    return [*facts, *(each for each in copies if each.status == Fact.Status.ACTIVE)]
 
 
 def close_fact(owner: Owner, old: Fact, *, at: datetime, now: datetime) -> None:
@@ -241,6 +215,7 @@ def store_successor(
     replaced = [old.id for old in olds if old.id != new_id]
     links = [NewLink(source_id=new_id, type=SUPERSEDES, target_id=old_id, properties=properties) for old_id in replaced]
     insert_links(owner.account_id, links)
+    forget_preferences(owner, olds[0].user_id, fact_ids=replaced, now=now)
     if replaced and draft.turn_ids:
         link_replaced_evidence(owner.account_id, newer=new_id, older=replaced)
     record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[new_id, *replaced])
@@ -274,39 +249,66 @@ def correct_fact(
 ) -> Fact:
     """Correct what was wrong about a fact: `changes` (columns of CORRECTABLE) become its next belief.
 
-    Changes that equal the stored values do nothing. Embed a new claim first; `own` is the client's vector of it. Raises
-    NotFound, Forbidden, StaleVersion; Unprocessable for invalid values; Conflict for a fact that is no longer believed,
-    and for a claim that was rejected or that another fact makes already.
+    Changes that equal the stored values do nothing. Copies that follow the fact are corrected with it, or retracted
+    where they cannot be. Embed a new claim first; `own` is the client's vector of it. Raises NotFound, Forbidden,
+    StaleVersion; Unprocessable for invalid values; Conflict for a fact that is no longer believed, and for a claim that
+    was rejected or that another fact makes already.
     """
     check_fact_changes(changes)
     try:
         with transaction.atomic():
-            fact = lock_fact(owner, fact_id, expected=expected, now=now)
+            fact, copies = lock_fact_with_copies(owner, fact_id, expected=expected, now=now)
             refuse_unbelieved(fact)
             columns = {COLUMN_OF_FIELD.get(name, name): value for name, value in changes.items()}
             columns = {name: value for name, value in columns.items() if value != getattr(fact, name)}
             if not columns:
                 return fact
+            facts = [fact, *(each for each in copies if may_be_corrected(owner, each, columns))]
+            ended = [each for each in copies if each not in facts]
             if "text" in columns:
                 refuse_rejected_claims(act_as_holder(owner, fact), [(columns["text"], names_about_fact(fact))])
-                update = TextUpdate(row=fact, text=columns["text"], own=own)
-                update_texts(owner, [update], embedded=embedded, now=now)
-            for name, value in columns.items():
-                setattr(fact, name, value)
-            if "text" in columns:
-                fact.attribute = read_meaning(fact.text).key
-            if "valid_from" in columns:
-                fact.valid_from_source = None if fact.valid_from is None else ValidFromSource.STATED
-            drop_said_start(fact)
+                updates = [TextUpdate(row=each, text=columns["text"], own=own) for each in facts]
+                update_texts(owner, updates, embedded=embedded, now=now)
+            for each in facts:
+                set_corrected(owner, each, columns)
             check_validity(fact.valid_from, fact.valid_to)
-            fact.identity = believed_identity(owner, fact)
-            revise_beliefs(owner, [fact], reason=FactVersion.Reason.CORRECTED, now=now)
+            revise_beliefs(owner, facts, reason=FactVersion.Reason.CORRECTED, now=now)
+            if ended:
+                end_beliefs(ended, status=Fact.Status.RETRACTED, now=now)
+            affected = [each.id for each in (*facts, *ended)]
+            if "text" in columns or (fact.valid_to is not None and fact.valid_to <= now):
+                forget_preferences(owner, fact.user_id, fact_ids=affected, now=now)
             texts = texts_metadata(owner, [fact.text] if "text" in columns else [])
-            record_audit(owner, operation="correct", memory_type="semantic", affected_ids=[fact.id], metadata=texts)
+            record_audit(owner, operation="correct", memory_type="semantic", affected_ids=affected, metadata=texts)
     except IntegrityError as err:
         # only the unique identity of facts can be violated here
         raise Conflict("another fact claims this already") from err
     return fact
+
+
+def set_corrected(owner: Owner, fact: Fact, columns: Mapping[str, Any]) -> None:
+    """Give a fact corrected columns, and those that follow from them. A new text has been stored before."""
+    for name, value in columns.items():
+        if name != "text":
+            setattr(fact, name, value)
+    if "text" in columns:
+        fact.attribute = read_meaning(fact.text).key
+    if "valid_from" in columns:
+        fact.valid_from_source = None if fact.valid_from is None else ValidFromSource.STATED
+    drop_said_start(fact)
+    fact.identity = believed_identity(owner, fact)
+
+
+def may_be_corrected(owner: Owner, copied: Fact, columns: Mapping[str, Any]) -> bool:
+    """Return True if a copy can have these columns as well: its times fit, and `_global` does not know the same yet."""
+    corrected = copy(copied)
+    corrected.text = columns.get("text", copied.text)
+    set_corrected(owner, corrected, columns)
+    begins, ends = corrected.valid_from, corrected.valid_to
+    if begins is not None and ends is not None and ends <= begins:
+        return False
+    others = Fact.objects.filter(account_id=copied.account_id, kind=Kind.FACT, identity=corrected.identity)
+    return not others.exclude(pk=copied.pk).exists()
 
 
 def drop_said_start(fact: Fact) -> None:
@@ -328,11 +330,6 @@ def check_fact_changes(changes: Mapping[str, Any]) -> None:
         raise Unprocessable(f"temporal must be one of {', '.join(Temporal.values)}")
 
 
-def refuse_unbelieved(fact: Fact) -> None:
-    if fact.recorded_at is None or fact.retracted_at is not None:
-        raise Conflict(f"the fact is {fact.status}, and not believed")
-
-
 def names_about_fact(fact: Fact) -> list[str]:
     """Return all names of all entities that the fact is about."""
     return entity_names_by_fact(fact.account_id, [fact.id]).get(fact.id, [])
@@ -341,11 +338,12 @@ def names_about_fact(fact: Fact) -> list[str]:
 def retract_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | int = None, now: datetime) -> Fact:
     """End the belief in a fact; it may be learned again. Raises NotFound, Forbidden, StaleVersion, Conflict."""
     with transaction.atomic():
-        fact = lock_fact(owner, fact_id, expected=expected, now=now)
+        fact, copies = lock_fact_with_copies(owner, fact_id, expected=expected, now=now)
         refuse_unbelieved(fact)
-        end_beliefs([fact], status=Fact.Status.RETRACTED, now=now)
-        forget_preferences(owner, fact.user_id, fact_ids=[fact.id], now=now)
-        record_audit(owner, operation="retract", memory_type="semantic", affected_ids=[fact.id])
+        retracted = [fact, *copies]
+        end_beliefs(retracted, status=Fact.Status.RETRACTED, now=now)
+        forget_preferences(owner, fact.user_id, fact_ids=[each.id for each in retracted], now=now)
+        record_audit(owner, operation="retract", memory_type="semantic", affected_ids=[each.id for each in retracted])
     return fact
 
 

@@ -161,6 +161,7 @@ def change_goal(
     with transaction.atomic():
         if "parent" in changes:
             lock_goal_graph(owner.account_id)
+            lock_with_parent(owner, goal_id, changes["parent"], now=now)
         goal = lock_goal(owner, goal_id, expected=expected, now=now)
         wanted = {"text" if name == "description" else name: value for name, value in changes.items()}
         parent = wanted.pop("parent", goal.parent_id)
@@ -178,12 +179,21 @@ def change_goal(
     return goal
 
 
+def lock_with_parent(owner: Owner, goal_id: UUID, parent_id: UUID | None, *, now: datetime) -> None:
+    """Lock a goal and the goal that becomes its parent, if any, in one statement: in the order of their ids.
+
+    Call it under the lock of the goal graph. Raises NotFound, and Unprocessable for a parent that it may not have.
+    """
+    goal = find_goal(owner, goal_id, now=now)
+    if parent_id not in (None, goal.parent_id):
+        lock_linkable_goals(owner, holder_of_row(goal), {goal_id, parent_id}, now=now)
+
+
 def set_goal_parent(owner: Owner, goal: Goal, parent_id: UUID | None, *, now: datetime) -> None:
-    """Give a locked goal another parent, or none, under the lock of the goal graph. Raises Unprocessable."""
+    """Give a goal another parent, or none, once both are locked (`lock_with_parent`). Raises Unprocessable."""
     links_between_goals(owner.account_id, SUBGOAL_OF).filter(source_id=goal.id).delete()
     if parent_id is not None:
         link = GoalLink(goal.id, SUBGOAL_OF, parent_id)
-        lock_linkable_goals(owner, holder_of_row(goal), [parent_id], now=now)
         refuse_goal_cycle(owner.account_id, link)
         insert_goal_links(owner.account_id, [link])
     goal.parent_id = parent_id

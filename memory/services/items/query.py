@@ -115,6 +115,7 @@ class FoundItem:
 
     path: ItemPath
     value: Any
+    version: int
     created_at: datetime
     updated_at: datetime
     score: float | None = None
@@ -275,5 +276,10 @@ def embed_queries(queries: Sequence[str]) -> dict[str, ClientVector]:
 
 def make_item(row: ContextEntry, score: float | None = None) -> FoundItem:
     return FoundItem(
-        path=parse_path(row.key), value=row.value, created_at=row.created_at, updated_at=row.updated_at, score=score
+        path=parse_path(row.key),
+        value=row.value,
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        score=score,
     )

@@ -9,13 +9,13 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
-from memory.errors import Unprocessable
+from memory.errors import StaleVersion, Unprocessable
 from memory.models import ContextEntry, Vector
 from memory.models.statements import Embedding, execute_statement
 from memory.models.writer import PassageVector
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action
-from memory.services.contexts.entries import ITEM_SOURCE, EntryDraft, record_writes, store_entries
+from memory.services.contexts.entries import ITEM_SOURCE, EntryDraft, is_gone, record_writes, store_entries
 from memory.services.contexts.manage import lock_context, lock_keyed_entries
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts, mean_of_passages
 from memory.services.embedding.serving import serving_model
@@ -58,11 +58,15 @@ class ItemDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemWrites:
-    """Items to store and items to delete. A path is in one of them, once."""
+    """Items to store and items to delete. A path is in one of them, once.
+
+    `expected` are the versions that some of them must have, 0 for items that must not exist.
+    """
 
     drafts: Sequence[ItemDraft] = ()
     deleted: Sequence[ItemPath] = ()
     embedding_model: str = field(default="")
+    expected: Mapping[ItemPath, int] = field(default_factory=dict)
 
 
 def embed_items(owner: Owner, writes: ItemWrites) -> EmbeddedTexts:
@@ -117,18 +121,30 @@ def store_items(
 ) -> int:
     """Store items and delete others; return how many were there to delete. `embedded` comes from `embed_items`.
 
-    Raises NotFound, Forbidden, Conflict for an archived context, TooLarge for a value.
+    Raises NotFound, Forbidden, Conflict for an archived context, TooLarge for a value, StaleVersion where an item has
+    another version than the expected one.
     """
     drafts = [
         EntryDraft(content=draft.content, key=draft.path.text, value=draft.value, source=ITEM_SOURCE)
         for draft in writes.drafts
     ]
     with transaction.atomic():
+        check_item_versions(owner, context_id, writes.expected, now=now)
         rows = store_entries(owner, context_id, drafts=drafts, embedded=embedded, editor=editor, now=now)
         if writes.embedding_model:
             replace_given_vectors(owner, [row for row in rows if row.updated_at < now], embedded=embedded)
         set_times(owner, rows, writes.drafts, now=now)
         return delete_items(owner, context_id, writes.deleted, now=now)
+
+
+def check_item_versions(owner: Owner, context_id: UUID, expected: Mapping[ItemPath, int], *, now: datetime) -> None:
+    """Lock these items, and raise StaleVersion if one of them has another version. No statement for no items."""
+    if not expected:
+        return
+    locked = lock_keyed_entries(lock_context(owner, context_id), [path.text for path in expected])
+    versions = {key: row.version for key, row in locked.items() if not is_gone(row, now)}
+    if any(versions.get(path.text, 0) != version for path, version in expected.items()):
+        raise StaleVersion("an item was changed since you read it: read it again")
 
 
 def replace_given_vectors(owner: Owner, unchanged: Sequence[ContextEntry], *, embedded: EmbeddedTexts) -> None:

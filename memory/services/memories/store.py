@@ -9,6 +9,7 @@ from uuid import UUID
 
 import numpy as np
 from django.db import transaction
+from django.db.models import Q
 
 from memory.audit import record_audit, texts_metadata
 from memory.dates import CLOCK_SKEW, has_come
@@ -232,6 +233,7 @@ def masked_update(update: TextUpdate) -> TextUpdate:
 def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: EmbeddedTexts, now: datetime) -> None:
     """Give locked memories new texts, with a new version each, and replace their vectors.
 
+    Where the text stays the same, vectors of other models stay: clients made them, and may not have sent them again.
     Memories without a vector of the current model are queued. The row objects are changed as well. Two statements, one
     for each model of the vectors, and those by which statements are linked to what they replace.
     """
@@ -239,6 +241,7 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
     if owner.masks_secrets:
         updates = [masked_update(each) for each in updates]
     rows = [each.row for each in updates]
+    rewritten = [each.row.id for each in updates if each.text != each.row.text]
     for each in updates:
         row = each.row
         row.text, row.version, row.updated_at = each.text, row.version + 1, now
@@ -250,8 +253,9 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
         cursor.execute(
             UPDATE_TEXTS, [now, *([getattr(row, name) for row in rows] for name in columns), owner.account_id]
         )
-    # of all models, since they belong to the old text
-    Vector.objects.filter(account_id=owner.account_id, memory_id__in=[row.id for row in rows]).delete()
+    replaced = Q(memory_id__in=rewritten) | Q(model__in={serving_model().name, embedded.model, *vectors})
+    held = Vector.objects.filter(account_id=owner.account_id, memory_id__in=[row.id for row in rows])
+    held.filter(replaced).delete()
     for model, found in vectors.items():
         found.store(owner.account_id, model=model, stored=found.vectors)
     relink_replaced_statements(owner.account_id, rows, model=embedded.model)

@@ -6,6 +6,7 @@ from typing import Any
 
 from agent_memory_client import Client
 from agent_memory_integrations.crewai import AgentMemoryStorage
+from agent_memory_integrations.crewai_records import scope_labels
 from crewai import Memory
 from crewai.memory.storage.backend import StorageBackend
 from crewai.memory.types import MemoryRecord
@@ -98,8 +99,26 @@ def use_memory(client: Client) -> None:
     memory.close()
 
 
+def update_former_record(client: Client) -> None:
+    """Update a record that a former version stored, whose value does not have its vector."""
+    storage = AgentMemoryStorage(client, context="former")
+    record = make_record("old", "a window seat", "/travel", 1)
+    value = record.model_dump(mode="json")
+    context = client.create_context(name="former").id
+    item = {"namespace": scope_labels("/travel"), "key": "old", "value": value}
+    vector = {"texts": [record.content], "embeddings": [record.embedding]}
+    client.write_items(context, items=[item | vector], embedding_model="crewai:3")
+    found = storage.get_record("old")
+    assert found is not None
+    assert found.embedding is None
+    storage.update(found.model_copy(update={"importance": 0.9}))
+    [(kept, score)] = storage.search([1.0, 0.0, 0.0])
+    assert (kept.importance, round(score, 2)) == (0.9, 1.0)
+
+
 with Client(agent_id="tester", user_id="tess") as client, Client(agent_id="tester", user_id="ben") as other:
     keep_records(AgentMemoryStorage(client))
     assert AgentMemoryStorage(other).count() == 0
     change_records(AgentMemoryStorage(client))
     use_memory(client)
+    update_former_record(client)

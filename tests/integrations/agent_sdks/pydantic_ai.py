@@ -63,6 +63,19 @@ async def run_story(store: Any) -> list[Any]:
     return outcomes
 
 
+async def create_at_once(client: AsyncClient) -> None:
+    """Create each file by several stores at once: one does it, and knows its version."""
+    stores = [AgentMemoryStore(client, context="race") for _ in range(4)]
+    for path in ("a.md", "b.md", "c.md"):
+        writes = [store.write(path, f"of {at}", expected_version=None) for at, store in enumerate(stores)]
+        done = await asyncio.gather(*writes, return_exceptions=True)
+        [(at, made)] = [(at, each) for at, each in enumerate(done) if not isinstance(each, BaseException)]
+        assert all(isinstance(each, MemoryConflictError) for each in done if each is not made), done
+        found = await stores[0].read(path, max_chars=9)
+        assert found is not None
+        assert (found.content, found.version) == (f"of {at}", made.version)
+
+
 async def main() -> None:
     async with (
         AsyncClient(agent_id="tester", user_id="tess") as client,
@@ -77,6 +90,7 @@ async def main() -> None:
         found = await store.search("b/", "Madeira", **limits)
         assert [(each.path, each.snippet) for each in found.matches] == [("b/c.md", "Madeira")], found
         assert await AgentMemoryStore(other).list_paths(limit=10) == []
+        await create_at_once(client)
         agent = Agent(
             TestModel(call_tools=["write_memory"]), capabilities=[Memory(store=AgentMemoryStore(client, context="run"))]
         )

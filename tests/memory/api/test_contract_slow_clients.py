@@ -5,12 +5,22 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPResponse
+from secrets import token_urlsafe
 
 import pytest
+from django.utils import timezone
 
-from memory.models import Account, Agent
+from memory.maintenance import JOBS
+from memory.maintenance.runner import run_at_once
+from memory.models import Account, Agent, JobRun
+from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
+from memory.services.facts.learn import learn_facts
+from memory_project.web.channels import WRITE_PATIENCE
 from tests.concurrency import PATIENCE_SECONDS
+from tests.memory.episodes import NOTHING, NOW
+from tests.memory.facts import fact_draft
 from tests.web_server import SharedServers, WebServer, serve
 
 DEADLINE_SECONDS = 2
@@ -102,6 +112,54 @@ def test_a_body_that_stalls_is_refused_after_the_timeout(web: WebServer, key: st
 
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert not Agent.objects.exists()
+
+
+PATIENCE = 0.4
+"""Seconds that a client may take nothing of an answer; in all it has ten times that, unless it reads steadily."""
+
+
+@contextmanager
+def archive_in_small_parts(shared_server: SharedServers) -> Iterator[HTTPResponse]:
+    """Yield an answer of megabytes to a client that has room for little of it."""
+    web = shared_server({"MEMORY_CLIENT_TIMEOUT_SECONDS": str(PATIENCE)})
+    account = Account.objects.create(name="workshop")
+    key = issue_key(account, scopes=READ_WRITE_OPERATE).secret
+    owner = Owner(account_id=account.id, agent_id="planner")
+    # nothing that a zip could make shorter
+    learn_facts(owner, [fact_draft(token_urlsafe(7_000)) for _ in range(600)], embedded=NOTHING, now=NOW)
+    assert web.request("POST", "/api/v1/exports", key=key, body=b"{}").status == 202
+    run_at_once(JOBS["transfer"], JobRun(account=account, job="transfer"), clock=timezone.now)
+    with socket.socket() as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+        wire.settimeout(20)
+        wire.connect(("127.0.0.1", web.port))
+        request = f"GET /api/v1/export HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\r\n"
+        wire.sendall(request.encode())
+        answer = HTTPResponse(wire)
+        answer.begin()
+        assert answer.status == 200
+        yield answer
+
+
+@pytest.mark.slow
+def test_an_archive_that_is_read_steadily_is_not_cut(transactional_db: None, shared_server: SharedServers) -> None:
+    with archive_in_small_parts(shared_server) as answer:
+        begun, length, read = time.monotonic(), int(answer.headers["Content-Length"]), 0
+        while part := answer.read(length // 100):
+            read += len(part)
+            time.sleep(0.1)
+
+    assert time.monotonic() - begun > 2 * WRITE_PATIENCE * PATIENCE
+    assert read == length
+
+
+@pytest.mark.slow
+def test_an_archive_that_is_read_too_slowly_is_cut(transactional_db: None, shared_server: SharedServers) -> None:
+    with archive_in_small_parts(shared_server) as answer, suppress(ConnectionError):
+        begun = time.monotonic()
+        while answer.read(16_384):
+            assert time.monotonic() < begun + PATIENCE_SECONDS
+            time.sleep(0.2)
 
 
 @pytest.mark.slow

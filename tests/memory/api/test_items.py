@@ -247,6 +247,45 @@ def test_vectors_that_are_given_later_replace_those_of_their_model(bound_api: Se
     assert search(bound_api, context, query="one") == ["k"]
 
 
+def test_given_vectors_stay_until_the_text_changes(bound_api: ServiceClient, context: str) -> None:
+    def found() -> list[str]:
+        body = {"embedding_model": "own", "searches": [{"query_embedding": [1.0, 0.0]}]}
+        answer = bound_api.post(f"/contexts/{context}/items/query", body).json()
+        return [each["key"] for each in answer["searches"][0]["items"]]
+
+    write(bound_api, context, item(["a"], "k", {"n": 1}, texts=["one"], embeddings=[[1.0, 0.0]]), embedding_model="own")
+    for number in (2, 3):
+        write(bound_api, context, item(["a"], "k", {"n": number}, texts=["one"]))
+    kept = found(), search(bound_api, context, query="one")
+    write(bound_api, context, item(["a"], "k", {"n": 3}, texts=["two"]))
+
+    assert kept == (["k"], ["k"])
+    assert (found(), search(bound_api, context, query="two")) == ([], ["k"])
+
+
+def test_items_are_written_at_the_expected_versions_or_not_at_all(bound_api: ServiceClient, context: str) -> None:
+    def post(*items: dict[str, Any], **fields: Any) -> int:
+        return int(bound_api.post(f"/contexts/{context}/items", {"items": list(items), **fields}).status_code)
+
+    def version() -> int:
+        return int(read(bound_api, context, ["a"], "k")["version"])
+
+    path = {"namespace": ["a"], "key": "k"}
+    assert post(item(["a"], "k", {"n": 1}, expected_version=0)) == 200
+    first = version()
+    stale = bound_api.post(f"/contexts/{context}/items", {"items": [item(["a"], "k", {"n": 2}, expected_version=0)]})
+    assert (stale.status_code, stale.json()["code"]) == (412, "stale_version")
+    assert post(item(["a"], "k", {"n": 2}, expected_version=first)) == 200
+    second = version()
+    assert second > first
+    assert post(item(["a"], "other", {}), deleted=[path | {"expected_version": first}]) == 412
+    assert read(bound_api, context, ["a"], "other") is None
+    assert post(deleted=[path | {"expected_version": second}]) == 200
+    assert post(deleted=[path | {"expected_version": second}]) == 412
+    assert post(item(["a"], "k", {"n": 3}, expected_version=0)) == 200
+    assert version() > second
+
+
 def test_a_request_reads_a_thousand_items_at_most(bound_api: ServiceClient, context: str) -> None:
     path = {"namespace": ["a"], "key": "k"}
     too_much: list[dict[str, Any]] = [

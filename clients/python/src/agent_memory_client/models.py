@@ -732,6 +732,7 @@ class ItemAnswer(Result):
     namespace: list[str]
     key: str
     value: Any
+    version: int
     created_at: str
     updated_at: str
     score: float | None

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import uvicorn
 from agent_memory_client import AgentMemoryError
@@ -20,6 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory_integrations.mcp.callers import Callers
+from agent_memory_integrations.mcp.limits import OPTIONS
 from agent_memory_integrations.mcp.operations import CountedApplication
 from agent_memory_integrations.mcp.server import PROFILES, MemoryServer, build_server
 from agent_memory_integrations.mem0 import make_mem0_application
@@ -127,7 +129,8 @@ def main() -> None:
     host, port, base_url = sys.argv[1:]
     hosts = [each.strip() for each in os.environ.get("MEMORY_MCP_HOSTS", "").split(",") if each.strip()]
     application = CountedApplication(make_application(base_url=base_url, hosts=hosts), base_url=base_url, paths=PATHS)
-    uvicorn.run(application, host=host, port=int(port), log_level="warning", log_config=None, access_log=False)
+    log: dict[str, Any] = {"log_level": "warning", "log_config": None, "access_log": False}
+    uvicorn.run(application, host=host, port=int(port), **log, **OPTIONS)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Outcomes of extracted items: each is accounted for, whatever a service, the database or staff makes of it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -146,7 +147,8 @@ def test_every_item_is_learned_merged_refused_or_failed(owner: Owner) -> None:
             assert after[noun] - before[noun] == counts[f"{noun}_learnt"], noun
         assert after["facts ended"] - before["facts ended"] == counts["facts_superseded"]
         assert after["ends audited"] - before["ends audited"] == counts["corrections"] + counts["successions"]
-        assert after["topics"] - before["topics"] == counts["preferences_learnt"] - counts["preferences_replaced"]
+        gone = counts["preferences_replaced"] + counts["preferences_withdrawn"]
+        assert after["topics"] - before["topics"] == counts["preferences_learnt"] - gone
         assert count_unstored([extraction])["in"] == counts["in"]
         met.update(name for name, count in counts.items() if count)
 
@@ -284,6 +286,31 @@ def test_a_superseded_fact_is_counted(owner: Owner, said: str, event: str) -> No
         name: figures.get(name, 0) for name in ("facts_learnt", "facts_superseded", "corrections", "successions")
     }
     assert counted == {"facts_learnt": 2, "facts_superseded": 1, "corrections": 0, "successions": 0} | {event: 1}
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_preference_is_withdrawn_with_the_fact_that_is_replaced(owner: Owner, is_known: bool) -> None:
+    user = replace(owner, user_id="ana")
+    turns = say_sentences(user, "I love sushi.", "No, I meant ramen.").turns
+    loved = ExtractedFact(
+        number=1, claim="The user loves sushi", certainty="explicit", temporal="current", evidence=(0,)
+    )
+    meant = ExtractedFact(
+        number=2, claim="The user eats ramen", certainty="explicit", temporal="current", corrects=(1,), evidence=(1,)
+    )
+    liking = ExtractedPreference(topic="sushi", value="likes", fact=1, evidence=(0,))
+    first = Extraction(source="test", facts=(loved,), preferences=(liking,))
+    if is_known:
+        store_extraction(inputs_for(user, turns, first))
+        known = {1: Fact.objects.get().id}
+        inputs = replace(inputs_for(user, turns, Extraction(source="test", facts=(meant,))), known=known)
+    else:
+        inputs = inputs_for(user, turns, replace(first, facts=(loved, meant)))
+
+    figures = store_extraction(inputs).figures
+
+    assert UserProfile.objects.get().preferences == {}
+    assert (figures["preferences_withdrawn"], figures["facts_superseded"]) == (1, 1)
 
 
 def test_a_claimed_conversation_is_not_claimed_by_another_worker(owner: Owner) -> None:

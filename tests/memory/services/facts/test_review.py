@@ -322,7 +322,7 @@ def test_a_review_costs_as_many_queries_as_stated(
 ) -> None:
     with django_assert_num_queries(10):
         review = ask(owner, old)
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(19):
         decide(staff, review, Status.ACCEPTED_NEW)
 
 

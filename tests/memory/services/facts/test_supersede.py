@@ -369,9 +369,9 @@ def test_changes_cost_as_many_queries_as_stated(
 ) -> None:
     first, second, third = (know(owner, f"number {number}") for number in range(3))
 
-    with django_assert_num_queries(18):  # two of each are the savepoint's
+    with django_assert_num_queries(20):  # two of each are the savepoint's
         supersede(owner, first)
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(15):
         correct(owner, second, claim="another")
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(10):
         retract_fact(owner, third.id, now=NOW)

@@ -12,11 +12,11 @@ from memory.errors import Conflict, NotFound, StaleVersion, Unprocessable
 from memory.models import AuditEntry, Goal, Link, Memory
 from memory.owner import Owner
 from memory.retrieval.kind_searches import read_goal_tree
-from memory.services.goals.plan import block_goal, delete_goal, unblock_goal
+from memory.services.goals.plan import block_goal, change_goal, delete_goal, unblock_goal
 from memory.services.goals.store import active_goals, get_goal, recompute_waiters
 from memory.services.memories.correct import delete_memories, mark_memories
 from tests.concurrency import PATIENCE_SECONDS, Start
-from tests.memory.episodes import NOW
+from tests.memory.episodes import NOTHING, NOW
 from tests.memory.goals import aim, finish, status_of, version_of
 
 pytestmark = pytest.mark.django_db
@@ -357,3 +357,21 @@ def test_concurrent_completions_complete_a_goal_once(owner: Owner, start_concurr
     with pytest.raises(Conflict):
         other.result(PATIENCE_SECONDS)
     assert status_of(goal) == "completed"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_goal_and_its_new_parent_are_locked_in_the_order_of_their_ids(
+    owner: Owner, start_concurrently: Start
+) -> None:
+    parent, goal = aim(owner), aim(owner)
+    changes = {"parent": parent.id}
+
+    with transaction.atomic():
+        mark_memories(owner, [parent.id], mark="pin", now=NOW)
+        moving = start_concurrently(lambda: change_goal(owner, goal.id, changes=changes, embedded=NOTHING, now=NOW))
+        # a deadlock if the other one has locked the goal already
+        mark_memories(owner, [goal.id], mark="pin", now=NOW)
+
+    moving.result(PATIENCE_SECONDS)
+    moved = get_goal(owner, goal.id, now=NOW).goal
+    assert (moved.parent_id, moved.pinned) == (parent.id, True)
