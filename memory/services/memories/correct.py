@@ -4,7 +4,7 @@ A corrected text loses its vectors immediately and waits for new ones. Until the
 lifecycles of its kind update what depends on it (`KindSpec.lifecycles`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -186,16 +186,28 @@ def delete_memories(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) 
     return deleted
 
 
-def delete_together(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> int:
-    """Delete the memories of one batch in the caller's transaction (see `delete_memories`)."""
+def delete_together(
+    owner: Owner,
+    memory_ids: Sequence[UUID],
+    *,
+    others: Collection[UUID] = (),
+    once_locked: Callable[[], None] | None = None,
+    now: datetime,
+) -> int:
+    """Delete the memories of one batch in the caller's transaction (see `delete_memories`).
+
+    `once_locked` is called when they and `others` are locked against new references.
+    """
     lifecycles = open_lifecycles(Operation(owner=owner, name="delete", now=now), memory_ids)
     along = {each for lifecycle in lifecycles for each in lifecycle.find_along()}
     seen = list(Memory.objects.visible_to(owner).filter(id__in=memory_ids).values_list("id", flat=True))
     # duplicates that were merged into them have the same text
     together = sorted({*memory_ids, *along, *find_absorbed(owner.account_id, seen)})
     rewritten = {each for lifecycle in lifecycles for each in lifecycle.find_rewritten()}
-    if rewritten:
-        lock_memories(owner, [*together, *rewritten])
+    if rewritten or once_locked:
+        lock_memories(owner, [*together, *rewritten, *others])
+    if once_locked:
+        once_locked()
     for lifecycle in lifecycles:
         lifecycle.before_erasure()
     deleted = sum(erase_memories(owner, some) for some in chunk_ids(together))
