@@ -15,6 +15,7 @@ from django.db.models import Count, Q, QuerySet
 
 from memory.audit import record_audit
 from memory.errors import Forbidden, NotFound, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import Kind, Learning, LearningVote, PersistentContext
 from memory.models.contexts import TEAM_CONTEXT
 from memory.owner import Owner
@@ -34,6 +35,7 @@ class LearningDraft(MemoryDraft):
     insight: str
 
 
+@masks_secrets
 def publish_learning(owner: Owner, draft: LearningDraft, *, embedded: EmbeddedTexts, now: datetime) -> Learning:
     """Share an insight with a team of the acting agent; the account may publish to any team.
 

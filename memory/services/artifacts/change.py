@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from memory.errors import Unprocessable
+from memory.masking import masks_secrets
 from memory.models import Artifact, Kind, Link, Memory, writer
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions
@@ -98,6 +99,7 @@ def close_revision_gaps(owner: Owner, gaps: RevisionGaps, *, now: datetime) -> N
     insert_links(owner.account_id, links)
 
 
+@masks_secrets
 def change_artifact(
     owner: Owner,
     artifact_id: UUID,

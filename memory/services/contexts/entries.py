@@ -16,6 +16,7 @@ from django.db.models.functions import Greatest, Least
 
 from memory.audit import record_audit, texts_metadata
 from memory.errors import require_found
+from memory.masking import masks_secrets
 from memory.models import ContextEntry, ContextEntryVersion, Kind, PersistentContext
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
@@ -129,6 +130,7 @@ def find_entry(owner: Owner, entry_id: UUID, *, now: datetime) -> ContextEntry:
     return require_found(visible_entries(owner, now=now).filter(id=entry_id).first(), "entry")
 
 
+@masks_secrets
 def store_entries(
     owner: Owner,
     context_id: UUID,
@@ -187,6 +189,7 @@ def insert_entries(
     return rows and store_memories(owner, rows, embedded=embedded, own=own, now=now)
 
 
+@masks_secrets
 def update_entry_content(
     owner: Owner,
     entry_id: UUID,

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 
 from memory.audit import record_audit
 from memory.errors import require_found
+from memory.masking import masks_secrets
 from memory.models import ContextSnapshot, Kind, Memory, PersistentContext
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
@@ -153,6 +154,7 @@ class RestoreCounts:
     missing: int
 
 
+@masks_secrets
 def create_snapshot(owner: Owner, context_id: UUID, *, name: str, now: datetime) -> ContextSnapshot:
     """Store which entries the context holds, quarantined ones included.
 

@@ -16,6 +16,7 @@ from django.db.models import Exists, F, OuterRef
 from memory.audit import texts_metadata
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.identity import entity_identity, holder_key, name_digest
+from memory.masking import masks_secrets
 from memory.models import Entity, EntityName, Kind, Memory
 from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
@@ -70,6 +71,7 @@ class EntityChanges:
         return entity_text(name, aliases, entity.description if self.description is None else self.description)
 
 
+@masks_secrets
 def change_entity(
     owner: Owner, entity_id: UUID, *, changes: EntityChanges, embedded: EmbeddedTexts, now: datetime
 ) -> Entity:

@@ -18,6 +18,7 @@ from django.db.models import F, Q
 from memory.audit import texts_metadata
 from memory.errors import Conflict, Unprocessable, require_found
 from memory.identity import holder_key
+from memory.masking import masks_secrets
 from memory.models import Goal, Kind, Link, Memory, writer
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.owner import Owner
@@ -100,6 +101,7 @@ class EndedGoal:
     unblocked: Sequence[UUID]
 
 
+@masks_secrets
 def add_goal(owner: Owner, draft: GoalDraft, *, embedded: EmbeddedTexts, now: datetime) -> Goal:
     """Add a goal: active, or blocked where it waits for another one.
 
@@ -140,6 +142,7 @@ def check_goal_values(values: Mapping[str, Any]) -> None:
         raise Unprocessable("a deadline needs a time zone")
 
 
+@masks_secrets
 def change_goal(
     owner: Owner,
     goal_id: UUID,
@@ -235,6 +238,7 @@ def unblock_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: ExpectedVer
     return goal
 
 
+@masks_secrets
 def complete_goal(
     owner: Owner,
     goal_id: UUID,

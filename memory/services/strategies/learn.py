@@ -18,6 +18,7 @@ from django.db.models.functions import Greatest
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Forbidden, Unprocessable, require_found
 from memory.identity import digest_parts, holder_key, normalize_claim
+from memory.masking import masks_secrets
 from memory.models import Kind, Memory, Strategy, StrategyTool, StrategyUse, Tool
 from memory.models.memory import MemoryQuerySet
 from memory.owner import Owner
@@ -84,6 +85,7 @@ class StrategyDraft(MemoryDraft):
         return strategy_text(self.description, self.context_pattern)
 
 
+@masks_secrets
 def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: EmbeddedTexts, now: datetime) -> Strategy:
     """Store a strategy, or count a known one, which gets what it lacks from the draft.
 
