@@ -32,8 +32,8 @@ CONTENT_ARGUMENTS = frozenset(
 """Arguments of services by which callers hand over what is stored."""
 CLIENT_VECTOR = "own"
 """The argument or field with a vector that the client made of the text."""
-MASK_POLICY = "mask"
-"""Value of `Account.secrets`."""
+MARK_POLICY, MASK_POLICY = "mark", "mask"
+"""Values of `Account.secrets`."""
 MIN_SECRET_CHARACTERS = 13
 """Length of the shortest card number. A shorter name of a member is no secret that a rule could know."""
 

@@ -1,6 +1,7 @@
 """Secrets in what callers in Python change: masked before it is compared or stored, whatever service takes it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
