@@ -22,9 +22,9 @@ from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import register_agent
 from memory.services.contexts.access_log import Action, entry_reference, log_writes
-from memory.services.contexts.aliases import end_merges
 from memory.services.contexts.manage import find_context, keyed_identity, lock_context, lock_keyed_entries
 from memory.services.contexts.versions import add_versions, entry_row, update_entry_columns
+from memory.services.duplicates.resolve import end_merges
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector, TextUpdate, store_memories, update_texts
 from memory.tiers.base import keyed_json, to_json
@@ -286,7 +286,7 @@ def revive_entries(owner: Owner, entries: Sequence[ContextEntry]) -> None:
     for entry in entries:
         entry.archived, entry.expires_at = False, None
     if entries:
-        end_merges(owner, [entry.id for entry in entries])
+        end_merges(owner.account_id, [entry.id for entry in entries])
         rows = ContextEntry.objects.filter(account_id=owner.account_id, id__in=[entry.id for entry in entries])
         rows.update(archived=False, expires_at=None)
 

@@ -22,6 +22,7 @@ from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.manage import check_not_archived, find_context, lock_context, lock_managed_context
+from memory.services.duplicates.resolve import end_merges
 from memory.services.embedding.embed import MAX_TEXTS_PER_CALL, EmbeddedTexts
 from memory.services.memories.store import TextUpdate, update_texts
 from memory_project.ids import uuid7
@@ -274,6 +275,8 @@ def restore_snapshot(
         restore_texts(owner, snapshot, steps, embedded=embedded or NO_VECTORS, editor=editor or owner.agent_id, now=now)
         touched = [step for step in steps if step.is_removed or step.is_changed or step.archived]
         restore_attributes(snapshot, touched, now)
+        if returned := [step.entry_id for step in steps if step.archived]:
+            end_merges(context.account_id, returned)
         record_restore(owner, snapshot, touched, now)
     preview = summarize_steps(snapshot, steps)
     return RestoreCounts(

@@ -22,7 +22,7 @@ from memory.models import Certainty, Fact, FactVersion, Kind, Temporal
 from memory.models.facts import ValidFromSource
 from memory.owner import Owner
 from memory.scoring import CONFIDENCE_BY_CERTAINTY
-from memory.services.duplicates.resolve import find_survivors, survivors_condition
+from memory.services.duplicates.resolve import end_merges, find_survivors, survivors_condition
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holds_memory
 from memory.services.facts.store import (
@@ -259,6 +259,7 @@ def restore_facts(facts: Iterable[Fact], *, now: datetime) -> None:
     if hidden:
         rows = Fact.objects.filter(account_id=hidden[0].account_id, id__in=[fact.id for fact in hidden])
         rows.update(archived=False, expires_at=None)
+        end_merges(hidden[0].account_id, [fact.id for fact in hidden])
 
 
 def is_hidden_fact(fact: Fact, *, now: datetime) -> bool:

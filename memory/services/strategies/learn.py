@@ -26,7 +26,7 @@ from memory.retrieval.judging import judge_hits
 from memory.retrieval.kind_searches import StrategyResults, search_strategies
 from memory.services.accounts.register import register_agent
 from memory.services.conversations.lifecycle import is_valid_id, look_up_conversation
-from memory.services.duplicates.resolve import find_survivors, survivors_condition
+from memory.services.duplicates.resolve import end_merges, find_survivors, survivors_condition
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holder_of_row, owner_of_row
 from memory.services.memories.lifecycle import Lifecycle
@@ -213,6 +213,7 @@ def complete_strategy(
     missing: dict[str, Any] = {name: value for name, value in given.items() if value and not getattr(strategy, name)}
     if strategy.archived:
         missing["archived"] = False
+        end_merges(owner.account_id, [strategy.id])
     if strategy.expires_at is not None and strategy.expires_at <= now:
         missing["expires_at"] = None
     if not missing:
