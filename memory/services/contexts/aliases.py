@@ -11,6 +11,7 @@ from memory.models import ContextEntry, Link
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.manage import keyed_identity, lock_context
+from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.duplicates.resolve import end_merges, find_absorbed
 from memory.services.memories.links import DUPLICATE_OF
 
@@ -30,6 +31,7 @@ def remove_alias(owner: Owner, context_id: UUID, key: str, *, now: datetime) -> 
         rows = ContextEntry.objects.filter(account_id=owner.account_id, identity=keyed_identity(context.id, key))
         ids = list(rows.filter(archived=True).select_for_update().values_list("id", flat=True))
         end_merges(owner.account_id, ids)
+        erase_traces_of_deleted(owner, ids)
         log_writes(owner, [(context.id, entry_id) for entry_id in ids], action=Action.ARCHIVE, now=now)
         record_audit(owner, operation=Action.ARCHIVE.value, memory_type="semantic", affected_ids=ids)
 

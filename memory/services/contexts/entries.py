@@ -24,6 +24,7 @@ from memory.services.accounts.register import register_agent
 from memory.services.contexts.access_log import Action, entry_reference, log_writes
 from memory.services.contexts.manage import find_context, keyed_identity, lock_context, lock_keyed_entries
 from memory.services.contexts.versions import add_versions, entry_row, update_entry_columns
+from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.duplicates.resolve import end_merges
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector, TextUpdate, store_memories, update_texts
@@ -362,6 +363,7 @@ def remove_entry(owner: Owner, entry_id: UUID, *, expected: ExpectedVersions = N
     """
     with transaction.atomic():
         entry = lock_entry(owner, entry_id, expected=expected, now=now)
+        erase_traces_of_deleted(owner, [entry.id])
         entry_row(entry).update(archived=True, version=F("version") + 1, updated_at=now)
         record_writes(owner, [entry], action=Action.ARCHIVE, now=now)
 

@@ -16,7 +16,6 @@ from memory.models import Account, Erasure, JobRun
 from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.custody.histories import erase_histories_of
-from memory.services.custody.memories import HAS_AUDITED_TEXTS
 from memory.services.custody.steps import (
     AUDIT_ENTRIES_A_BATCH,
     ERASE_AUDITED,
@@ -27,6 +26,7 @@ from memory.services.custody.steps import (
     flush_ledger_changes,
 )
 from memory.services.custody.stores import Model, memory_field, tables
+from memory.services.custody.traces import HAS_AUDITED_TEXTS
 from memory_project.redis import client
 from memory_project.tenancy import ReferenceInAccount
 

@@ -14,24 +14,20 @@ from them is looked for again. Who waited finds them gone, or a turn without its
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 
-from ledger import store as ledger
-from ledger.journal import flush_everything
-from ledger.models import Injection
 from memory.kinds import Kind
 from memory.models import Conversation, EpisodicMemory, Link, Memory, Turn
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
-from memory.services.audit import write_waiting_reads
-from memory.services.custody.histories import erase_histories_of
 from memory.services.custody.naming import ERASED
+from memory.services.custody.traces import erase_traces, evict_from_ledgers
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.goals.plan import erase_goal
 from memory.services.goals.store import lock_goal_graph
@@ -42,15 +38,12 @@ from memory.services.profiles import forget_preferences
 from memory.services.summaries.store import LOG, SUMMARIES
 from memory.services.turns import clear_session_buffers, strip_payload_text
 from memory.services.work_episodes.propagate import find_conversations_of_work, find_mentioning_episodes
-from memory_project.redis import ConversationRef
 
 NO_VECTORS = EmbeddedTexts(model="", width=0, vectors={})
 REPEATING_KINDS = [Kind.EPISODE.value, Kind.WORK_EPISODE.value, Kind.TURN_SLOT.value]
 """Kinds whose text repeats each of their sources."""
 OWN_KINDS = [Kind.ARTIFACT.value, Kind.GOAL.value, Kind.TURN.value, Kind.ENTITY.value]
 """Kinds that a client stores as such, whatever they are linked to."""
-LEDGER_KEYS = 1_000
-"""Items that are looked for in the journal together."""
 
 FIND_DERIVED = """
 SELECT l.source_id FROM memory_links l JOIN memories m ON m.account_id = l.account_id AND m.id = l.source_id
@@ -80,41 +73,6 @@ SELECT target_id FROM memory_links
 WHERE account_id = %(account_id)s AND source_id = ANY(%(ids)s) AND target_id <> ALL(%(ids)s)
     AND type IN ('MENTIONS', 'ABOUT')
 """
-
-# the answers that contain one of few ids
-FORGET_ANSWERS_OF_FEW = """
-DELETE FROM idempotent_requests WHERE account_id = %(account_id)s AND EXISTS (
-    SELECT FROM unnest(%(ids)s::text[]) AS each (id) WHERE strpos(body, each.id) > 0
-)
-"""
-FEW_IDS = 8
-"""Ids that are looked for in the answers one by one, which is faster than to read all ids that there are in them."""
-
-# the answers that contain one of the ids; an array of texts, as they are written in JSON
-FORGET_ANSWERS = """
-DELETE FROM idempotent_requests WHERE account_id = %(account_id)s AND EXISTS (
-    SELECT FROM regexp_matches(body, '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}', 'g') AS found (ids)
-    WHERE found.ids[1] = ANY(%(ids)s)
-)
-"""
-
-# other members of the metadata may quote: what was asked for, values before and after, reasons
-HAS_AUDITED_TEXTS = """
-query_text <> '' OR error_message <> '' OR metadata - '{request_id,columns,payload_erased_at}'::text[] <> '{}'
-"""
-# only entries since the oldest of the memories can be about them
-FIND_AUDITED = f"""
-SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= (
-    SELECT min(created_at) - interval '1 minute' FROM memories
-    WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
-) AND affected_ids && %(ids)s::varchar[] AND ({HAS_AUDITED_TEXTS})
-"""  # noqa: S608 (composed of constants alone)
-FIND_AUDITED_IN_CONVERSATION = f"""
-SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= %(since)s
-    AND conversation_id = %(conversation_id)s
-    AND ({HAS_AUDITED_TEXTS})
-"""  # noqa: S608 (composed of constants alone)
-ERASE_AUDITED = "SELECT memory_erase_audit_payloads(%s, %s)"
 
 
 class DerivedMemory(NamedTuple):
@@ -181,9 +139,7 @@ def erase_locked(
     def clear_traces() -> None:
         if read_derived(owner.account_id, memory_ids) != rows:
             raise ErasureOutdated
-        counts["idempotent_requests"] = forget_answers(owner.account_id, ids)
-        counts["audit_payloads"] = erase_audited_texts(owner.account_id, ids)
-        counts["staff_history"] = erase_histories_of(ids)
+        counts.update(erase_traces(owner.account_id, ids))
         forget_derived_preferences(owner, [row for row in rows if row.kind == Kind.FACT], now=now)
 
     others = {*turns, *goals, *find_supported(owner.account_id, ids)}
@@ -251,49 +207,3 @@ def blank_turns(owner: Owner, turn_ids: Sequence[UUID], *, now: datetime) -> Non
     Conversation.objects.filter(account_id=owner.account_id, id__in=logs).update(saved_session=None, saved_at=None)
     clear_session_buffers(owner, turn_ids)
     audit_memories(owner, "delete", turns)
-
-
-def evict_from_ledgers(owner: Owner, kinds: dict[UUID, str]) -> None:
-    """Take the memories, given with their kinds, out of every ledger of the account. Raises RedisError.
-
-    The journal keeps their ids alone, which then name nothing.
-    """
-    flush_everything()
-    keys = [f"{kind}:{memory_id}" for memory_id, kind in kinds.items()]
-    for some in (keys[start : start + LEDGER_KEYS] for start in range(0, len(keys), LEDGER_KEYS)):
-        rows = Injection.objects.in_account(owner.account_id).filter(item_key__in=some)
-        for conversation_id, key in set(rows.values_list("conversation_id", "item_key")):
-            ledger.evict(ConversationRef(account_id=owner.account_id, conversation_id=conversation_id), key)
-
-
-def forget_answers(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
-    """Delete kept answers that name one of the memories, and may quote it. The repeated request is done again then."""
-    ids = [str(each) for each in memory_ids]
-    statement = FORGET_ANSWERS_OF_FEW if len(ids) <= FEW_IDS else FORGET_ANSWERS
-    return execute_statement(statement, {"account_id": account_id, "ids": ids})
-
-
-def erase_audited_texts(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
-    """Erase the texts of audit entries about the memories. The entries stay. Raises RedisError."""
-    write_waiting_reads()
-    named = {"account_id": account_id, "ids": [str(each) for each in memory_ids]}
-    return erase_payloads_of(account_id, [row[0] for row in fetch_rows(FIND_AUDITED, named)])
-
-
-def erase_texts_audited_in(conversation: Conversation) -> int:
-    """Erase the texts of audit entries of a conversation, such as what was asked in it. Raises RedisError."""
-    write_waiting_reads()
-    asked = {"account_id": conversation.account_id, "conversation_id": conversation.conversation_id}
-    asked["since"] = conversation.created_at - timedelta(minutes=1)
-    return erase_payloads_of(
-        conversation.account_id, [row[0] for row in fetch_rows(FIND_AUDITED_IN_CONVERSATION, asked)]
-    )
-
-
-def erase_payloads_of(account_id: UUID, found: Collection[UUID]) -> int:
-    """Erase the texts of these audit entries, and return their number."""
-    if not found:
-        return 0
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(ERASE_AUDITED, [account_id, list(found)])
-        return int(cursor.fetchone()[0])

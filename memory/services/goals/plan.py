@@ -24,6 +24,7 @@ from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions
 from memory.services.audit import delete_audited_row
+from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holder_of_row
 from memory.services.goals.store import (
@@ -278,6 +279,7 @@ def delete_goal(owner: Owner, goal_id: UUID, *, expected: ExpectedVersions = Non
     with transaction.atomic():
         lock_goal_with_referrers(owner, goal_id)
         goal, waiting = lock_goal_with_waiters(owner, goal_id, expected=expected, now=now)
+        erase_traces_of_deleted(owner, [goal.id])
         return erase_locked_goal(owner, goal, waiting, now=now)
 
 

@@ -26,6 +26,7 @@ from memory.retrieval.judging import judge_hits
 from memory.retrieval.kind_searches import StrategyResults, search_strategies
 from memory.services.accounts.register import register_agent
 from memory.services.conversations.lifecycle import is_valid_id, look_up_conversation
+from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.duplicates.resolve import end_merges, find_survivors, survivors_condition
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holder_of_row, owner_of_row
@@ -301,6 +302,7 @@ def remove_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> None:
         if owner.agent_id and holder_of_row(strategy) != holder_key(owner):
             raise Forbidden("a strategy can be removed only by its holder or by the account")
         rows = Strategy.objects.filter(account_id=owner.account_id, id=strategy.id)
+        erase_traces_of_deleted(owner, [strategy.id])
         rows.update(archived=True, identity=str(strategy.id), version=F("version") + 1, updated_at=now)
         record_audit(owner, operation="archive", memory_type="procedural", affected_ids=[strategy.id])
 
