@@ -50,7 +50,7 @@ def masks_secrets(write: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(write)
     def masked(*args: P.args, **kwargs: P.kwargs) -> T:
-        owner = args[0]
+        owner = args[0] if args else kwargs.get("owner")
         if not isinstance(owner, Owner) or not owner.masks_secrets:
             return write(*args, **kwargs)
         call = declared.bind(*args, **kwargs)
