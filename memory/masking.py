@@ -1,16 +1,20 @@
 """Masking of secrets in what clients write, for accounts that ask for it (`Account.secrets`).
 
 Every text of a body is masked before it is checked, whatever it becomes: a memory, a value in Redis, the input of a
-tool. So are the records of imported files, and the memories that callers in Python store. Ids and vectors stay, since a
-masked id would be another one.
+tool. So are the records of imported files, and what callers in Python store or change: services that write take it as
+arguments of few names, and are marked `@masks_secrets`. Ids and vectors stay, since a masked id would be another one.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import models
 
+from memory.owner import Owner
 from memory.redaction import MASK, SECRET_NAME, redact, redact_named
 from memory_project.measures import MASKED_SECRETS
 
@@ -19,10 +23,45 @@ UNMASKED_NAME = re.compile(r"(?:^|_)(?:ids?|key|keys|cursor|embedding|model|etag
 
 DERIVED_COLUMNS = frozenset({"identity", "content_hash", "wording", "uri"})
 """Columns of texts that identify a row."""
-MASK_POLICY = "mask"
-"""Value of `Account.secrets`."""
+CONTENT_ARGUMENTS = frozenset(
+    {
+        *("draft", "drafts", "changes", "edit", "defaults", "preferences", "result"),
+        *("data", "content", "value", "name", "description"),
+    }
+)
+"""Arguments of services by which callers hand over what is stored."""
+CLIENT_VECTOR = "own"
+"""The argument or field with a vector that the client made of the text."""
+MARK_POLICY, MASK_POLICY = "mark", "mask"
+"""Values of `Account.secrets`."""
 MIN_SECRET_CHARACTERS = 13
 """Length of the shortest card number. A shorter name of a member is no secret that a rule could know."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def masks_secrets(write: Callable[P, T]) -> Callable[P, T]:
+    """Mask the CONTENT_ARGUMENTS of a service if its owner, the first argument, asks for it.
+
+    A vector that the client made of a text that was masked is dropped: the memory is queued for embedding.
+    """
+    declared = signature(write)
+
+    @wraps(write)
+    def masked(*args: P.args, **kwargs: P.kwargs) -> T:
+        owner = args[0] if args else kwargs.get("owner")
+        if not isinstance(owner, Owner) or not owner.masks_secrets:
+            return write(*args, **kwargs)
+        call = declared.bind(*args, **kwargs)
+        for name in CONTENT_ARGUMENTS & call.arguments.keys():
+            value = mask_secrets(call.arguments[name])
+            if value != call.arguments[name]:
+                call.arguments[name] = value
+                call.arguments |= {CLIENT_VECTOR: None} if CLIENT_VECTOR in call.arguments else {}
+        return write(*call.args, **call.kwargs)
+
+    return masked
 
 
 def mask_secrets(value: Any) -> Any:
@@ -39,7 +78,19 @@ def mask_value(value: Any) -> Any:
         return redact(value)
     if isinstance(value, Mapping):
         return {mask_name(name): mask_member(name, each) for name, each in value.items()}
-    return [mask_value(each) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list | tuple):
+        return type(value)([mask_value(each) for each in value])
+    return mask_fields(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def mask_fields(value: Any) -> Any:
+    """Return a dataclass with its fields masked, and without the client's vector of a text that was."""
+    given = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+    masked = {name: mask_member(name, each) for name, each in given.items()}
+    changes = {name: each for name, each in masked.items() if each is not given[name] and each != given[name]}
+    if changes.keys() - {"metadata"} and given.get(CLIENT_VECTOR) is not None:
+        changes[CLIENT_VECTOR] = None
+    return replace(value, **changes) if changes else value
 
 
 def mask_name(name: str) -> str:
@@ -56,13 +107,15 @@ def mask_member(name: str, value: Any) -> Any:
 
 
 def count_masks(value: Any) -> int:
-    """Return how many masked places the texts of a JSON value have."""
+    """Return how many masked places the texts of a value have."""
     if isinstance(value, str):
         return value.count(MASK)
     if isinstance(value, Mapping):
         return sum(name.count(MASK) + count_masks(each) for name, each in value.items())
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return sum(count_masks(each) for each in value)
+    if is_dataclass(value):
+        return sum(count_masks(getattr(value, each.name)) for each in fields(value))
     return 0
 
 

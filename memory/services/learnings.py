@@ -15,12 +15,14 @@ from django.db.models import Count, Q, QuerySet
 
 from memory.audit import record_audit
 from memory.errors import Forbidden, NotFound, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import Kind, Learning, LearningVote, PersistentContext
 from memory.models.contexts import TEAM_CONTEXT
 from memory.owner import Owner
 from memory.retrieval.search import LearningResults, SearchResults, search_learnings
 from memory.scoring import wilson_lower_bound
 from memory.services.contexts.manage import ensure_team_context, lock_context
+from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector, MemoryDraft, own_vectors, store_memories
 from memory.services.recall.recall import embed_search_query, record_search
@@ -34,6 +36,7 @@ class LearningDraft(MemoryDraft):
     insight: str
 
 
+@masks_secrets
 def publish_learning(owner: Owner, draft: LearningDraft, *, embedded: EmbeddedTexts, now: datetime) -> Learning:
     """Share an insight with a team of the acting agent; the account may publish to any team.
 
@@ -137,6 +140,7 @@ def remove_learning(owner: Owner, learning_id: UUID, *, now: datetime) -> None:
         if owner.agent_id not in ("", learning.agent_id):
             raise Forbidden("a learning can be removed only by the agent that published it or by the account")
         rows = Learning.objects.filter(account_id=learning.account_id, id=learning.id)
+        erase_traces_of_deleted(owner, [learning.id])
         rows.update(archived=True, version=learning.version + 1, updated_at=now)
         record_audit(owner, operation="archive", memory_type="semantic", affected_ids=[learning.id])
 

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from memory.audit import texts_metadata
 from memory.errors import Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import Kind, Memory
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_changeable, check_version
@@ -53,6 +54,7 @@ class NoteDraft(MemoryDraft):
     identity: str = ""
 
 
+@masks_secrets
 def store_note(owner: Owner, draft: NoteDraft, *, embedded: EmbeddedTexts, now: datetime) -> Memory:
     """Store a note. Embed its text first (`embed_texts`), outside transactions.
 
@@ -88,6 +90,7 @@ def check_note_values(values: Mapping[str, Any], *, now: datetime) -> None:
         check_event_time(values["event_time"], now=now)
 
 
+@masks_secrets
 def change_note(
     owner: Owner,
     note_id: UUID,

@@ -15,6 +15,7 @@ from django.db import transaction
 
 from memory.audit import record_audit
 from memory.errors import Conflict, StaleVersion, TooLarge, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import Fact, UserProfile
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
@@ -77,6 +78,7 @@ def read_preferences(owner: Owner) -> dict[str, Any]:
     return {topic.casefold(): value for topic, value in profile.preferences.items()} if profile else {}
 
 
+@masks_secrets
 def write_profile(
     owner: Owner, user_id: str, changes: ProfileChanges, *, expected: ExpectedVersions = None, now: datetime
 ) -> WrittenProfile:
@@ -159,6 +161,7 @@ def delete_profile(owner: Owner, user_id: str, *, expected: ExpectedVersions = N
         profile.delete()
 
 
+@masks_secrets
 def learn_preferences(
     owner: Owner, user_id: str, preferences: Mapping[str, Any], *, provenance: Mapping[str, Any], now: datetime
 ) -> list[str]:

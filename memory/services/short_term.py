@@ -22,6 +22,7 @@ from django.db.models.functions import Cast
 from memory import conf
 from memory.audit import record_audit
 from memory.errors import NotFound, StaleVersion, require_found
+from memory.masking import masks_secrets
 from memory.models import AgentShortTermMemory, ContextEntry, Kind, Memory, PersistentContext
 from memory.models.short_term import ShortTermKey, ShortTermQuerySet
 from memory.owner import Owner
@@ -55,6 +56,7 @@ class ShortTermDraft:
     ttl_seconds: int = conf.SHORT_TERM_TTL_SECONDS
 
 
+@masks_secrets
 def store_entry(owner: Owner, draft: ShortTermDraft, *, now: datetime) -> AgentShortTermMemory:
     """Write the agent's entry of that session and key, replacing the live one; it expires `ttl_seconds` from now.
 

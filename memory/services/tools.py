@@ -20,6 +20,7 @@ from django.db.models.functions import Cast
 from memory.audit import record_audit
 from memory.dates import CLOCK_SKEW, has_come
 from memory.errors import TooLarge, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import Tool, ToolInvocation
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import is_valid_id, join_conversation
@@ -128,6 +129,7 @@ def record_invocation(owner: Owner, draft: InvocationDraft, *, now: datetime) ->
     return record_invocations(owner, [draft], now=now)[0]
 
 
+@masks_secrets
 def record_invocations(owner: Owner, drafts: Sequence[InvocationDraft], *, now: datetime) -> list[ToolInvocation]:
     """Record uses of tools, all or none. New tools and conversations are created; the agent joins those.
 

@@ -25,6 +25,7 @@ from memory import conf
 from memory.dates import has_come
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.messages import ChatMessage
+from memory.masking import masks_secrets
 from memory.models import Conversation, Kind, Memory, Turn
 from memory.models.memory import make_row
 from memory.models.writer import insert_participants
@@ -119,6 +120,7 @@ def store_turns(
     return stored
 
 
+@masks_secrets
 def append_turns(
     owner: Owner,
     conversation: Conversation,

@@ -16,6 +16,7 @@ from django.db.models import Q, QuerySet
 
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import Account, Agent, ApiKey, IdempotentRequest, Memory, Team, TeamMember
 from memory.models.accounts import LANGUAGES
 from memory.owner import Owner
@@ -93,6 +94,7 @@ def find_agent(owner: Owner, agent_id: str) -> Agent:
     return require_found(Agent.objects.in_account(owner.account_id).filter(agent_id=agent_id).first(), "agent")
 
 
+@masks_secrets
 def create_agent(owner: Owner, *, agent_id: str, description: str) -> Agent:
     """Create an agent. Raises Conflict if the account has an agent with this id."""
     with transaction.atomic():
@@ -127,6 +129,7 @@ def insert_agent(account_id: UUID, agent_id: str) -> None:
     Agent.objects.bulk_create([Agent(account_id=account_id, agent_id=agent_id)], ignore_conflicts=True)
 
 
+@masks_secrets
 def update_agent_description(owner: Owner, agent_id: str, *, description: str) -> Agent:
     """Change the description of an agent. Raises NotFound."""
     with transaction.atomic():

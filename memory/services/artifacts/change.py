@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from memory.errors import Unprocessable
+from memory.masking import masks_secrets
 from memory.models import Artifact, Kind, Link, Memory, writer
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions
@@ -28,6 +29,7 @@ from memory.services.artifacts.store import (
     save_artifact,
     update_artifact,
 )
+from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.lifecycle import Lifecycle, Operation
 from memory.services.memories.links import SUPERSEDES, WORKS_ON, NewLink, insert_links
@@ -98,6 +100,7 @@ def close_revision_gaps(owner: Owner, gaps: RevisionGaps, *, now: datetime) -> N
     insert_links(owner.account_id, links)
 
 
+@masks_secrets
 def change_artifact(
     owner: Owner,
     artifact_id: UUID,
@@ -149,6 +152,7 @@ def delete_artifact(owner: Owner, artifact_id: UUID, *, expected: ExpectedVersio
         artifact = lock_artifact(owner, artifact_id, others=mentions, expected=expected, now=now)
         remove_mentions(owner, [artifact_id], now=now)
         gaps = find_revision_gaps(owner, [artifact])
+        erase_traces_of_deleted(owner, [artifact.id])
         writer.delete_memory_rows(owner.account_id, [artifact.id])
         audit_artifact(owner, "delete", artifact)
         close_revision_gaps(owner, gaps, now=now)

@@ -24,6 +24,7 @@ from django.db import connection, transaction
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Unprocessable
 from memory.invisible_characters import INVISIBLE_CODE_POINTS
+from memory.masking import masks_secrets
 from memory.models import Artifact, Kind, TurnRecord
 from memory.owner import Owner
 from memory.services.artifacts.read import (
@@ -157,6 +158,7 @@ def is_same_revision(latest: Artifact, draft: ArtifactDraft) -> bool:
     return all(not given or not known or given == known for given, known in pairs)
 
 
+@masks_secrets
 def store_artifact(owner: Owner, draft: ArtifactDraft, *, embedded: EmbeddedTexts, now: datetime) -> StoredRevision:
     """Store an artifact, its next revision, or what the latest revision lacks. What is stored already stays.
 

@@ -1,6 +1,5 @@
 """Aliases: keys of entries that deduplication merged into others. What is read under them is the entry that stayed."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -12,7 +11,8 @@ from memory.models import ContextEntry, Link
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.manage import keyed_identity, lock_context
-from memory.services.duplicates.resolve import find_absorbed
+from memory.services.custody.traces import erase_traces_of_deleted
+from memory.services.duplicates.resolve import end_merges, find_absorbed
 from memory.services.memories.links import DUPLICATE_OF
 
 
@@ -30,14 +30,10 @@ def remove_alias(owner: Owner, context_id: UUID, key: str, *, now: datetime) -> 
         context = lock_context(owner, context_id)
         rows = ContextEntry.objects.filter(account_id=owner.account_id, identity=keyed_identity(context.id, key))
         ids = list(rows.filter(archived=True).select_for_update().values_list("id", flat=True))
-        end_merges(owner, ids)
+        end_merges(owner.account_id, ids)
+        erase_traces_of_deleted(owner, ids)
         log_writes(owner, [(context.id, entry_id) for entry_id in ids], action=Action.ARCHIVE, now=now)
         record_audit(owner, operation=Action.ARCHIVE.value, memory_type="semantic", affected_ids=ids)
-
-
-def end_merges(owner: Owner, entry_ids: Sequence[UUID]) -> None:
-    """Delete the links of merged entries to those that stayed, in the caller's transaction."""
-    merges_of(owner).filter(source_id__in=entry_ids).delete()
 
 
 def merges_of(owner: Owner) -> QuerySet[Link]:

@@ -16,14 +16,16 @@ from django.db.models.functions import Greatest, Least
 
 from memory.audit import record_audit, texts_metadata
 from memory.errors import require_found
+from memory.masking import masks_secrets
 from memory.models import ContextEntry, ContextEntryVersion, Kind, PersistentContext
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import register_agent
 from memory.services.contexts.access_log import Action, entry_reference, log_writes
-from memory.services.contexts.aliases import end_merges
 from memory.services.contexts.manage import find_context, keyed_identity, lock_context, lock_keyed_entries
 from memory.services.contexts.versions import add_versions, entry_row, update_entry_columns
+from memory.services.custody.traces import erase_traces_of_deleted
+from memory.services.duplicates.resolve import end_merges
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.store import ClientVector, TextUpdate, store_memories, update_texts
 from memory.tiers.base import keyed_json, to_json
@@ -129,6 +131,7 @@ def find_entry(owner: Owner, entry_id: UUID, *, now: datetime) -> ContextEntry:
     return require_found(visible_entries(owner, now=now).filter(id=entry_id).first(), "entry")
 
 
+@masks_secrets
 def store_entries(
     owner: Owner,
     context_id: UUID,
@@ -187,6 +190,7 @@ def insert_entries(
     return rows and store_memories(owner, rows, embedded=embedded, own=own, now=now)
 
 
+@masks_secrets
 def update_entry_content(
     owner: Owner,
     entry_id: UUID,
@@ -283,7 +287,7 @@ def revive_entries(owner: Owner, entries: Sequence[ContextEntry]) -> None:
     for entry in entries:
         entry.archived, entry.expires_at = False, None
     if entries:
-        end_merges(owner, [entry.id for entry in entries])
+        end_merges(owner.account_id, [entry.id for entry in entries])
         rows = ContextEntry.objects.filter(account_id=owner.account_id, id__in=[entry.id for entry in entries])
         rows.update(archived=False, expires_at=None)
 
@@ -359,6 +363,7 @@ def remove_entry(owner: Owner, entry_id: UUID, *, expected: ExpectedVersions = N
     """
     with transaction.atomic():
         entry = lock_entry(owner, entry_id, expected=expected, now=now)
+        erase_traces_of_deleted(owner, [entry.id])
         entry_row(entry).update(archived=True, version=F("version") + 1, updated_at=now)
         record_writes(owner, [entry], action=Action.ARCHIVE, now=now)
 

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import AccessControl, ContextEntry, Level, Memory, PersistentContext, Team
 from memory.models.contexts import OWN_CONTEXT, TEAM_CONTEXT
 from memory.models.statements import fetch_rows
@@ -62,6 +63,7 @@ class ContextDraft:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
+@masks_secrets
 def create_context(owner: Owner, draft: ContextDraft) -> PersistentContext:
     """Create a context owned by the acting agent.
 
@@ -227,6 +229,7 @@ def lock_keyed_entries(context: PersistentContext, keys: Sequence[str]) -> dict[
     return {entry.key: entry for entry in locked}
 
 
+@masks_secrets
 def change_context(
     owner: Owner, context_id: UUID, *, changes: Mapping[str, Any], expected: ExpectedVersions, now: datetime
 ) -> PersistentContext:

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from memory.audit import is_verbose
 from memory.errors import Conflict, Unprocessable
+from memory.masking import masks_secrets
 from memory.models import ContextEntry, Kind
 from memory.owner import Owner
 from memory.providers.passages import MAX_PASSAGE_TOKENS
@@ -98,6 +99,7 @@ def search_metadata(asked: EntryQuestion, found: EntryResults) -> dict[str, Any]
     }
 
 
+@masks_secrets
 def store_fact(owner: Owner, draft: EntryDraft, *, now: datetime) -> ContextEntry:
     """Store a fact; an existing key gets its next version. Do not call it in a transaction: embedding takes time.
 

@@ -16,11 +16,13 @@ from django.db.models import QuerySet
 
 from memory.audit import record_audit
 from memory.errors import require_found
+from memory.masking import masks_secrets
 from memory.models import ContextSnapshot, Kind, Memory, PersistentContext
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.manage import check_not_archived, find_context, lock_context, lock_managed_context
+from memory.services.duplicates.resolve import end_merges
 from memory.services.embedding.embed import MAX_TEXTS_PER_CALL, EmbeddedTexts
 from memory.services.memories.store import TextUpdate, update_texts
 from memory_project.ids import uuid7
@@ -153,6 +155,7 @@ class RestoreCounts:
     missing: int
 
 
+@masks_secrets
 def create_snapshot(owner: Owner, context_id: UUID, *, name: str, now: datetime) -> ContextSnapshot:
     """Store which entries the context holds, quarantined ones included.
 
@@ -272,6 +275,8 @@ def restore_snapshot(
         restore_texts(owner, snapshot, steps, embedded=embedded or NO_VECTORS, editor=editor or owner.agent_id, now=now)
         touched = [step for step in steps if step.is_removed or step.is_changed or step.archived]
         restore_attributes(snapshot, touched, now)
+        if returned := [step.entry_id for step in steps if step.archived]:
+            end_merges(context.account_id, returned)
         record_restore(owner, snapshot, touched, now)
     preview = summarize_steps(snapshot, steps)
     return RestoreCounts(

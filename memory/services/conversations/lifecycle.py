@@ -18,6 +18,7 @@ from memory import conf
 from memory.audit import record_audit
 from memory.dates import has_come
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import Conversation, Participant
 from memory.models.statements import execute_statement, fetch_rows
 from memory.models.writer import insert_participants
@@ -108,6 +109,7 @@ def create_conversation(
     return stored
 
 
+@masks_secrets
 def change_conversation(
     owner: Owner, conversation_id: str, *, changes: Mapping[str, Any], now: datetime
 ) -> Conversation:
@@ -159,7 +161,10 @@ def open_conversation(
     Whoever writes into it takes part in it, which the caller records. Raises Unprocessable for an invalid id and for a
     conversation to continue that does not exist; Conflict if it continues another one already.
     """
-    if defaults.continues and not already_continues(owner, conversation_id, defaults.continues):
+    if (
+        defaults.continues
+        and read_continuations(owner, conversation_id, most=1).get(conversation_id) != defaults.continues
+    ):
         lock_lineages(owner)
     conversation = lock_conversation(owner, conversation_id)
     if conversation is None:
@@ -233,6 +238,7 @@ def build_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> 
     )
 
 
+@masks_secrets
 def fill_missing_columns(owner: Owner, conversation: Conversation, defaults: ConversationDefaults) -> list[str]:
     """Set the columns that are empty and return their names. Raises as `open_conversation` does."""
     if defaults.continues and conversation.continues not in ("", defaults.continues):
@@ -244,11 +250,6 @@ def fill_missing_columns(owner: Owner, conversation: Conversation, defaults: Con
     for name, value in missing.items():
         setattr(conversation, name, value)
     return sorted(missing)
-
-
-def already_continues(owner: Owner, conversation_id: str, continues: str) -> bool:
-    conversation = look_up_conversation(Owner(account_id=owner.account_id), conversation_id)
-    return conversation is not None and conversation.continues == continues
 
 
 def lock_lineages(owner: Owner) -> None:

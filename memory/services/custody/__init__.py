@@ -2,6 +2,7 @@
 
 - `memories`: `erase_derived` erases memories with all that hangs on them and what was derived from them alone;
   `find_derived` says what would go
+- `traces`: `erase_traces` erases what says something about memories elsewhere: kept answers, audited texts, histories
 - `conversations`: `erase_conversation`, `erase_turn`
 - `stores`: the registry of tables and Redis keys, by what erasing a user does to each
 - `histories`: what the history of the admin says of erased rows and users

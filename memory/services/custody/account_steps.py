@@ -1,4 +1,7 @@
-"""The steps of deleting an account, and its end: the account itself goes, and the audit log keeps the receipt."""
+"""The steps of deleting an account, and its end: the account itself goes, and the audit log keeps the receipt.
+
+Entries of the audit log and of the admin's history stay without texts, and without names of users and conversations.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,13 +9,24 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from django.db import models, transaction
+from django.db import connection, models, transaction
 
 from memory.audit import record_audit
 from memory.models import Account, Erasure, JobRun
+from memory.models.statements import fetch_rows
 from memory.owner import Owner
-from memory.services.custody.steps import Selection, Step, StepReport, flush_audited_reads, flush_ledger_changes
+from memory.services.custody.histories import erase_histories_of
+from memory.services.custody.steps import (
+    AUDIT_ENTRIES_A_BATCH,
+    ERASE_AUDITED,
+    Selection,
+    Step,
+    StepReport,
+    flush_audited_reads,
+    flush_ledger_changes,
+)
 from memory.services.custody.stores import Model, memory_field, tables
+from memory.services.custody.traces import HAS_AUDITED_TEXTS
 from memory_project.redis import client
 from memory_project.tenancy import ReferenceInAccount
 
@@ -26,6 +40,13 @@ KEPT = frozenset({"memory_audit_log"})
 """Tables whose rows outlive their account."""
 LAST = ("memories", "persistent_contexts", "conversations", "memory_terms")
 """Tables whose rows others refer to, or follow from, in the order in which they are emptied."""
+
+FIND_AUDITED = f"""
+SELECT id FROM memory_audit_log WHERE account_id = %s AND (
+    user_id <> '' OR conversation_id <> '' OR session_id <> '' OR {HAS_AUDITED_TEXTS}
+    OR EXISTS (SELECT FROM unnest(affected_ids) AS each (id) WHERE each.id !~ '^[0-9a-f-]{{36}}$')
+) LIMIT %s
+"""  # noqa: S608 (composed of constants alone)
 
 
 def list_tables() -> list[str]:
@@ -46,14 +67,18 @@ def delete_tables(selection: Selection, cursor: str, now: datetime) -> StepRepor
     """Delete the next rows of the account. The cursor is the table."""
     names = list_tables()
     name = cursor or names[0]
-    deleted = delete_batch(tables()[name], selection.owner.account_id)
+    deleted, histories = delete_batch(tables()[name], selection.owner.account_id)
     following = names[names.index(name) + 1 :]
     is_empty = deleted < ROWS_A_BATCH
-    return StepReport(counts=Counter({name: deleted}), cursor=(following[0] if following else "") if is_empty else name)
+    counts = Counter({name: deleted, "staff_history": histories})
+    return StepReport(counts=counts, cursor=(following[0] if following else "") if is_empty else name)
 
 
-def delete_batch(model: Model, account_id: UUID) -> int:
-    """Delete some rows of a table and return their number. References that do not cascade are cleared first."""
+def delete_batch(model: Model, account_id: UUID) -> tuple[int, int]:
+    """Delete some rows of a table, and the texts of the admin's history about them. Returns the number of each.
+
+    References that do not cascade are cleared first.
+    """
     rows = model._default_manager.filter(account_id=account_id)
     with transaction.atomic():
         # in no order, since some keys begin with the id and would be read across all accounts
@@ -62,9 +87,10 @@ def delete_batch(model: Model, account_id: UUID) -> int:
             pointing = referring._default_manager.filter(account_id=account_id, **{f"{field}__in": ids})
             pointing.update(**{field: None})
         found: Any = rows.filter(pk__in=ids)
+        histories = erase_histories_of(ids)
         # the database deletes what goes with them
         found._raw_delete(found.db)
-    return len(ids)
+    return len(ids), histories
 
 
 def find_references(model: Model) -> list[tuple[Model, str]]:
@@ -100,11 +126,22 @@ def delete_keys_of_redis(selection: Selection, cursor: str, now: datetime) -> St
     return StepReport(counts=Counter(redis=deleted), cursor=str(following or ""))
 
 
+def erase_audit(selection: Selection, cursor: str, now: datetime) -> StepReport:
+    """Erase the texts, and the names of users and conversations, of the next entries of the account's audit log."""
+    account_id = selection.owner.account_id
+    ids = [row[0] for row in fetch_rows(FIND_AUDITED, [account_id, AUDIT_ENTRIES_A_BATCH])]
+    if ids:
+        with transaction.atomic(), connection.cursor() as statements:
+            statements.execute(ERASE_AUDITED, [account_id, ids])
+    return StepReport(counts=Counter(memory_audit_log=len(ids)), cursor=str(ids[-1]) if ids else "")
+
+
 ACCOUNT_STEPS: Mapping[str, Step] = {
     "redis": delete_keys_of_redis,
     "ledger changes": flush_ledger_changes,
     "audited reads": flush_audited_reads,
     "rows": delete_tables,
+    "audit": erase_audit,
 }
 """The steps of deleting an account, by name, in order."""
 
@@ -117,6 +154,9 @@ def has_running_jobs(account_id: UUID) -> bool:
 def finish_deletion(erasure: Erasure) -> None:
     """Delete the emptied account with its last rows, this erasure among them. The audit log keeps the receipt."""
     account = Account.objects.get(id=erasure.account_id)
+    for name in sorted(GO_WITH_ACCOUNT - {"accounts"}):
+        erase_histories_of(tables()[name]._default_manager.filter(account_id=account.id).values_list("pk", flat=True))
+    erase_histories_of([account.id])
     record_audit(
         Owner(account_id=account.id, actor=erasure.requested_by),
         operation=DELETE_OPERATION,

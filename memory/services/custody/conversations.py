@@ -27,7 +27,8 @@ from memory.owner import Owner
 from memory.services.conversations.lifecycle import find_conversation, lock_conversation_to_erase
 from memory.services.conversations.staff_edits import delete_conversation_and_episodes
 from memory.services.custody.histories import erase_histories_of
-from memory.services.custody.memories import erase_derived, erase_texts_audited_in
+from memory.services.custody.memories import erase_derived
+from memory.services.custody.traces import erase_texts_audited_in
 from memory.services.strategies.learn import FAILURE_SOURCE, PATTERN_SOURCE
 
 BATCH_ROWS = 500

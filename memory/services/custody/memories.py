@@ -7,46 +7,43 @@ What was derived from them goes as well where nothing else supports it:
 - facts, strategies, learnings and entries go if all of their sources go; otherwise they only lose the link
 - entities that extraction found go if no other turn mentions them and no other fact is about them
 
-Derived memories are erased before their sources, so that an interrupted erasure finds them again.
+What is committed while they are being erased goes as well: they are locked against new references, and what is derived
+from them is looked for again. Who waited finds them gone, or a turn without its text.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 
-from ledger import store as ledger
-from ledger.journal import flush_everything
-from ledger.models import Injection
 from memory.kinds import Kind
-from memory.models import Conversation, EpisodicMemory, Fact, Link, Memory, Turn
+from memory.models import Conversation, EpisodicMemory, Link, Memory, Turn
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
-from memory.services.audit import write_waiting_reads
-from memory.services.custody.histories import erase_histories_of
 from memory.services.custody.naming import ERASED
+from memory.services.custody.traces import erase_traces, evict_from_ledgers
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.goals.plan import erase_goal
+from memory.services.goals.store import lock_goal_graph
 from memory.services.memories.correct import chunk_ids, delete_together, erase_memories
 from memory.services.memories.lifecycle import lock_conversations
 from memory.services.memories.store import TextUpdate, audit_memories, update_texts
 from memory.services.profiles import forget_preferences
 from memory.services.summaries.store import LOG, SUMMARIES
 from memory.services.turns import clear_session_buffers, strip_payload_text
-from memory_project.redis import ConversationRef
+from memory.services.work_episodes.propagate import find_conversations_of_work, find_mentioning_episodes
 
 NO_VECTORS = EmbeddedTexts(model="", width=0, vectors={})
 REPEATING_KINDS = [Kind.EPISODE.value, Kind.WORK_EPISODE.value, Kind.TURN_SLOT.value]
 """Kinds whose text repeats each of their sources."""
 OWN_KINDS = [Kind.ARTIFACT.value, Kind.GOAL.value, Kind.TURN.value, Kind.ENTITY.value]
 """Kinds that a client stores as such, whatever they are linked to."""
-LEDGER_KEYS = 1_000
-"""Items that are looked for in the journal together."""
 
 FIND_DERIVED = """
 SELECT l.source_id FROM memory_links l JOIN memories m ON m.account_id = l.account_id AND m.id = l.source_id
@@ -68,40 +65,22 @@ WHERE l.account_id = %(account_id)s AND l.source_id = ANY(%(ids)s) AND l.target_
     )
 """
 
-# the answers that contain one of few ids
-FORGET_ANSWERS_OF_FEW = """
-DELETE FROM idempotent_requests WHERE account_id = %(account_id)s AND EXISTS (
-    SELECT FROM unnest(%(ids)s::text[]) AS each (id) WHERE strpos(body, each.id) > 0
-)
-"""
-FEW_IDS = 8
-"""Ids that are looked for in the answers one by one, which is faster than to read all ids that there are in them."""
-
-# the answers that contain one of the ids; an array of texts, as they are written in JSON
-FORGET_ANSWERS = """
-DELETE FROM idempotent_requests WHERE account_id = %(account_id)s AND EXISTS (
-    SELECT FROM regexp_matches(body, '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}', 'g') AS found (ids)
-    WHERE found.ids[1] = ANY(%(ids)s)
-)
+FIND_SUPPORTED = """
+SELECT source_id FROM memory_links
+WHERE account_id = %(account_id)s AND target_id = ANY(%(ids)s) AND source_id <> ALL(%(ids)s) AND type = 'DERIVED_FROM'
+UNION
+SELECT target_id FROM memory_links
+WHERE account_id = %(account_id)s AND source_id = ANY(%(ids)s) AND target_id <> ALL(%(ids)s)
+    AND type IN ('MENTIONS', 'ABOUT')
 """
 
-# other members of the metadata may quote: what was asked for, values before and after, reasons
-HAS_AUDITED_TEXTS = """
-query_text <> '' OR error_message <> '' OR metadata - '{request_id,columns,payload_erased_at}'::text[] <> '{}'
-"""
-# only entries since the oldest of the memories can be about them
-FIND_AUDITED = f"""
-SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= (
-    SELECT min(created_at) - interval '1 minute' FROM memories
-    WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
-) AND affected_ids && %(ids)s::varchar[] AND ({HAS_AUDITED_TEXTS})
-"""  # noqa: S608 (composed of constants alone)
-FIND_AUDITED_IN_CONVERSATION = f"""
-SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= %(since)s
-    AND conversation_id = %(conversation_id)s
-    AND ({HAS_AUDITED_TEXTS})
-"""  # noqa: S608 (composed of constants alone)
-ERASE_AUDITED = "SELECT memory_erase_audit_payloads(%s, %s)"
+
+class DerivedMemory(NamedTuple):
+    """A memory that is erased, with what decides how."""
+
+    id: UUID
+    kind: str
+    user_id: str
 
 
 def find_derived(account_id: UUID, memory_ids: Collection[UUID]) -> set[UUID]:
@@ -118,41 +97,79 @@ def find_derived(account_id: UUID, memory_ids: Collection[UUID]) -> set[UUID]:
     return found
 
 
+class ErasureOutdated(Exception):  # noqa: N818 - it says what happened
+    """Something else is derived from the memories than was found before they were locked."""
+
+
 def erase_derived(owner: Owner, memory_ids: Collection[UUID], *, now: datetime) -> Counter[str]:
     """Erase memories of the owner's account with their traces and what was derived from them; return counts by kind.
 
     The caller has checked that the owner may. A turn stays as an empty place in its conversation, unless this is being
-    erased as a whole. Several transactions, unless the caller opened one; run it again after an interruption. Raises
-    RedisError if a ledger or a session's buffer cannot be cleared.
+    erased as a whole. One transaction, or the caller's. Raises RedisError if a ledger or a session's buffer cannot be
+    cleared.
     """
     whole = Owner(account_id=owner.account_id, actor=owner.actor)
-    found = find_derived(owner.account_id, memory_ids)
-    kinds = dict(Memory.objects.filter(account_id=owner.account_id, id__in=found).values_list("id", "kind"))
-    counts = Counter({kind: list(kinds.values()).count(kind) for kind in set(kinds.values())})
-    evict_from_ledgers(whole, kinds)
-    counts["idempotent_requests"] = forget_answers(owner.account_id, kinds)
-    counts["audit_payloads"] = erase_audited_texts(owner.account_id, kinds)
-    counts["staff_history"] = erase_histories_of(kinds)
-    forget_derived_preferences(whole, [each for each, kind in kinds.items() if kind == Kind.FACT], now=now)
-    turns = [each for each, kind in kinds.items() if kind == Kind.TURN]
-    goals = [each for each, kind in kinds.items() if kind == Kind.GOAL]
-    # derived ones first: links to their sources say that they are
-    for ids in chunk_ids(sorted(kinds.keys() - {*turns, *goals})):
-        with transaction.atomic():
-            delete_together(whole, ids, now=now)
+    while True:
+        rows = read_derived(owner.account_id, memory_ids)
+        evict_from_ledgers(whole, {row.id: row.kind for row in rows})
+        # found again after what was derived from them meanwhile is committed
+        with suppress(ErasureOutdated), transaction.atomic():
+            return erase_locked(whole, memory_ids, rows, now=now)
+
+
+def read_derived(account_id: UUID, memory_ids: Collection[UUID]) -> list[DerivedMemory]:
+    """Return the memories that exist of `find_derived`, by id."""
+    rows = Memory.objects.filter(account_id=account_id, id__in=find_derived(account_id, memory_ids))
+    return list(map(DerivedMemory._make, rows.order_by("id").values_list(*DerivedMemory._fields)))
+
+
+def erase_locked(
+    owner: Owner, memory_ids: Collection[UUID], rows: Sequence[DerivedMemory], *, now: datetime
+) -> Counter[str]:
+    """Lock the `rows`, which are `read_derived`, and erase them in the caller's transaction. Raises ErasureOutdated."""
+    ids = {row.id for row in rows}
+    turns = [row.id for row in rows if row.kind == Kind.TURN]
+    goals = [row.id for row in rows if row.kind == Kind.GOAL]
+    if turns or goals:
+        lock_conversations(owner, find_conversations_to_lock(owner, ids, turns=turns))
+    if goals:
+        lock_goal_graph(owner.account_id)
+    counts = Counter(row.kind for row in rows)
+
+    def clear_traces() -> None:
+        if read_derived(owner.account_id, memory_ids) != rows:
+            raise ErasureOutdated
+        counts.update(erase_traces(owner.account_id, ids))
+        forget_derived_preferences(owner, [row for row in rows if row.kind == Kind.FACT], now=now)
+
+    others = {*turns, *goals, *find_supported(owner.account_id, ids)}
+    delete_together(owner, sorted(ids - {*turns, *goals}), others=others, once_locked=clear_traces, now=now)
     for goal_id in goals:
-        erase_goal(whole, goal_id, now=now)
-    for ids in chunk_ids(sorted(turns)):
-        erase_turns(whole, ids, now=now)
+        erase_goal(owner, goal_id, now=now)
+    for some in chunk_ids(turns):
+        erase_turns(owner, some, now=now)
     return +counts
 
 
-def forget_derived_preferences(owner: Owner, fact_ids: Sequence[UUID], *, now: datetime) -> None:
+def find_conversations_to_lock(owner: Owner, ids: Collection[UUID], *, turns: Sequence[UUID]) -> set[UUID]:
+    """Return the conversations of turns, of structured turns, and of work episodes that name one of the memories."""
+    logs = Turn.objects.filter(account_id=owner.account_id, id__in=turns).order_by().values_list("log_id", flat=True)
+    work = {*ids, *find_mentioning_episodes(owner, ids)}
+    return {*logs.distinct(), *find_conversations_of_work(owner, work)}
+
+
+def find_supported(account_id: UUID, ids: Collection[UUID]) -> set[UUID]:
+    """Return the memories that lose a source or a mention, and may then have none: another erasure takes others."""
+    return {row[0] for row in fetch_rows(FIND_SUPPORTED, {"account_id": account_id, "ids": list(ids)})}
+
+
+def forget_derived_preferences(owner: Owner, facts: Iterable[DerivedMemory], *, now: datetime) -> None:
     """Remove from profiles the preferences that were derived from these facts."""
-    rows = Fact.objects.filter(account_id=owner.account_id, id__in=fact_ids).exclude(user_id="")
-    for user_id in rows.order_by().values_list("user_id", flat=True).distinct():
-        with transaction.atomic():
-            forget_preferences(owner, user_id, fact_ids=fact_ids, now=now)
+    by_user: defaultdict[str, list[UUID]] = defaultdict(list)
+    for fact in facts:
+        by_user[fact.user_id].append(fact.id)
+    for user_id in sorted(by_user):
+        forget_preferences(owner, user_id, fact_ids=by_user[user_id], now=now)
 
 
 def erase_turns(owner: Owner, turn_ids: Sequence[UUID], *, now: datetime) -> None:
@@ -162,8 +179,7 @@ def erase_turns(owner: Owner, turn_ids: Sequence[UUID], *, now: datetime) -> Non
     erase_memories(owner, going)
     staying = sorted(set(turn_ids) - set(going))
     if staying:
-        with transaction.atomic():
-            blank_turns(owner, staying, now=now)
+        blank_turns(owner, staying, now=now)
 
 
 def blank_turns(owner: Owner, turn_ids: Sequence[UUID], *, now: datetime) -> None:
@@ -191,49 +207,3 @@ def blank_turns(owner: Owner, turn_ids: Sequence[UUID], *, now: datetime) -> Non
     Conversation.objects.filter(account_id=owner.account_id, id__in=logs).update(saved_session=None, saved_at=None)
     clear_session_buffers(owner, turn_ids)
     audit_memories(owner, "delete", turns)
-
-
-def evict_from_ledgers(owner: Owner, kinds: dict[UUID, str]) -> None:
-    """Take the memories, given with their kinds, out of every ledger of the account. Raises RedisError.
-
-    The journal keeps their ids alone, which then name nothing.
-    """
-    flush_everything()
-    keys = [f"{kind}:{memory_id}" for memory_id, kind in kinds.items()]
-    for some in (keys[start : start + LEDGER_KEYS] for start in range(0, len(keys), LEDGER_KEYS)):
-        rows = Injection.objects.in_account(owner.account_id).filter(item_key__in=some)
-        for conversation_id, key in set(rows.values_list("conversation_id", "item_key")):
-            ledger.evict(ConversationRef(account_id=owner.account_id, conversation_id=conversation_id), key)
-
-
-def forget_answers(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
-    """Delete kept answers that name one of the memories, and may quote it. The repeated request is done again then."""
-    ids = [str(each) for each in memory_ids]
-    statement = FORGET_ANSWERS_OF_FEW if len(ids) <= FEW_IDS else FORGET_ANSWERS
-    return execute_statement(statement, {"account_id": account_id, "ids": ids})
-
-
-def erase_audited_texts(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
-    """Erase the texts of audit entries about the memories. The entries stay. Raises RedisError."""
-    write_waiting_reads()
-    named = {"account_id": account_id, "ids": [str(each) for each in memory_ids]}
-    return erase_payloads_of(account_id, [row[0] for row in fetch_rows(FIND_AUDITED, named)])
-
-
-def erase_texts_audited_in(conversation: Conversation) -> int:
-    """Erase the texts of audit entries of a conversation, such as what was asked in it. Raises RedisError."""
-    write_waiting_reads()
-    asked = {"account_id": conversation.account_id, "conversation_id": conversation.conversation_id}
-    asked["since"] = conversation.created_at - timedelta(minutes=1)
-    return erase_payloads_of(
-        conversation.account_id, [row[0] for row in fetch_rows(FIND_AUDITED_IN_CONVERSATION, asked)]
-    )
-
-
-def erase_payloads_of(account_id: UUID, found: Collection[UUID]) -> int:
-    """Erase the texts of these audit entries, and return their number."""
-    if not found:
-        return 0
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(ERASE_AUDITED, [account_id, list(found)])
-        return int(cursor.fetchone()[0])

@@ -1,6 +1,7 @@
 """Finding the memory that stands for one that was merged into another, along DUPLICATE_OF links.
 
-Survivors can be merged themselves, so links form chains; the last memory of a chain is live, or was.
+Survivors can be merged themselves, so links form chains; the last memory of a chain is live, or was. A merged memory
+that lives again has no such link any more.
 """
 
 from collections.abc import Collection, Sequence
@@ -96,3 +97,11 @@ def find_merged_memories(account_id: UUID, memory_ids: Collection[UUID]) -> set[
     """Return those of the memories that are merged into others: they come back only when their merge is undone."""
     links = Link.objects.filter(account_id=account_id, source_id__in=memory_ids, type=DUPLICATE_OF)
     return set(links.values_list("source_id", flat=True))
+
+
+def end_merges(account_id: UUID, memory_ids: Collection[UUID]) -> None:
+    """Delete the links of merged memories that live again, or are removed, to those that they were merged into.
+
+    In the caller's transaction. What they gave to their survivors stays there.
+    """
+    Link.objects.filter(account_id=account_id, source_id__in=memory_ids, type=DUPLICATE_OF).delete()

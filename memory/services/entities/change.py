@@ -16,10 +16,12 @@ from django.db.models import Exists, F, OuterRef
 from memory.audit import texts_metadata
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable
 from memory.identity import entity_identity, holder_key, name_digest
+from memory.masking import masks_secrets
 from memory.models import Entity, EntityName, Kind, Memory
 from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
 from memory.services.accounts.access import check_version
+from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.learn import MAX_ALIASES, check_salience, clean_entity_name, record_entities
 from memory.services.entities.resolve import (
@@ -70,6 +72,7 @@ class EntityChanges:
         return entity_text(name, aliases, entity.description if self.description is None else self.description)
 
 
+@masks_secrets
 def change_entity(
     owner: Owner, entity_id: UUID, *, changes: EntityChanges, embedded: EmbeddedTexts, now: datetime
 ) -> Entity:
@@ -156,6 +159,7 @@ def remove_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> None:
         )
         if found.id not in {row.id for row in rows}:
             raise NotFound("no such entity")
+        erase_traces_of_deleted(owner, [row.id for row in rows])
         delete_memory_rows(owner.account_id, [row.id for row in rows])
         record_entities(owner, "delete", rows)
 

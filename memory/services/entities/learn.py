@@ -16,6 +16,7 @@ from django.db import transaction
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Unprocessable
 from memory.identity import entity_identity, normalize_name
+from memory.masking import masks_secrets
 from memory.models import Entity, EntityName, Kind
 from memory.models.entities import MAX_ENTITY_NAME_CHARACTERS
 from memory.owner import Owner
@@ -85,6 +86,7 @@ def upsert_entity(owner: Owner, draft: EntityDraft, *, embedded: EmbeddedTexts, 
     return resolved
 
 
+@masks_secrets
 def upsert_entities(
     owner: Owner, drafts: Sequence[EntityDraft], *, embedded: EmbeddedTexts, now: datetime
 ) -> list[ResolvedEntity]:
@@ -108,6 +110,7 @@ def upsert_entities(
     return resolved
 
 
+@masks_secrets
 def upsert_entities_leniently(
     owner: Owner, drafts: Sequence[EntityDraft], *, embedded: EmbeddedTexts, now: datetime
 ) -> list[ResolvedEntity | None]:

@@ -19,6 +19,7 @@ from memory import conf
 from memory.audit import record_audit
 from memory.errors import Forbidden, NotFound, Unprocessable, require_found
 from memory.identity import holder_key
+from memory.masking import masks_secrets
 from memory.models import Entity, Kind, Link
 from memory.models.links import STRUCTURAL_TYPES
 from memory.models.statements import binary_cursor, fetch_dicts
@@ -75,6 +76,7 @@ def create_relationship(owner: Owner, draft: RelationshipDraft, *, now: datetime
     return related
 
 
+@masks_secrets
 def create_relationships(
     owner: Owner, drafts: Sequence[RelationshipDraft], *, now: datetime
 ) -> list[StoredRelationship]:

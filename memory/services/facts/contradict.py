@@ -17,6 +17,7 @@ from memory.dates import Tense, find_dates
 from memory.errors import Conflict
 from memory.extraction.rules.attributes import ClaimReading, contradicts, is_move, read_meaning
 from memory.identity import fact_identity, normalize_claim
+from memory.masking import masks_secrets
 from memory.models import Account, Certainty, Fact, Kind, Temporal
 from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
@@ -120,6 +121,7 @@ def find_policy(owner: Owner) -> str:
     return own or conf.CONTRADICTIONS
 
 
+@masks_secrets
 def learn_consistent_fact(
     owner: Owner, draft: FactDraft, *, on_contradiction: str = "", embedded: EmbeddedTexts, now: datetime
 ) -> LearnedFact:

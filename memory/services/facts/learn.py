@@ -17,11 +17,12 @@ from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.rules.attributes import read_meaning
 from memory.identity import fact_identity
+from memory.masking import masks_secrets
 from memory.models import Certainty, Fact, FactVersion, Kind, Temporal
 from memory.models.facts import ValidFromSource
 from memory.owner import Owner
 from memory.scoring import CONFIDENCE_BY_CERTAINTY
-from memory.services.duplicates.resolve import find_survivors, survivors_condition
+from memory.services.duplicates.resolve import end_merges, find_survivors, survivors_condition
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holds_memory
 from memory.services.facts.store import (
@@ -92,6 +93,7 @@ def learn_fact(owner: Owner, draft: FactDraft, *, embedded: EmbeddedTexts, now: 
     return learn_facts(owner, [draft], embedded=embedded, now=now)[0]
 
 
+@masks_secrets
 @traced("learn", attributes=lambda learned: {"count": len(learned)})
 def learn_facts(
     owner: Owner, drafts: Sequence[FactDraft], *, embedded: EmbeddedTexts, now: datetime
@@ -139,6 +141,7 @@ def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> No
         raise Unprocessable("valid_to must be after valid_from")
 
 
+@masks_secrets
 def store_fact_drafts(
     owner: Owner,
     drafts: Sequence[FactDraft],
@@ -256,6 +259,7 @@ def restore_facts(facts: Iterable[Fact], *, now: datetime) -> None:
     if hidden:
         rows = Fact.objects.filter(account_id=hidden[0].account_id, id__in=[fact.id for fact in hidden])
         rows.update(archived=False, expires_at=None)
+        end_merges(hidden[0].account_id, [fact.id for fact in hidden])
 
 
 def is_hidden_fact(fact: Fact, *, now: datetime) -> bool:

@@ -23,6 +23,7 @@ from memory.errors import NotFound, Unprocessable
 from memory.models import Entity, Fact, FactVersion, Kind, Link, Memory, Turn
 from memory.models.facts import true_at
 from memory.owner import Owner
+from memory.services.custody.naming import ERASED
 from memory.services.duplicates.resolve import SURVIVOR_CONDITION, survivor_parameters
 from memory.services.memories.links import ABOUT, DERIVED_FROM, PROMOTED_FROM, SUPERSEDES
 
@@ -30,7 +31,7 @@ LOCK_MEMORIES = f"""
 SELECT id, kind, agent_id, user_id,
     archived OR quarantined OR (expires_at IS NOT NULL AND expires_at <= %s) FROM memories
 WHERE account_id = %s AND (id = ANY(%s::uuid[]) OR (kind = 'fact' AND identity = ANY(%s::text[]))
-    OR {SURVIVOR_CONDITION})
+    OR {SURVIVOR_CONDITION}) AND NOT (kind = 'turn' AND buried AND text = '{ERASED}')
 ORDER BY id FOR """  # noqa: S608 - composed of our own constants
 LOCK_KEY_SHARE, LOCK_UPDATE = f"{LOCK_MEMORIES} KEY SHARE", f"{LOCK_MEMORIES} UPDATE"
 
@@ -267,7 +268,8 @@ def lock_for_reference(
 ) -> dict[UUID, LockedMemory]:
     """Lock memories, and facts with these identities, against deletion until the transaction ends.
 
-    So are facts that those were merged into. Finds rows of the whole account: visibility is checked elsewhere.
+    So are facts that those were merged into. Finds rows of the whole account: visibility is checked elsewhere. Turns
+    that were erased are not found: nothing may be derived from them any more.
     """
     return lock_referenced_rows(LOCK_KEY_SHARE, owner, ids=ids, identities=identities, now=now)
 

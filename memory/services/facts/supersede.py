@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.rules.attributes import read_meaning
+from memory.masking import masks_secrets
 from memory.models import Fact, FactVersion, Kind, Memory, Temporal
 from memory.models.facts import ValidFromSource
 from memory.owner import GLOBAL_CHANNEL, Owner
@@ -64,6 +65,7 @@ WAS_WRONG = {"reason": "correction"}
 """Properties of a SUPERSEDES link whose old fact was wrong, rather than true until the world changed."""
 
 
+@masks_secrets
 def supersede_fact(
     owner: Owner,
     fact_id: UUID,
@@ -112,6 +114,7 @@ def end_of_old(old: Fact, draft: FactDraft, begins: datetime) -> datetime:
     return max(begins, draft.said_at) if begins < old.valid_from else begins
 
 
+@masks_secrets
 def replace_wrong_fact(
     owner: Owner,
     fact_id: UUID,
@@ -237,6 +240,7 @@ def live_entities_of_facts(*facts: Fact, now: datetime) -> list[UUID]:
     return [entity_id for entity_id in linked if entity_id in live]
 
 
+@masks_secrets
 def correct_fact(
     owner: Owner,
     fact_id: UUID,

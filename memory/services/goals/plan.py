@@ -18,11 +18,13 @@ from django.db.models import F, Q
 from memory.audit import texts_metadata
 from memory.errors import Conflict, Unprocessable, require_found
 from memory.identity import holder_key
+from memory.masking import masks_secrets
 from memory.models import Goal, Kind, Link, Memory, writer
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions
 from memory.services.audit import delete_audited_row
+from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holder_of_row
 from memory.services.goals.store import (
@@ -100,6 +102,7 @@ class EndedGoal:
     unblocked: Sequence[UUID]
 
 
+@masks_secrets
 def add_goal(owner: Owner, draft: GoalDraft, *, embedded: EmbeddedTexts, now: datetime) -> Goal:
     """Add a goal: active, or blocked where it waits for another one.
 
@@ -140,6 +143,7 @@ def check_goal_values(values: Mapping[str, Any]) -> None:
         raise Unprocessable("a deadline needs a time zone")
 
 
+@masks_secrets
 def change_goal(
     owner: Owner,
     goal_id: UUID,
@@ -245,6 +249,7 @@ def unblock_goal(owner: Owner, goal_id: UUID, *, by: UUID, expected: ExpectedVer
     return goal
 
 
+@masks_secrets
 def complete_goal(
     owner: Owner,
     goal_id: UUID,
@@ -284,6 +289,7 @@ def delete_goal(owner: Owner, goal_id: UUID, *, expected: ExpectedVersions = Non
     with transaction.atomic():
         lock_goal_with_referrers(owner, goal_id)
         goal, waiting = lock_goal_with_waiters(owner, goal_id, expected=expected, now=now)
+        erase_traces_of_deleted(owner, [goal.id])
         return erase_locked_goal(owner, goal, waiting, now=now)
 
 

@@ -17,6 +17,7 @@ from memory.owner import Owner
 from memory.services.contexts.access_log import Action
 from memory.services.contexts.entries import ITEM_SOURCE, EntryDraft, is_gone, record_writes, store_entries
 from memory.services.contexts.manage import lock_context, lock_keyed_entries
+from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts, mean_of_passages
 from memory.services.embedding.serving import serving_model
 from memory.services.items.paths import ItemPath
@@ -192,5 +193,6 @@ def delete_items(owner: Owner, context_id: UUID, paths: Sequence[ItemPath], *, n
     rows = ContextEntry.objects.filter(account_id=owner.account_id, id__in=[row.id for row in held])
     rows.update(archived=True, version=F("version") + 1, updated_at=now)
     if held:
+        erase_traces_of_deleted(owner, [row.id for row in held])
         record_writes(owner, held, action=Action.ARCHIVE, now=now)
     return len(held)

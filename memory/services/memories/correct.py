@@ -4,7 +4,8 @@ A corrected text loses its vectors immediately and waits for new ones. Until the
 lifecycles of its kind update what depends on it (`KindSpec.lifecycles`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -15,13 +16,14 @@ from django.db.models import F, QuerySet
 
 from memory.errors import StaleVersion, Unprocessable, require_found
 from memory.kinds import spec_of
-from memory.models import Memory, Vector, writer
+from memory.masking import MARK_POLICY
+from memory.models import Account, Memory, Vector, writer
 from memory.models.memory import model_of
 from memory.owner import Owner
 from memory.services.duplicates.resolve import find_absorbed, find_merged_memories
 from memory.services.embedding.serving import serving_model
 from memory.services.memories.lifecycle import Lifecycle, Operation, open_lifecycles
-from memory.services.memories.store import audit_memories, derive_from_text
+from memory.services.memories.store import audit_memories, derive_from_text, gives_orders, keeps_secret_mark
 from memory.services.replacements import relink_replaced_statements
 
 CORRECTABLE = frozenset(
@@ -66,6 +68,7 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
         for lifecycle in lifecycles:
             columns |= lifecycle.derive_columns(row)
         if "text" in columns:
+            columns |= marks_of_text(owner, row, columns["text"])
             columns |= columns_of_text(row.kind, columns["text"], now=now)
             Vector.objects.filter(account_id=owner.account_id, memory_id=memory_id).delete()
         rows = model_of(row.kind).objects.filter(account_id=owner.account_id, id=memory_id)
@@ -76,6 +79,21 @@ def correct_memory(owner: Owner, memory_id: UUID, *, changes: Mapping[str, Any],
         for lifecycle in lifecycles:
             lifecycle.propagate([row])
         audit_memories(owner, "update", [row], metadata={"columns": sorted(changes)})
+        if columns.get("quarantined", row.quarantined) != row.quarantined:
+            audit_memories(owner, "release" if row.quarantined else "quarantine", [row])
+
+
+def marks_of_text(owner: Owner, row: Memory, text: str) -> dict[str, bool]:
+    """Return the marks of a memory once staff gave it another text. One statement.
+
+    A text that gives orders is quarantined where the account asks for it. The memory comes back if its former text gave
+    orders and the new one does not.
+    """
+    account = Account.objects.only("secrets", "quarantines_instructions").get(id=owner.account_id)
+    acting = replace(owner, marks_secrets=account.secrets == MARK_POLICY)
+    marks = {"has_secret": keeps_secret_mark(acting, row, text)}
+    gives, gave = gives_orders(row, text), row.quarantined and gives_orders(row, row.text)
+    return marks | ({"quarantined": gives} if gives != gave and account.quarantines_instructions else {})
 
 
 def check_correctable(kind: str, changes: Mapping[str, Any]) -> None:
@@ -186,16 +204,28 @@ def delete_memories(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) 
     return deleted
 
 
-def delete_together(owner: Owner, memory_ids: Sequence[UUID], *, now: datetime) -> int:
-    """Delete the memories of one batch in the caller's transaction (see `delete_memories`)."""
+def delete_together(
+    owner: Owner,
+    memory_ids: Sequence[UUID],
+    *,
+    others: Collection[UUID] = (),
+    once_locked: Callable[[], None] | None = None,
+    now: datetime,
+) -> int:
+    """Delete the memories of one batch in the caller's transaction (see `delete_memories`).
+
+    `once_locked` is called when they and `others` are locked against new references.
+    """
     lifecycles = open_lifecycles(Operation(owner=owner, name="delete", now=now), memory_ids)
     along = {each for lifecycle in lifecycles for each in lifecycle.find_along()}
     seen = list(Memory.objects.visible_to(owner).filter(id__in=memory_ids).values_list("id", flat=True))
     # duplicates that were merged into them have the same text
     together = sorted({*memory_ids, *along, *find_absorbed(owner.account_id, seen)})
     rewritten = {each for lifecycle in lifecycles for each in lifecycle.find_rewritten()}
-    if rewritten:
-        lock_memories(owner, [*together, *rewritten])
+    if rewritten or once_locked:
+        lock_memories(owner, [*together, *rewritten, *others])
+    if once_locked:
+        once_locked()
     for lifecycle in lifecycles:
         lifecycle.before_erasure()
     deleted = sum(erase_memories(owner, some) for some in chunk_ids(together))

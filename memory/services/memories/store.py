@@ -55,9 +55,10 @@ VectorsByModel = defaultdict[str, NewVectors]
 UPDATE_TEXTS = """
 UPDATE memories m SET text = new.text, content_hash = new.content_hash, wording = new.wording,
     token_count = new.token_count, version = m.version + 1, updated_at = %s, embed_after = new.embed_after,
-    embed_attempts = 0, embed_error = ''
-FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::timestamptz[])
-    AS new (id, text, content_hash, wording, token_count, embed_after)
+    embed_attempts = 0, embed_error = '', has_secret = new.has_secret,
+    quarantined = m.quarantined OR new.quarantined
+FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::timestamptz[], %s::bool[], %s::bool[])
+    AS new (id, text, content_hash, wording, token_count, embed_after, has_secret, quarantined)
 WHERE m.id = new.id AND m.account_id = %s
 """
 
@@ -171,20 +172,29 @@ def store_memories(
 
 
 def quarantine_instructions(owner: Owner, rows: Sequence[MemoryRow]) -> None:
-    """Quarantine new rows whose texts give orders to the model that reads them, if the account asks for it.
+    """Quarantine rows whose new texts give orders to the model that reads them, if the account asks for it.
 
     Goals are left alone: they are orders. The account is looked up only if there is such a text.
     """
-    found = [row for row in rows if row.kind != Kind.GOAL and gives_instructions(row.text)]
+    found = [row for row in rows if gives_orders(row, row.text)]
     if found and Account.objects.filter(id=owner.account_id, quarantines_instructions=True).exists():
         for row in found:
             row.quarantined = True
+
+
+def gives_orders(row: MemoryRow, text: str) -> bool:
+    return row.kind != Kind.GOAL and gives_instructions(text)
 
 
 def mark_secrets(rows: Iterable[MemoryRow]) -> None:
     """Mark those of the rows whose texts hold what looks like a secret."""
     for row in rows:
         row.has_secret = holds_secret(row.text)
+
+
+def keeps_secret_mark(owner: Owner, row: MemoryRow, text: str) -> bool:
+    """Return whether a stored memory is to be marked once it has another text."""
+    return (owner.marks_secrets or row.has_secret) and holds_secret(text)
 
 
 def mask_rows(rows: Iterable[MemoryRow], own: Mapping[UUID, ClientVector]) -> dict[UUID, ClientVector]:
@@ -235,20 +245,24 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
 
     Where the text stays the same, vectors of other models stay: clients made them, and may not have sent them again.
     Memories without a vector of the current model are queued. The row objects are changed as well. Two statements, one
-    for each model of the vectors, and those by which statements are linked to what they replace.
+    for each model of the vectors, and those by which statements are linked to what they replace. What gives orders is
+    quarantined, as in new memories.
     """
     vectors = VectorsByModel(NewVectors)
     if owner.masks_secrets:
         updates = [masked_update(each) for each in updates]
     rows = [each.row for each in updates]
     rewritten = [each.row.id for each in updates if each.text != each.row.text]
+    shown = [row for row in rows if not row.quarantined]
     for each in updates:
         row = each.row
+        row.has_secret = keeps_secret_mark(owner, row, each.text)
         row.text, row.version, row.updated_at = each.text, row.version + 1, now
         set_columns_of_text(row)
         has_current = collect_vectors(row, own=each.own, embedded=embedded, into=vectors)
         row.embed_after, row.embed_attempts, row.embed_error = (None if has_current else now), 0, ""
-    columns = ("id", "text", "content_hash", "wording", "token_count", "embed_after")
+    quarantine_instructions(owner, rows)
+    columns = ("id", "text", "content_hash", "wording", "token_count", "embed_after", "has_secret", "quarantined")
     with binary_cursor() as cursor:
         cursor.execute(
             UPDATE_TEXTS, [now, *([getattr(row, name) for row in rows] for name in columns), owner.account_id]
@@ -259,6 +273,7 @@ def update_texts(owner: Owner, updates: Sequence[TextUpdate], *, embedded: Embed
     for model, found in vectors.items():
         found.store(owner.account_id, model=model, stored=found.vectors)
     relink_replaced_statements(owner.account_id, rows, model=embedded.model)
+    audit_memories(owner, "quarantine", [row for row in shown if row.quarantined])
 
 
 def audit_memories(owner: Owner, operation: str, rows: Sequence[MemoryRow], **columns: Any) -> None:

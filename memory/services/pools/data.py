@@ -20,6 +20,7 @@ from django.db.models.functions import Cast
 from memory import conf
 from memory.audit import record_audit
 from memory.errors import NotFound, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import BlackboardPosting, MemoryPool, ToolCacheEntry
 from memory.models.statements import fetch_rows
 from memory.owner import Owner
@@ -134,6 +135,7 @@ def check_has_data(pool_type: str) -> None:
         raise Unprocessable("tool caches and blackboards have no data: read their cached results or postings instead")
 
 
+@masks_secrets
 def write_data(
     owner: Owner, pool_id: str, *, path: str = "", data: Any, expected: ExpectedVersions, now: datetime
 ) -> PoolData:
@@ -147,6 +149,7 @@ def write_data(
     return change_data(owner, pool_id, lambda stored: set_value_at(stored, tokens, data), expected=expected, now=now)
 
 
+@masks_secrets
 def merge_data(
     owner: Owner, pool_id: str, *, path: str = "", data: Any, expected: ExpectedVersions, now: datetime
 ) -> PoolData:
@@ -195,6 +198,7 @@ def update_pool_content(pool: MemoryPool, columns: Mapping[str, Any], *, now: da
     )
 
 
+@masks_secrets
 def post_to_blackboard(owner: Owner, pool_id: str, *, content: Any, now: datetime) -> BlackboardPosting:
     """Append any JSON value to a blackboard. Postings are never changed or deleted.
 
@@ -235,6 +239,7 @@ def read_postings(
     return rows if after is None else rows.filter(position__gt=after)
 
 
+@masks_secrets
 def cache_result(
     owner: Owner, pool_id: str, key: str, *, value: Any, ttl_seconds: int | None = None, now: datetime
 ) -> ToolCacheEntry:

@@ -11,6 +11,7 @@ from django.db import transaction
 from memory import conf
 from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import AccessControl, Level, MemoryPool, ToolCacheEntry, WorkflowRun
 from memory.models.pools import PoolQuerySet
 from memory.owner import Owner
@@ -76,6 +77,7 @@ class PoolStatistics:
     last_accessed_at: datetime | None
 
 
+@masks_secrets
 def create_pool(owner: Owner, draft: PoolDraft, *, now: datetime) -> MemoryPool:
     """Create a pool owned by the acting agent.
 

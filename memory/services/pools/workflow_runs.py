@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from memory.audit import record_audit
 from memory.errors import Forbidden, Unprocessable, require_found
+from memory.masking import masks_secrets
 from memory.models import Level, MemoryPool, SharedContextPool, WorkflowRun
 from memory.models.pools import WORKFLOW_POOL_TYPES, PoolQuerySet
 from memory.owner import Owner
@@ -36,6 +37,7 @@ class RunDraft:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+@masks_secrets
 def start_run(owner: Owner, draft: RunDraft, *, now: datetime) -> WorkflowRun:
     """Start a run. Raises as `raise_taken` if its id is taken, Unprocessable for too many agents."""
     run = WorkflowRun(
@@ -72,6 +74,7 @@ def find_run(owner: Owner, workflow_run_id: str) -> WorkflowRun:
     return require_found(rows.first(), "workflow run")
 
 
+@masks_secrets
 def change_run(owner: Owner, workflow_run_id: str, *, changes: Mapping[str, Any], now: datetime) -> WorkflowRun:
     """Change the agents (AGENT_CHANGES), the `metadata`, or the `status`, which ends the run.
 
@@ -167,6 +170,7 @@ def end_run(run: WorkflowRun, status: str, *, now: datetime) -> None:
     run.status, run.ended_at = status, now
 
 
+@masks_secrets
 def create_run_pool(owner: Owner, workflow_run_id: str, draft: PoolDraft, *, now: datetime) -> SharedContextPool:
     """Create a pool of the run, which the run's agents read and write until the run ends.
 

@@ -17,6 +17,7 @@ from memory.audit import record_audit
 from memory.dates import has_come
 from memory.errors import Conflict, Forbidden, NotFound, Unprocessable, require_found
 from memory.extraction.turn_slots import Slots
+from memory.masking import masks_secrets
 from memory.models import CompressionLevel, Conversation, Kind, Participant, ReasoningTrace, TurnRecord, TurnSlot
 from memory.models.writer import clear_record_references, insert_participants
 from memory.owner import Owner
@@ -105,6 +106,7 @@ class RecordWrite:
     now: datetime
 
 
+@masks_secrets
 def prepare_record(owner: Owner, draft: RecordDraft, *, now: datetime) -> PreparedRecord:
     """Check a draft and build its slots, outside transactions, so that the texts can be embedded. One statement.
 

@@ -27,7 +27,7 @@ from memory.services.entities.resolve import filter_by_holder
 from memory.services.memories.store import TextUpdate, update_texts
 from memory.services.memories.trust import least_trust_of_conversations
 from memory.services.strategies.learn import FAILURE_SOURCE, StrategyDraft, strategy_text, upsert_strategy
-from memory.services.strategies.sources import WorkSource, group_by_account
+from memory.services.strategies.sources import WorkSource, group_by_account, lock_kept_conversations
 from memory.services.tools import read_error_messages
 
 MIN_FAILURES = 3
@@ -185,8 +185,13 @@ def name_step(tool_name: str) -> str:
 
 
 def store_failure(owner: Owner, draft: StrategyDraft, *, embedded: EmbeddedTexts, now: datetime) -> int:
-    """Store the strategy and return 1 if it is new. A known one learns what helped, if it did not know yet."""
+    """Store the strategy and return 1 if it is new. A known one learns what helped, if it did not know yet.
+
+    It is not stored if its conversation was erased, or is being erased: the next run looks at what is left.
+    """
     with transaction.atomic():
+        if not lock_kept_conversations(owner.account_id, conversation_id=draft.conversation_id):
+            return 0
         strategy, is_new = upsert_strategy(owner, draft, embedded=embedded, now=now)
         if strategy.description == NOTHING_HELPED and draft.description != NOTHING_HELPED:
             replace_description(owner, strategy, draft.description, embedded=embedded, now=now)

@@ -18,6 +18,7 @@ from django.db.models.functions import Greatest
 from memory.audit import record_audit, texts_metadata
 from memory.errors import Conflict, Forbidden, Unprocessable, require_found
 from memory.identity import digest_parts, holder_key, normalize_claim
+from memory.masking import masks_secrets
 from memory.models import Kind, Memory, Strategy, StrategyTool, StrategyUse, Tool
 from memory.models.memory import MemoryQuerySet
 from memory.owner import Owner
@@ -25,7 +26,8 @@ from memory.retrieval.judging import judge_hits
 from memory.retrieval.kind_searches import StrategyResults, search_strategies
 from memory.services.accounts.register import register_agent
 from memory.services.conversations.lifecycle import is_valid_id, look_up_conversation
-from memory.services.duplicates.resolve import find_survivors, survivors_condition
+from memory.services.custody.traces import erase_traces_of_deleted
+from memory.services.duplicates.resolve import end_merges, find_survivors, survivors_condition
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holder_of_row, owner_of_row
 from memory.services.memories.lifecycle import Lifecycle
@@ -84,6 +86,7 @@ class StrategyDraft(MemoryDraft):
         return strategy_text(self.description, self.context_pattern)
 
 
+@masks_secrets
 def learn_strategy(owner: Owner, draft: StrategyDraft, *, embedded: EmbeddedTexts, now: datetime) -> Strategy:
     """Store a strategy, or count a known one, which gets what it lacks from the draft.
 
@@ -211,6 +214,7 @@ def complete_strategy(
     missing: dict[str, Any] = {name: value for name, value in given.items() if value and not getattr(strategy, name)}
     if strategy.archived:
         missing["archived"] = False
+        end_merges(owner.account_id, [strategy.id])
     if strategy.expires_at is not None and strategy.expires_at <= now:
         missing["expires_at"] = None
     if not missing:
@@ -298,6 +302,7 @@ def remove_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> None:
         if owner.agent_id and holder_of_row(strategy) != holder_key(owner):
             raise Forbidden("a strategy can be removed only by its holder or by the account")
         rows = Strategy.objects.filter(account_id=owner.account_id, id=strategy.id)
+        erase_traces_of_deleted(owner, [strategy.id])
         rows.update(archived=True, identity=str(strategy.id), version=F("version") + 1, updated_at=now)
         record_audit(owner, operation="archive", memory_type="procedural", affected_ids=[strategy.id])
 

@@ -35,7 +35,7 @@ from memory.services.strategies.learn import (
     strategy_identity,
     upsert_strategy,
 )
-from memory.services.strategies.sources import PatternRun, WorkSource
+from memory.services.strategies.sources import PatternRun, WorkSource, lock_kept_conversations
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,10 @@ UPDATE {table} SET patterns_extracted_at = %s FROM (
 ) AS same WHERE {table}.account_id = same.account_id AND {table}.id = same.id
 """
 MARK_CONVERSATIONS_EXTRACTED = MARK_EXTRACTED.format(
-    table="conversations", ended_at="ended_at", state="outcome", condition="source.patterns_extracted_at IS NULL"
+    table="conversations",
+    ended_at="ended_at",
+    state="outcome",
+    condition="source.patterns_extracted_at IS NULL AND NOT source.erasing",
 )
 MARK_GOALS_EXTRACTED = MARK_EXTRACTED.format(
     table="memories",
@@ -169,6 +172,9 @@ def extract_from_source(source: WorkSource, *, embedded: EmbeddedTexts, now: dat
     with transaction.atomic():
         # conversations are locked before the memories in them, as everywhere; goals, being memories, after those
         if is_conversation and not mark_extracted([source], now=now):
+            raise SourceChanged
+        called_in = {run.conversation_pk for run in source.runs if run.conversation_pk is not None}
+        if not is_conversation and not lock_kept_conversations(source.owner.account_id, id__in=called_in) >= called_in:
             raise SourceChanged
         done = store_runs(source, embedded=embedded, now=now)
         if not is_conversation and not mark_extracted([source], now=now):

@@ -75,6 +75,12 @@ class SourcePage:
     cursor: str
 
 
+def lock_kept_conversations(account_id: UUID, **conditions: Any) -> set[UUID]:
+    """Lock conversations in the caller's transaction, except those being erased. Returns their primary keys."""
+    rows = Conversation.objects.filter(account_id=account_id, erasing=False, **conditions).order_by("id")
+    return set(rows.select_for_update(no_key=True).values_list("id", flat=True))
+
+
 def next_source_rows(rows: QuerySet[Any], column: str, batch: SourceBatch) -> AccountPage[Any]:
     ended = rows.filter(**{f"{column}__lte": batch.now, "patterns_extracted_at": None})
     return read_account_page(ended, after=batch.after, limit=batch.limit, account_id=batch.account_id, order_by=column)

@@ -16,6 +16,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Now
 
+from memory.masking import masks_secrets
 from memory.models import Conversation, EpisodicMemory, Kind, Memory
 from memory.owner import Owner
 from memory.providers.digests import Digest
@@ -42,6 +43,7 @@ class EpisodeDraft(MemoryDraft):
     identity: str = ""
 
 
+@masks_secrets
 def store_episodes(
     owner: Owner, *, drafts: Sequence[EpisodeDraft], embedded: EmbeddedTexts, now: datetime
 ) -> list[EpisodicMemory]:

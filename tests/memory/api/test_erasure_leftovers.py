@@ -9,7 +9,18 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 
 from memory.maintenance import JOBS
-from memory.models import Account, Conversation, Entity, Fact, Memory, PersistentContext, ToolInvocation, Turn
+from memory.models import (
+    Account,
+    AuditEntry,
+    Conversation,
+    Entity,
+    Fact,
+    IdempotentRequest,
+    Memory,
+    PersistentContext,
+    ToolInvocation,
+    Turn,
+)
 from memory.owner import Owner
 from memory.services.audit import write_reads
 from memory.services.custody.subjects import (
@@ -23,6 +34,7 @@ from memory.services.custody.subjects import (
 from tests.api_client import ServiceClient
 from tests.memory.api.test_subject_canary import USER, lines_with
 from tests.memory.custody import later
+from tests.memory.pools import make_team
 from tests.memory.transfers import run_jobs
 from tests.memory.turns import say, turn
 
@@ -191,3 +203,46 @@ def test_reasons_of_other_erasures_name_no_erased_user(api: ServiceClient, owner
     unfinished.refresh_from_db()
     assert (other.reason, unfinished.reason) == ("[erased]", "[erased]")
     assert verify_receipt(owner, dict(other.receipt or {}), other.signature)
+
+
+DELETED: dict[str, tuple[str, dict[str, Any]]] = {
+    "entity": ("/entities", {"name": "Kiwibird", "type": "animal"}),
+    "goal": ("/goals", {"description": "Find the kiwibird."}),
+    "strategy": ("/strategies", {"description": "Follow the kiwibird."}),
+    "artifact": ("/artifacts", {"uri": "notes.md", "title": "About the kiwibird"}),
+    "entry": ("/contexts/{context}/entries", {"key": "bird", "content": "The kiwibird is green."}),
+    "learning": ("/learnings", {"team": "{team}", "insight": "The kiwibird is green."}),
+}
+
+
+@pytest.mark.parametrize("kind", DELETED)
+def test_what_is_deleted_leaves_no_kept_answers_and_audited_texts(
+    api: ServiceClient, account: Account, kind: str
+) -> None:
+    Account.objects.filter(id=account.id).update(audit_level="verbose")
+    context = put(api, "/contexts", agent_id="planner", name="notes", scope="agent")["id"]
+    team = str(make_team(account, agents=["planner"]).id)
+    path, fields = DELETED[kind]
+    path = path.format(context=context)
+    body = {"agent_id": "planner"} | {name: value.format(team=team) for name, value in fields.items()}
+    answer = api.post(path, body, HTTP_IDEMPOTENCY_KEY="make")
+    assert answer.status_code < 300, answer.content
+    made = first_row(answer.json())
+    api.post("/recall", {"agent_id": "planner", "query": "kiwibird"}, HTTP_IDEMPOTENCY_KEY="recall")
+
+    where = f"/entries/{made['id']}" if kind == "entry" else f"{path}/{made['id']}"
+    assert api.delete(f"{where}?agent_id=planner").status_code == 204
+    write_reads(1_000, after="", account_id=None)
+
+    assert not IdempotentRequest.objects.filter(body__icontains=WORD).exists()
+    about = AuditEntry.objects.filter(affected_ids__contains=[made["id"]])
+    assert about.filter(metadata__has_key="payload_erased_at").exists()
+    assert [each for each in about.values_list("query_text", "metadata") if WORD in str(each).casefold()] == []
+
+
+def first_row(answer: Any) -> dict[str, Any]:
+    """Return the row of an answer, or the first of several."""
+    found = answer
+    while "id" not in found:
+        found = next(iter(found.values())) if isinstance(found, dict) else found[0]
+    return dict(found)

@@ -20,6 +20,7 @@ from memory.services.conversations.import_files import import_conversations
 from memory.services.embedding.embed import EmbeddingBudget
 from memory.services.facts.learn import FactDraft
 from memory.services.foreign_imports import import_foreign_memories
+from memory.services.memories.correct import correct_memory
 from memory.services.pools.manage import PoolDraft
 from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
@@ -199,6 +200,23 @@ def test_marked_memories_are_kept_whole(account: Account, api: ServiceClient) ->
     marked = Memory.objects.filter(has_secret=True).values_list("id", flat=True)
     assert [str(each) for each in marked] == [held["id"]]
     assert held["id"] != other["id"]
+
+
+def test_a_memory_is_marked_as_long_as_its_text_holds_a_secret(account: Account, api: ServiceClient) -> None:
+    set_policy(account, "mark")
+    note = api.post("/memories", {"agent_id": "planner", "text": "The key is in the vault."}).json()
+    rows = Memory.objects.filter(id=note["id"])
+
+    marks = []
+    for text in (f"The key is {KEY}.", "The key is in the safe.", f"The key was {KEY}."):
+        assert api.patch(f"/memories/{note['id']}", {"agent_id": "planner", "text": text}).status_code == 200
+        marks.append(rows.get().has_secret)
+    correct_memory(Owner(account_id=account.id), rows.get().id, changes={"text": "No."}, version=4, now=timezone.now())
+    marks.append(rows.get().has_secret)
+    correct_memory(Owner(account_id=account.id), rows.get().id, changes={"text": KEY}, version=5, now=timezone.now())
+    marks.append(rows.get().has_secret)
+
+    assert marks == [True, False, True, False, True]
 
 
 class SecretPlanter(Planter):

@@ -8,12 +8,13 @@ from memory.errors import NotFound
 from memory.models import ContextEntry, Link
 from memory.owner import Owner
 from memory.services.contexts.manage import ensure_own_context, find_keyed_value
+from memory.services.custody.memories import erase_derived
 from memory.services.duplicates.merge import undo_merge
 from memory.services.memories.links import DUPLICATE_OF
 from memory.services.router import LongTermTier
 from memory.tiers.base import TierScope
 from tests.api_client import ServiceClient
-from tests.memory.contexts import LATER, entry, keep
+from tests.memory.contexts import LATER, entry, keep, restore_entries, take_snapshot
 from tests.memory.duplicates import live, merged, reload
 from tests.memory.duplicates import test_model as test_model
 from tests.memory.episodes import NOW
@@ -103,3 +104,19 @@ def test_a_paraphrase_without_a_key_is_merged_into_the_entry_with_one(owner: Own
     keep(owner, context, entry(OTHER, angle=0.0), entry(TEXT, angle=0.0, key="lead"))
 
     assert (merged(), live()) == (1, [TEXT])
+
+
+def test_a_restored_snapshot_makes_aliases_entries_again(owner: Owner) -> None:
+    context = ensure_own_context(owner, now=NOW)
+    rows = [keep(owner, context, entry(TEXT, angle=0.0, key=key))[0] for key in ("lead", "boss")]
+    snapshot_id = take_snapshot(owner, context)
+    assert merged() == 1
+
+    restore_entries(owner, context, snapshot_id)
+
+    assert not Link.objects.filter(type=DUPLICATE_OF).exists()
+    assert [read(owner, key) for key in ("lead", "boss")] == [(TEXT, False)] * 2
+    survivor, former = sorted(rows, key=lambda row: row.key != "lead")
+    erase_derived(owner, [survivor.id], now=NOW)
+    assert live() == [TEXT]
+    assert reload(former).key == "boss"

@@ -1,11 +1,17 @@
 """Deleting an account: nothing of it is left but the audit log, which keeps the receipt."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth import get_user_model
+from django.contrib.contenttypes.models import ContentType
 
 from ledger.models import Injection
+from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable
 from memory.models import Account, ApiKey, AuditEntry, Erasure, JobRun, Memory
 from memory.owner import Owner
@@ -82,6 +88,30 @@ def test_the_audit_log_keeps_the_receipt_under_its_signature(owner: Owner, accou
     assert (kept["account"], entry.metadata["reason"]) == ("workshop", "the contract ended")
     assert kept["receipt"]["counts"]["memories"] == 1
     assert is_signed(kept["receipt"], kept["signature"])
+
+
+def test_texts_and_names_go_from_the_audit_log_and_from_the_history_of_the_admin(
+    owner: Owner, account: Account, stranger: Account
+) -> None:
+    ana = replace(owner, user_id="ana", audit_level="verbose")
+    rows = [account, issue_key(account, scopes=READ_WRITE).key, know(ana, "Likes tea.")]
+    record_audit(ana, operation="recall", memory_type="semantic", conversation_id="c1", query_text="Who likes tea?")
+    record_audit(ana, operation="delete", memory_type="agent", affected_ids=["brewer"], metadata={"reason": "tea"})
+    other = Owner(account_id=stranger.pk, user_id="bo", audit_level="verbose")
+    record_audit(other, operation="recall", memory_type="semantic", query_text="Who likes coffee?")
+    staff = get_user_model().objects.create(username="root")
+    for row in rows:
+        log = {"object_id": row.pk, "object_repr": "tea", "action_flag": 2, "change_message": "Reason: tea"}
+        LogEntry.objects.create(user_id=staff.pk, content_type=ContentType.objects.get_for_model(row), **log)
+
+    delete(owner)
+
+    kept = AuditEntry.objects.filter(account_id=owner.account_id).exclude(operation="delete_account")
+    assert {"recall", "store", "erase"} <= set(kept.values_list("operation", flat=True))
+    left = [str(each) for row in kept.values() for each in row.values()]
+    assert [each for each in left if re.search(r"\b(tea|ana|c1|brewer)\b", each)] == []
+    assert AuditEntry.objects.get(account_id=stranger.pk).query_text == "Who likes coffee?"
+    assert set(LogEntry.objects.values_list("object_repr", "change_message")) == {("[erased]", "")}
 
 
 def test_keys_of_redis_go_and_those_of_other_accounts_stay(owner: Owner, account: Account, stranger: Account) -> None:

@@ -15,6 +15,7 @@ from memory.models.writer import insert_vectors
 from memory.owner import Owner
 from memory.services.accounts.register import add_member
 from memory.services.contexts.manage import archive_context
+from memory.services.custody.memories import erase_derived
 from memory.services.duplicates.merge import undo_merge
 from memory.services.facts.review import open_review
 from memory.services.facts.supersede import retract_fact
@@ -247,6 +248,20 @@ def test_learning_a_merged_fact_again_restores_it_if_the_survivor_was_retracted(
     retract_fact(owner, two[0].id, now=LATER)
 
     assert learn_claim(owner, OTHER, now=LATER).fact.id == two[1].id
+    assert not Link.objects.filter(type=DUPLICATE_OF).exists()
+
+
+def test_a_fact_that_lives_again_stays_when_its_former_survivor_is_erased(
+    owner: Owner, staff: Owner, two: tuple[Fact, Fact]
+) -> None:
+    assert merged() == 1
+    retract_fact(owner, two[0].id, now=LATER)
+    learn_claim(owner, OTHER, now=LATER)
+    mark_memories(staff, [two[1].id], mark="archive", now=LATER)
+
+    erase_derived(owner, [two[0].id], now=LATER)
+
+    assert list(Memory.objects.values_list("id", flat=True)) == [two[1].id]
 
 
 def test_a_loser_cannot_be_unarchived_and_is_erased_with_the_survivor(

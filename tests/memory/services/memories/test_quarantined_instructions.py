@@ -6,10 +6,15 @@ from memory.models import Account, AuditEntry, Memory
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import Query
-from memory.services.memories.correct import mark_memories
+from memory.services.facts.supersede import correct_fact
+from memory.services.memories.correct import correct_memory, mark_memories
+from memory.services.notes import change_note
 from memory.services.recall.recall import RecallRequest, recall
-from tests.memory.episodes import NOW
+from tests.memory.contexts import context_of, entry, keep
+from tests.memory.episodes import NOTHING, NOW
+from tests.memory.facts import know
 from tests.memory.goals import aim
+from tests.memory.notes import jot
 from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -64,3 +69,39 @@ def test_goals_are_not_quarantined(strict: Owner) -> None:
     aim(strict, ORDER)
 
     assert not Memory.objects.filter(quarantined=True).exists()
+
+
+def test_a_text_that_comes_to_give_orders_is_quarantined_and_comes_back_without_them(strict: Owner) -> None:
+    note = jot(strict, "The boiler is in the cellar.")
+
+    changed = change_note(strict, note.id, changes={"text": ORDER}, embedded=NOTHING, now=NOW)
+    correct_memory(strict, note.id, changes={"metadata": {}}, version=changed.version, now=NOW)
+
+    assert Memory.objects.get(id=note.id).quarantined
+    assert ask(strict) == []
+    correct_memory(strict, note.id, changes={"text": WISH}, version=changed.version + 1, now=NOW)
+    assert not Memory.objects.get(id=note.id).quarantined
+    operations = (
+        AuditEntry.objects.filter(affected_ids=[str(note.id)]).order_by("id").values_list("operation", flat=True)
+    )
+    assert [each for each in operations if each in ("quarantine", "release")] == ["quarantine", "release"]
+
+
+def test_a_new_version_of_a_fact_or_an_entry_that_gives_orders_is_quarantined(strict: Owner) -> None:
+    correct_fact(strict, know(strict).id, changes={"claim": ORDER}, embedded=NOTHING, now=NOW)
+    context = context_of(strict)
+    for content in ("Nothing.", ORDER):
+        keep(strict, context, entry(content, key="note"))
+    note = jot(strict, "The boiler is in the cellar.")
+    correct_memory(strict, note.id, changes={"text": ORDER}, version=note.version, now=NOW)
+
+    assert list(Memory.objects.values_list("quarantined", flat=True)) == [True] * 3
+
+
+def test_what_staff_quarantined_for_another_reason_stays_so(strict: Owner) -> None:
+    note = jot(strict, "The boiler is in the cellar.")
+    mark_memories(strict, [note.id], mark="quarantine", now=NOW)
+
+    correct_memory(strict, note.id, changes={"text": WISH}, version=note.version + 1, now=NOW)
+
+    assert Memory.objects.get(id=note.id).quarantined

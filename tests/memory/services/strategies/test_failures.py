@@ -9,10 +9,19 @@ import pytest
 from memory.models import Memory, Strategy
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import end_conversation
+from memory.services.custody.conversations import erase_conversation
 from memory.services.memories.correct import correct_memory
-from memory.services.strategies.failures import CALLED_AGAIN, FAILED, NOTHING_HELPED
+from memory.services.strategies.failures import (
+    CALLED_AGAIN,
+    FAILED,
+    NOTHING_HELPED,
+    drafts_of_tool,
+    find_failed_tools,
+    store_failure,
+)
 from memory.services.strategies.learn import find_strategies
-from tests.memory.episodes import NOW
+from memory.services.strategies.sources import SourceBatch, next_conversation_sources
+from tests.memory.episodes import NOTHING, NOW
 from tests.memory.procedures import invoke
 from tests.memory.services.strategies.test_patterns import LATER, look
 
@@ -147,3 +156,14 @@ def test_a_quarantined_strategy_is_not_learned_again(owner: Owner) -> None:
     fail(owner, "c2")
 
     assert end(owner, "c2") == Counter(refused=1, nothing_to_learn=1)
+
+
+def test_failures_in_a_conversation_that_was_erased_since_they_were_read_teach_nothing(owner: Owner) -> None:
+    fail(owner, times=3)
+    end_conversation(owner, "c1", outcome="", now=NOW)
+    [failed] = find_failed_tools(next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources)
+    [draft] = drafts_of_tool(failed)
+    erase_conversation(owner, "c1", now=LATER)
+
+    assert store_failure(failed.owner, draft, embedded=NOTHING, now=LATER) == 0
+    assert not Strategy.objects.exists()

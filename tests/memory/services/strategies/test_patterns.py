@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from memory.models import Account, Conversation, Goal, Memory, Strategy, StrategyUse
 from memory.owner import Owner
 from memory.services.conversations.lifecycle import ConversationDefaults, end_conversation, open_conversation
+from memory.services.custody.conversations import begin_erasing, erase_conversation
 from memory.services.memories.correct import correct_memory
 from memory.services.strategies.learn import find_strategies, reinforce_strategy, visible_strategies
 from memory.services.strategies.patterns import PatternResults, extract_patterns
@@ -394,3 +395,26 @@ def test_two_workers_learn_a_strategy_once_without_waiting(owner: Owner) -> None
 
     assert not sum(each.failed for each in done)
     assert (sum(each.marked for each in done), counts()) == (4, {REPORT: (4, 0)})
+
+
+def test_a_conversation_that_is_being_erased_since_it_was_read_is_skipped(owner: Owner) -> None:
+    work(owner, "c1")
+    read = next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources
+    begin_erasing(owner, "c1")
+
+    extract_patterns(read, now=LATER, renew=lambda: None)
+
+    assert not Strategy.objects.exists()
+
+
+def test_a_goal_teaches_nothing_if_its_conversation_was_erased_since_it_was_read(owner: Owner) -> None:
+    goal = aim(owner, "Plant the roses.")
+    work_for(owner, goal, "c1", "dig", "plant")
+    finish(owner, goal)
+    read = next_goal_sources(SourceBatch(now=LATER, limit=10)).sources
+    erase_conversation(owner, "c1", now=LATER)
+
+    extract_patterns(read, now=LATER, renew=lambda: None)
+
+    assert not Strategy.objects.exists()
+    assert look() == Counter(nothing_to_learn=1)
