@@ -62,6 +62,17 @@ class MemoryFields(AnswerSerializer):
     channel = serializers.CharField(help_text="Name of the project, or `_global`.")
 
 
+class MemoryStatus(serializers.CharField):
+    """The status of a memory of any kind."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            allow_null=True,
+            help_text="Status of a fact (`active`, `superseded`: another fact replaced it) or of a goal (`active`, "
+            "`blocked`, `completed`, `abandoned`). Null for other kinds.",
+        )
+
+
 class EmbeddingState(serializers.ChoiceField):
     """`stored` or `pending`, from the column `embed_after`: the time from which the memory waits for its vector."""
 

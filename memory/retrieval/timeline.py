@@ -51,8 +51,8 @@ PAGE = """WITH {ctes}
     )
     SELECT memories.id, kind, event_time, left(text, {characters}) AS summary,
         char_length(text) > {characters} AS truncated,
-        coalesce(importance, salience) AS importance, access_count, last_accessed, channel, {archived} AS archived,
-        conversation_id, agent_id, user_id, metadata
+        coalesce(importance, salience) AS importance, status, access_count, last_accessed, channel,
+        {archived} AS archived, conversation_id, agent_id, user_id, metadata
     FROM page JOIN memories ON memories.account_id = %(account_id)s AND memories.id = page.id
     ORDER BY event_time {way}, memories.id {way}"""
 
@@ -76,8 +76,8 @@ class TimelineFilter:
 class TimelineItem:
     """A memory on the timeline. `summary` is the beginning of its text, `truncated` True if there is more.
 
-    `importance` (0 to 1) is that of a context entry, and the salience of other kinds. Entries of an archived context
-    count as archived.
+    `status` is that of a fact or a goal. `importance` (0 to 1) is that of a context entry, and the salience of other
+    kinds. Entries of an archived context count as archived.
     """
 
     id: UUID
@@ -85,6 +85,7 @@ class TimelineItem:
     event_time: datetime
     summary: str
     truncated: bool
+    status: str | None
     importance: float
     access_count: int
     last_accessed: datetime | None

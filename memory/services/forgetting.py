@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.db.models import CharField, Count, QuerySet
+from django.db.models.expressions import RawSQL
 
 from memory.errors import Forbidden, NotFound, Unprocessable, require_found
 from memory.kinds import Audience, Kind, kinds_seen_by, kinds_where, spec_of
@@ -26,6 +27,8 @@ from memory_project.large_values import read_with_small_values
 
 MAX_FORGOTTEN = 1_000
 """Memories that one call of `forget_user` deletes at most."""
+STATUS = RawSQL("memories.status", (), output_field=CharField())
+"""The status of a fact or a goal, which only the models of these kinds declare. None for other kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +54,11 @@ def forgettable_kinds() -> frozenset[Kind]:
 
 
 def find_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
-    """Return a live memory of one of the `readable_kinds`. Raises NotFound, also for facts that are not believed."""
-    rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now)
+    """Return a live memory of one of the `readable_kinds`, with its STATUS as `status`.
+
+    Raises NotFound, also for facts that are not believed.
+    """
+    rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now).annotate(status=STATUS)
     memory = require_found(rows.filter(id=memory_id).first(), "memory")
     if spec_of(memory.kind).has_beliefs:
         believed: Any = model_of(memory.kind).objects.filter(account_id=owner.account_id, id=memory.id)
@@ -62,8 +68,9 @@ def find_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
 
 
 def find_memories(owner: Owner, memory_ids: Collection[UUID]) -> list[Memory]:
-    """Return the memories with these ids that the owner sees, in the order of the ids."""
+    """Return the memories with these ids that the owner sees, in the order of the ids, as `find_memory` does."""
     rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).filter(id__in=memory_ids)
+    rows = rows.annotate(status=STATUS)
     by_id = {row.id: row for row in read_with_small_values(rows)}
     return [by_id[memory_id] for memory_id in memory_ids if memory_id in by_id]
 
