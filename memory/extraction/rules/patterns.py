@@ -80,6 +80,8 @@ RULES = by_verb((*states.STATES, *states.HABITS, *events.EVENTS, *states.ONGOING
 _HAPPENED = frozenset({Form.PAST, Form.PERFECT})
 _JUST = re.compile(r"(?:(?:[Jj]ust|[Oo]nly|[Bb]ack) )?")
 _AND_THEN = re.compile(r",? (?:and|then) (?:(?:even|also|then|just|finally) )?(?P<verb>[a-z]+)\b")
+_OWN_STATES = ("live", "work", "study", "have", "own")
+"""Verbs that join what people say about themselves: "I live in Lisbon and work at Acme". Many others are nouns, too."""
 _PLANNED = frozenset(["go", "visit", "travel", "fly", "move", "have", "host", "attend", "perform"])
 """Verbs whose progressive form is about the future, as "is moving"."""
 _WORK = re.compile(
@@ -155,7 +157,9 @@ def _split_predicates(words: str) -> Iterator[str]:
     start = 0
     for match in _AND_THEN.finditer(words):
         first = words[start:].split(maxsplit=1)[0]
-        if all(map(is_past, (match["verb"], first))) or all(map(is_present, (match["verb"], first))):
+        pair = (match["verb"], first)
+        is_own_state = first in (*_OWN_STATES, "am") and match["verb"] in _OWN_STATES
+        if all(map(is_past, pair)) or all(map(is_present, pair)) or is_own_state:
             yield words[start : match.start()]
             start = match.start("verb")
     yield words[start:]

@@ -25,6 +25,8 @@ class Form(StrEnum):
     """ "does not like" """
     NO_LONGER = "no longer"
     COPULA = "copula"
+    COPULA_NEGATED = "copula negated"
+    """ "is not allergic" """
     COPULA_PAST = "copula past"
     COPULA_PERFECT = "copula perfect"
     """ "has been married" """
@@ -62,6 +64,7 @@ class Predicate:
 
 _COPULAS = {
     Form.COPULA: ("is", "are"),
+    Form.COPULA_NEGATED: ("is not", "are not"),
     Form.COPULA_PAST: ("was", "were"),
     Form.NO_LONGER: ("is no longer", "are no longer"),
 }
@@ -148,7 +151,8 @@ def _after_be(tokens: list[str], start: int) -> Predicate | None:
     word, following = _word(tokens, place), _word(tokens, place + 1)
     if word == "not":
         is_over = len(tokens) > place + 2 and tokens[-1].lower().strip(".!") == "anymore"
-        return _predicate(Form.NO_LONGER, "", tokens[:-1], place + 1) if is_over else None
+        form, words = (Form.NO_LONGER, tokens[:-1]) if is_over else (Form.COPULA_NEGATED, tokens)
+        return _predicate(form, "", words, place + 1)
     if word == "no" and following == "longer":
         return _predicate(Form.NO_LONGER, "", tokens, place + 2)
     if word == "going" and following == "to" and _word(tokens, place + 2) in VERBS:

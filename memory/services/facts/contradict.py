@@ -16,6 +16,7 @@ from memory import conf
 from memory.dates import Tense, find_dates
 from memory.errors import Conflict
 from memory.extraction.rules.attributes import ClaimReading, contradicts, is_move, read_meaning
+from memory.extraction.rules.denials import opposites_of
 from memory.identity import fact_identity, normalize_claim
 from memory.models import Account, Certainty, Fact, Kind, Temporal
 from memory.owner import Owner
@@ -63,7 +64,12 @@ def find_contradicted(owner: Owner, claims: Sequence[SaidClaim], *, now: datetim
         for said in claims
     ]
     keys = {key for reading in readings if reading is not None for key in reading.sought_keys}
-    ended = {claim for reading in readings if reading is not None for claim in reading.ended_claims}
+    ended = {
+        opposite
+        for said, reading in zip(claims, readings, strict=True)
+        if reading is not None
+        for opposite in opposites_of(said.claim)
+    }
     if not keys and not ended:
         return [[] for _claim in claims]
     channels = [replace(owner, channel=channel) for channel in owner.channels]
@@ -89,7 +95,7 @@ def is_contradicted(said: SaidClaim, reading: ClaimReading, fact: Fact) -> bool:
     is_scheduled = known.parts is not None and known.parts.attribute == "date"
     if fact.temporal == Temporal.FUTURE and not is_scheduled:
         return False
-    if normalize_claim(fact.text) in map(normalize_claim, reading.ended_claims):
+    if normalize_claim(fact.text) in opposites_of(said.claim):
         return fact.temporal == Temporal.CURRENT
     if known.parts is None or not contradicts(reading, known):
         return False

@@ -38,6 +38,14 @@ def test_a_contradicting_fact_supersedes_the_former_by_default(owner: Owner) -> 
     assert claims(owner) == [new.text] == [LISBON]
 
 
+def test_a_claim_and_its_denial_supersede_each_other(owner: Owner) -> None:
+    sequence = ("Ana is allergic to nuts", "Ana isn't allergic to nuts after all", "Ana is allergic to nuts")
+    for place, claim in enumerate(sequence):
+        post(owner, claim, said_at=day(place - 3))
+
+        assert claims(owner) == [claim]
+
+
 def test_both_are_kept_if_the_client_says_so(owner: Owner) -> None:
     know(owner, PORTO)
 
