@@ -23,7 +23,7 @@ from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import filter_by_holder, lock_holder
 from memory.services.facts.learn import FactDraft, LearnedFact, check_fact_draft, learn_fact
-from memory.services.facts.review import Rival, filter_contradicted, find_rivals, open_review
+from memory.services.facts.review import Rival, filter_contradicted, find_rivals, open_review, prefer_new
 from memory.services.facts.supersede import supersede_fact
 
 MAX_CANDIDATES = 500
@@ -51,7 +51,8 @@ class SaidClaim:
 
     @classmethod
     def of(cls, draft: FactDraft, *, now: datetime) -> "SaidClaim":
-        return cls(claim=draft.claim, certainty=draft.certainty, temporal=draft.temporal, said_at=draft.said_at or now)
+        said_at = draft.said_at or draft.event_time or now
+        return cls(claim=draft.claim, certainty=draft.certainty, temporal=draft.temporal, said_at=said_at)
 
 
 def find_contradicted(owner: Owner, claims: Sequence[SaidClaim], *, now: datetime) -> list[list[Fact]]:
@@ -137,11 +138,9 @@ def learn_consistent_fact(
     check_fact_draft(draft)
     with transaction.atomic():
         lock_holder(owner)
-        against = (
-            []
-            if on_contradiction == OnContradiction.KEEP_BOTH
-            else contradicted_by_draft(owner, draft, embedded=embedded, now=now)
-        )
+        if on_contradiction == OnContradiction.KEEP_BOTH:
+            return learn_fact(owner, draft, embedded=embedded, now=now)
+        draft, against = contradicted_by_draft(owner, draft, embedded=embedded, now=now)
         if not against:
             return learn_fact(owner, draft, embedded=embedded, now=now)
         policy = on_contradiction or find_policy(owner)
@@ -162,15 +161,25 @@ def learn_consistent_fact(
         return LearnedFact(fact=stored, is_new=stored.id == draft.id)
 
 
-def contradicted_by_draft(owner: Owner, draft: FactDraft, *, embedded: EmbeddedTexts, now: datetime) -> list[Rival]:
-    """Return what a client's draft surely contradicts, except for what states a later beginning than the draft does."""
+def contradicted_by_draft(
+    owner: Owner, draft: FactDraft, *, embedded: EmbeddedTexts, now: datetime
+) -> tuple[FactDraft, list[Rival]]:
+    """Return a client's draft, and the facts that it surely contradicts and that were true before it.
+
+    It ends where a fact begins that contradicts it, and that was said later or states a later beginning.
+    """
     [found] = find_contradicted(owner, [SaidClaim.of(draft, now=now)], now=now)
-    if is_old_move(draft):
-        return []
-    sure = [
-        fact
-        for fact in found
-        if draft.valid_from is None or fact.stated_from is None or fact.stated_from <= draft.valid_from
-    ]
-    rivals = find_rivals(owner, draft, (), sure=sure, embedded=embedded) if sure else []
-    return filter_contradicted(draft, rivals, said_at=now)
+    if not found or is_old_move(draft):
+        return draft, []
+    later = [fact for fact in found if states_later_beginning(fact, draft)]
+    rivals = find_rivals(owner, draft, (), sure=[fact for fact in found if fact not in later], embedded=embedded)
+    said_at = draft.said_at or draft.event_time or now
+    against = filter_contradicted(draft, rivals, said_at=said_at)
+    verdict = prefer_new(draft, against, said_at=said_at)
+    begins = [fact.stated_from for fact in later if fact.stated_from and fact.temporal == Temporal.CURRENT]
+    ends = min([*begins, *filter(None, [verdict.draft.valid_to])], default=None)
+    return replace(verdict.draft, valid_to=ends), [rival for rival in against if rival.fact in verdict.outdated]
+
+
+def states_later_beginning(fact: Fact, draft: FactDraft) -> bool:
+    return draft.valid_from is not None and fact.stated_from is not None and fact.stated_from > draft.valid_from
