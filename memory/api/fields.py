@@ -193,6 +193,11 @@ class TopK(WholeNumber):
 class QueryWholeNumber(serializers.IntegerField):
     """A whole number in a query string: digits and nothing else, at most 9 of them."""
 
+    def __init__(self, **options: Any) -> None:
+        least, most = options.get("min_value", 0), options.get("max_value", 999_999_999)
+        message = f"Must be a whole number from {least} to {most}."
+        super().__init__(error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), message), **options)
+
     def to_internal_value(self, data: Any) -> int:
         if not (isinstance(data, str) and data.isascii() and data.isdigit() and len(data) < 10):
             self.fail("invalid")
