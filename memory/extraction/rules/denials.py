@@ -20,6 +20,7 @@ _DIED = re.compile(
     r"(?P<whose>.+'s (?:[a-z-]+ ){0,2}[a-z-]+) (?P<name>[A-Z][\w'-]+)"
     r" (?:has |have )?(?:died|passed away)(?: .*)?\.?"
 )
+_THE = re.compile(r" (?:the|that|this|their|his|her|my) (?=(?P<first>\w))", re.IGNORECASE)
 _IS = re.compile(r" (?P<verb>is|are|can) ")
 _PRESENT = {verb.present: verb.base for verb in VERBS.values() if verb.base != "be"}
 _BY_GERUND = {verb.gerund: verb for verb in VERBS.values()}
@@ -37,7 +38,14 @@ def opposites_of(claim: str) -> frozenset[str]:
 def denied_claims(claim: str) -> tuple[str, ...]:
     """Return the claims that this one denies: "Ana is not allergic to nuts" denies "Ana is allergic to nuts"."""
     bare = _NOT_ANYMORE.sub("", claim)
-    return tuple(dict.fromkeys(" ".join(found.split()) for found in _affirm(bare)))
+    affirmed = [" ".join(found.split()) for found in _affirm(bare)]
+    # what was introduced as "a marathon" is "the marathon" then
+    introduced = [_THE.sub(_with_a, each, count=1) for each in affirmed]
+    return tuple(dict.fromkeys((*affirmed, *introduced)))
+
+
+def _with_a(match: re.Match[str]) -> str:
+    return " an " if match["first"] in "aeiou" else " a "
 
 
 def _affirm(claim: str) -> Iterator[str]:

@@ -199,8 +199,10 @@ def _by_rules(said: ClauseContext, subject: Subject, predicate: Predicate) -> St
     text = cut_phrase(text)
     words = trim_phrase(_MARKS.sub(" ", text))
     dates = [dates[ord(mark) - _FIRST_MARK] for mark in _MARKS.findall(text)]
+    # what one is doing may end
+    form = Form.PROGRESSIVE if predicate.form is Form.NO_LONGER_DOING else predicate.form
     for rule in RULES.get(predicate.verb, ()):
-        match = rule.needs.match(words) if predicate.form in rule.forms else None
+        match = rule.needs.match(words) if form in rule.forms else None
         if match and not (rule.refuses and rule.refuses.match(words)):
             return _by_rule(said, subject, predicate, Fit(rule=rule, match=match, words=words, dates=dates))
     return None
@@ -230,6 +232,7 @@ def _by_rule(said: ClauseContext, subject: Subject, predicate: Predicate, fit: F
     if times is None or bool(words) != bool(fit.words) or is_vague(words):
         return None
     form = Form.PRESENT if times.temporal == Temporal.CURRENT and rule.is_state else predicate.form
+    form = Form.NO_LONGER if form is Form.NO_LONGER_DOING and rule.is_state else form
     verb = replace(predicate, form=form).words(is_plural=subject.is_plural)
     statement = make_statement(
         said,

@@ -81,6 +81,8 @@ def test_a_speaker_cannot_correct_another_speaker() -> None:
         ("I don't eat meat.", "The user eats meat"),
         ("I don't have a car anymore.", "The user has a car"),
         ("I stopped smoking.", "The user smokes"),
+        ("I'm no longer working at Acme.", "The user works at Acme"),
+        ("I'm not training for the marathon anymore.", "The user is training for a marathon"),
         ("I got divorced.", "The user is married to Eva"),
         ("Call me Annie from now on.", "The user asks to be called Ana"),
         ("My dog Bolt died last week.", "The user's dog is Bolt"),
