@@ -45,11 +45,20 @@ class OwnerFields(ActingFields):
     channel = ExternalId(required=False, help_text="Name of the project. Default: `_global`.")
 
 
-class TimeRangeQuery(StrictSerializer):
-    """The time range of a list."""
+class TimeRangeFields(StrictSerializer):
+    """The time range of a search."""
 
     since = AwareDateTimeField(required=False, help_text="Limit to this time and later.")
     until = AwareDateTimeField(required=False, help_text="Limit to earlier times.")
+
+
+class TimeRangeQuery(TimeRangeFields):
+    """The time range of a list."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "since" in attrs and "until" in attrs and attrs["until"] <= attrs["since"]:
+            raise serializers.ValidationError({"until": ["Must be later than `since`."]})
+        return attrs
 
 
 class MemoryFields(AnswerSerializer):

@@ -279,6 +279,15 @@ def test_a_number_in_a_query_is_answered_with_its_range(bound_api: ServiceClient
     assert said == [sentence]
 
 
+@pytest.mark.parametrize("path", ["/memories", "/timeline", "/tool-invocations", "/conversations/x/turns"])
+def test_a_range_of_time_ends_after_it_begins(bound_api: ServiceClient, path: str) -> None:
+    bound_api.post("/conversations", {"conversation_id": "x"})
+
+    refused = bound_api.get(f"{path}?since=2026-05-04T12:00:00Z&until=2026-05-04T14:00:00%2B02:00")
+
+    assert (refused.status_code, refused.json()["errors"]) == (400, {"until": ["Must be later than `since`."]})
+
+
 @pytest.mark.parametrize(
     ("path", "body", "sentence"),
     [
