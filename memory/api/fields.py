@@ -77,8 +77,8 @@ class MemoryStatus(serializers.CharField):
     def __init__(self) -> None:
         super().__init__(
             allow_null=True,
-            help_text="Status of a fact (`active`, `superseded`: another fact replaced it) or of a goal (`active`, "
-            "`blocked`, `completed`, `abandoned`). Null for other kinds.",
+            help_text="Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until "
+            "its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds.",
         )
 
 

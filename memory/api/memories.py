@@ -249,10 +249,13 @@ class Memories(VersionedViewSet):
         pages: Any = read
         page: Any = self.paginate_queryset(pages) or []
         found = {row.id: row for row in find_memories(owner, [item.id for item in page])}
+        status_of = {item.id: item.status for item in page}
         paginator: Any = self.paginator
         # what was deleted meanwhile keeps its place, or the next page would repeat memories of this one
         rows = [found.get(item.id) for item in page]
-        answers = paginator.serialize_rows(rows, lambda row: row and MemoryAnswer.serialize(row))
+        answers = paginator.serialize_rows(
+            rows, lambda row: row and MemoryAnswer.serialize(row, {"status": status_of[row.id]})
+        )
         return self.get_paginated_response([answer for answer in answers if answer])
 
     def create(self, request: Request) -> Response:

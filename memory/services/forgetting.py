@@ -21,14 +21,13 @@ from memory.kinds import Audience, Kind, kinds_seen_by, kinds_where, spec_of
 from memory.models import Memory
 from memory.models.memory import model_of
 from memory.owner import Owner
+from memory.retrieval.timeline import STATUS
 from memory.services.custody.memories import erase_derived
 from memory.services.entities.resolve import holds_memory
 from memory_project.large_values import read_with_small_values
 
 MAX_FORGOTTEN = 1_000
 """Memories that one call of `forget_user` deletes at most."""
-STATUS = RawSQL("memories.status", (), output_field=CharField())
-"""The status of a fact or a goal, which only the models of these kinds declare. None for other kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +53,12 @@ def forgettable_kinds() -> frozenset[Kind]:
 
 
 def find_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
-    """Return a live memory of one of the `readable_kinds`, with its STATUS as `status`.
+    """Return a live memory of one of the `readable_kinds`, with its `status` (`retrieval.timeline.STATUS`).
 
     Raises NotFound, also for facts that are not believed.
     """
-    rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now).annotate(status=STATUS)
+    status = RawSQL(STATUS % {"now": "%s"}, [now], output_field=CharField())  # noqa: S611 - a constant
+    rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now).annotate(status=status)
     memory = require_found(rows.filter(id=memory_id).first(), "memory")
     if spec_of(memory.kind).has_beliefs:
         believed: Any = model_of(memory.kind).objects.filter(account_id=owner.account_id, id=memory.id)
@@ -68,9 +68,8 @@ def find_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
 
 
 def find_memories(owner: Owner, memory_ids: Collection[UUID]) -> list[Memory]:
-    """Return the memories with these ids that the owner sees, in the order of the ids, as `find_memory` does."""
+    """Return the memories with these ids that the owner sees, in the order of the ids."""
     rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).filter(id__in=memory_ids)
-    rows = rows.annotate(status=STATUS)
     by_id = {row.id: row for row in read_with_small_values(rows)}
     return [by_id[memory_id] for memory_id in memory_ids if memory_id in by_id]
 

@@ -5123,7 +5123,7 @@ export interface components {
              * @description Importance from 0 to 1, which fades unread.
              */
             importance: number;
-            /** @description Status of a fact (`active`, `superseded`: another fact replaced it) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds. */
+            /** @description Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds. */
             status: string | null;
             /**
              * Format: date-time
@@ -7670,7 +7670,7 @@ export interface components {
             summary: string;
             /** @description True if the text is longer than the summary. */
             truncated: boolean;
-            /** @description Status of a fact (`active`, `superseded`: another fact replaced it) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds. */
+            /** @description Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds. */
             status: string | null;
             /**
              * Format: double

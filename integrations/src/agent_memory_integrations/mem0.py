@@ -179,10 +179,10 @@ async def list_all(client: AsyncClient, request: Request, body: Answer) -> Answe
 
 
 async def latest_memories(client: AsyncClient, **filters: Any) -> AsyncIterator[MemoryAnswer]:
-    """Yield the latest MAX_LISTED memories, but for facts that another one replaced."""
+    """Yield the latest MAX_LISTED memories, but for facts that are true no more."""
     count = 0
     async for each in client.memories(page_size=PAGE_SIZE, **filters):
-        if each.status != "superseded":
+        if each.status not in ("superseded", "ended"):
             yield each
         count += 1
         if count == MAX_LISTED:

@@ -33,10 +33,10 @@ async def get_memories(
     memory: AsyncClient,
     limit: Annotated[int, Field(description="Maximum number of memories.", ge=1, le=MAX_LISTED)] = 50,
 ) -> Answer:
-    """List memories, latest first. Facts that another one replaced are left out."""
+    """List memories, latest first. Facts that are true no more are left out."""
     found: list[Answer] = []
     async for each in memory.memories(page_size=limit):
-        if each.status != "superseded":
+        if each.status not in ("superseded", "ended"):
             found.append(describe(each.to_dict()))
         if len(found) == limit:
             break
