@@ -18,7 +18,7 @@ _NO_LONGER = re.compile(r" no longer (?P<verb>\w+)", re.IGNORECASE)
 _STOPPED = re.compile(r" (?P<has>has |have )?(?:stopped|quit|gave up|given up) (?P<gerund>\w+ing)\b", re.IGNORECASE)
 _DIED = re.compile(
     r"(?P<whose>.+'s (?:[a-z-]+ ){0,2}[a-z-]+) (?P<name>[A-Z][\w'-]+)"
-    r" (?:has |have )?(?:died|passed away)(?: .*)?\.?"
+    r" (?:has |have )?(?:died|passed away)(?: (?:in|on|at|after|last) .*)?\.?"
 )
 _THE = re.compile(r" (?:the|that|this|their|his|her|my) (?=(?P<first>\w))", re.IGNORECASE)
 _IS = re.compile(r" (?P<verb>is|are|can) ")

@@ -35,6 +35,7 @@ from tests.properties import examples
         ("Call me Annie from now on.", "The user asks to be called Annie"),
         ("From now on, please answer in Portuguese.", "The user asks to answer in Portuguese"),
         ("My dog Bolt died.", "The user's dog Bolt died"),
+        ("My dog, Bolt, died last week.", "The user's dog Bolt died"),
         ("I'm 34 years old.", "The user is 34 years old"),
         ("I am a civil engineer.", "The user is a civil engineer"),
         ("I work as a baker.", "The user works as a baker"),
@@ -90,6 +91,8 @@ def test_plain_statements_become_normalized_claims(text: str, claim: str) -> Non
     "text",
     [
         "Do I live in Porto?",
+        "My friend Tom died laughing at the joke.",
+        "My friend Tom died inside.",
         "I live in Porto, right?",
         "If I lived in Rome, I owned a scooter.",
         "I wish I lived in Rome.",
