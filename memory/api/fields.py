@@ -45,11 +45,20 @@ class OwnerFields(ActingFields):
     channel = ExternalId(required=False, help_text="Name of the project. Default: `_global`.")
 
 
-class TimeRangeQuery(StrictSerializer):
-    """The time range of a list."""
+class TimeRangeFields(StrictSerializer):
+    """The time range of a search."""
 
     since = AwareDateTimeField(required=False, help_text="Limit to this time and later.")
     until = AwareDateTimeField(required=False, help_text="Limit to earlier times.")
+
+
+class TimeRangeQuery(TimeRangeFields):
+    """The time range of a list."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "since" in attrs and "until" in attrs and attrs["until"] <= attrs["since"]:
+            raise serializers.ValidationError({"until": ["Must be later than `since`."]})
+        return attrs
 
 
 class MemoryFields(AnswerSerializer):
@@ -60,6 +69,17 @@ class MemoryFields(AnswerSerializer):
     agent_id = serializers.CharField(help_text="Agent that stored it first. Empty: it was stored for the account.")
     user_id = serializers.CharField(help_text="User that it belongs to. Empty: no user in particular.")
     channel = serializers.CharField(help_text="Name of the project, or `_global`.")
+
+
+class MemoryStatus(serializers.CharField):
+    """The status of a memory of any kind."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            allow_null=True,
+            help_text="Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until "
+            "its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds.",
+        )
 
 
 class EmbeddingState(serializers.ChoiceField):
@@ -181,6 +201,11 @@ class TopK(WholeNumber):
 
 class QueryWholeNumber(serializers.IntegerField):
     """A whole number in a query string: digits and nothing else, at most 9 of them."""
+
+    def __init__(self, **options: Any) -> None:
+        least, most = options.get("min_value", 0), options.get("max_value", 999_999_999)
+        message = f"Must be a whole number from {least} to {most}."
+        super().__init__(error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), message), **options)
 
     def to_internal_value(self, data: Any) -> int:
         if not (isinstance(data, str) and data.isascii() and data.isdigit() and len(data) < 10):

@@ -17,6 +17,7 @@ from memory.api.fields import (
     EventTime,
     Fraction,
     MemoryFields,
+    MemoryStatus,
     Metadata,
     NonBlankText,
     OwnerFields,
@@ -175,12 +176,17 @@ class MemoryAnswer(MemoryFields):
     conversation_id = serializers.CharField(help_text="Empty: none.")
     metadata = serializers.DictField()
     importance = serializers.FloatField(source="salience", help_text="Importance from 0 to 1, which fades unread.")
+    status = MemoryStatus()
     event_time = serializers.DateTimeField(help_text="Time when it happened.")
     expires_at = serializers.DateTimeField(allow_null=True, help_text=EXPIRES_HELP)
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     version = serializers.IntegerField(help_text="Counts changes; the ETag has it.")
     embedding = EmbeddingState()
+
+    @staticmethod
+    def compute_status(row: MemoryRow) -> str | None:
+        return getattr(row, "status", None)
 
 
 class InferenceAnswer(AnswerSerializer):
@@ -228,7 +234,8 @@ class Memories(VersionedViewSet):
         """List memories, latest first.
 
         Left out are archived and expired memories, facts that are not believed (any more), and entries of contexts
-        and reasoning, which have routes of their own.
+        and reasoning, which have routes of their own. Facts that were superseded and goals that are closed are
+        listed; `status` says so.
         """
         query, now = self.query(), timezone.now()
         # the channel is a filter here, not the active channel
@@ -242,10 +249,13 @@ class Memories(VersionedViewSet):
         pages: Any = read
         page: Any = self.paginate_queryset(pages) or []
         found = {row.id: row for row in find_memories(owner, [item.id for item in page])}
+        status_of = {item.id: item.status for item in page}
         paginator: Any = self.paginator
         # what was deleted meanwhile keeps its place, or the next page would repeat memories of this one
         rows = [found.get(item.id) for item in page]
-        answers = paginator.serialize_rows(rows, lambda row: row and MemoryAnswer.serialize(row))
+        answers = paginator.serialize_rows(
+            rows, lambda row: row and MemoryAnswer.serialize(row, {"status": status_of[row.id]})
+        )
         return self.get_paginated_response([answer for answer in answers if answer])
 
     def create(self, request: Request) -> Response:

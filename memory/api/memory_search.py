@@ -15,7 +15,7 @@ from memory.api.fields import (
     NonBlankText,
     OwnerFields,
     TextList,
-    TimeRangeQuery,
+    TimeRangeFields,
     TopK,
 )
 from memory.api.recall import CandidateAnswer, Choices, Techniques, UsageAnswer
@@ -31,7 +31,7 @@ from memory_project.http.serializers import ExternalId
 SEARCHABLE = sorted(searchable_kinds())
 
 
-class MemorySearch(OwnerFields, QuestionFields, SnippetOptions, TimeRangeQuery):
+class MemorySearch(OwnerFields, QuestionFields, SnippetOptions, TimeRangeFields):
     query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     kinds = Choices([(kind.value, kind.label) for kind in SEARCHABLE], "Limit to memories of these kinds.")

@@ -19,7 +19,7 @@ from memory.api.fields import (
     PastDateTimeField,
     Similarity,
     TextList,
-    TimeRangeQuery,
+    TimeRangeFields,
     TopK,
     draft_fields,
 )
@@ -81,7 +81,7 @@ CONFIDENCE_DIGITS = 4
 ABSTAINED_HELP = "True if memories were found, but none that is likely enough to help."
 
 
-class RecallFields(OwnerFields, TimeRangeQuery, QueryVectorFields, SnippetOptions):
+class RecallFields(OwnerFields, TimeRangeFields, QueryVectorFields, SnippetOptions):
     """All fields but the question and `max_tokens`, which limits results in one and a text in the other."""
 
     conversation_id = ExternalId(

@@ -123,7 +123,14 @@ class StrategiesAnswer(AnswerSerializer):
 class StrategyFilter(RowFilter):
     task_type = TextFilter()
     tool = TextFilter(field_name="tools__tool__name", label="Limit to strategies that use this tool.")
-    min_success_rate = NumberFilter(method="filter_success_rate", min_value=0, max_value=1)
+    min_success_rate = NumberFilter(
+        method="filter_success_rate",
+        min_value=0,
+        max_value=1,
+        error_messages=dict.fromkeys(
+            ("invalid", "min_value", "max_value"), "Must be a number from 0 to 1, such as 0.75."
+        ),
+    )
 
     def filter_success_rate(self, rows: QuerySet[Any], _name: str, share: Decimal) -> QuerySet[Any]:
         """Return rows with (s + 1) / (s + f + 2) >= share, computed without a division."""

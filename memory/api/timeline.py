@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import MemoryFields, QueryFlag, TimeRangeQuery, draft_fields
+from memory.api.fields import MemoryFields, MemoryStatus, QueryFlag, TimeRangeQuery, draft_fields
 from memory.api.graph import CommaList, comma_list_schema
 from memory.api.views import OwnerViewSet
 from memory.kinds import Kind, all_kinds, all_specs, kind_choices
@@ -81,6 +81,7 @@ class RememberedAnswer(MemoryFields):
     event_time = serializers.DateTimeField(help_text="Time when it happened.")
     summary = serializers.CharField(help_text=f"The text, or its first {SUMMARY_CHARACTERS} characters.")
     truncated = serializers.BooleanField(help_text="True if the text is longer than the summary.")
+    status = MemoryStatus()
     importance = serializers.FloatField(help_text="Importance of a context entry, salience of other kinds: 0 to 1.")
     access_count = serializers.IntegerField()
     last_accessed = serializers.DateTimeField(allow_null=True)
@@ -120,7 +121,8 @@ class Timeline(OwnerViewSet):
         Changes of pools come from the audit log, as far as it is kept.
 
         Left out are quarantined and expired memories, facts that are not believed (any more), and reasoning deeper than
-        the account's policy allows. Memories that searches no longer find because of their age are included.
+        the account's policy allows. Memories that searches no longer find because of their age are included, and so are
+        facts that were superseded and goals that are closed; `status` says so.
         """
         query, now = self.query(), timezone.now()
         # the channel is a filter here, not the active channel

@@ -63,7 +63,9 @@ def is_grounded(claim: str, known_stems: Collection[str]) -> bool:
 
     Short words count only if there are no others. "User" and "assistant" never count, since nobody says them.
     """
-    words = [word for word in _WORD.findall(fold_text(claim)) if word[:STEM_LETTERS] not in _STANDS_FOR_SPEAKERS]
+    # "no longer" stands for "not anymore"
+    said = [word for word in _WORD.findall(fold_text(claim)) if word != "longer"]
+    words = [word for word in said if word[:STEM_LETTERS] not in _STANDS_FOR_SPEAKERS]
     telling = [word for word in words if len(word) >= STEM_LETTERS or not word.isalpha() or _IS_UNSPACED.match(word)]
     stems = {stem for word in telling or words for stem in _stems_of(word)}
     return bool(stems) and sum(stem in known_stems for stem in stems) >= MIN_SPOKEN_SHARE * len(stems)

@@ -39,6 +39,11 @@ BELIEVED = "recorded_at IS NOT NULL AND retracted_at IS NULL"
 
 ARCHIVED_CONTEXTS = ", array_agg(id) FILTER (WHERE archived) AS shut"
 
+STATUS = (
+    """CASE WHEN memories.status = 'active' AND memories.valid_to <= %(now)s THEN 'ended' ELSE memories.status END"""
+)
+"""The status of a fact or a goal; `ended` for a fact that is over. Null for other kinds."""
+
 # the index uses the bound on the time alone
 OF_KIND = """(SELECT id, event_time FROM memories
     WHERE {rows} AND event_time >= %(since)s AND event_time < %(until)s
@@ -51,8 +56,8 @@ PAGE = """WITH {ctes}
     )
     SELECT memories.id, kind, event_time, left(text, {characters}) AS summary,
         char_length(text) > {characters} AS truncated,
-        coalesce(importance, salience) AS importance, access_count, last_accessed, channel, {archived} AS archived,
-        conversation_id, agent_id, user_id, metadata
+        coalesce(importance, salience) AS importance, {status} AS status, access_count, last_accessed, channel,
+        {archived} AS archived, conversation_id, agent_id, user_id, metadata
     FROM page JOIN memories ON memories.account_id = %(account_id)s AND memories.id = page.id
     ORDER BY event_time {way}, memories.id {way}"""
 
@@ -76,8 +81,8 @@ class TimelineFilter:
 class TimelineItem:
     """A memory on the timeline. `summary` is the beginning of its text, `truncated` True if there is more.
 
-    `importance` (0 to 1) is that of a context entry, and the salience of other kinds. Entries of an archived context
-    count as archived.
+    `status` is that of a fact or a goal. `importance` (0 to 1) is that of a context entry, and the salience of other
+    kinds. Entries of an archived context count as archived.
     """
 
     id: UUID
@@ -85,6 +90,7 @@ class TimelineItem:
     event_time: datetime
     summary: str
     truncated: bool
+    status: str | None
     importance: float
     access_count: int
     last_accessed: datetime | None
@@ -164,6 +170,7 @@ def build_timeline_statement(shape: TimelineShape) -> NumberedStatement:
         way=way,
         archived=archived_sql(in_context=has_contexts(shape.kinds)),
         characters=SUMMARY_CHARACTERS,
+        status=STATUS,
     )
     parameters: dict[str, Any] = dict(ctes.parameters)
     for branch in branches:

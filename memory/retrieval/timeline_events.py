@@ -147,6 +147,7 @@ def timeline_item(
         event_time=row.timestamp,
         summary=summary,
         truncated=False,
+        status=None,
         importance=DOCUMENTED_IMPORTANCE,
         access_count=0,
         last_accessed=None,

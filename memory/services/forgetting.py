@@ -13,13 +13,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.db.models import CharField, Count, QuerySet
+from django.db.models.expressions import RawSQL
 
 from memory.errors import Forbidden, NotFound, Unprocessable, require_found
 from memory.kinds import Audience, Kind, kinds_seen_by, kinds_where, spec_of
 from memory.models import Memory
 from memory.models.memory import model_of
 from memory.owner import Owner
+from memory.retrieval.timeline import STATUS
 from memory.services.custody.memories import erase_derived
 from memory.services.entities.resolve import holds_memory
 from memory_project.large_values import read_with_small_values
@@ -51,8 +53,12 @@ def forgettable_kinds() -> frozenset[Kind]:
 
 
 def find_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
-    """Return a live memory of one of the `readable_kinds`. Raises NotFound, also for facts that are not believed."""
-    rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now)
+    """Return a live memory of one of the `readable_kinds`, with its `status` (`retrieval.timeline.STATUS`).
+
+    Raises NotFound, also for facts that are not believed.
+    """
+    status = RawSQL(STATUS % {"now": "%s"}, [now], output_field=CharField())  # noqa: S611 - a constant
+    rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now).annotate(status=status)
     memory = require_found(rows.filter(id=memory_id).first(), "memory")
     if spec_of(memory.kind).has_beliefs:
         believed: Any = model_of(memory.kind).objects.filter(account_id=owner.account_id, id=memory.id)

@@ -41,8 +41,8 @@ def is_stream_type(content_type: str) -> bool:
 
 
 def is_ndjson_stream(environ: Mapping[str, Any]) -> bool:
-    """Return whether the request has a body of newline-delimited JSON."""
-    return has_body_of(environ, NDJSON)
+    """Return whether the request has a body of newline-delimited JSON, if only an empty one."""
+    return media_type(str(environ.get("CONTENT_TYPE", ""))) == NDJSON
 
 
 def has_body_of(environ: Mapping[str, Any], wanted: str) -> bool:

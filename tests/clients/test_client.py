@@ -57,6 +57,15 @@ def test_what_is_remembered_is_recalled_and_forgotten(client: Client) -> None:
         client.get_memory(noted.id)
 
 
+def test_a_key_is_never_taken_for_the_id_of_a_memory(api_key: str, client: Client) -> None:
+    client.set_keyed_memory("colour", value="green")
+
+    for use in (client.forget, client.get_memory, client.update_memory):
+        with pytest.raises(ValueError, match="'colour' is not the id of a memory, which is a UUID"):
+            use("colour")
+    assert client.get_keyed_memory("colour").value == "green"
+
+
 def test_messages_become_turns_from_which_knowledge_is_extracted(client: Client) -> None:
     inferred = client.infer([{"role": "user", "content": "I live in Lisbon."}], conversation_id="trip")
 

@@ -187,6 +187,44 @@ def test_a_refusal_of_the_service_is_a_sentence(mcp_url: str, bound_key: str) ->
     assert "404" in result.content[0].text
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        ("forget", {"memory_id": "colour"}, "memory_id: Input should be a valid UUID"),
+        ("complete_goal", {"goal_id": "g1"}, "goal_id: Input should be a valid UUID"),
+        ("recall", {"query": "x", "limit": 3}, "recall does not take limit. Allowed: kinds, query, top_k."),
+        ("remember", {}, "The arguments of remember are not valid. text: Field required."),
+    ],
+)
+def test_arguments_that_a_tool_does_not_take_are_refused(
+    mcp_url: str, bound_key: str, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    async def use(client: McpClient) -> Any:
+        return await client.call_tool(tool, arguments)
+
+    result = over_http(mcp_url, bound_key, use)
+
+    assert result.is_error
+    assert sentence in result.content[0].text
+    assert "errors.pydantic.dev" not in result.content[0].text
+
+
+def test_a_fact_is_corrected_whatever_kind_the_model_takes_it_for(url: str, mcp_url: str, bound_key: str) -> None:
+    with Client(url, bound_key) as memory:
+        fact = memory.learn("The door code is 4711")
+        said = memory.add_turns("talk", [{"role": "user", "content": "Hello there."}]).turns[0]
+
+    async def use(client: McpClient) -> Any:
+        await call(client, "correct", memory_id=fact.id, text="The door code is 1234")
+        return await client.call_tool("correct", {"memory_id": said.id, "text": "Good day."})
+
+    refused = over_http(mcp_url, bound_key, use)
+
+    assert "Only notes and facts are corrected" in refused.content[0].text
+    with Client(url, bound_key) as memory:
+        assert memory.get_fact(fact.id).status == "superseded"
+
+
 def post(url: str, **headers: str) -> int:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     sent = {"Accept": "application/json, text/event-stream", **{n.replace("_", "-"): v for n, v in headers.items()}}
@@ -222,7 +260,10 @@ def test_a_wrong_key_is_401_and_a_foreign_host_421(mcp_url: str, bound_key: str)
     assert post(mcp_url, Authorization=f"Bearer {bound_key}", Host="other.example:2") == 421
 
 
-def test_the_profile_mem0_has_mem0s_names(mcp_url: str, account: Account) -> None:
+def test_the_profile_mem0_has_mem0s_names(url: str, mcp_url: str, account: Account) -> None:
+    key = issue_key(account, scopes=READ_WRITE, agent_id="assistant").secret
+    memory = Client(url, key)
+
     async def use(client: McpClient) -> None:
         added = await call(client, "add_memory", text="Ana likes tea.")
         found = (await call(client, "search_memories", query="What does Ana like?"))["results"]
@@ -233,8 +274,15 @@ def test_the_profile_mem0_has_mem0s_names(mcp_url: str, account: Account) -> Non
         assert [each["memory"] for each in listed] == ["Ana likes coffee."]
         await call(client, "delete_memory", memory_id=memory_id)
         assert (await call(client, "get_memories"))["results"] == []
+        _old, new = (memory.learn(f"Ana works at {name}") for name in ("Acme", "Initech"))
+        listed = (await call(client, "get_memories", limit=1))["results"]
+        assert [each["id"] for each in listed] == [new.id]
+        await call(client, "update_memory", memory_id=new.id, text="Ana works at Globex")
+        listed = (await call(client, "get_memories"))["results"]
+        assert [each["memory"] for each in listed] == ["Ana works at Globex"]
 
-    over_http(f"{mcp_url}/mem0", issue_key(account, scopes=READ_WRITE, agent_id="assistant").secret, use)
+    with memory:
+        over_http(f"{mcp_url}/mem0", key, use)
 
 
 @pytest.mark.slow

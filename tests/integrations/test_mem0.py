@@ -189,6 +189,15 @@ def test_only_what_is_named_is_deleted(compat: Mem0Routes, client: Client) -> No
     assert [each.text for each in client.memories()] == ["A note of another agent."]
 
 
+def test_a_fact_that_another_one_replaced_is_not_listed(compat: Mem0Routes, client: Client) -> None:
+    for name in ("Acme", "Initech"):
+        client.learn(f"Alex works at {name}", user_id="alex")
+
+    listed = compat.send("POST", "/v3/memories/", {"filters": {"user_id": "alex"}}).json()["results"]
+
+    assert [each["memory"] for each in listed] == ["Alex works at Initech"]
+
+
 @pytest.mark.slow
 def test_memories_of_other_agents_are_reached_by_id_and_with_their_user(compat: Mem0Routes, client: Client) -> None:
     first, second = (compat.add(text, agent_id="bot") for text in ("A red bicycle.", "A blue car."))

@@ -94,9 +94,13 @@ function fillPath(template: string, ids: Record<string, unknown>): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => encodeSegment(ids[name], name));
 }
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 function encodeSegment(id: unknown, name: string): string {
   if (id === undefined || id === null || id === "") throw new TypeError(`The id ${name} must not be empty.`);
   const text = String(id);
+  // the former path of keyed values takes any other text, and would delete the value of that key
+  if (name === "memory_id" && !UUID.test(text)) throw new TypeError(`${text} is not the id of a memory, which is a UUID.`);
   // they would be taken for steps of the path, also when they are encoded
   if (text === "." || text === "..") throw new TypeError(`The id ${name} must not be ${text}: URLs cannot name it.`);
   return encodeURIComponent(text);

@@ -5126,6 +5126,8 @@ export interface components {
              * @description Importance from 0 to 1, which fades unread.
              */
             importance: number;
+            /** @description Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds. */
+            status: string | null;
             /**
              * Format: date-time
              * @description Time when it happened.
@@ -7673,6 +7675,8 @@ export interface components {
             summary: string;
             /** @description True if the text is longer than the summary. */
             truncated: boolean;
+            /** @description Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds. */
+            status: string | null;
             /**
              * Format: double
              * @description Importance of a context entry, salience of other kinds: 0 to 1.

@@ -136,4 +136,5 @@ test("the client's agent and user are sent where a call takes them and names non
   assert.equal(received[2]?.line, "GET /api/v1/goals/a%2Fb?agent_id=assistant&user_id=ana");
   assert.equal(received[3]?.line, "GET /api/v1/agents/assistant");
   await assert.rejects(client.call("get_goal", { goal_id: "" }), TypeError);
+  await assert.rejects(client.forget("colour"), TypeError);
 });

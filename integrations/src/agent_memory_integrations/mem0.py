@@ -179,10 +179,11 @@ async def list_all(client: AsyncClient, request: Request, body: Answer) -> Answe
 
 
 async def latest_memories(client: AsyncClient, **filters: Any) -> AsyncIterator[MemoryAnswer]:
-    """Yield the latest MAX_LISTED memories."""
+    """Yield the latest MAX_LISTED memories, but for facts that are true no more."""
     count = 0
     async for each in client.memories(page_size=PAGE_SIZE, **filters):
-        yield each
+        if each.status not in ("superseded", "ended"):
+            yield each
         count += 1
         if count == MAX_LISTED:
             return
@@ -379,7 +380,9 @@ def make_mem0_application(callers: Callers) -> Starlette:
                 return JSONResponse({"detail": err.detail, "error": str(err)}, status_code=err.status)
             except AgentMemoryError as err:
                 return JSONResponse({"detail": str(err)}, status_code=503)
-            except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as err:
+            except KeyError as err:
+                return JSONResponse({"detail": f"{err.args[0]} is missing."}, status_code=400)
+            except (ValueError, TypeError, OverflowError, RecursionError) as err:
                 return JSONResponse({"detail": f"The request is malformed: {err!r}"}, status_code=400)
 
         return endpoint

@@ -31,6 +31,7 @@ from memory.extraction.knowledge import (
     spoken_turns,
 )
 from memory.extraction.rules.attributes import PERSONAL
+from memory.extraction.rules.contacts import restate_changed_contact
 from memory.extraction.rules.corrections import (
     ClaimEffects,
     Earlier,
@@ -112,7 +113,7 @@ class _Reader:
         before, people = "", list[Subject]()
         for sentence in sentences_of(text):
             met: list[Subject] = []
-            for clause in clauses_of(sentence):
+            for clause in clauses_of(restate_changed_contact(sentence)):
                 one = met or people
                 said = ClauseContext(
                     clause=clause,

@@ -13,8 +13,9 @@ line to both tables of `tests/memory/extraction/test_attributes.py`.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from memory.extraction.rules.denials import denied_claims
 from memory.extraction.rules.quantities import is_generic, read_quantity, unit_of
 from memory.extraction.rules.statements import ClaimParts, attitude_to, is_single, normalize_value
 from memory.extraction.rules.words import (
@@ -88,6 +89,7 @@ _READERS = (
     _holds("age", r"is (?P<value>\d{1,3}) years? old"),
     _holds("birthday", rf"was born on {_VALUE}"),
     _holds("birthplace", rf"was born in {_VALUE}"),
+    _holds("called", rf"asks to be called {_VALUE}"),
     _holds("spouse", rf"(?:is|got) married to {_VALUE}"),
     _ends("spouse", rf"is no longer married to {_VALUE}"),
     _holds("origin", rf"is from {_VALUE}"),
@@ -115,8 +117,9 @@ _ENDING = (
         ("uses", "drinks", "employer", "studies"),
         _compile(rf"(?:has |have )?(?:switched|moved) from {_VALUE} to .{{1,60}}"),
     ),
+    (("spouse",), _compile(rf"(?:is|got) (?:divorced|separated) from {_VALUE}")),
     (("uses",), _compile(rf"(?:has |have )?stopped using {_AN}{_VALUE}")),
-    (("drinks",), _compile(rf"(?:has |have )?(?:stopped drinking|quit drinking|given up|gave up) {_AN}{_VALUE}")),
+    (("drinks",), _compile(rf"(?:has |have )?(?:stopped drinking|quit(?: drinking)?|given up|gave up) {_AN}{_VALUE}")),
     (("employer", "studies"), _compile(rf"(?:is no longer (?:at|with)|resigned from|retired from) {_NAMED}{_VALUE}")),
     (("employer",), _compile(rf"was (?:fired|laid off) (?:by|from|at) {_NAMED}{_VALUE}")),
 )
@@ -125,20 +128,21 @@ _INSTEAD = re.compile(
     rf"{_SUBJECT} (?P<verb>uses?|drinks?|works? (?:for|at)|studies) \S.{{0,59}}? (?:instead of|rather than) {_VALUE}\.?"
 )
 _CONTACTS = frozenset(
-    {"phone number", "number", "email", "email address", "address", "extension", "postcode", "zip code", "job title"}
+    {
+        *("phone number", "number", "email", "email address", "address", "extension", "postcode", "zip code"),
+        *("job title", "timezone", "time zone", "pronouns", "username"),
+    }
 )
 _OWNED = re.compile(rf"{_SUBJECT}'s (?P<what>[a-zé][\w' -]{{1,60}}?) (?:is|are) {_NOW}{_VALUE}(?P<now> now)?\.?")
 _LIKING = re.compile(
-    rf"{_SUBJECT} (?P<liking>likes|loves|enjoys|adores|dislikes|hates|no longer likes"
-    r"|no longer loves) (?P<value>.{1,120}?)\.?"
+    rf"{_SUBJECT} (?P<liking>likes|loves|enjoys|adores|dislikes|hates|no longer (?:likes|loves|enjoys)"
+    r"|(?:does not|doesn't) (?:like|enjoy)) (?P<value>.{1,120}?)(?: anymore| any more)?\.?"
+)
+_PREFERENCE = re.compile(
+    rf"{_SUBJECT} prefers (?:an? |the )?(?P<kind>[\w'-]+(?: [\w'-]+){{0,2}}?) (?P<thing>[\w'-]+)"
+    r"(?: (?:with|without) .+?)?(?P<scope> (?:for|in|on|at|over|from|when|by|during) .+?)?\.?"
 )
 _BARE_AGE = re.compile(rf"{_SUBJECT} is (?P<value>\d{{1,3}})\.?")
-_NO_LONGER = (
-    (re.compile(r" no longer (?P<verb>\w+)", re.IGNORECASE), r" \g<verb>"),
-    (re.compile(r" (?P<verb>is|are) no longer ", re.IGNORECASE), r" \g<verb> "),
-    (re.compile(r" (?P<verb>is|are) not (?=.* (?:anymore|any more)\.?$)", re.IGNORECASE), r" \g<verb> "),
-)
-_ANYMORE = re.compile(r" (?:anymore|any more)(?=\.?$)", re.IGNORECASE)
 _SIDELINE = re.compile(
     r"\b(?:part[- ]time|also|too|as well|freelances?|weekends?|evenings?|side|volunteer|another|second)\b"
 )
@@ -147,6 +151,8 @@ _KIN = (PERSON_RELATIONS | ANIMAL_RELATIONS) - words(
     "partner roommate flatmate housemate supervisor mentor coach teacher professor therapist doctor dentist assistant"
 )
 _MOVED = re.compile(r"(?<! has)(?<! have) moved ")
+_MARRIAGE = ("spouse", "marital status")
+_UNMARRIED = frozenset({"single", "divorced", "widowed"})
 _ENDABLE = frozenset({"owns", "uses", "drinks", "studies"})
 """Attributes with several values, of which claims say that one is over."""
 _OF_THINGS = frozenset({"date", "time", "amount"})
@@ -174,7 +180,7 @@ def _read_liking(claim: str) -> ClaimParts | None:
     if match is None:
         return None
     verb = match["liking"]
-    value = "dislikes" if verb in ("dislikes", "hates") or verb.startswith("no longer") else "likes"
+    value = "dislikes" if verb in ("dislikes", "hates") or verb.startswith(("no longer", "does")) else "likes"
     return ClaimParts(subject=match["subject"], attribute=attitude_to(match["value"]), value=value)
 
 
@@ -198,7 +204,7 @@ def _read_owned(claim: str, only_relations: frozenset[str]) -> ClaimParts | None
 class ClaimReading:
     """The meaning of a claim: what it says and what it ends.
 
-    `ends` are the attributes whose value it ends. `ended_claims` are the claims that it ends, in the same words.
+    `ends` are the attributes whose value it ends. `ended_claims` are the claims that it denies, in the same words.
     """
 
     parts: ClaimParts | None
@@ -215,6 +221,8 @@ class ClaimReading:
     def sought_keys(self) -> frozenset[str]:
         """The keys of the facts that the claim may contradict."""
         sought = [*self.ends]
+        if self.parts is not None and self.parts.attribute in _MARRIAGE:
+            sought += [replace(self.parts, attribute=each) for each in _MARRIAGE]
         if self.parts is not None and (is_single(self.parts.attribute) or self.parts.attribute in _ENDABLE):
             sought.append(self.parts)
         return frozenset(map(format_key, sought))
@@ -245,16 +253,15 @@ def read_meaning(claim: str) -> ClaimReading:
                 subject=match["subject"], attribute=attribute, value=match["value"], temporal=Temporal.PAST, is_end=True
             )
         )
-    positive = [
-        _ANYMORE.sub("", pattern.sub(form, claim, count=1)) for pattern, form in _NO_LONGER if pattern.search(claim)
-    ]
-    return ClaimReading(parts=parts, ends=tuple(ends), ended_claims=tuple(dict.fromkeys(positive)))
+    return ClaimReading(parts=parts, ends=tuple(ends), ended_claims=denied_claims(claim))
 
 
 def contradicts(new: ClaimReading, old: ClaimReading) -> bool:
     """Return True if the two claims surely cannot both be true now, so that the later one ends the other."""
     if old.parts is None:
         return False
+    if new.parts is not None and _is_divorce(new.parts, old.parts):
+        return True
     if any(end.key == old.parts.key and _is_same_value(end, old.parts) and not old.parts.is_end for end in new.ends):
         return True
     if new.parts is None or new.parts.key != old.parts.key or new.parts.temporal != Temporal.CURRENT:
@@ -262,6 +269,13 @@ def contradicts(new: ClaimReading, old: ClaimReading) -> bool:
     if old.parts.is_end:
         return bool(old.ended_claims) and _is_same_value(new.parts, old.parts)
     return old.parts.temporal == Temporal.CURRENT and is_single(new.parts.attribute) and differs(new.parts, old.parts)
+
+
+def _is_divorce(new: ClaimParts, old: ClaimParts) -> bool:
+    """Return True for "is married to Eva" and "is divorced" of the same subject, whichever is later."""
+    spouse, status = sorted((new, old), key=lambda each: each.attribute != "spouse")
+    is_pair = (spouse.attribute, status.attribute) == ("spouse", "marital status") and not (new.is_end or old.is_end)
+    return is_pair and normalize_value(status.value) in _UNMARRIED and new.subject.casefold() == old.subject.casefold()
 
 
 def replaces_role(new: ClaimReading, old: ClaimReading) -> bool:
@@ -275,6 +289,15 @@ def replaces_role(new: ClaimReading, old: ClaimReading) -> bool:
     is_role = attribute == "profession" or (attribute.startswith("relation:") and attribute[9:].split()[-1] not in _KIN)
     is_current = new.parts.temporal == old.parts.temporal == Temporal.CURRENT
     return is_role and is_current and differs(new.parts, old.parts)
+
+
+def replaces_preference(new: str, old: str) -> bool:
+    """Return True if two claims are about preferred kinds of the same thing: "short answers", "detailed answers"."""
+    ours, theirs = (_PREFERENCE.fullmatch(" ".join(claim[:300].split())) for claim in (new, old))
+    if ours is None or theirs is None:
+        return False
+    is_same = all(str(ours[part]).casefold() == str(theirs[part]).casefold() for part in ("subject", "thing", "scope"))
+    return is_same and ours["kind"].casefold() != theirs["kind"].casefold()
 
 
 def is_move(claim: str) -> bool:

@@ -32,6 +32,13 @@ _THEIRS = re.compile(
     rf"|{_PHONE}|@[\w.-]+|\d{{3,5}})"
 )
 _LABEL = re.compile(r"(?P<label>[A-Z]?[a-z]+(?: [a-z]+){0,2}): (?P<value>[^:?]+)")
+_OWN_CONTACT = r"(?:(?:phone|mobile) )?number|e-?mail(?: address)?|address|postcode|zip code"
+_CHANGED = re.compile(
+    rf"I (?:have )?(?:just |recently )?changed my (?P<what>{_OWN_CONTACT}) to (?P<value>\S.*)"
+    rf"|[Mm]y (?P<what2>{_OWN_CONTACT}) (?:has |was |just |recently )*changed"
+    r"(?: to|[,;:]? (?:and )?(?:it's|it is|the new one is)(?: now)?) (?P<value2>\S.*)"
+    rf"|[Mm]y new (?P<what3>{_OWN_CONTACT}) is (?P<value3>\S.*)"
+)
 _SPEAKING = re.compile(r"\b(?:wrote|writes|asked|asks|answered|replied|thinks|means|goes|reported|noted|added)$")
 _CLAUSE = re.compile(r"\b(?:is|are|was|were|am|I|we|has|have|had|will|can|must|should|do|does|did)\b")
 _NO_LABEL = re.compile(
@@ -61,6 +68,17 @@ def read_contacts(said: ClauseContext, text: str) -> Iterator[Statement]:
     match = _LABEL.fullmatch(text)
     if match and not (_NO_LABEL.match(match["label"]) or _SPEAKING.search(match["label"])):
         yield from _labelled(said, match)
+
+
+def restate_changed_contact(sentence: str) -> str:
+    """Return "My number is now 555 1234" for sentences that say in more words that it changed, else the sentence."""
+    match = _CHANGED.fullmatch(sentence)
+    if match is None:
+        return sentence
+    what, value = (
+        next(filter(None, (match[name], match[f"{name}2"], match[f"{name}3"]))) for name in ("what", "value")
+    )
+    return f"My {what} is now {value}"
 
 
 def _reached(said: ClauseContext, who: str, address: str) -> Statement:

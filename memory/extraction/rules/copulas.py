@@ -12,7 +12,7 @@ from memory.extraction.rules.readings import TEMPORAL, ClauseContext, make_state
 from memory.extraction.rules.statements import NamedThing, Statement, attitude_to
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.verbs import Form, Predicate
-from memory.extraction.rules.words import PROFESSIONS, STATES
+from memory.extraction.rules.words import PROFESSIONS, STATES, words
 from memory.models.facts import Temporal
 
 MAX_AGE_YEARS = 120
@@ -42,6 +42,7 @@ _RELATED_TO = re.compile(
     r"|majoring in|the president of|the captain of|a volunteer at|a resident of|named after) (?P<rest>.+)"
 )
 _ATTRIBUTES = {"allergic to": "allergy", "married to": "spouse", "engaged to": "engaged", "fluent in": "language"}
+_MARITAL = words("married divorced single widowed engaged")
 _LIKED = re.compile(r"fan of|passionate about|fond of|into|obsessed with|crazy about")
 _ORIGIN = re.compile(rf"(?:originally )?from (?P<place>{NAME})(?=[.,!;]|$| (?:and|but|originally)\b)")
 _BASED = re.compile(rf"based in (?P<place>{NAME})(?=[.,!;]|$| (?:and|but|now)\b)")
@@ -155,6 +156,14 @@ def _relation(said: ClauseContext, subject: Subject, predicate: Predicate) -> St
     return statement
 
 
+def _denial(said: ClauseContext, subject: Subject, predicate: Predicate) -> Statement | None:
+    """Read "is not allergic to peanuts", "is not vegetarian": mistakes about these do harm."""
+    statement = _state(said, subject, predicate) or _relation(said, subject, predicate)
+    if statement is None or statement.attribute not in ("state", "allergy") or statement.value in _MARITAL:
+        return None
+    return replace(statement, attribute=f"not:{statement.attribute}", relationship=None)
+
+
 def _knowing(statement: Statement, subject: Subject, name: str) -> Statement:
     names = (*statement.names, NamedThing(name=name, type="person"))
     return replace(statement, names=names, relationship=(subject.person, name, "KNOWS") if subject.person else None)
@@ -207,5 +216,6 @@ _PRESENT: tuple[_Reading, ...] = (_age, _state, _origin, _based, _profession, _r
 _READINGS: dict[Form, tuple[_Reading, ...]] = {
     Form.COPULA_PAST: (_happened, _profession, _origin, _relation),
     Form.COPULA_PERFECT: (_state, _profession, _relation),
+    Form.COPULA_NEGATED: (_denial,),
     Form.NO_LONGER: (*_PRESENT, _former),
 }

@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.extraction.knowledge import KnownFact
-from memory.extraction.rules.attributes import ClaimReading, contradicts, is_move, read_meaning, replaces_role
+from memory.extraction.rules.attributes import (
+    ClaimReading,
+    contradicts,
+    is_move,
+    read_meaning,
+    replaces_preference,
+    replaces_role,
+)
+from memory.extraction.rules.denials import opposites_of
 from memory.extraction.rules.passages import Clause
 from memory.extraction.rules.statements import NamedThing, Statement, normalize_value
 from memory.extraction.rules.subjects import Speaker
@@ -80,9 +88,12 @@ def _is_against(statement: Statement, reading: ClaimReading, earlier: Earlier) -
         return False
     if is_move(statement.claim) and not statement.is_recent:
         return False
-    if normalize_claim(earlier.claim) in map(normalize_claim, reading.ended_claims):
+    if normalize_claim(earlier.claim) in opposites_of(statement.claim):
         return True
-    return contradicts(reading, earlier.reading) or (statement.is_change and replaces_role(reading, earlier.reading))
+    if contradicts(reading, earlier.reading) or (statement.is_change and replaces_role(reading, earlier.reading)):
+        return True
+    is_instead = statement.is_change or statement.is_correction
+    return is_instead and replaces_preference(statement.claim, earlier.claim)
 
 
 def read_replacement(clause: Clause, speaker_last: Statement | None) -> Statement | None:

@@ -80,6 +80,8 @@ RULES = by_verb((*states.STATES, *states.HABITS, *events.EVENTS, *states.ONGOING
 _HAPPENED = frozenset({Form.PAST, Form.PERFECT})
 _JUST = re.compile(r"(?:(?:[Jj]ust|[Oo]nly|[Bb]ack) )?")
 _AND_THEN = re.compile(r",? (?:and|then) (?:(?:even|also|then|just|finally) )?(?P<verb>[a-z]+)\b")
+_OWN_STATES = ("live", "work", "study", "have", "own")
+"""Verbs that join what people say about themselves: "I live in Lisbon and work at Acme". Many others are nouns, too."""
 _PLANNED = frozenset(["go", "visit", "travel", "fly", "move", "have", "host", "attend", "perform"])
 """Verbs whose progressive form is about the future, as "is moving"."""
 _WORK = re.compile(
@@ -155,7 +157,9 @@ def _split_predicates(words: str) -> Iterator[str]:
     start = 0
     for match in _AND_THEN.finditer(words):
         first = words[start:].split(maxsplit=1)[0]
-        if all(map(is_past, (match["verb"], first))) or all(map(is_present, (match["verb"], first))):
+        pair = (match["verb"], first)
+        is_own_state = first in (*_OWN_STATES, "am") and match["verb"] in _OWN_STATES
+        if all(map(is_past, pair)) or all(map(is_present, pair)) or is_own_state:
             yield words[start : match.start()]
             start = match.start("verb")
     yield words[start:]
@@ -195,8 +199,10 @@ def _by_rules(said: ClauseContext, subject: Subject, predicate: Predicate) -> St
     text = cut_phrase(text)
     words = trim_phrase(_MARKS.sub(" ", text))
     dates = [dates[ord(mark) - _FIRST_MARK] for mark in _MARKS.findall(text)]
+    # what one is doing may end
+    form = Form.PROGRESSIVE if predicate.form is Form.NO_LONGER_DOING else predicate.form
     for rule in RULES.get(predicate.verb, ()):
-        match = rule.needs.match(words) if predicate.form in rule.forms else None
+        match = rule.needs.match(words) if form in rule.forms else None
         if match and not (rule.refuses and rule.refuses.match(words)):
             return _by_rule(said, subject, predicate, Fit(rule=rule, match=match, words=words, dates=dates))
     return None
@@ -226,6 +232,7 @@ def _by_rule(said: ClauseContext, subject: Subject, predicate: Predicate, fit: F
     if times is None or bool(words) != bool(fit.words) or is_vague(words):
         return None
     form = Form.PRESENT if times.temporal == Temporal.CURRENT and rule.is_state else predicate.form
+    form = Form.NO_LONGER if form is Form.NO_LONGER_DOING and rule.is_state else form
     verb = replace(predicate, form=form).words(is_plural=subject.is_plural)
     statement = make_statement(
         said,

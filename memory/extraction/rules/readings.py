@@ -18,6 +18,7 @@ TEMPORAL = {
     Form.COPULA_PAST: Temporal.PAST,
     Form.USED_TO: Temporal.PAST,
     Form.NO_LONGER: Temporal.PAST,
+    Form.NO_LONGER_DOING: Temporal.PAST,
     Form.FUTURE: Temporal.FUTURE,
     Form.INTENT: Temporal.FUTURE,
 }

@@ -11,6 +11,7 @@ from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement
 from memory.extraction.rules.subjects import Subject
 from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, SINGLE_RELATIONS
+from memory.models.facts import Temporal
 
 _RELATIONS = "|".join(sorted(PERSON_RELATIONS | ANIMAL_RELATIONS, key=len, reverse=True))
 _WHO = rf"(?P<who>(?:(?:{ADJECTIVES}) )*(?P<relation>{_RELATIONS}))"
@@ -36,6 +37,11 @@ _ONE_OF_MINE = re.compile(
     rf"|this )?(?:[\w-]+ ){{0,2}}?(?P<relation>{_RELATIONS})\b"
 )
 _THEIRS = re.compile(rf"(?P<owner>{PERSON})'s {_WHO}(?:'s name)? is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
+_DIED = re.compile(r",? (?:just |has |sadly |recently )*(?P<how>died|passed away)\b(?P<rest>.*)")
+_WHEN = re.compile(
+    r",? ?(?:(?:(?:last|this|yesterday|today|recently|in|when|after|at the age|an?|two|three)\b"
+    r"|at \d|on (?:\d|[A-Z])|\d).*)?[.!]?"
+)
 _FAVORITE = re.compile(
     r"(?:[Mm]y|(?P<our>[Oo]ur)) (?:all-time )?favou?rite (?P<what>[a-z][a-z' -]{1,40}?) (?:is|are) (?P<value>.+)"
 )
@@ -92,6 +98,13 @@ def _person(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     if said.names.type_of(name) != type_:
         return None
     name = said.names.form_of(name)
+    if died := _DIED.match(said.clause.text[match.end("name") :]):
+        if not _WHEN.fullmatch(died["rest"]):
+            # "died laughing" is no death
+            return None
+        statement = _own(said, attribute="died", value=name, what=match["who"])
+        claim = f"{statement.claim} {died['how']}"
+        return replace(statement, claim=claim, temporal=Temporal.PAST, names=(NamedThing(name=name, type=type_),))
     attribute = f"only:{relation}" if match["who"] in SINGLE_RELATIONS else f"relation:{match['who']}"
     return _own_relative(said, name, type_, who=match["who"], attribute=attribute)
 

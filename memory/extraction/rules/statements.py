@@ -64,7 +64,7 @@ class Statement(ClaimParts):
 
 SINGLE = frozenset(
     {
-        *("residence", "employer", "age", "birthplace", "birthday", "spouse", "name", "origin"),
+        *("residence", "employer", "age", "birthplace", "birthday", "spouse", "name", "origin", "called"),
         *("marital status", "diet", "date", "time", "amount"),
     }
 )

@@ -37,7 +37,7 @@ STATES = (
     rule("own", r"(?:an?|two|three|\d+|several|my own) \w", "owns", HABIT - {Form.PROGRESSIVE, Form.LASTING}),
     rule("have", r"(?:an?|one|two|three|four|five|six|seven|\d+|some"
          rf"|several) (?:[\w'-]+ ){{0,3}}?(?:{_NOUNS})\b", "has",
-         frozenset({Form.PRESENT, Form.USED_TO, Form.NO_LONGER, Form.INTENT}),
+         frozenset({Form.PRESENT, Form.NEGATED, Form.USED_TO, Form.NO_LONGER, Form.INTENT}),
          refuses=r".{0,40}\b(?:in common|on my mind|day|time|night)\b"),
     rule("have", r"an? (?:[\w-]+ )?(?:passion|love|soft spot|interest|talent|fear) (?:for|in|of) ", "passion",
          frozenset({Form.PRESENT, Form.PAST, Form.PERFECT})),

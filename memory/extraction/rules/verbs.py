@@ -24,7 +24,11 @@ class Form(StrEnum):
     NEGATED = "negated"
     """ "does not like" """
     NO_LONGER = "no longer"
+    NO_LONGER_DOING = "no longer doing"
+    """ "is no longer training" """
     COPULA = "copula"
+    COPULA_NEGATED = "copula negated"
+    """ "is not allergic" """
     COPULA_PAST = "copula past"
     COPULA_PERFECT = "copula perfect"
     """ "has been married" """
@@ -57,11 +61,13 @@ class Predicate:
             Form.USED_TO: f"used to {verb.base}",
             Form.NEGATED: f"{does} not {verb.base}",
             Form.NO_LONGER: f"no longer {present}",
+            Form.NO_LONGER_DOING: f"{is_} no longer {verb.gerund}",
         }[self.form]
 
 
 _COPULAS = {
     Form.COPULA: ("is", "are"),
+    Form.COPULA_NEGATED: ("is not", "are not"),
     Form.COPULA_PAST: ("was", "were"),
     Form.NO_LONGER: ("is no longer", "are no longer"),
 }
@@ -148,9 +154,11 @@ def _after_be(tokens: list[str], start: int) -> Predicate | None:
     word, following = _word(tokens, place), _word(tokens, place + 1)
     if word == "not":
         is_over = len(tokens) > place + 2 and tokens[-1].lower().strip(".!") == "anymore"
-        return _predicate(Form.NO_LONGER, "", tokens[:-1], place + 1) if is_over else None
+        if is_over:
+            return _no_longer_being(tokens[:-1], place + 1)
+        return _predicate(Form.COPULA_NEGATED, "", tokens, place + 1)
     if word == "no" and following == "longer":
-        return _predicate(Form.NO_LONGER, "", tokens, place + 2)
+        return _no_longer_being(tokens, place + 2)
     if word == "going" and following == "to" and _word(tokens, place + 2) in VERBS:
         return _predicate(Form.FUTURE, _word(tokens, place + 2), tokens, place + 3)
     if word in _TRYING and following == "to" and _word(tokens, place + 2) in VERBS:
@@ -164,6 +172,12 @@ def _after_be(tokens: list[str], start: int) -> Predicate | None:
     if word in _BY_GERUND:
         return _predicate(Form.PROGRESSIVE, _BY_GERUND[word], tokens, place + 1)
     return _predicate(Form.COPULA, "", tokens, place)
+
+
+def _no_longer_being(tokens: list[str], place: int) -> Predicate:
+    """Return "is no longer vegan", or the predicate of a verb: "is no longer training"."""
+    gerund = _BY_GERUND.get(_word(tokens, place))
+    return _predicate(Form.NO_LONGER_DOING if gerund else Form.NO_LONGER, gerund or "", tokens, place + bool(gerund))
 
 
 def _after_have(tokens: list[str], start: int) -> Predicate | None:

@@ -62,7 +62,7 @@ _SET = re.compile(
     re.IGNORECASE,
 )
 _CALL_ME = re.compile(
-    r"(?:call me|my friends call me|everyone calls me|everybody calls me) (?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?)",
+    r"(?:call me|my friends call me|everyone calls me|everybody calls me) (?P<name>[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)",
     re.IGNORECASE,
 )
 _REACH = re.compile(
@@ -92,6 +92,9 @@ _REMIND = re.compile(r"[Rr]emind me (?P<rest>(?:to|about|on|at|in|of|every|tomor
 def read_wish(said: ClauseContext, text: str) -> Statement | None:
     """Read a wish that lasts, or a setting, in the imperative."""
     is_polite = False
+    if (match := _LEAD_LASTING.match(text)) and _POLITE.match(text, match.end()):
+        # as it would be without it: "From now on, please answer in Portuguese"
+        text = f"{text[match.end() :].rstrip('.!')} {match[0].rstrip(' ,')}"
     if match := _POLITE.match(text):
         is_polite = re.search(r"please|pls|plz|want you|like you|need you", match[0], re.IGNORECASE) is not None
         text = text[match.end() :]

@@ -71,7 +71,7 @@ def create_context(owner: Owner, draft: ContextDraft) -> PersistentContext:
     is in, and for the reserved name of agents' long-term memory.
     """
     if (draft.scope == PersistentContext.Scope.TEAM) != (draft.team_id is not None):
-        raise Unprocessable("team_id is required for scope team, and not allowed for other scopes")
+        raise Unprocessable("team is required for scope team, and not allowed for other scopes")
     is_own = (draft.context_type, draft.scope) == (OWN_CONTEXT, PersistentContext.Scope.AGENT)
     if draft.name == OWN_CONTEXT and not is_own:
         raise Unprocessable(

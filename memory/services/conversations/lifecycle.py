@@ -265,7 +265,7 @@ def check_lineage(owner: Owner, conversation: Conversation, continues: str) -> N
     # most callers have the lock already, but not one that read an outdated `continues`
     lock_lineages(owner)
     if look_up_conversation(owner, continues) is None:
-        raise Unprocessable("continues names a conversation that does not exist")
+        raise Unprocessable("`continues` names a conversation that does not exist")
     if would_continue_itself(owner, conversation.conversation_id, continues):
         raise Unprocessable("a conversation cannot continue one that continues it")
 

@@ -16,6 +16,7 @@ from memory import conf
 from memory.dates import Tense, find_dates
 from memory.errors import Conflict
 from memory.extraction.rules.attributes import ClaimReading, contradicts, is_move, read_meaning
+from memory.extraction.rules.denials import opposites_of
 from memory.identity import fact_identity, normalize_claim
 from memory.masking import masks_secrets
 from memory.models import Account, Certainty, Fact, Kind, Temporal
@@ -23,7 +24,7 @@ from memory.owner import Owner
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import filter_by_holder, lock_holder
 from memory.services.facts.learn import FactDraft, LearnedFact, check_fact_draft, learn_fact
-from memory.services.facts.review import Rival, filter_contradicted, find_rivals, open_review
+from memory.services.facts.review import Rival, filter_contradicted, find_rivals, open_review, prefer_new
 from memory.services.facts.supersede import supersede_fact
 
 MAX_CANDIDATES = 500
@@ -51,7 +52,8 @@ class SaidClaim:
 
     @classmethod
     def of(cls, draft: FactDraft, *, now: datetime) -> "SaidClaim":
-        return cls(claim=draft.claim, certainty=draft.certainty, temporal=draft.temporal, said_at=draft.said_at or now)
+        said_at = draft.said_at or draft.event_time or now
+        return cls(claim=draft.claim, certainty=draft.certainty, temporal=draft.temporal, said_at=said_at)
 
 
 def find_contradicted(owner: Owner, claims: Sequence[SaidClaim], *, now: datetime) -> list[list[Fact]]:
@@ -64,7 +66,12 @@ def find_contradicted(owner: Owner, claims: Sequence[SaidClaim], *, now: datetim
         for said in claims
     ]
     keys = {key for reading in readings if reading is not None for key in reading.sought_keys}
-    ended = {claim for reading in readings if reading is not None for claim in reading.ended_claims}
+    ended = {
+        opposite
+        for said, reading in zip(claims, readings, strict=True)
+        if reading is not None
+        for opposite in opposites_of(said.claim)
+    }
     if not keys and not ended:
         return [[] for _claim in claims]
     channels = [replace(owner, channel=channel) for channel in owner.channels]
@@ -90,7 +97,7 @@ def is_contradicted(said: SaidClaim, reading: ClaimReading, fact: Fact) -> bool:
     is_scheduled = known.parts is not None and known.parts.attribute == "date"
     if fact.temporal == Temporal.FUTURE and not is_scheduled:
         return False
-    if normalize_claim(fact.text) in map(normalize_claim, reading.ended_claims):
+    if normalize_claim(fact.text) in opposites_of(said.claim):
         return fact.temporal == Temporal.CURRENT
     if known.parts is None or not contradicts(reading, known):
         return False
@@ -133,11 +140,9 @@ def learn_consistent_fact(
     check_fact_draft(draft)
     with transaction.atomic():
         lock_holder(owner)
-        against = (
-            []
-            if on_contradiction == OnContradiction.KEEP_BOTH
-            else contradicted_by_draft(owner, draft, embedded=embedded, now=now)
-        )
+        if on_contradiction == OnContradiction.KEEP_BOTH:
+            return learn_fact(owner, draft, embedded=embedded, now=now)
+        draft, against = contradicted_by_draft(owner, draft, embedded=embedded, now=now)
         if not against:
             return learn_fact(owner, draft, embedded=embedded, now=now)
         policy = on_contradiction or find_policy(owner)
@@ -158,15 +163,25 @@ def learn_consistent_fact(
         return LearnedFact(fact=stored, is_new=stored.id == draft.id)
 
 
-def contradicted_by_draft(owner: Owner, draft: FactDraft, *, embedded: EmbeddedTexts, now: datetime) -> list[Rival]:
-    """Return what a client's draft surely contradicts, except for what states a later beginning than the draft does."""
+def contradicted_by_draft(
+    owner: Owner, draft: FactDraft, *, embedded: EmbeddedTexts, now: datetime
+) -> tuple[FactDraft, list[Rival]]:
+    """Return a client's draft, and the facts that it surely contradicts and that were true before it.
+
+    It ends where a fact begins that contradicts it, and that was said later or states a later beginning.
+    """
     [found] = find_contradicted(owner, [SaidClaim.of(draft, now=now)], now=now)
-    if is_old_move(draft):
-        return []
-    sure = [
-        fact
-        for fact in found
-        if draft.valid_from is None or fact.stated_from is None or fact.stated_from <= draft.valid_from
-    ]
-    rivals = find_rivals(owner, draft, (), sure=sure, embedded=embedded) if sure else []
-    return filter_contradicted(draft, rivals, said_at=now)
+    if not found or is_old_move(draft):
+        return draft, []
+    later = [fact for fact in found if states_later_beginning(fact, draft)]
+    rivals = find_rivals(owner, draft, (), sure=[fact for fact in found if fact not in later], embedded=embedded)
+    said_at = draft.said_at or draft.event_time or now
+    against = filter_contradicted(draft, rivals, said_at=said_at)
+    verdict = prefer_new(draft, against, said_at=said_at)
+    begins = [fact.stated_from for fact in later if fact.stated_from and fact.temporal == Temporal.CURRENT]
+    ends = min([*begins, *filter(None, [verdict.draft.valid_to])], default=None)
+    return replace(verdict.draft, valid_to=ends), [rival for rival in against if rival.fact in verdict.outdated]
+
+
+def states_later_beginning(fact: Fact, draft: FactDraft) -> bool:
+    return draft.valid_from is not None and fact.stated_from is not None and fact.stated_from > draft.valid_from

@@ -28,6 +28,7 @@ from pgvector.django import CosineDistance
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, require_found
 from memory.extraction.rules.attributes import read_meaning
+from memory.extraction.rules.denials import opposites_of
 from memory.identity import digest_parts, normalize_claim
 from memory.models import Certainty, Fact, FactReview, FactVersion, Kind, Link, Temporal, Vector
 from memory.models.facts import ValidFromSource
@@ -158,8 +159,8 @@ def has_same_attribute(draft: FactDraft, fact: Fact) -> bool:
     if draft.certainty == Certainty.UNCERTAIN:
         return False
     reading = read_meaning(draft.claim)
-    ended = map(normalize_claim, reading.ended_claims)
-    return bool(reading.key and reading.key == read_meaning(fact.text).key) or normalize_claim(fact.text) in ended
+    is_same = bool(reading.key and reading.key == read_meaning(fact.text).key)
+    return is_same or normalize_claim(fact.text) in opposites_of(draft.claim)
 
 
 def similarities_to_claim(

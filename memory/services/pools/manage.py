@@ -115,7 +115,7 @@ def check_pool_draft(draft: PoolDraft, *, scope: str, now: datetime) -> None:
         )
     check_pool_id(draft.pool_id)
     if scope == Scope.TEAM and draft.team_id is None:
-        raise Unprocessable("team_id is required for scope team")
+        raise Unprocessable("team is required for scope team")
     if scope == Scope.TASK and not draft.task_id:
         raise Unprocessable("task_id is required for scope task")
     check_expiry(draft.expires_at, now=now)

@@ -167,7 +167,7 @@ def test_adding_an_invalid_context_is_refused_with_a_message(
     without_team = staff.post(add_url(MODEL), values | {"name": "new", "scope": "team"})
 
     assert "The owner already has a context with this name" in shown(taken)
-    assert "team_id is required for scope team" in shown(without_team)
+    assert "Team is required for scope team" in shown(without_team)
     assert PersistentContext.objects.count() == 1
 
 

@@ -260,3 +260,47 @@ def test_a_context_request_refuses_a_flag_that_is_not_a_boolean(api: ServiceClie
     refused = api.post("/context", body)
 
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["mark_injected"])
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/conversations/x/messages?limit=-1", "Must be a whole number from 1 to 200."),
+        ("/conversations/x/messages?limit=201", "Must be a whole number from 1 to 200."),
+        ("/strategies?min_success_rate=5", "Must be a number from 0 to 1, such as 0.75."),
+        ("/strategies?min_success_rate=much", "Must be a number from 0 to 1, such as 0.75."),
+    ],
+)
+def test_a_number_in_a_query_is_answered_with_its_range(bound_api: ServiceClient, path: str, sentence: str) -> None:
+    bound_api.post("/conversations", {"conversation_id": "x"})
+
+    [said] = bound_api.get(path).json()["errors"].values()
+
+    assert said == [sentence]
+
+
+@pytest.mark.parametrize("path", ["/memories", "/timeline", "/tool-invocations", "/conversations/x/turns"])
+def test_a_range_of_time_ends_after_it_begins(bound_api: ServiceClient, path: str) -> None:
+    bound_api.post("/conversations", {"conversation_id": "x"})
+
+    refused = bound_api.get(f"{path}?since=2026-05-04T12:00:00Z&until=2026-05-04T14:00:00%2B02:00")
+
+    assert (refused.status_code, refused.json()["errors"]) == (400, {"until": ["Must be later than `since`."]})
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        ("/pools", {"pool_id": "p", "scope": "team"}, "Team is required for scope team."),
+        (
+            "/contexts",
+            {"name": "c", "scope": "team"},
+            "Team is required for scope team, and not allowed for other scopes.",
+        ),
+        ("/conversations", {"continues": "nope"}, "`continues` names a conversation that does not exist."),
+    ],
+)
+def test_a_rule_is_told_in_the_names_of_the_fields(
+    bound_api: ServiceClient, path: str, body: dict[str, Any], sentence: str
+) -> None:
+    assert bound_api.post(path, body).json()["detail"] == sentence

@@ -220,6 +220,25 @@ def test_a_retracted_fact_and_an_entry_of_a_context_are_not_read_here(bound_api:
     assert listed(bound_api) == []
 
 
+def test_a_replaced_fact_and_a_closed_goal_say_so(bound_api: ServiceClient) -> None:
+    for text in ("Ana works at Acme", "Ana works at Initech"):
+        remember(bound_api, text=text, kind="fact")
+    bound_api.post("/facts", {"claim": "The visa is valid", "valid_to": "2026-05-04T12:00:00Z"})
+    goal = remember(bound_api, text="Book the flight", kind="goal")
+    bound_api.post(f"/goals/{goal['id']}/complete", {})
+    remember(bound_api)
+
+    rows = bound_api.get("/memories").json()["results"]
+    on_timeline = {each["summary"]: each["status"] for each in bound_api.get("/timeline").json()["results"]}
+
+    said = {each["text"]: each["status"] for each in rows}
+    facts = {"Ana works at Acme": "superseded", "Ana works at Initech": "active", "The visa is valid": "ended"}
+    assert said == {**facts, "Book the flight": "completed", TEXT: None}
+    assert on_timeline.items() >= said.items()
+    for row in rows:
+        assert bound_api.get(f"/memories/{row['id']}").json()["status"] == row["status"]
+
+
 def test_memories_are_listed_latest_first_in_pages(bound_api: ServiceClient) -> None:
     for day in (1, 2, 3):
         remember(bound_api, text=f"day {day}", event_time=f"2026-05-0{day}T12:00:00Z")

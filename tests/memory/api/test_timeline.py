@@ -51,6 +51,7 @@ def test_memories_of_all_kinds_are_listed_newest_first(
     assert listed(api) == ["entry", "fact", "strategy", "episode", "turn"]
     assert listed(api, "&ordering=event_time") == ["turn", "episode", "strategy", "fact", "entry"]
     said: dict[str, Any] = {"memory_type": "context_entry", "summary": "entry", "truncated": False, "importance": 0.75}
+    said |= {"status": None}
     said |= {"access_count": 0, "last_accessed": None, "channel": "_global", "archived": False, "user_id": ""}
     said |= {"metadata": {"page": 3}, "conversation_id": "", "agent_id": "assistant"}
     said |= {"event_time": "2026-05-04T12:00:00Z", "item_key": f"context_entry:{row['id']}"}

@@ -140,7 +140,9 @@ def test_a_blank_line_between_others_is_refused(client: ServiceClient) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\n", b" \n\n"], ids=repr)
 def test_an_empty_stream_is_refused(client: ServiceClient, body: bytes) -> None:
-    assert stream(client, body).status_code == 400
+    refused = stream(client, body)
+
+    assert (refused.status_code, refused.json()["detail"]) == (400, "The stream is empty. Send at least one turn.")
 
 
 def test_a_line_over_the_limit_is_refused_by_its_number(client: ServiceClient, settings: Settings) -> None:

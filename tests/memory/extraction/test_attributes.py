@@ -9,6 +9,7 @@ from memory.extraction.rules.attributes import (
     read_claim,
     read_meaning,
 )
+from memory.extraction.rules.denials import opposites_of
 from memory.identity import normalize_claim
 from tests.memory.extraction.spoken import said
 
@@ -16,7 +17,7 @@ from tests.memory.extraction.spoken import said
 def replaces(new: str, old: str) -> bool:
     """Return True if a later claim ends the other, as the service decides."""
     reading: ClaimReading = read_meaning(new)
-    return normalize_claim(old) in map(normalize_claim, reading.ended_claims) or contradicts(reading, read_meaning(old))
+    return normalize_claim(old) in opposites_of(new) or contradicts(reading, read_meaning(old))
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,26 @@ def test_other_claims_have_no_parts(claim: str) -> None:
         ("The price is 9.99", "The price was raised to 11.99"),
         ("The cache limit is 32 MB", "The cache limit is 64 MB"),
         ("The standup is at 10:30", "The standup is at 9:30"),
+        ("Ana is allergic to nuts", "Ana is not allergic to nuts"),
+        ("Ana is allergic to nuts", "Ana isn't allergic to nuts after all."),
+        ("Ana is not allergic to nuts", "Ana is allergic to nuts"),
+        ("Ana is no longer allergic to nuts", "Ana is allergic to nuts."),
+        ("Ana eats fish", "Ana doesn't eat fish anymore"),
+        ("Ana doesn't eat fish anymore", "Ana eats fish"),
+        ("Ana does not eat fish", "Ana eats fish"),
+        ("Ana has a car", "Ana does not have a car"),
+        ("Ana has an electric car", "Ana no longer has the electric car"),
+        ("Ana smokes", "Ana quit smoking"),
+        ("Ana's dog is Bolt", "Ana's dog Bolt died in May 2026"),
+        ("Ana can drive", "Ana can't drive anymore"),
+        ("Ana likes jazz", "Ana doesn't like jazz anymore"),
+        ("Ana does not enjoy jazz", "Ana loves jazz"),
+        ("Ana's favourite food is sushi", "Ana's favourite food isn't sushi anymore"),
+        ("Ana drinks coffee", "Ana quit coffee"),
+        ("Ana is married to Eva", "Ana is divorced"),
+        ("Ana is married to Eva", "Ana got divorced from Eva"),
+        ("Ana is divorced", "Ana is married to Eva"),
+        ("Ana's timezone is CET", "Ana's timezone is PST"),
     ],
 )
 def test_a_later_claim_replaces_what_it_contradicts(old: str, new: str) -> None:
@@ -148,6 +169,12 @@ def test_a_later_claim_replaces_what_it_contradicts(old: str, new: str) -> None:
         ("The shop lease is until 2031", "The warehouse lease is until 2027"),
         ("The batch size is 64", "The batch size of the trainer is 32"),
         ("The user's daughter is 4", "The user's niece is 9"),
+        ("Ana is allergic to nuts", "Ana is not allergic to milk"),
+        ("Ana is allergic to nuts", "Ben is not allergic to nuts"),
+        ("Ana likes jazz", "Ana doesn't like rock"),
+        ("Ana's friend is Tom", "Ana's friend Tom died laughing"),
+        ("Ana is married to Eva", "Ana's sister is divorced"),
+        ("Ana is married to Eva", "Ana is married"),
     ],
 )
 def test_claims_that_may_both_hold_stay_side_by_side(old: str, new: str) -> None:

@@ -36,6 +36,12 @@ def test_a_correction_retracts_a_known_fact() -> None:
     assert (fact.number, fact.corrects) == (3, (2,))
 
 
+def test_another_kind_of_what_is_preferred_corrects_the_known_preference() -> None:
+    fact = only(said("Actually, I prefer aisle seats.", known=["The user prefers window seats"]))
+
+    assert (fact.claim, fact.corrects) == ("The user prefers aisle seats", (1,))
+
+
 def test_a_correction_of_a_turn_before_the_chunk_retracts_the_known_fact() -> None:
     before = [turn("I live in Lisbon.", index=1)]
 
@@ -70,6 +76,20 @@ def test_a_speaker_cannot_correct_another_speaker() -> None:
         ("I don't like olives.", "The user likes olives"),
         ("I like olives.", "The user no longer likes olives"),
         ("I live in Lisbon now.", "The user is based in Toronto"),
+        ("I'm not allergic to peanuts after all, the test was wrong.", "The user is allergic to peanuts"),
+        ("I'm allergic to peanuts.", "The user is not allergic to peanuts"),
+        ("I don't eat meat.", "The user eats meat"),
+        ("I don't have a car anymore.", "The user has a car"),
+        ("I stopped smoking.", "The user smokes"),
+        ("I'm no longer working at Acme.", "The user works at Acme"),
+        ("I'm not training for the marathon anymore.", "The user is training for a marathon"),
+        ("I got divorced.", "The user is married to Eva"),
+        ("Call me Annie from now on.", "The user asks to be called Ana"),
+        ("My dog Bolt died last week.", "The user's dog is Bolt"),
+        ("I prefer detailed answers with examples from now on.", "The user prefers short answers"),
+        ("My phone number changed, it's +351 999 888 777.", "The user's phone number is +351 912 345 678"),
+        ("My new phone number is +351 999 888 777.", "The user's phone number is +351 912 345 678"),
+        ("I changed my email address to ana@example.org.", "The user's email address is ana@example.com"),
         ("I'm based in Toronto.", "The user lives in Lisbon"),
     ],
 )
@@ -98,6 +118,10 @@ def test_another_value_of_a_single_valued_attribute_contradicts_the_known_fact(t
         ("Actually, I own a boat.", "The user owns a car"),
         ("I speak Danish.", "The user speaks German"),
         ("My favorite color is green.", "The user's favorite food is rice"),
+        ("I prefer aisle seats.", "The user prefers window seats"),
+        ("I prefer aisle seats on trains now.", "The user prefers window seats on planes"),
+        ("I prefer spicy food now.", "The user prefers window seats"),
+        ("I'm not allergic to milk.", "The user is allergic to peanuts"),
         ("I live in Porto.", "Somebody says that lives in many places are good"),
     ],
 )

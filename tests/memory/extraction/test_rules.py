@@ -29,6 +29,13 @@ from tests.properties import examples
         ("I work for Acme.", "The user works for Acme"),
         ("I've worked at Globex since 2019.", "The user works at Globex"),
         ("I'm from Brazil", "The user is from Brazil"),
+        ("I'm not allergic to peanuts.", "The user is not allergic to peanuts"),
+        ("I am not a vegetarian.", "The user is not vegetarian"),
+        ("I don't have a car.", "The user does not have a car"),
+        ("Call me Annie from now on.", "The user asks to be called Annie"),
+        ("From now on, please answer in Portuguese.", "The user asks to answer in Portuguese"),
+        ("My dog Bolt died.", "The user's dog Bolt died"),
+        ("My dog, Bolt, died last week.", "The user's dog Bolt died"),
         ("I'm 34 years old.", "The user is 34 years old"),
         ("I am a civil engineer.", "The user is a civil engineer"),
         ("I work as a baker.", "The user works as a baker"),
@@ -84,6 +91,8 @@ def test_plain_statements_become_normalized_claims(text: str, claim: str) -> Non
     "text",
     [
         "Do I live in Porto?",
+        "My friend Tom died laughing at the joke.",
+        "My friend Tom died inside.",
         "I live in Porto, right?",
         "If I lived in Rome, I owned a scooter.",
         "I wish I lived in Rome.",
@@ -215,6 +224,12 @@ def test_the_second_of_two_people_may_have_the_role_of_the_assistant() -> None:
 
     assert only(extraction).claim == "Lena loves trains"
     assert extraction.preferences == ()
+
+
+def test_what_people_say_of_themselves_in_one_sentence_becomes_two_facts() -> None:
+    facts = said("I live in Lisbon and work at Acme as a designer.").facts
+
+    assert [fact.claim for fact in facts] == ["The user lives in Lisbon", "The user works at Acme"]
 
 
 def test_likes_of_users_are_preferences() -> None:

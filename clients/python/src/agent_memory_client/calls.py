@@ -128,9 +128,29 @@ def is_in_query(operation: Operation, name: str) -> bool:
 
 
 def fill_path(template: str, ids: Sequence[Id]) -> str:
-    """Replace the parameters of a path by these ids, percent-encoded."""
+    """Replace the parameters of a path by these ids, percent-encoded. Raises ValueError for an impossible id."""
     given = iter(ids)
-    return "/".join(encode_segment(next(given)) if part[:1] == "{" else part for part in template.split("/"))
+    return "/".join(encode_id(part, next(given)) if part[:1] == "{" else part for part in template.split("/"))
+
+
+def encode_id(parameter: str, given: Id) -> str:
+    """Encode the id for a parameter of a path.
+
+    The former path of keyed values takes any other text, and would delete the value of that key.
+    """
+    if parameter == "{memory_id}" and not is_uuid(given):
+        raise ValueError(
+            f"{given!r} is not the id of a memory, which is a UUID. Keyed values have operations of their own."
+        )
+    return encode_segment(given)
+
+
+def is_uuid(given: Id) -> bool:
+    try:
+        UUID(str(given))
+    except ValueError:
+        return False
+    return True
 
 
 def encode_segment(given: Id) -> str:

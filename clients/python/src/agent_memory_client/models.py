@@ -913,6 +913,7 @@ class MemoryAnswer(Result):
     conversation_id: str
     metadata: dict[str, Any]
     importance: float
+    status: str | None
     event_time: str
     expires_at: str | None
     created_at: str
@@ -1350,6 +1351,7 @@ class RememberedAnswer(Result):
     event_time: str
     summary: str
     truncated: bool
+    status: str | None
     importance: float
     access_count: int
     last_accessed: str | None

@@ -5,7 +5,7 @@ from typing import Annotated
 from agent_memory_client import AsyncClient
 from pydantic import Field
 
-from agent_memory_integrations.mcp.tools import MAX_LISTED, Answer, MemoryId, Query, Toolset, pick
+from agent_memory_integrations.mcp.tools import MAX_LISTED, Answer, MemoryId, Query, Toolset, correct, pick
 
 
 async def add_memory(
@@ -33,9 +33,14 @@ async def get_memories(
     memory: AsyncClient,
     limit: Annotated[int, Field(description="Maximum number of memories.", ge=1, le=MAX_LISTED)] = 50,
 ) -> Answer:
-    """List memories, latest first."""
-    page = await anext(aiter(memory.memories(page_size=limit).pages()))
-    return {"results": [describe(each.to_dict()) for each in page.results]}
+    """List memories, latest first. Facts that are true no more are left out."""
+    found: list[Answer] = []
+    async for each in memory.memories(page_size=limit):
+        if each.status not in ("superseded", "ended"):
+            found.append(describe(each.to_dict()))
+        if len(found) == limit:
+            break
+    return {"results": found}
 
 
 async def get_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:
@@ -46,8 +51,9 @@ async def get_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:
 async def update_memory(
     memory: AsyncClient, memory_id: MemoryId, text: Annotated[str, Field(description="The new text.", min_length=1)]
 ) -> Answer:
-    """Change the text of a memory."""
-    return describe((await memory.update_memory(memory_id, text=text)).to_dict())
+    """Change the text of a memory. A fact keeps its former statement as history, and gets a new id."""
+    made = await correct(memory, memory_id, text)
+    return {"id": made["id"], "memory": text}
 
 
 async def delete_memory(memory: AsyncClient, memory_id: MemoryId) -> Answer:

@@ -11,7 +11,7 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, Tool, ToolAnnotations
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, ValidationError
 
 from agent_memory_integrations.mcp.callers import Callers
 from agent_memory_integrations.mcp.graph_tools import GRAPH_TOOLS
@@ -29,6 +29,7 @@ class MemoryServer(MCPServer[Any]):
         super().__init__("agent-memory", version=VERSION, **options)
         self.callers = callers
         self.written = frozenset(tool.__name__ for tool in toolset.writes)
+        self.arguments = {tool.__name__: arguments_of(tool) for tool in (*toolset.reads, *toolset.writes)}
         for tool in (*toolset.reads, *toolset.writes):
             read_only = tool.__name__ not in self.written
             annotations = ToolAnnotations(
@@ -45,15 +46,35 @@ class MemoryServer(MCPServer[Any]):
         return listed if "write" in scopes else [tool for tool in listed if tool.name not in self.written]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None) -> Any:
-        """Call a tool. Raises ToolError where the key may not use it."""
+        """Call a tool. Raises ToolError where the key may not use it, and for arguments that it does not take."""
         try:
             scopes = await self.callers.scopes() if name in self.written else frozenset({"write"})
         except AgentMemoryError as err:
             raise ToolError(str(err)) from err
         if "write" not in scopes:
             raise ToolError(f"The API key may only read, so {name} is not available.")
-        result: CallToolResult = await super().call_tool(name, arguments, context)  # type: ignore[assignment]
+        if name in self.arguments and (unknown := sorted(set(arguments) - self.arguments[name])):
+            allowed = ", ".join(sorted(self.arguments[name])) or "none"
+            raise ToolError(f"{name} does not take {', '.join(unknown)}. Allowed: {allowed}.")
+        try:
+            result: CallToolResult = await super().call_tool(name, arguments, context)  # type: ignore[assignment]
+        except ToolError as err:
+            if isinstance(err.__cause__, ValidationError):
+                raise ToolError(format_invalid_arguments(name, err.__cause__)) from err
+            raise
         return result
+
+
+def arguments_of(tool: Callable[..., Any]) -> frozenset[str]:
+    """Return the arguments that clients may send: all but the client of the request and the context."""
+    _, *names = inspect.signature(tool).parameters
+    return frozenset(names) - {"ctx"}
+
+
+def format_invalid_arguments(tool: str, err: ValidationError) -> str:
+    """Return a sentence for each argument that is not valid, for the model that sent it."""
+    said = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}." for each in err.errors()]
+    return f"The arguments of {tool} are not valid. {' '.join(said)}"
 
 
 def bind(tool: Callable[..., Any], callers: Callers) -> Callable[..., Any]:

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from agent_memory_client import AsyncClient, NotFoundError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from agent_memory_integrations.mcp.callers import Callers
@@ -21,7 +22,7 @@ INSTRUCTIONS = (
 )
 Answer = dict[str, Any]
 Query = Annotated[str, Field(description="The question in plain words, as a person would ask it.", min_length=1)]
-MemoryId = Annotated[str, Field(description="The id of a memory, as `recall` answers it.")]
+MemoryId = Annotated[UUID, Field(description="The id of a memory, as `recall` answers it.")]
 Kind = Literal["turn", "episode", "fact", "entity", "strategy", "goal", "context_entry", "artifact", "learning", "note"]
 
 
@@ -124,19 +125,22 @@ async def correct(
     memory_id: MemoryId,
     text: Annotated[str, Field(description="What is true instead, as a whole statement.", min_length=1)],
     kind: Annotated[
-        Literal["note", "fact"], Field(description="The kind of the memory, as `recall` answers it.")
-    ] = "note",
+        Literal["note", "fact"] | None, Field(description="The kind of the memory. It is looked up if it is left out.")
+    ] = None,
 ) -> Answer:
     """Replace what a memory says. A fact keeps its former statement as history."""
-    if kind == "fact":
+    held = kind or (await memory.get_memory(memory_id)).kind
+    if held == "fact":
         return pick((await memory.supersede_fact(memory_id, claim=text)).to_dict(), "id", "claim")
+    if held != "note":
+        raise ToolError(f"Only notes and facts are corrected, and this memory is of the kind {held}.")
     return pick((await memory.update_memory(memory_id, text=text)).to_dict(), "id", "text")
 
 
 async def forget(memory: AsyncClient, memory_id: MemoryId) -> Answer:
     """Forget a memory for good."""
     await memory.forget(memory_id)
-    return {"forgotten": memory_id}
+    return {"forgotten": str(memory_id)}
 
 
 async def add_goal(
@@ -150,12 +154,12 @@ async def add_goal(
 
 async def complete_goal(
     memory: AsyncClient,
-    goal_id: Annotated[str, Field(description="The id of the goal, as `list_goals` answers it.")],
+    goal_id: Annotated[UUID, Field(description="The id of the goal, as `list_goals` answers it.")],
     result: Annotated[str, Field(description="What came out of it.")] = "",
 ) -> Answer:
     """Complete a goal."""
     await memory.complete(goal_id, result)
-    return {"completed": goal_id}
+    return {"completed": str(goal_id)}
 
 
 MEMORY_TOOLS = Toolset(

@@ -58,6 +58,28 @@ def test_a_preference_is_stored_in_the_users_profile_with_its_evidence(owner: Ow
     assert profile.provenance["dark roast coffee"]["fact_id"] == str(Fact.objects.get().id)
 
 
+def test_another_kind_of_what_is_preferred_from_now_on_replaces_the_former(owner: Owner) -> None:
+    user = replace(owner, user_id="ana")
+    say_sentences(user, "I prefer short answers.", at=TURN_TIME)
+    extract_all(NOW)
+    later = TURN_TIME + timedelta(days=3)
+    say_sentences(user, "I prefer detailed answers from now on.", at=later, conversation_id="later")
+    extract_all(NOW)
+
+    assert [fact.text for fact in visible_facts(user, now=NOW)] == ["Ana prefers detailed answers"]
+
+
+def test_what_the_user_denies_later_is_known_no_more(owner: Owner) -> None:
+    say_sentences(owner, "I'm allergic to peanuts.", at=TURN_TIME)
+    extract_all(NOW)
+    later = TURN_TIME + timedelta(days=3)
+    denial = "I'm not allergic to peanuts after all, the test was wrong."
+    say_sentences(owner, denial, at=later, conversation_id="later")
+    extract_all(NOW)
+
+    assert [fact.text for fact in visible_facts(owner, now=NOW)] == ["Ana is not allergic to peanuts"]
+
+
 def test_without_a_user_there_is_no_profile(owner: Owner) -> None:
     say_sentences(owner, "I love dark roast coffee.")
     extract_all(NOW)

@@ -14,6 +14,7 @@ from memory.models import Account, Fact, FactReview
 from memory.owner import Owner
 from memory.services.facts.contradict import learn_consistent_fact
 from memory.services.facts.learn import LearnedFact
+from memory.services.facts.store import visible_facts
 from memory.services.facts.supersede import reject_fact
 from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOTHING, NOW
@@ -36,6 +37,35 @@ def test_a_contradicting_fact_supersedes_the_former_by_default(owner: Owner) -> 
 
     assert (reread(owner, old).status, reread(owner, old).valid_to) == ("superseded", day(-1))
     assert claims(owner) == [new.text] == [LISBON]
+
+
+def test_a_claim_and_its_denial_supersede_each_other(owner: Owner) -> None:
+    sequence = ("Ana is allergic to nuts", "Ana isn't allergic to nuts after all", "Ana is allergic to nuts")
+    for place, claim in enumerate(sequence):
+        post(owner, claim, event_time=day(place - 3))
+
+        assert claims(owner) == [claim]
+
+
+@pytest.mark.parametrize("times", [{"event_time": day(-9)}, {"valid_from": day(-9)}])
+def test_what_was_true_earlier_ends_where_the_known_fact_begins(owner: Owner, times: dict[str, Any]) -> None:
+    later: dict[str, Any] = dict.fromkeys(times, day(-1))
+    known = post(owner, PORTO, **later).fact
+
+    earlier = post(owner, LISBON, **times).fact
+
+    assert (earlier.valid_from, earlier.valid_to) == (day(-9), reread(owner, known).valid_from) == (day(-9), day(-1))
+    assert [fact.text for fact in visible_facts(owner, now=NOW)] == [PORTO]
+    assert [fact.text for fact in visible_facts(owner, now=NOW, as_of=day(-5))] == [LISBON]
+
+
+def test_an_earlier_statement_is_no_conflict_where_old_facts_are_preferred(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf, "CONTRADICTIONS", "prefer_old")
+    post(owner, PORTO, event_time=day(-1))
+
+    assert post(owner, LISBON, event_time=day(-9)).fact.valid_to == day(-1)
 
 
 def test_both_are_kept_if_the_client_says_so(owner: Owner) -> None:
