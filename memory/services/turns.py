@@ -1,8 +1,7 @@
 """Storing turns of conversations (row, vector and session, in this order), and reading them.
 
 A turn gets its number under the lock of its conversation's row, so any number of clients can append to one conversation
-and none of them loses or reorders turns. New turns reach the session's buffer after the commit; if that fails, the
-hybrid store reads them from the log.
+and none of them loses or reorders turns. New turns reach the session's buffer after the commit, or from the log later.
 
 A text is corrected to be rid of what it said, so nothing next to it may go on saying it (`TurnLifecycle`). Summaries
 and extracted facts are memories of their own: they are corrected or rejected as such. To add a column, extend
@@ -47,7 +46,7 @@ MAX_TEXT_CHARACTERS = 2_097_152
 """Maximum size of a turn. Over HTTP, a content has at most half of it; tool calls and parts take the rest."""
 MAX_NAME_CHARACTERS = 100
 MAX_INDEXED_IDS = 100
-"""PostgreSQL uses the partial index for lists up to this length; of longer ones it cannot prove that no id is empty."""
+"""Longest list for which PostgreSQL uses the partial index; of longer ones it cannot prove that no id is empty."""
 ADVANCED_COLUMNS = (
     *("turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at"),
     *("outcome", "archived", "consolidated_at", "patterns_extracted_at", "summarize_after", "extract_after"),
@@ -211,8 +210,7 @@ def match_drafts(
 
 def check_turn_draft(draft: TurnDraft, *, position: int, now: datetime) -> None:
     """Raise Unprocessable for what the log cannot store. The edges refuse it with more specific errors."""
-    text, timestamp = draft.message.text, draft.timestamp
-    names = (draft.message.name, draft.model, draft.client_id)
+    text, names, timestamp = draft.message.text, (draft.message.name, draft.model, draft.client_id), draft.timestamp
     error = ""
     if len(text) > MAX_TEXT_CHARACTERS or "\x00" in text:
         error = f"its text has more than {MAX_TEXT_CHARACTERS} characters, or contains NUL"
@@ -246,8 +244,9 @@ def find_same_turn(
     if named is not None:
         is_same = named.version > 1 or is_same_message(draft, named)
         if not is_same or draft.index not in (None, named.index):
-            place = draft.name_place(position)
-            raise Conflict(f"{place}: its client_id belongs to another message, at index {named.index}")
+            raise Conflict(
+                f"{draft.name_place(position)}: its client_id belongs to another message, at index {named.index}"
+            )
         return named
     placed = by_index.get(draft.index) if draft.index is not None else None
     if placed is not None and (not is_same_message(draft, placed) or (draft.client_id and placed.client_id)):
@@ -256,9 +255,9 @@ def find_same_turn(
 
 
 def is_same_message(draft: TurnDraft, turn: Turn) -> bool:
-    message = draft.message
-    sent = (message.role, message.text, without_timestamp(message.payload))
-    return sent == (turn.role, turn.text, without_timestamp(turn.payload))
+    sent = draft.message
+    is_same_payload = without_timestamp(sent.payload) == without_timestamp(turn.payload)
+    return is_same_payload and (sent.role, sent.text) == (turn.role, turn.text)
 
 
 def without_timestamp(payload: dict[str, Any] | None) -> dict[str, Any]:

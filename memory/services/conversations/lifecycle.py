@@ -1,7 +1,4 @@
-"""The life of conversations: opened by their first write, changed, resumed, ended, and their live side cleared.
-
-Conversations that resume each other are a lineage.
-"""
+"""The life of conversations, a lineage if they resume each other: opened by a write, changed, ended, cleared."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -31,8 +28,8 @@ from memory_project.redis import ConversationRef
 
 logger = logging.getLogger(__name__)
 
-# the conversations that one resumes, one after the other; UNION ends a cycle
 CONTINUATIONS = """
+-- the conversations that one resumes, one after the other; UNION ends a cycle
 WITH RECURSIVE lineage AS (
     SELECT conversation_id, continues FROM conversations WHERE account_id = %s AND conversation_id = %s
     UNION
