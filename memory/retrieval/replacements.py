@@ -9,7 +9,7 @@ link to a statement that fits the question badly moves nothing, and a weak one b
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -47,6 +47,8 @@ LEAST_WANTED_PAST = 0.3
 """Least probability at which a question about the past gets the earlier statement before the later one."""
 MAX_STATEMENT_CHARACTERS = 250
 """A longer text says more than what a weak link may replace."""
+SHARED_SOURCE_WEIGHT = 0.4
+"""Greatest weight with which one of several facts is replaced with the statement that they were learned from."""
 MAX_CERTAINTY = 0.999
 MAX_PLACE = 8
 """A statement further behind counts as being at this place: the questions learned from had few of them."""
@@ -137,7 +139,8 @@ def find_replaced(
     A weak link replaces no long text.
 
     A fact is replaced if all of its sources among the links are: it holds as long as one of its sources may hold, so
-    that with the least weight counts.
+    that with the least weight counts. Of several facts of one source, at most one was replaced with it: each gives way
+    to the newer statement, and none is marked.
     """
     # by the numbers of ids, which are hashed ten times as fast as ids
     by_number = {each.int: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
@@ -146,10 +149,13 @@ def find_replaced(
     for link in links:
         if link.type == REPLACES and (newer := by_number.get(link.source.int)) is not None:
             replacements[link.target].append((newer, link.weight))
+    resting = Counter(source for own in sources.values() for source in own)
     for fact, own in sources.items():
         if fact not in replacements and all(each in replacements for each in own):
             surest = [max(replacements[each], key=lambda found: found[1]) for each in own]
-            replacements[fact] = [min(surest, key=lambda found: found[1])]
+            newer, weight = min(surest, key=lambda found: found[1])
+            shares = any(resting[each] > 1 for each in own)
+            replacements[fact] = [(newer, min(weight, SHARED_SOURCE_WEIGHT) if shares else weight)]
     found: dict[UUID, Replaced] = {}
     for place, older in enumerate(candidates[:head]):
         ways = [

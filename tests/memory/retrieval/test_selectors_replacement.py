@@ -180,6 +180,17 @@ def test_a_fact_stays_as_long_as_one_of_its_turns_is_not_replaced() -> None:
     assert fact.superseded_by is None
 
 
+def test_of_several_facts_of_a_replaced_turn_none_is_marked() -> None:
+    fact, older, newer, other = fact_and_turns(1.0, 0.8, 0.6, 0.5)
+    other.kind = Kind.FACT
+
+    ordered = order_by_replacement([fact, older, newer, other], asking(derived(1, 2), derived(4, 2), replaces(3, 2)))
+
+    assert numbers(ordered)[0] == 3
+    assert older.superseded_by == newer.id
+    assert fact.superseded_by is other.superseded_by is None
+
+
 def test_a_question_about_the_past_gets_the_earlier_turn_before_facts_of_the_later_one() -> None:
     fact, older, newer, other = fact_and_turns(1.0, 0.8, 0.9, 0.7)
 
