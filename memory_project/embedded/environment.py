@@ -116,7 +116,8 @@ def provide_secrets(environ: Environ, *, may_make: bool) -> None:
 
 
 def make_secret(secret: Secret, folder: Path) -> None:
-    """Generate a secret, whole or not at all, unless the folder has it."""
+    """Generate a secret, whole or not at all, unless the folder has it. A folder that is missing is made."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     kept = folder / secret.file_name
     # complete or not there at all, and the first one stays where two start at once
     with scratch_file(kept, secret.make().encode()) as scratch, suppress(FileExistsError):

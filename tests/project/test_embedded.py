@@ -426,6 +426,15 @@ def test_the_secret_key_is_made_once_and_kept_private(data: Path) -> None:
     assert (data / "secret_key").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_missing_folder_of_secrets_is_made_for_their_owner_alone(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "secrets"
+
+    provide_secrets({"MEMORY_DATA_DIR": str(data), "MEMORY_SECRETS_DIR": str(folder)}, may_make=True)
+
+    assert (folder / "secret_key").exists()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_process_id_counts_as_a_server_only_if_its_program_matches() -> None:
     assert is_process_of(os.getpid(), "python")
     assert not is_process_of(os.getpid(), "valkey-server")
