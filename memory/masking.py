@@ -15,11 +15,16 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import models
 
 from memory.owner import Owner
-from memory.redaction import MASK, SECRET_NAME, redact, redact_named
+from memory.redaction import MASK, SECRET_NAME, redact, redact_address, redact_named
 from memory_project.measures import MASKED_SECRETS
 
-UNMASKED_NAME = re.compile(r"(?:^|_)(?:ids?|key|keys|cursor|embedding|model|etag|sha256|hash)$")
-"""Members whose values name something: ids, keys of values, names of models, digests. `api_key` is none of them."""
+UNMASKED_NAME = re.compile(
+    r"(?:^|_)(?:ids?|key|keys|cursor|embedding|model|etag|sha256|hash|digest|identity|wording|continues|agents"
+    r"|access_control)$"
+)
+"""Members whose values name something: ids, keys of values, agents, models, digests. `api_key` is none of them."""
+ADDRESS_NAME = re.compile(r"(?:^|_)ur[il]$")
+"""Members whose values are addresses, of which only passwords, tokens and signatures are masked."""
 
 DERIVED_COLUMNS = frozenset({"identity", "content_hash", "wording", "uri"})
 """Columns of texts that identify a row."""
@@ -77,9 +82,10 @@ def mask_value(value: Any) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {mask_name(name): mask_member(name, each) for name, each in value.items()}
+        return mask_members(value)
     if isinstance(value, list | tuple):
-        return type(value)([mask_value(each) for each in value])
+        masked = (mask_value(each) for each in value)
+        return tuple(masked) if isinstance(value, tuple) else list(masked)
     return mask_fields(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
@@ -93,17 +99,29 @@ def mask_fields(value: Any) -> Any:
     return replace(value, **changes) if changes else value
 
 
-def mask_name(name: str) -> str:
+def mask_members(value: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return a JSON object with its members masked. Names that are secrets become the mask, and are told apart."""
+    masked: dict[Any, Any] = {}
+    for name, each in value.items():
+        base = shown = mask_name(name)
+        while shown in masked and base != name:
+            shown = f"{base} {len(masked) + 1}"
+        masked[shown] = mask_member(str(name), each)
+    return masked
+
+
+def mask_name(name: Any) -> Any:
     """Return the name of a member, masked if it is a secret itself, as in a map of keys to their owners."""
-    return redact(name) if len(name) >= MIN_SECRET_CHARACTERS else name
+    return redact(name) if isinstance(name, str) and len(name) >= MIN_SECRET_CHARACTERS else name
 
 
 def mask_member(name: str, value: Any) -> Any:
     """Return the value of a member, masked unless it is the name of something."""
     names_something = UNMASKED_NAME.search(name) and not SECRET_NAME.search(name)
-    if isinstance(value, str):
-        return value if names_something else redact_named(name, value)
-    return value if names_something and isinstance(value, list) else mask_value(value)
+    if isinstance(value, str) and not names_something:
+        return redact_address(value) if ADDRESS_NAME.search(name) else redact_named(name, value)
+    is_name = names_something and (isinstance(value, str | list | tuple) or name == "access_control")
+    return value if is_name else mask_value(value)
 
 
 def count_masks(value: Any) -> int:
@@ -111,7 +129,7 @@ def count_masks(value: Any) -> int:
     if isinstance(value, str):
         return value.count(MASK)
     if isinstance(value, Mapping):
-        return sum(name.count(MASK) + count_masks(each) for name, each in value.items())
+        return sum(str(name).count(MASK) + count_masks(each) for name, each in value.items())
     if isinstance(value, list | tuple):
         return sum(count_masks(each) for each in value)
     if is_dataclass(value):

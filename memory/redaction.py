@@ -156,6 +156,13 @@ def redact(text: str) -> str:
     return BEARER.sub(rf"\1{MASK}", text)
 
 
+def redact_address(text: str) -> str:
+    """Redact the passwords, tokens and signatures of an address, and leave its path, which says what it is about."""
+    text = KNOWN.sub(MASK, WEBHOOK.sub(rf"\1{MASK}", drop_invisible(text)))
+    text = URL_TOKEN.sub(rf"\1{MASK}@", URL_PASSWORD.sub(rf"\1{MASK}@", text))
+    return URL_SIGNATURE.sub(rf"\1{MASK}", ASSIGNED.sub(mask_assigned, text))
+
+
 def holds_secret(text: str) -> bool:
     """Return True if something in the text looks like a secret."""
     return redact(text).count(MASK) > text.count(MASK)

@@ -24,7 +24,7 @@ from memory import conf
 from memory.dates import has_come
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.messages import ChatMessage
-from memory.masking import masks_secrets
+from memory.masking import mask_value, masks_secrets
 from memory.models import Conversation, Kind, Memory, Turn
 from memory.models.memory import make_row
 from memory.models.writer import insert_participants
@@ -48,9 +48,8 @@ MAX_NAME_CHARACTERS = 100
 MAX_INDEXED_IDS = 100
 """Longest list for which PostgreSQL uses the partial index; of longer ones it cannot prove that no id is empty."""
 ADVANCED_COLUMNS = (
-    *("turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at"),
+    *("turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at", "updated_at"),
     *("outcome", "archived", "consolidated_at", "patterns_extracted_at", "summarize_after", "extract_after"),
-    "updated_at",
 )
 
 
@@ -255,9 +254,10 @@ def find_same_turn(
 
 
 def is_same_message(draft: TurnDraft, turn: Turn) -> bool:
-    sent = draft.message
-    is_same_payload = without_timestamp(sent.payload) == without_timestamp(turn.payload)
-    return is_same_payload and (sent.role, sent.text) == (turn.role, turn.text)
+    """Compare with the stored turn as it is, and masked: it may be older than the account's wish to mask secrets."""
+    sent = [draft.message.role, draft.message.text, without_timestamp(draft.message.payload)]
+    stored = [turn.role, turn.text, without_timestamp(turn.payload)]
+    return sent == stored or sent == mask_value(stored)
 
 
 def without_timestamp(payload: dict[str, Any] | None) -> dict[str, Any]:

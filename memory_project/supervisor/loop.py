@@ -102,7 +102,9 @@ class Loop:
         def read() -> None:
             while not is_over.wait(TICK_SECONDS):
                 for running in self._parts:
-                    running.pump()
+                    # a log on a full disk is no reason to stop reading
+                    with suppress(OSError):
+                        running.pump()
 
         reader = threading.Thread(target=read, name="logs")
         reader.start()

@@ -115,3 +115,21 @@ def test_connections_beyond_the_limit_end_those_that_wait_longest(port: int, mon
         with connect(port, WHOLE) as fourth:
             read_answer(fourth)
         assert is_closed(first)
+
+
+def test_a_resting_connection_makes_room_for_a_new_one(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(limits, "REQUEST_SECONDS", PATIENCE_SECONDS)
+
+    with connect(port, WHOLE) as first, connect(port, WHOLE) as second:
+        read_answer(first)
+        read_answer(second)
+        with connect(port, WHOLE) as third:
+            assert read_answer(third).startswith(b"HTTP/1.1 200 ")
+        assert is_closed(first)
+
+
+def test_a_request_that_began_with_the_former_one_has_to_arrive_too(port: int) -> None:
+    with connect(port, WHOLE + WHOLE[:-1]) as wire:
+        read_answer(wire)
+        assert is_closed(wire)

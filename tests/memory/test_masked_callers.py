@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from memory.agent_memory import AgentMemory
+from memory.extraction.messages import ChatMessage
 from memory.extraction.turn_slots import Observation, Slots
+from memory.masking import mask_value
 from memory.models import Account, Fact, Memory, Turn
 from memory.owner import Owner
 from memory.redaction import MASK
@@ -24,6 +26,7 @@ from memory.services.pools.manage import PoolDraft, create_pool
 from memory.services.pools.workflow_runs import RunDraft, change_run, create_run_pool, start_run
 from memory.services.profiles import ProfileChanges, learn_preferences, write_profile
 from memory.services.tools import InvocationDraft, open_invocation, sealed_invocations
+from memory.services.turns import TurnDraft, store_turns
 from tests.memory import artifacts
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.entities import entity_of
@@ -188,3 +191,39 @@ def test_a_vector_that_the_client_made_of_a_masked_text_is_dropped(owner: Owner)
     note = keep(owner, context_of(owner), entry(TEXT, key="note", angle=0.1))[0]
 
     assert Memory.objects.get(id=note.id).embed_after is not None
+
+
+ADDRESS = "https://docs.example.com/document/d/1aZq81mPv0aLk39TtYwB27nXcR5dEfGh/edit"
+AGENT = "V1StGXR8_Z5jdHi6B-myT"
+
+
+def test_what_identifies_is_never_masked(owner: Owner) -> None:
+    given = {
+        "uri": ADDRESS, "digest": "sha256-47DEQpj8HBSaTImW5JCeuQeRkm5NMpJWZG3hSuFU", "continues": AGENT,
+        "agents": [AGENT, AGENT], "access_control": {"readers": [AGENT]},
+    }  # fmt: skip
+
+    assert mask_value(given) == given
+    assert mask_value({"uri": "postgres://ana:hunter22@db/x?sig=abcdef"}) == {
+        "uri": f"postgres://ana:{MASK}@db/x?sig={MASK}"
+    }
+
+
+def test_names_that_are_secrets_are_told_apart_and_names_may_be_numbers() -> None:
+    other = KEY[::-1].replace("-", "x")
+    masked = mask_value({KEY: 1, f"sk-proj-{other}": 2, 1: TEXT})
+
+    assert sorted(masked.values(), key=str) == [1, 2, f"The key is {MASK}."]
+    assert KEY not in str(masked)
+
+
+def test_a_turn_from_before_the_account_masked_is_recognized(account: Account) -> None:
+    before = AgentMemory.open(account.name, agent_id="planner", user_id="ana")
+    drafts = [TurnDraft(message=ChatMessage(role="user", text=TEXT), client_id="m1")]
+    [stored] = store_turns(before.owner, "c1", drafts=drafts, embedded=NOTHING, now=NOW).turns
+    Account.objects.filter(id=account.id).update(secrets="mask")
+    after = AgentMemory.open(account.name, agent_id="planner", user_id="ana")
+
+    [again] = store_turns(after.owner, "c1", drafts=drafts, embedded=NOTHING, now=NOW).turns
+
+    assert again.id == stored.id

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from memory.audit import record_audit
 from memory.errors import require_found
 from memory.masking import masks_secrets
-from memory.models import ContextSnapshot, Kind, Memory, PersistentContext
+from memory.models import ContextSnapshot, Memory, PersistentContext
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 from memory.services.contexts.access_log import Action, log_writes
@@ -308,8 +308,7 @@ def restore_texts(
     new_ids = [uuid7() for _ in ids]
     execute_statement(ADD_VERSIONS, [editor, now, ids, numbers, new_ids, snapshot.account_id])
     contents = read_contents(snapshot, reworded)
-    # an update of texts reads no other column of the rows
-    rows = [Memory(id=entry_id, kind=Kind.CONTEXT_ENTRY) for entry_id in ids]
+    rows = Memory.objects.filter(account_id=snapshot.account_id, id__in=ids)
     update_texts(owner, [TextUpdate(row=row, text=contents[row.id]) for row in rows], embedded=embedded, now=now)
 
 

@@ -11,12 +11,13 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS = 500
-"""Connections at a time. A further one ends the one that has waited longest for its request, or is closed itself."""
+"""Connections at a time. A further one ends the one that has waited longest for its request, or gets a 503 itself."""
 MAX_HEAD_BYTES = 16_384
 REQUEST_SECONDS = 30.0
-"""Seconds from the beginning of a connection, or the first byte of a further request, until all of the request came."""
+"""Seconds from the beginning of a connection, or the end of the last answer, until all of the next request came."""
 KEEP_ALIVE_SECONDS = 5
 """Seconds that a connection may rest between two requests."""
+TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class LimitedProtocol(H11Protocol):
@@ -33,11 +34,23 @@ class LimitedProtocol(H11Protocol):
         if len(self.connections) > MAX_CONNECTIONS:
             waiting = {each: each._deadline for each in self.connections if isinstance(each, LimitedProtocol)}
             longest = min((when.when(), id(each), each) for each, when in waiting.items() if when is not None)[2]
-            longest.transport.abort()
+            if longest is self:
+                transport.write(TOO_MANY)
+                transport.close()
+            else:
+                longest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Read what has come, and let the time run until the request is whole."""
         super().data_received(data)
+        self._watch_request()
+
+    def on_response_complete(self) -> None:
+        """End an answer. The next request, or its beginning, may have come already."""
+        super().on_response_complete()
+        self._watch_request()
+
+    def _watch_request(self) -> None:
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._end_deadline()
         elif self._deadline is None:

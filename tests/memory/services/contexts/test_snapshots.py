@@ -319,7 +319,7 @@ def test_a_restore_takes_as_many_statements_whatever_it_restores(
 
     assert (restored.changed, restored.removed) == (count // 2, count // 4)
     # the savepoint of the test among them
-    assert len(statements) == 15
+    assert len(statements) == 16
 
 
 def test_a_snapshot_is_deleted_and_the_entries_stay(owner: Owner, context: PersistentContext) -> None:
