@@ -19,6 +19,10 @@ from memory.services.profiles import ProfileChanges, write_profile
 from memory.services.strategies.learn import StrategyDraft, learn_strategy
 from memory.services.summaries.store import EpisodeDraft, store_episodes
 from memory.services.tools import InvocationDraft, record_invocations
+from memory.tiers.key_values import KeyValues
+from memory.tiers.session import SessionMemory
+from memory.tiers.session_buffer import session_ref
+from memory.tiers.working import WorkingMemory
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.entities import entity_of
 from tests.memory.episodes import NOTHING
@@ -81,6 +85,7 @@ def build_scene() -> Scene:
     facts = add_knowledge(owner, now)
     add_work(owner, now)
     context_id = add_sharing(owner)
+    add_live_data(owner, conversation)
     add_operations(account, now)
     return Scene(
         account=account,
@@ -139,6 +144,14 @@ def add_sharing(owner: Owner) -> UUID:
     keep(owner, handbook, entry("Refunds above 200 euros need the manager."), entry("Answer within a day."))
     make_pool(owner, "season", data={"destination": "Madeira", "seats": 42})
     return handbook.id
+
+
+def add_live_data(owner: Owner, conversation: Conversation) -> None:
+    """Store working memory and session of a conversation, and single values of the account, in Redis."""
+    WorkingMemory(owner).set(conversation.conversation_id, {"plan": "Compare flights, then hotels."})
+    SessionMemory(session_ref(conversation)).set("step", {"name": "compare flights", "done": 2}, ttl_seconds=7_200)
+    KeyValues(owner).set("rates:eur", "1.07", ex=86_000)
+    KeyValues(owner).set("greeting", "Welcome to Harbour Travel.")
 
 
 def add_operations(account: Account, now: datetime) -> None:

@@ -171,6 +171,28 @@ def split_an_entity(desk: Desk) -> None:
     desk.sees("is an entity of its own now.")
 
 
+@task(CORRECT, "Working memory and the values of a session, which live in Redis: search, change and delete them.")
+def correct_working_memory(desk: Desk) -> None:
+    desk.open_list("Memories", "Working memory")
+    desk.click("link", "Conversations of Harbour Travel")
+    desk.click("link", "madeira")
+    row = desk.page.get_by_role("row", name="step")
+    row.get_by_label("Value of step").fill('{"name": "compare hotels", "done": 0}')
+    row.get_by_role("button", name="Save").click()
+    desk.sees("Saved step, which expires in")
+
+
+@task(CORRECT, "Single values, which programs keep by key in Redis, with their size and expiry.")
+def correct_a_single_value(desk: Desk) -> None:
+    desk.open_list("Memories", "Single values")
+    desk.click("link", "Single values of Harbour Travel")
+    desk.sees("rates:eur", "never")
+    desk.click("link", "greeting")
+    desk.page.get_by_label("Text").fill("Welcome aboard.")
+    desk.click("button", "Save")
+    desk.sees("Saved greeting.", "Welcome aboard.")
+
+
 @task(CORRECT, "Retract facts that are wrong, with a reason.")
 def retract_a_fact(desk: Desk) -> None:
     desk.open_list("Knowledge", "Facts")
