@@ -15,7 +15,7 @@ from memory.audit import record_audit
 from memory.models import Account, Erasure, JobRun
 from memory.models.statements import fetch_rows
 from memory.owner import Owner
-from memory.services.custody.histories import erase_histories_of
+from memory.services.custody.histories import erase_histories_of, erase_histories_of_table
 from memory.services.custody.steps import (
     AUDIT_ENTRIES_A_BATCH,
     ERASE_AUDITED,
@@ -87,7 +87,7 @@ def delete_batch(model: Model, account_id: UUID) -> tuple[int, int]:
             pointing = referring._default_manager.filter(account_id=account_id, **{f"{field}__in": ids})
             pointing.update(**{field: None})
         found: Any = rows.filter(pk__in=ids)
-        histories = erase_histories_of(ids)
+        histories = erase_histories_of_table(model._meta.db_table, ids)
         # the database deletes what goes with them
         found._raw_delete(found.db)
     return len(ids), histories

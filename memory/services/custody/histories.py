@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
@@ -42,9 +43,25 @@ class NamedEntries:
 
 def erase_histories_of(row_ids: Iterable[UUID]) -> int:
     """Erase the texts of the entries about these rows, and return their number. The entries stay."""
+    return erase_in(LogEntry.objects.all(), row_ids)
+
+
+def erase_histories_of_table(table: str, row_ids: Iterable[UUID | int]) -> int:
+    """Erase as `erase_histories_of` does, for rows of a table whose ids may be those of other rows as well.
+
+    It reads the entries about models of this table alone.
+    """
+    # with kinds of memories, which share one
+    of_table = [model for model in apps.get_models() if model._meta.db_table == table]
+    types = ContentType.objects.get_for_models(*of_table, for_concrete_models=False).values()
+    return erase_in(LogEntry.objects.filter(content_type__in=types), row_ids)
+
+
+def erase_in(entries: Any, row_ids: Iterable[UUID | int]) -> int:
+    """Erase the texts of those of the entries that are about these rows, and return their number."""
     ids, erased = [str(each) for each in row_ids], 0
     for some in (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK)):
-        erased += erase_texts(LogEntry.objects.filter(object_id__in=some).exclude(object_repr=ERASED))
+        erased += erase_texts(entries.filter(object_id__in=some).exclude(object_repr=ERASED))
     return erased
 
 

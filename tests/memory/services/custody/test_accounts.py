@@ -13,7 +13,7 @@ from django.contrib.contenttypes.models import ContentType
 from ledger.models import Injection
 from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable
-from memory.models import Account, ApiKey, AuditEntry, Erasure, JobRun, Memory
+from memory.models import Account, ApiKey, AuditEntry, Erasure, JobRun, Memory, TermCount
 from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE, issue_key
 from memory.services.custody import account_steps
@@ -112,6 +112,22 @@ def test_texts_and_names_go_from_the_audit_log_and_from_the_history_of_the_admin
     assert [each for each in left if re.search(r"\b(tea|ana|c1|brewer)\b", each)] == []
     assert AuditEntry.objects.get(account_id=stranger.pk).query_text == "Who likes coffee?"
     assert set(LogEntry.objects.values_list("object_repr", "change_message")) == {("[erased]", "")}
+
+
+def test_the_history_of_staff_stays_where_its_ids_are_those_of_the_accounts_rows(
+    owner: Owner, account: Account
+) -> None:
+    staff = get_user_model().objects.create(username="root")
+    of_staff = ContentType.objects.get_for_model(staff)
+    words = [TermCount.objects.create(account=account, term=term, docs=1).pk for term in ("tea", "cup")]
+    for word in words:
+        log = {"object_id": word, "object_repr": "mara", "action_flag": 2, "change_message": "Changed email."}
+        LogEntry.objects.create(user_id=staff.pk, content_type=of_staff, **log)
+
+    delete(owner)
+
+    assert not TermCount.objects.exists()
+    assert set(LogEntry.objects.values_list("object_repr", "change_message")) == {("mara", "Changed email.")}
 
 
 def test_keys_of_redis_go_and_those_of_other_accounts_stay(owner: Owner, account: Account, stranger: Account) -> None:
