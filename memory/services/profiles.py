@@ -5,10 +5,11 @@ hand. Extraction adds preferences with `learn_preferences`, with their provenanc
 never what was set by hand. `forget_preferences` removes what was learned from facts that ended or are not believed.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from django.db import transaction
@@ -189,15 +190,42 @@ def learn_preferences(
     return stored
 
 
-def forget_preferences(owner: Owner, user_id: str, *, fact_ids: Collection[UUID], now: datetime) -> None:
-    """Remove what was learned from these facts, in the caller's transaction: they ended, or are no longer believed."""
-    profile = lock_profile(owner, user_id) if user_id else None
+class OfUser(Protocol):
+    """A fact, or what is known of it."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def user_id(self) -> str: ...
+
+
+def forget_preferences(owner: Owner, facts: Iterable[OfUser], *, now: datetime) -> None:
+    """Remove what was learned from these facts, in the caller's transaction: they ended, or are no longer believed.
+
+    Locks the profiles that name one of them alone: whoever changes a fact has locked it before.
+    """
+    by_user: defaultdict[str, set[str]] = defaultdict(set)
+    for fact in facts:
+        by_user[fact.user_id].add(str(fact.id))
+    rows = UserProfile.objects.filter(account_id=owner.account_id, user_id__in=by_user.keys() - {""})
+    for profile in rows.order_by("user_id") if by_user.keys() - {""} else ():
+        if find_topics(profile, by_user[profile.user_id]):
+            forget_topics(owner, profile.user_id, by_user[profile.user_id], now=now)
+
+
+def find_topics(profile: UserProfile, fact_ids: Collection[str]) -> set[str]:
+    """Return the topics that were learned from these facts."""
+    return {topic for topic, known in profile.provenance.items() if known.get("fact_id") in fact_ids}
+
+
+def forget_topics(owner: Owner, user_id: str, fact_ids: Collection[str], *, now: datetime) -> None:
+    """Lock a profile, if it is still there, and remove what was learned from these facts."""
+    profile = lock_profile(owner, user_id)
     if profile is None:
         return
-    forgotten = {str(fact_id) for fact_id in fact_ids}
 
     def forget(profile: UserProfile) -> None:
-        topics = {topic for topic, known in profile.provenance.items() if known.get("fact_id") in forgotten}
+        topics = find_topics(profile, fact_ids)
         profile.preferences = {topic: value for topic, value in profile.preferences.items() if topic not in topics}
         profile.provenance = {topic: known for topic, known in profile.provenance.items() if topic not in topics}
 
@@ -210,7 +238,7 @@ def forget_ended_preferences(owner: Owner, *, now: datetime) -> None:
     fact_ids = [known["fact_id"] for known in profile.provenance.values() if known.get("fact_id")] if profile else []
     if fact_ids:
         ended = Fact.objects.filter(account_id=owner.account_id, id__in=fact_ids, status=Fact.Status.SUPERSEDED)
-        forget_preferences(owner, owner.user_id, fact_ids=ended.values_list("id", flat=True), now=now)
+        forget_topics(owner, owner.user_id, {str(fact_id) for fact_id in ended.values_list("id", flat=True)}, now=now)
 
 
 def may_learn_topic(profile: UserProfile, topic: str, provenance: Mapping[str, Any]) -> bool:

@@ -11,8 +11,8 @@ What is committed while they are being erased goes as well: they are locked agai
 from them is looked for again. Who waited finds them gone, or a turn without its text.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -23,14 +23,16 @@ from django.db.models import F
 
 from memory.kinds import Kind
 from memory.models import Conversation, EpisodicMemory, Link, Memory, Turn
+from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
+from memory.services.audit import write_waiting_reads
 from memory.services.custody.naming import ERASED
 from memory.services.custody.traces import erase_traces, evict_from_ledgers
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.goals.plan import erase_goal
-from memory.services.goals.store import lock_goal_graph
+from memory.services.goals.store import links_between_goals, lock_goal_graph
 from memory.services.memories.correct import chunk_ids, delete_together, erase_memories
 from memory.services.memories.lifecycle import lock_conversations
 from memory.services.memories.store import TextUpdate, audit_memories, update_texts
@@ -112,6 +114,7 @@ def erase_derived(owner: Owner, memory_ids: Collection[UUID], *, now: datetime) 
     while True:
         rows = read_derived(owner.account_id, memory_ids)
         evict_from_ledgers(whole, {row.id: row.kind for row in rows})
+        write_waiting_reads(owner.account_id)
         # found again after what was derived from them meanwhile is committed
         with suppress(ErasureOutdated), transaction.atomic():
             return erase_locked(whole, memory_ids, rows, now=now)
@@ -140,9 +143,13 @@ def erase_locked(
         if read_derived(owner.account_id, memory_ids) != rows:
             raise ErasureOutdated
         counts.update(erase_traces(owner.account_id, ids))
-        forget_derived_preferences(owner, [row for row in rows if row.kind == Kind.FACT], now=now)
+        forget_preferences(owner, [row for row in rows if row.kind == Kind.FACT], now=now)
 
     others = {*turns, *goals, *find_supported(owner.account_id, ids)}
+    if goals:
+        # what goes on without them is changed with them
+        linked = links_between_goals(owner.account_id, SUBGOAL_OF, BLOCKED_BY).filter(target_id__in=goals)
+        others |= {*linked.values_list("source_id", flat=True), *find_mentioning_episodes(owner, goals)}
     delete_together(owner, sorted(ids - {*turns, *goals}), others=others, once_locked=clear_traces, now=now)
     for goal_id in goals:
         erase_goal(owner, goal_id, now=now)
@@ -161,15 +168,6 @@ def find_conversations_to_lock(owner: Owner, ids: Collection[UUID], *, turns: Se
 def find_supported(account_id: UUID, ids: Collection[UUID]) -> set[UUID]:
     """Return the memories that lose a source or a mention, and may then have none: another erasure takes others."""
     return {row[0] for row in fetch_rows(FIND_SUPPORTED, {"account_id": account_id, "ids": list(ids)})}
-
-
-def forget_derived_preferences(owner: Owner, facts: Iterable[DerivedMemory], *, now: datetime) -> None:
-    """Remove from profiles the preferences that were derived from these facts."""
-    by_user: defaultdict[str, list[UUID]] = defaultdict(list)
-    for fact in facts:
-        by_user[fact.user_id].append(fact.id)
-    for user_id in sorted(by_user):
-        forget_preferences(owner, user_id, fact_ids=by_user[user_id], now=now)
 
 
 def erase_turns(owner: Owner, turn_ids: Sequence[UUID], *, now: datetime) -> None:

@@ -238,7 +238,7 @@ def store_conflicting_fact(inputs: ExtractionInput, items: StoredItems, fact: Ex
     draft = build_fact_draft(inputs, items, fact)
     if wrong := lock_active_facts(owner, referenced_fact_ids(inputs, items, fact.corrects)):
         also = [each.id for each in wrong[1:]]
-        stored = replace_wrong_fact(owner, wrong[0].id, draft, also=also, embedded=embedded, now=now)
+        stored = replace_wrong_fact(owner, wrong[0].id, draft, also=also, withdraws=False, embedded=embedded, now=now)
         return superseding_result(wrong, stored, draft, corrections=1)
     said_at, said = inputs.time_of(fact.evidence), said_claim(inputs, fact)
     named = lock_active_facts(owner, referenced_fact_ids(inputs, items, fact.contradicts))
@@ -264,7 +264,7 @@ def store_conflicting_fact(inputs: ExtractionInput, items: StoredItems, fact: Ex
         learned = learn_facts(owner, [verdict.draft], embedded=embedded, now=now)[0]
         return FactResult.of(learned.fact, is_new=learned.is_new, **counts)
     first, *also = (fact.id for fact in verdict.outdated)
-    stored = supersede_fact(owner, first, verdict.draft, also=also, embedded=embedded, now=now)
+    stored = supersede_fact(owner, first, verdict.draft, also=also, withdraws=False, embedded=embedded, now=now)
     return superseding_result(verdict.outdated, stored, verdict.draft, successions=1, **counts)
 
 

@@ -102,6 +102,8 @@ def resolve_disputed_key(key: DisputedKey, *, dry_run: bool, now: datetime) -> C
             for fact in find_ended(holder, later, earlier, said_at=said_at[later.id]):
                 ended.add(fact.id)
                 counts += Counter(contradictions=1) if dry_run else resolve_pair(holder, fact, later, now=now)
+        # after all facts are locked: clients lock the fact that they change before the profile
+        forget_preferences(holder, [fact for fact in facts if fact.status == Fact.Status.SUPERSEDED], now=now)
     return counts
 
 
@@ -165,7 +167,6 @@ def resolve_pair(holder: Owner, old: Fact, new: Fact, *, now: datetime) -> Count
     close_fact(holder, old, at=max(begins, old.valid_from or begins), now=next_belief_at(old, now))
     insert_links(holder.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=old.id)])
     replaced = link_replaced_evidence(holder.account_id, newer=new.id, older=[old.id])
-    forget_preferences(holder, old.user_id, fact_ids=[old.id], now=now)
     record_audit(holder, operation="supersede", memory_type="semantic", affected_ids=[new.id, old.id])
     return Counter(contradictions=1, facts_superseded=1, turns_replaced=replaced)
 

@@ -358,7 +358,7 @@ def accept_new_fact(
     ids = [old.id for old in olds if old.id != new.id]
     insert_links(owner.account_id, [NewLink(source_id=new.id, type=SUPERSEDES, target_id=each) for each in ids])
     link_replaced_evidence(owner.account_id, newer=new.id, older=ids)
-    forget_preferences(owner, new.user_id, fact_ids=ids, now=now)
+    forget_preferences(owner, [old for old in olds if old.id != new.id], now=now)
 
 
 def accept_both_facts(owner: Owner, old: Fact, new: Fact, *, times: ValidityTimes, now: datetime) -> None:

@@ -73,6 +73,7 @@ def supersede_fact(
     *,
     also: Sequence[UUID] = (),
     expected: ExpectedVersions = None,
+    withdraws: bool = True,
     embedded: EmbeddedTexts,
     now: datetime,
 ) -> Fact:
@@ -89,7 +90,7 @@ def supersede_fact(
     versions.
 
     Copies that follow the old facts are superseded as well, so that the successor is known in `_global`, too.
-    Preferences that were learned from the old facts are withdrawn.
+    Preferences that were learned from the old facts are withdrawn, unless the caller does it (`withdraws`).
     """
     check_fact_draft(draft)
     try:
@@ -101,7 +102,7 @@ def supersede_fact(
             for old in olds:
                 close_fact(owner, old, at=end_of_old(old, draft, begins), now=now)
             draft = with_default_start(draft, begins)
-            return store_successor(owner, olds, draft, properties={}, embedded=embedded, now=now)
+            return store_successor(owner, olds, draft, properties={}, withdraws=withdraws, embedded=embedded, now=now)
     except IntegrityError as err:
         # only the unique identity of facts can be violated here
         raise Conflict("a fact equal to the ended one was learned at the same time: try again") from err
@@ -121,6 +122,7 @@ def replace_wrong_fact(
     draft: FactDraft,
     *,
     also: Sequence[UUID] = (),
+    withdraws: bool = True,
     embedded: EmbeddedTexts,
     now: datetime,
 ) -> Fact:
@@ -135,7 +137,9 @@ def replace_wrong_fact(
         now = max(next_belief_at(old, now) for old in olds)
         draft = with_start_of_wrong(draft, olds)
         end_beliefs(olds, status=Fact.Status.SUPERSEDED, now=now)
-        return store_successor(owner, olds, draft, properties=WAS_WRONG, embedded=embedded, now=now)
+        return store_successor(
+            owner, olds, draft, properties=WAS_WRONG, withdraws=withdraws, embedded=embedded, now=now
+        )
 
 
 def with_start_of_wrong(draft: FactDraft, olds: Sequence[Fact]) -> FactDraft:
@@ -203,6 +207,7 @@ def store_successor(
     draft: FactDraft,
     *,
     properties: dict[str, Any],
+    withdraws: bool,
     embedded: EmbeddedTexts,
     now: datetime,
 ) -> Fact:
@@ -218,7 +223,8 @@ def store_successor(
     replaced = [old.id for old in olds if old.id != new_id]
     links = [NewLink(source_id=new_id, type=SUPERSEDES, target_id=old_id, properties=properties) for old_id in replaced]
     insert_links(owner.account_id, links)
-    forget_preferences(owner, olds[0].user_id, fact_ids=replaced, now=now)
+    if withdraws:
+        forget_preferences(owner, [old for old in olds if old.id != new_id], now=now)
     if replaced and draft.turn_ids:
         link_replaced_evidence(owner.account_id, newer=new_id, older=replaced)
     record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[new_id, *replaced])
@@ -281,7 +287,7 @@ def correct_fact(
                 end_beliefs(ended, status=Fact.Status.RETRACTED, now=now)
             affected = [each.id for each in (*facts, *ended)]
             if "text" in columns or (fact.valid_to is not None and fact.valid_to <= now):
-                forget_preferences(owner, fact.user_id, fact_ids=affected, now=now)
+                forget_preferences(owner, [*facts, *ended], now=now)
             texts = texts_metadata(owner, [fact.text] if "text" in columns else [])
             record_audit(owner, operation="correct", memory_type="semantic", affected_ids=affected, metadata=texts)
     except IntegrityError as err:
@@ -346,7 +352,7 @@ def retract_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions | in
         refuse_unbelieved(fact)
         retracted = [fact, *copies]
         end_beliefs(retracted, status=Fact.Status.RETRACTED, now=now)
-        forget_preferences(owner, fact.user_id, fact_ids=[each.id for each in retracted], now=now)
+        forget_preferences(owner, retracted, now=now)
         record_audit(owner, operation="retract", memory_type="semantic", affected_ids=[each.id for each in retracted])
     return fact
 
@@ -370,7 +376,7 @@ def reject_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions = Non
             raise Conflict("the fact was changed at the same time: try again")
         rejected = [fact, *filter_equal_claims(fact, others)]
         end_beliefs(rejected, status=Fact.Status.REJECTED, now=now)
-        forget_preferences(owner, fact.user_id, fact_ids=[each.id for each in rejected], now=now)
+        forget_preferences(owner, rejected, now=now)
         add_tombstone(holder, fact.text, names_about_fact(fact), now=now)
         record_audit(owner, operation="reject", memory_type="semantic", affected_ids=[each.id for each in rejected])
     return fact

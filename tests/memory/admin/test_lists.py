@@ -307,7 +307,7 @@ MAKERS: dict[str, Callable[[Account, range], Any]] = {
     "workingmemoryaccount": lambda account, numbers: Account.objects.bulk_create(
         Account(name=f"w{n}") for n in numbers
     ),
-    "valueaccount": lambda account, numbers: Account.objects.bulk_create(Account(name=f"w{n}") for n in numbers),
+    "valueaccount": lambda account, numbers: Account.objects.bulk_create(Account(name=f"v{n}") for n in numbers),
 }
 
 
