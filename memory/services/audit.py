@@ -111,11 +111,14 @@ def write_reads(size: int, *, after: str, account_id: UUID | None) -> MovedLines
     return MovedLines(examined=len(lines), changed=new, failed=len(refused), cursor=cursor)
 
 
-def write_waiting_reads() -> None:
-    """Move all reads into the table, of whichever account, as the job does. Raises RedisError."""
-    cursor = write_reads(READS_A_BATCH, after="", account_id=None).cursor
+def write_waiting_reads(account_id: UUID) -> None:
+    """Move all reads of the account into the table. Raises RedisError.
+
+    Call it before the transaction that needs them: until that ended, the job that moves reads would wait for it.
+    """
+    cursor = write_reads(READS_A_BATCH, after="", account_id=account_id).cursor
     while cursor:
-        cursor = write_reads(READS_A_BATCH, after=cursor, account_id=None).cursor
+        cursor = write_reads(READS_A_BATCH, after=cursor, account_id=account_id).cursor
 
 
 def insert_reads(lines: Sequence[ReadLine]) -> int:

@@ -21,6 +21,7 @@ from memory.models.contexts import TEAM_CONTEXT
 from memory.owner import Owner
 from memory.retrieval.search import LearningResults, SearchResults, search_learnings
 from memory.scoring import wilson_lower_bound
+from memory.services.audit import write_waiting_reads
 from memory.services.contexts.manage import ensure_team_context, lock_context
 from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
@@ -135,6 +136,7 @@ def remove_learning(owner: Owner, learning_id: UUID, *, now: datetime) -> None:
 
     Raises NotFound, Forbidden, Conflict where the team's context is archived.
     """
+    write_waiting_reads(owner.account_id)
     with transaction.atomic():
         learning = lock_learning(owner, learning_id, now=now)
         if owner.agent_id not in ("", learning.agent_id):

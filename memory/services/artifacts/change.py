@@ -29,6 +29,7 @@ from memory.services.artifacts.store import (
     save_artifact,
     update_artifact,
 )
+from memory.services.audit import write_waiting_reads
 from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.lifecycle import Lifecycle, Operation
@@ -147,6 +148,7 @@ def delete_artifact(owner: Owner, artifact_id: UUID, *, expected: ExpectedVersio
 
     Raises NotFound, Forbidden, StaleVersion.
     """
+    write_waiting_reads(owner.account_id)
     with transaction.atomic():
         mentions = lock_mentioning_episodes(owner, [artifact_id])
         artifact = lock_artifact(owner, artifact_id, others=mentions, expected=expected, now=now)

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from memory.audit import record_audit
 from memory.models import ContextEntry, Link
 from memory.owner import Owner
+from memory.services.audit import write_waiting_reads
 from memory.services.contexts.access_log import Action, log_writes
 from memory.services.contexts.manage import keyed_identity, lock_context
 from memory.services.custody.traces import erase_traces_of_deleted
@@ -26,6 +27,7 @@ def list_aliases(owner: Owner, entries: QuerySet[ContextEntry]) -> list[str]:
 
 def remove_alias(owner: Owner, context_id: UUID, key: str, *, now: datetime) -> None:
     """Remove a key of a merged entry; the entry that stayed keeps its own. Raises NotFound, Forbidden, Conflict."""
+    write_waiting_reads(owner.account_id)
     with transaction.atomic():
         context = lock_context(owner, context_id)
         rows = ContextEntry.objects.filter(account_id=owner.account_id, identity=keyed_identity(context.id, key))

@@ -21,6 +21,7 @@ from memory.models import ContextEntry, ContextEntryVersion, Kind, PersistentCon
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import register_agent
+from memory.services.audit import write_waiting_reads
 from memory.services.contexts.access_log import Action, entry_reference, log_writes
 from memory.services.contexts.manage import find_context, keyed_identity, lock_context, lock_keyed_entries
 from memory.services.contexts.versions import add_versions, entry_row, update_entry_columns
@@ -361,6 +362,7 @@ def remove_entry(owner: Owner, entry_id: UUID, *, expected: ExpectedVersions = N
 
     Raises as `update_entry_content` does.
     """
+    write_waiting_reads(owner.account_id)
     with transaction.atomic():
         entry = lock_entry(owner, entry_id, expected=expected, now=now)
         erase_traces_of_deleted(owner, [entry.id])

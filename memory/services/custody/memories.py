@@ -26,6 +26,7 @@ from memory.models import Conversation, EpisodicMemory, Link, Memory, Turn
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
+from memory.services.audit import write_waiting_reads
 from memory.services.custody.naming import ERASED
 from memory.services.custody.traces import erase_traces, evict_from_ledgers
 from memory.services.embedding.embed import EmbeddedTexts
@@ -112,6 +113,7 @@ def erase_derived(owner: Owner, memory_ids: Collection[UUID], *, now: datetime) 
     while True:
         rows = read_derived(owner.account_id, memory_ids)
         evict_from_ledgers(whole, {row.id: row.kind for row in rows})
+        write_waiting_reads(owner.account_id)
         # found again after what was derived from them meanwhile is committed
         with suppress(ErasureOutdated), transaction.atomic():
             return erase_locked(whole, memory_ids, rows, now=now)

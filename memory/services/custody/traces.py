@@ -1,6 +1,7 @@
 """Erasing the traces of memories: marks in ledgers, kept answers, texts of the audit log, histories of the admin.
 
-Whoever deletes memories for good calls `erase_traces` while they still exist.
+Whoever deletes memories for good calls `write_waiting_reads` before the transaction, so that reads of them have entries
+in the audit log, and `erase_traces` in it, while they still exist.
 """
 
 from collections import Counter
@@ -62,7 +63,7 @@ ERASE_AUDITED = "SELECT memory_erase_audit_payloads(%s, %s)"
 def erase_traces(account_id: UUID, memory_ids: Collection[UUID]) -> Counter[str]:
     """Erase the kept answers, audited texts and histories about memories that still exist. Returns counts by name.
 
-    In the caller's transaction. Raises RedisError.
+    In the caller's transaction.
     """
     return Counter(
         idempotent_requests=forget_answers(account_id, memory_ids),
@@ -74,7 +75,7 @@ def erase_traces(account_id: UUID, memory_ids: Collection[UUID]) -> Counter[str]
 def erase_traces_of_deleted(owner: Owner, memory_ids: Collection[UUID]) -> None:
     """Erase the traces of memories that the owner is deleting. Staff's own reasons stay in the histories.
 
-    In the caller's transaction. Raises RedisError.
+    In the caller's transaction.
     """
     forget_answers(owner.account_id, memory_ids)
     erase_audited_texts(owner.account_id, memory_ids)
@@ -103,15 +104,14 @@ def forget_answers(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
 
 
 def erase_audited_texts(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
-    """Erase the texts of audit entries about the memories. The entries stay. Raises RedisError."""
-    write_waiting_reads()
+    """Erase the texts of audit entries about the memories. The entries stay."""
     named = {"account_id": account_id, "ids": [str(each) for each in memory_ids]}
     return erase_payloads_of(account_id, [row[0] for row in fetch_rows(FIND_AUDITED, named)])
 
 
 def erase_texts_audited_in(conversation: Conversation) -> int:
     """Erase the texts of audit entries of a conversation, such as what was asked in it. Raises RedisError."""
-    write_waiting_reads()
+    write_waiting_reads(conversation.account_id)
     asked = {"account_id": conversation.account_id, "conversation_id": conversation.conversation_id}
     asked["since"] = conversation.created_at - timedelta(minutes=1)
     return erase_payloads_of(

@@ -21,6 +21,7 @@ from memory.models import Entity, EntityName, Kind, Memory
 from memory.models.writer import delete_memory_rows
 from memory.owner import Owner
 from memory.services.accounts.access import check_version
+from memory.services.audit import write_waiting_reads
 from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.learn import MAX_ALIASES, check_salience, clean_entity_name, record_entities
@@ -151,6 +152,7 @@ def remove_entity(owner: Owner, entity_id: UUID, *, now: datetime) -> None:
 
     Facts about it stay. Raises NotFound, Forbidden for another holder's entity.
     """
+    write_waiting_reads(owner.account_id)
     with transaction.atomic():
         found = find_own_entity(owner, entity_id, now=now)
         lock_holder(owner_of_row(found))

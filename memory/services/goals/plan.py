@@ -23,7 +23,7 @@ from memory.models import Goal, Kind, Link, Memory, writer
 from memory.models.goals import BLOCKED_BY, SUBGOAL_OF
 from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions
-from memory.services.audit import delete_audited_row
+from memory.services.audit import delete_audited_row, write_waiting_reads
 from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import holder_of_row
@@ -286,6 +286,7 @@ def delete_goal(owner: Owner, goal_id: UUID, *, expected: ExpectedVersions = Non
 
     Its subgoals then have no parent, and work episodes no longer mention it. Raises NotFound, Forbidden, StaleVersion.
     """
+    write_waiting_reads(owner.account_id)
     with transaction.atomic():
         lock_goal_with_referrers(owner, goal_id)
         goal, waiting = lock_goal_with_waiters(owner, goal_id, expected=expected, now=now)

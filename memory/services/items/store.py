@@ -14,6 +14,7 @@ from memory.models import ContextEntry, Vector
 from memory.models.statements import Embedding, execute_statement
 from memory.models.writer import PassageVector
 from memory.owner import Owner
+from memory.services.audit import write_waiting_reads
 from memory.services.contexts.access_log import Action
 from memory.services.contexts.entries import ITEM_SOURCE, EntryDraft, is_gone, record_writes, store_entries
 from memory.services.contexts.manage import lock_context, lock_keyed_entries
@@ -129,6 +130,8 @@ def store_items(
         EntryDraft(content=draft.content, key=draft.path.text, value=draft.value, source=ITEM_SOURCE)
         for draft in writes.drafts
     ]
+    if writes.deleted:
+        write_waiting_reads(owner.account_id)
     with transaction.atomic():
         check_item_versions(owner, context_id, writes.expected, now=now)
         rows = store_entries(owner, context_id, drafts=drafts, embedded=embedded, editor=editor, now=now)

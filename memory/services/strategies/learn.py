@@ -25,6 +25,7 @@ from memory.owner import Owner
 from memory.retrieval.judging import judge_hits
 from memory.retrieval.kind_searches import StrategyResults, search_strategies
 from memory.services.accounts.register import register_agent
+from memory.services.audit import write_waiting_reads
 from memory.services.conversations.lifecycle import is_valid_id, look_up_conversation
 from memory.services.custody.traces import erase_traces_of_deleted
 from memory.services.duplicates.resolve import end_merges, find_survivors, survivors_condition
@@ -297,6 +298,7 @@ def remove_strategy(owner: Owner, strategy_id: UUID, *, now: datetime) -> None:
 
     Raises NotFound, Forbidden.
     """
+    write_waiting_reads(owner.account_id)
     with transaction.atomic():
         strategy = lock_strategy(owner, strategy_id, now=now)
         if owner.agent_id and holder_of_row(strategy) != holder_key(owner):
