@@ -19,6 +19,7 @@ from memory.services.custody.histories import erase_histories_of, erase_historie
 from memory.services.custody.steps import (
     AUDIT_ENTRIES_A_BATCH,
     ERASE_AUDITED,
+    FIRST_ID,
     Selection,
     Step,
     StepReport,
@@ -41,11 +42,14 @@ KEPT = frozenset({"memory_audit_log"})
 LAST = ("memories", "persistent_contexts", "conversations", "memory_terms")
 """Tables whose rows others refer to, or follow from, in the order in which they are emptied."""
 
+# the bound of the timestamp alone leaves out partitions
 FIND_AUDITED = f"""
-SELECT id FROM memory_audit_log WHERE account_id = %s AND (
+SELECT timestamp, id, (
     user_id <> '' OR conversation_id <> '' OR session_id <> '' OR {HAS_AUDITED_TEXTS}
     OR EXISTS (SELECT FROM unnest(affected_ids) AS each (id) WHERE each.id !~ '^[0-9a-f-]{{36}}$')
-) LIMIT %s
+) FROM memory_audit_log
+WHERE account_id = %(account_id)s AND timestamp >= %(since)s AND (timestamp, id) > (%(since)s, %(after)s)
+ORDER BY timestamp, id LIMIT %(scan)s
 """  # noqa: S608 (composed of constants alone)
 
 
@@ -127,13 +131,20 @@ def delete_keys_of_redis(selection: Selection, cursor: str, now: datetime) -> St
 
 
 def erase_audit(selection: Selection, cursor: str, now: datetime) -> StepReport:
-    """Erase the texts, and the names of users and conversations, of the next entries of the account's audit log."""
+    """Erase the texts, and the names of users and conversations, of the next entries of the account's audit log.
+
+    The cursor is the time and id of an entry.
+    """
     account_id = selection.owner.account_id
-    ids = [row[0] for row in fetch_rows(FIND_AUDITED, [account_id, AUDIT_ENTRIES_A_BATCH])]
+    since, _, after = cursor.partition(" ")
+    asked = {"account_id": account_id, "since": since or "-infinity", "after": after or FIRST_ID}
+    page = fetch_rows(FIND_AUDITED, asked | {"scan": AUDIT_ENTRIES_A_BATCH})
+    ids = [entry_id for _at, entry_id, has_texts in page if has_texts]
     if ids:
         with transaction.atomic(), connection.cursor() as statements:
             statements.execute(ERASE_AUDITED, [account_id, ids])
-    return StepReport(counts=Counter(memory_audit_log=len(ids)), cursor=str(ids[-1]) if ids else "")
+    following = f"{page[-1][0].isoformat()} {page[-1][1]}" if len(page) == AUDIT_ENTRIES_A_BATCH else ""
+    return StepReport(counts=Counter(memory_audit_log=len(ids)), cursor=following)
 
 
 ACCOUNT_STEPS: Mapping[str, Step] = {
@@ -141,6 +152,7 @@ ACCOUNT_STEPS: Mapping[str, Step] = {
     "ledger changes": flush_ledger_changes,
     "audited reads": flush_audited_reads,
     "rows": delete_tables,
+    "later reads": flush_audited_reads,
     "audit": erase_audit,
 }
 """The steps of deleting an account, by name, in order."""

@@ -20,6 +20,7 @@ from memory.services.custody import account_steps
 from memory.services.custody.account_steps import KEPT, find_references, kept_references, list_tables
 from memory.services.custody.accounts import preview_account, request_account_deletion
 from memory.services.custody.marks import is_signed
+from memory.services.custody.steps import Selection
 from memory.services.custody.stores import Model, tables
 from memory.services.custody.subjects import continue_erasure
 from memory_project.redis import client
@@ -112,6 +113,23 @@ def test_texts_and_names_go_from_the_audit_log_and_from_the_history_of_the_admin
     assert [each for each in left if re.search(r"\b(tea|ana|c1|brewer)\b", each)] == []
     assert AuditEntry.objects.get(account_id=stranger.pk).query_text == "Who likes coffee?"
     assert set(LogEntry.objects.values_list("object_repr", "change_message")) == {("[erased]", "")}
+
+
+def test_entries_of_the_audit_log_are_passed_once_in_batches(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account_steps, "AUDIT_ENTRIES_A_BATCH", 2)
+    ana = replace(owner, user_id="ana", audit_level="verbose")
+    for writer in (ana, owner, owner, ana, ana):
+        record_audit(writer, operation="delete", memory_type="agent", affected_ids=[owner.account_id])
+
+    cursors, counts = [""], []
+    for _ in range(3):
+        report = account_steps.erase_audit(Selection(owner=owner), cursors[-1], NOW)
+        cursors.append(report.cursor)
+        counts.append(report.counts["memory_audit_log"])
+
+    assert counts == [1, 1, 1]
+    assert [bool(each) for each in cursors] == [False, True, True, False]
+    assert not AuditEntry.objects.filter(account_id=owner.account_id).exclude(user_id="").exists()
 
 
 def test_the_history_of_staff_stays_where_its_ids_are_those_of_the_accounts_rows(
