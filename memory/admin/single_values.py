@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 
 from memory.admin.base import staff_owner
 from memory.admin.fields import PlainTextField
-from memory.admin.live import LiveAdmin, collect_page, read_cursor, show_expiry
+from memory.admin.live import LiveAdmin, NameForm, collect_page, read_cursor, show_expiry
 from memory.admin.object_actions import ObjectAction
 from memory.admin.text import mark_invisible
 from memory.models import Account, ValueAccount
@@ -26,11 +26,7 @@ MAX_EDITED_CHARACTERS = 100_000
 MAX_TTL_SECONDS = 10 * 366 * 86_400
 
 
-class ValueNameForm(forms.Form):
-    name = forms.CharField(max_length=MAX_NAME_CHARACTERS, strip=False)
-
-
-class SingleValueForm(ValueNameForm):
+class SingleValueForm(NameForm):
     """A text with its key. Without seconds to live, it is kept until it is deleted."""
 
     value = PlainTextField(
@@ -71,7 +67,7 @@ class ValueAccountAdmin(LiveAdmin):
     contents = "Single values"
     object_actions = {
         "save": ObjectAction(run=save_single_value, form=SingleValueForm),
-        "delete": ObjectAction(run=remove_single_value, form=ValueNameForm),
+        "delete": ObjectAction(run=remove_single_value, form=NameForm),
     }
 
     def get_urls(self) -> list[URLPattern]:
@@ -94,7 +90,7 @@ class ValueAccountAdmin(LiveAdmin):
             for value in stored
         ]
         context = {
-            "rows": rows, "cursor": cursor, "is_first_page": not began, "named": named, "form": SingleValueForm(),
+            "rows": rows, "cursor": cursor, "is_first_page": not began, "named": named,
             "next_page": urlencode({"cursor": str(cursor), "named": named}),
             "new_url": self.page_url("value", account.id), "may_write": self.has_change_permission(request),
         }  # fmt: skip
@@ -111,7 +107,7 @@ class ValueAccountAdmin(LiveAdmin):
             failed = self.perform_action(request, account, owner=staff_owner(request, account.id))
             if failed is None:
                 return HttpResponseRedirect(self.page_url("change", account.id))
-        named = ValueNameForm(request.GET)
+        named = NameForm(request.GET)
         name = named.cleaned_data["name"] if named.is_valid() else ""
         found = KeyValues(Owner(account_id=account.id)).find(name) if name else None
         initial = {"name": name} | ({"value": found.text, "ttl_seconds": found.ttl_seconds} if found else {})

@@ -114,7 +114,7 @@ def write_reads(size: int, *, after: str, account_id: UUID | None) -> MovedLines
 def write_waiting_reads(account_id: UUID) -> None:
     """Move all reads of the account into the table. Raises RedisError.
 
-    Call it before the transaction that needs them: until that ended, the job that moves reads would wait for it.
+    Call it before the transaction that needs them: within it, the job that moves reads would wait for its end.
     """
     cursor = write_reads(READS_A_BATCH, after="", account_id=account_id).cursor
     while cursor:
