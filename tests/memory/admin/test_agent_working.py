@@ -178,6 +178,8 @@ def test_many_values_take_a_bounded_number_of_round_trips_and_are_filtered_by_na
 ) -> None:
     for number in range(120):
         WorkingMemoryService(owner).store(f"value {number}", number)
+    # loads the scripts
+    staff.get(address(agent))
 
     with counted_commands() as commands:
         whole = staff.get(address(agent))
