@@ -1,16 +1,15 @@
 """Large archives in flat memory, and processes that are killed while they export or import."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from django.db import connection
 
-from memory.models import Account
+from memory.models import Account, Memory
 from memory.owner import Owner
 from tests.memory.maintenance.workers import environment
 from tests.memory.notes import jot
@@ -70,10 +69,13 @@ def test_memory_stays_flat_however_large_the_archive_is(empty_redis: None, tmp_p
         assert many - few < 24_000, peaks
 
 
-def run_and_kill(seconds: float, *arguments: str) -> None:
+def run_and_kill(is_due: Callable[[], bool], *arguments: str) -> None:
+    """Run a command until it has come as far as wanted, and kill it there."""
     with subprocess.Popen([sys.executable, "-c", MANAGE, *arguments], env=environment()) as process:
-        time.sleep(seconds)
-        os.kill(process.pid, signal.SIGKILL)
+        while not is_due():
+            assert process.poll() is None, "It ended before it was to be killed."
+            time.sleep(0.005)
+        process.kill()
 
 
 def test_a_killed_import_goes_on_where_it_was(owner: Owner, empty_redis: None, tmp_path: Path) -> None:
@@ -82,10 +84,11 @@ def test_a_killed_import_goes_on_where_it_was(owner: Owner, empty_redis: None, t
     path = tmp_path / "archive.zip"
     path.write_bytes(export_bytes(owner.account_id))
     copy = Account.objects.create(name="copy")
+    command = ("import_archive", str(path), "--account", "copy")
 
-    for seconds in (3.0, 3.5, 4.0, 4.5):
-        run_and_kill(seconds, "import_archive", str(path), "--account", "copy")
-    manage("import_archive", str(path), "--account", "copy")
+    for number in (1, 1_000, 2_000, 3_000):
+        run_and_kill(lambda: Memory.objects.filter(account=copy).count() >= number, *command)  # noqa: B023
+    manage(*command)
 
     assert count_rows(copy.id) == count_rows(owner.account_id) | {"memory_vectors": 0}
 
@@ -94,8 +97,10 @@ def test_a_killed_export_leaves_no_file(owner: Owner, empty_redis: None, tmp_pat
     fill(Account.objects.get(id=owner.account_id), 20_000)
     path = tmp_path / "archive.zip"
 
-    run_and_kill(3.0, "export_archive", "--account", "workshop", "--output", str(path))
+    command = ("export_archive", "--account", "workshop", "--output", str(path))
+
+    run_and_kill(lambda: any(tmp_path.glob(".archive.zip.*")), *command)
     assert not path.exists()
-    manage("export_archive", "--account", "workshop", "--output", str(path))
+    manage(*command)
 
     assert path.read_bytes() == export_bytes(owner.account_id)
