@@ -25,15 +25,25 @@ MAX_REORDERED = 20
 """Candidates at the front whose replacements are moved before them."""
 NEARLY_SAME = 0.9
 """Factor on the score of a statement that is probably replaced, or that answers less than the other one."""
-PAST_QUESTION = re.compile(
-    r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|at first|first|initial(?:ly)?|earlier|old"
-    r"|back then|prior|until|ago|in (?:early|mid|late)|in (?:january|february|march|april|may|june|july|august"
+_EARLIER = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|at first|initial(?:ly)?|(?<!how )old|back then|prior"
+    r"|ago)\b",
+    re.IGNORECASE,
+)
+"""Words that ask about what was true before something changed, in any tense."""
+_EARLIER_UNLESS_NOW = re.compile(
+    r"\b(?:before|first|earlier|until|in (?:early|mid|late)|in (?:january|february|march|april|may|june|july|august"
     r"|september|october|november|december))\b",
     re.IGNORECASE,
 )
-"""A question about what was true before something changed."""
-PAST_TENSE = re.compile(r"\b(?:was|were|did|had|has|have)\b", re.IGNORECASE)
-
+"""Words that do so unless the question is in the present tense ("Where are we going in July?")."""
+_PAST = re.compile(r"\b(?:was|were|did|had)(?:n['’]t)?\b", re.IGNORECASE)
+_PERFECT = re.compile(r"\b(?:has|have)(?:n['’]t)?\b(?! to\b)", re.IGNORECASE)
+_PRESENT = re.compile(
+    r"\b(?:am|is|are|do|does|will|shall|can|should|must)(?:n['’]t)?\b|\b(?:won|can)['’]t\b|['’](?:re|ll|m)\b"
+    r"|\b(?:what|where|who|when|how|which|it|that|there|he|she)['’]s\b|^(?:who|what|which(?: \w+)?) \w+[^\Ws]s\b",
+    re.IGNORECASE,
+)
 INTERCEPT = 2.82
 LINK_WEIGHT = 0.84
 NEWER_RANK_WEIGHT = -2.08
@@ -74,8 +84,8 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
     if not any(link.type == REPLACES for link in context.links):
         return list(candidates)
     query = context.query
-    is_about_past = PAST_QUESTION.search(query.text) is not None
-    is_past_tense = not is_about_past and PAST_TENSE.search(query.text) is not None
+    is_about_past = asks_about_past(query.text)
+    is_past_tense = not is_about_past and is_in_past_tense(query.text)
     sources = sources_of_facts(candidates[:MAX_REORDERED], context.links)
     replaced = find_replaced(candidates, context.links, sources, head=MAX_REORDERED, is_past_tense=is_past_tense)
     for older in candidates[:MAX_REORDERED]:
@@ -95,6 +105,29 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
         elif found.wanted >= (LEAST_WANTED_IF_SURE if is_sure and not is_past_tense else LEAST_WANTED):
             put_first(newer, older, factor=SUPERSEDED_FACTOR if is_sure else NEARLY_SAME)
     return sorted(candidates, key=lambda each: -each.score) if replaced else list(candidates)
+
+
+def asks_about_past(question: str) -> bool:
+    """Return True if a question asks for what was true before something changed.
+
+    >>> asks_about_past("Where did she live in May?"), asks_about_past("How old is she?")
+    (True, False)
+    """
+    if _EARLIER.search(question):
+        return True
+    is_now = _PRESENT.search(question) is not None and _PAST.search(question) is None
+    return _EARLIER_UNLESS_NOW.search(question) is not None and not is_now
+
+
+def is_in_past_tense(question: str) -> bool:
+    """Return True if a question asks about what happened.
+
+    >>> is_in_past_tense("Has she been to Porto?"), is_in_past_tense("Do I have to go to the office?")
+    (True, False)
+    """
+    if _PAST.search(question):
+        return True
+    return _PERFECT.search(question) is not None and _PRESENT.search(question) is None
 
 
 def wanted_probability(weight: float, *, newer_place: int, older_place: int, is_past_tense: bool) -> float:

@@ -97,9 +97,39 @@ def test_a_weak_link_orders_nothing_for_a_question_in_the_past_tense() -> None:
     assert order(replaces(3, 1, probability=0.05), text="Where did she get the tickets?") == [1, 2, 3]
 
 
-@pytest.mark.parametrize("text", ["Where did she live before Porto?", "What was the original deadline?"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Where did she live before Porto?",
+        "What was the original deadline?",
+        "What is my old address?",
+        "Who led the team before Bruno?",
+        "Which flat did she have in May?",
+        "What was Ana's first job?",
+    ],
+)
 def test_a_question_about_the_past_gets_the_earlier_statement_first(text: str) -> None:
     assert order(replaces(1, 3), text=text) == [3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How old is Chioma?",
+        "Where are we going in July?",
+        "Until when is the library open?",
+        "Which pills do I take before breakfast?",
+        "Which train leaves before noon?",
+        "What's first on the agenda?",
+    ],
+)
+def test_words_of_time_in_a_question_about_now_ask_for_nothing_earlier(text: str) -> None:
+    assert order(replaces(3, 1), text=text) == [3, 2, 1]
+
+
+@pytest.mark.parametrize("text", ["Do I have a weekend job?", "On which days do we have to go in?"])
+def test_what_one_has_now_is_no_past_tense(text: str) -> None:
+    assert order(replaces(3, 1, probability=0.1), text=text) == [3, 1, 2]
 
 
 def test_history_keeps_its_order() -> None:
