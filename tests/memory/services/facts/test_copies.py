@@ -13,6 +13,7 @@ from memory.owner import Owner
 from memory.services.facts.globalize import globalize_fact
 from memory.services.facts.review import decide_review, open_review
 from memory.services.facts.supersede import correct_fact, replace_wrong_fact, retract_fact, supersede_fact
+from memory.services.memories.correct import mark_memories
 from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, versions_of
@@ -76,6 +77,21 @@ def test_what_comes_in_the_place_of_a_globalized_fact_is_known_in_every_channel(
 
     assert claims(owner, now=day(3)) == [MUNICH]
     assert set(claims(atlas, now=day(3))) == {MUNICH}
+
+
+@pytest.mark.parametrize("change", ["supersede", "replace"])
+def test_what_comes_in_the_place_of_a_fact_whose_copy_is_in_quarantine_stays_in_the_project(
+    owner: Owner, atlas: Owner, change: str
+) -> None:
+    fact = know(atlas)
+    copy = globalize(atlas, fact)
+    mark_memories(owner, [copy.id], mark="quarantine", now=day(1))
+
+    successor = CHANGES[change](atlas, fact)
+
+    assert successor.channel == "atlas"
+    assert claims(owner, now=day(3)) == []
+    assert claims(atlas, now=day(3)) == [MUNICH]
 
 
 @each_change
