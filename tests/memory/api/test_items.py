@@ -286,6 +286,33 @@ def test_items_are_written_at_the_expected_versions_or_not_at_all(bound_api: Ser
     assert version() > second
 
 
+@pytest.mark.parametrize(
+    ("versions", "deleted", "named"),
+    [
+        ((0, 1), None, "items"),
+        ((0, None), None, "items"),
+        ((None, 0), None, "items"),
+        ((0,), 1, "items"),
+        ((None,), 1, "deleted"),
+    ],
+)
+def test_a_path_with_an_expected_version_occurs_once(
+    bound_api: ServiceClient, context: str, versions: tuple[int | None, ...], deleted: int | None, named: str
+) -> None:
+    def expecting(version: int | None) -> dict[str, int]:
+        return {} if version is None else {"expected_version": version}
+
+    body: dict[str, Any] = {"items": [item(["a", "b"], "k", {}, **expecting(each)) for each in versions]}
+    if deleted is not None:
+        body["deleted"] = [{"namespace": ["a", "b"], "key": "k", **expecting(deleted)}]
+
+    refused = bound_api.post(f"/contexts/{context}/items", body)
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, [named])
+    assert "a.b/k has an `expected_version`" in refused.json()["errors"][named][0]
+    assert read(bound_api, context, ["a", "b"], "k") is None
+
+
 def test_a_request_reads_a_thousand_items_at_most(bound_api: ServiceClient, context: str) -> None:
     path = {"namespace": ["a"], "key": "k"}
     too_much: list[dict[str, Any]] = [
