@@ -202,6 +202,9 @@ class ItemsFound(AnswerSerializer):
 
 class ItemsWritten(AnswerSerializer):
     stored = serializers.IntegerField(help_text="Number of items that are stored.")
+    versions = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Of each item, in the order of `items`."
+    )
     deleted = serializers.IntegerField(help_text="Number of items that were there to delete.")
 
 
@@ -285,8 +288,10 @@ class ContextItems(OwnerViewSet):
 
         def write() -> Response:
             now, editor = timezone.now(), choose_editor(owner, {})
-            deleted = store_items(owner, context_id, writes, embedded=embedded, editor=editor, now=now)
-            return Response(ItemsWritten.serialize(None, {"stored": len(writes.drafts), "deleted": deleted}))
+            written = store_items(owner, context_id, writes, embedded=embedded, editor=editor, now=now)
+            versions = [written.versions[path_from_body(item)] for item in body["items"]]
+            answer = {"stored": len(written.versions), "versions": versions, "deleted": written.deleted}
+            return Response(ItemsWritten.serialize(None, answer))
 
         return self.write_once(write)
 

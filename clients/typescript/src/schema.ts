@@ -4790,6 +4790,8 @@ export interface components {
         ItemsWritten: {
             /** @description Number of items that are stored. */
             stored: number;
+            /** @description Of each item, in the order of `items`. */
+            versions: number[];
             /** @description Number of items that were there to delete. */
             deleted: number;
         };

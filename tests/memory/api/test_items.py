@@ -52,11 +52,11 @@ def test_an_item_is_stored_replaced_and_deleted(bound_api: ServiceClient, contex
     done = write(bound_api, context, item(["users", "ana"], "prefs", {"seat": "aisle"}))
     write(bound_api, context, item(["users", "ana"], "prefs", {"seat": "window"}))
 
-    assert done == {"stored": 1, "deleted": 0}
+    assert done == {"stored": 1, "versions": [1], "deleted": 0}
     assert read(bound_api, context, ["users", "ana"], "prefs")["value"] == {"seat": "window"}
     gone = {"deleted": [{"namespace": ["users", "ana"], "key": "prefs"}]}
-    assert write(bound_api, context, **gone) == {"stored": 0, "deleted": 1}
-    assert write(bound_api, context, **gone) == {"stored": 0, "deleted": 0}
+    assert write(bound_api, context, **gone) == {"stored": 0, "versions": [], "deleted": 1}
+    assert write(bound_api, context, **gone) == {"stored": 0, "versions": [], "deleted": 0}
     assert read(bound_api, context, ["users", "ana"], "prefs") is None
 
 
@@ -75,7 +75,7 @@ def test_the_last_write_of_a_path_wins(bound_api: ServiceClient, context: str) -
 
     done = write(bound_api, context, item(["a"], "k", {"n": 1}), item(["a"], "k", {"n": 3}), deleted=[path])
 
-    assert done == {"stored": 1, "deleted": 0}
+    assert done == {"stored": 1, "versions": [1, 1], "deleted": 0}
     assert read(bound_api, context, ["a"], "k")["value"] == {"n": 3}
 
 
@@ -284,6 +284,22 @@ def test_items_are_written_at_the_expected_versions_or_not_at_all(bound_api: Ser
     assert post(deleted=[path | {"expected_version": second}]) == 412
     assert post(item(["a"], "k", {"n": 3}, expected_version=0)) == 200
     assert version() > second
+
+
+def test_a_write_answers_the_versions_of_its_items(bound_api: ServiceClient, context: str) -> None:
+    def post(*items: dict[str, Any], **fields: Any) -> list[int]:
+        written = bound_api.post(f"/contexts/{context}/items", {"items": list(items), **fields}).json()
+        found = [read(bound_api, context, each["namespace"], each["key"])["version"] for each in items]
+        assert written["versions"] == found
+        return found
+
+    one, two = item(["a"], "k", {"n": 1}), item(["a"], "k", {"n": 2}, ttl_seconds=60)
+    first = post(one, item(["a"], "other", {}))
+    assert post(one) == first[:1]
+    second = post(item(["b"], "third", {}), one, two)
+    assert second[1] == second[2] > first[0]
+    post(deleted=[{"namespace": ["a"], "key": "k"}])
+    assert post(item(["a"], "k", {"n": 3}, texts=["three"]))[0] > second[2]
 
 
 @pytest.mark.parametrize(
