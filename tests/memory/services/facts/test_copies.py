@@ -155,6 +155,16 @@ def test_a_correction_is_a_version_of_the_copy_and_audited_once(owner: Owner, at
     assert AuditEntry.objects.get(operation="correct").affected_ids == [str(fact.id), str(copy.id)]
 
 
+def test_a_review_that_ends_a_copy_names_it_in_the_audit_log(owner: Owner, atlas: Owner) -> None:
+    fact = know(atlas)
+    copy = globalize(atlas, fact)
+
+    accept(atlas, fact)
+
+    new = Fact.objects.get(text=MUNICH)
+    assert AuditEntry.objects.get(operation="review").affected_ids == [str(new.id), str(fact.id), str(copy.id)]
+
+
 def test_a_copy_is_retracted_where_global_knows_the_correction(owner: Owner, atlas: Owner) -> None:
     known, fact = know(owner, MUNICH), know(atlas)
     copy = globalize(atlas, fact)
