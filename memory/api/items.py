@@ -3,6 +3,7 @@
 An item is an entry of the context whose key is its path, such as `users.ana/prefs`; see `memory.services.items`.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -76,7 +77,8 @@ class ItemToWrite(ItemPathFields):
         required=False,
         min_value=0,
         max_value=MAX_VERSION,
-        help_text="412 at another version, and nothing is written. 0: there must be no such item.",
+        help_text="412 at another version, and nothing is written. 0: there must be no such item. "
+        "400 for a path that occurs more than once.",
     )
 
 
@@ -116,6 +118,17 @@ class ItemsToWrite(OwnerFields):
         help_text="Items to delete. One that is in `items` too is stored.",
     )
     embedding_model = ExternalId(required=False, help_text=MODEL_HELP)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        # of a path that occurs twice, one version would be ignored
+        counts = Counter(path_from_body(each) for name in ("items", "deleted") for each in attrs[name])
+        for name in ("items", "deleted"):
+            for each in attrs[name]:
+                if "expected_version" in each and counts[path_from_body(each)] > 1:
+                    repeated = f"{LABEL_SEPARATOR.join(each['namespace'])}/{each['key']}"
+                    reason = f"{repeated} has an `expected_version` and occurs more than once. Send it once."
+                    raise serializers.ValidationError({name: [reason]})
+        return attrs
 
 
 class ItemToRead(ItemPathFields):
@@ -189,6 +202,9 @@ class ItemsFound(AnswerSerializer):
 
 class ItemsWritten(AnswerSerializer):
     stored = serializers.IntegerField(help_text="Number of items that are stored.")
+    versions = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Of each item, in the order of `items`."
+    )
     deleted = serializers.IntegerField(help_text="Number of items that were there to delete.")
 
 
@@ -272,8 +288,10 @@ class ContextItems(OwnerViewSet):
 
         def write() -> Response:
             now, editor = timezone.now(), choose_editor(owner, {})
-            deleted = store_items(owner, context_id, writes, embedded=embedded, editor=editor, now=now)
-            return Response(ItemsWritten.serialize(None, {"stored": len(writes.drafts), "deleted": deleted}))
+            written = store_items(owner, context_id, writes, embedded=embedded, editor=editor, now=now)
+            versions = [written.versions[path_from_body(item)] for item in body["items"]]
+            answer = {"stored": len(written.versions), "versions": versions, "deleted": written.deleted}
+            return Response(ItemsWritten.serialize(None, answer))
 
         return self.write_once(write)
 

@@ -25,6 +25,7 @@ from pydantic import TypeAdapter
 
 from tests.concurrency import PATIENCE_SECONDS
 from tests.integrations.environments import OURS
+from tests.integrations.former_service import serve_former
 
 COMMAND: TypeAdapter[Any] = TypeAdapter(BetaMemoryTool20250818Command)
 DIRECTORY_SIZE = re.compile(r"^[\d.]+[BKMG](\t(?:/memories\S*|.*/))$", re.M)
@@ -109,6 +110,16 @@ def test_random_commands_on_the_service_are_answered_as_by_the_sdk(client: Clien
 
         for command in run:
             assert answer(ours, command) == answer(theirs, command), command
+
+
+def test_files_are_changed_on_a_service_without_versions(url: str, api_key: str) -> None:
+    with serve_former(url) as former, Client(former, api_key, agent_id="assistant") as client:
+        tool = MemoryTool(client)
+
+        tool.call({"command": "create", "path": "/memories/a", "file_text": "x"})
+        tool.call({"command": "insert", "path": "/memories/a", "insert_line": 0, "insert_text": "first"})
+
+        assert "first" in str(tool.call({"command": "view", "path": "/memories/a"}))
 
 
 STORY: list[dict[str, Any]] = [

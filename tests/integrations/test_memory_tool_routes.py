@@ -10,8 +10,10 @@ from anthropic.tools import BetaLocalFilesystemMemoryTool
 
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE, issue_key
+from tests.integrations.former_service import serve_former
 from tests.integrations.test_claude_memory import DIRECTORY_SIZE, STORY, answer
 from tests.integrations.test_mcp import mcp_url as mcp_url
+from tests.integrations.test_mcp import serve_mcp
 from tests.integrations.test_mcp import shared_mcp as shared_mcp
 
 CREATE = {"command": "create", "path": "/memories/a", "file_text": "x"}
@@ -60,6 +62,18 @@ def test_edits_of_one_file_at_once_are_all_kept(route: ToolRoute) -> None:
 
     shown = route.call(VIEW)
     assert [number for number in range(8) if f"line {number}" not in shown] == []
+
+
+def test_files_are_changed_on_a_service_without_versions(url: str, api_key: str) -> None:
+    with serve_former(url) as former, serve_mcp(former) as mcp:
+        route = ToolRoute(mcp, api_key)
+        edit = {"command": "insert", "path": "/memories/a", "insert_line": 0, "insert_text": "first"}
+
+        assert [route.send(each).status_code for each in (CREATE, edit)] == [200, 200]
+        assert "first" in route.call(VIEW)
+
+        route.call({"command": "delete", "path": "/memories/a"})
+        assert route.call(VIEW).startswith("ToolError")
 
 
 @pytest.mark.slow

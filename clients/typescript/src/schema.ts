@@ -4744,7 +4744,7 @@ export interface components {
             namespace: string[];
             /** @description Name of the item, unique in its namespace. */
             key: string;
-            /** @description 412 at another version, and nothing is written. 0: there must be no such item. */
+            /** @description 412 at another version, and nothing is written. 0: there must be no such item. 400 for a path that occurs more than once. */
             expected_version?: number;
         };
         ItemsAnswer: {
@@ -4790,6 +4790,8 @@ export interface components {
         ItemsWritten: {
             /** @description Number of items that are stored. */
             stored: number;
+            /** @description Of each item, in the order of `items`. */
+            versions: number[];
             /** @description Number of items that were there to delete. */
             deleted: number;
         };
@@ -5661,7 +5663,7 @@ export interface components {
             namespace: string[];
             /** @description Name of the item, unique in its namespace. */
             key: string;
-            /** @description 412 at another version, and nothing is written. 0: there must be no such item. */
+            /** @description 412 at another version, and nothing is written. 0: there must be no such item. 400 for a path that occurs more than once. */
             expected_version?: number;
             /** @description The value, which replaces the present one. */
             value: {

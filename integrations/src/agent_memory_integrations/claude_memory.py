@@ -8,7 +8,7 @@ file meanwhile, the command runs again on what that stored.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from agent_memory_client import AgentMemoryError, AsyncClient, Client
+from agent_memory_client import AgentMemoryError, AsyncClient, BadRequestError, Client
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types.beta import (
     BetaMemoryTool20250818CreateCommand,
@@ -32,6 +32,8 @@ from agent_memory_integrations.memory_trees import (
     make_tree,
     name_context,
     retry,
+    store_changes,
+    without_versions,
 )
 
 T = TypeVar("T")
@@ -97,8 +99,13 @@ class MemoryTool(BetaAbstractMemoryTool):
         return make_tree(items)
 
     def _store(self, tree: FileTree) -> None:
-        if changes := find_changes(tree):
-            self.client.write_items(self._context.ensure_id(), **changes)
+        if not (changes := find_changes(tree)):
+            return
+        context_id = self._context.ensure_id()
+        try:
+            self.client.write_items(context_id, **changes)
+        except BadRequestError as err:
+            self.client.write_items(context_id, **without_versions(changes, err))
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -151,5 +158,4 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         try:
             return change(tree)
         finally:
-            if changes := find_changes(tree):
-                await self.client.write_items(await self._context.ensure_id(), **changes)
+            await store_changes(self.client, self._context, tree)

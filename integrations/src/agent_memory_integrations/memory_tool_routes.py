@@ -18,7 +18,7 @@ from agent_memory_integrations.contexts import AsyncNamedContext
 from agent_memory_integrations.mcp.callers import Callers
 from agent_memory_integrations.mem0 import Mem0RequestError, read_body
 from agent_memory_integrations.memory_files import COMMANDS, PREFIX, ROOT, MemoryCommandError, run_command
-from agent_memory_integrations.memory_trees import async_lock_of, async_retry, find_changes, load_tree, name_context
+from agent_memory_integrations.memory_trees import async_lock_of, async_retry, load_tree, name_context, store_changes
 
 PATH = "/compat/memory-tool"
 DEFAULT_AGENT = "claude"
@@ -61,8 +61,7 @@ async def run(client: AsyncClient, context: AsyncNamedContext, command: SimpleNa
             return run_command(tree, command)
         finally:
             # a command that fails may have made directories
-            if changes := find_changes(tree):
-                await client.write_items(await context.ensure_id(), **changes)
+            await store_changes(client, context, tree)
 
     async with async_lock_of(context):
         return await async_retry(attempt)

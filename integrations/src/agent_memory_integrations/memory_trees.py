@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from agent_memory_client import AsyncClient, Client, PreconditionFailedError
+from agent_memory_client import AsyncClient, BadRequestError, Client, PreconditionFailedError
 
 from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
 from agent_memory_integrations.item_pages import ItemPages
@@ -86,7 +86,8 @@ def make_tree(items: Iterable[dict[str, Any]]) -> FileTree:
     """Return the tree of these items. What other programs stored without a text is no file."""
     listed = list(items)
     files = {path_of(each): text for each in listed if isinstance(text := read_text(each), str)}
-    versions = {path_of(each): each["version"] for each in listed if each["namespace"] == FILES}
+    # web servers of version 0.2 tell none
+    versions = {path_of(each): each["version"] for each in listed if each["namespace"] == FILES and "version" in each}
     return FileTree(files, {path_of(each) for each in listed if each["namespace"] == DIRECTORIES}, versions)
 
 
@@ -106,6 +107,17 @@ async def load_tree(client: AsyncClient, context: AsyncNamedContext) -> FileTree
     while context_id and (search := pages.next_search()):
         items += pages.read_items((await client.query_items(context_id, searches=[search])).to_dict())
     return make_tree(items)
+
+
+async def store_changes(client: AsyncClient, context: AsyncNamedContext, tree: FileTree) -> None:
+    """Store what a command changed in a tree, if anything."""
+    if not (changes := find_changes(tree)):
+        return
+    context_id = await context.ensure_id()
+    try:
+        await client.write_items(context_id, **changes)
+    except BadRequestError as err:
+        await client.write_items(context_id, **without_versions(changes, err))
 
 
 def find_changes(tree: FileTree) -> dict[str, Any]:
@@ -130,6 +142,19 @@ def find_changes(tree: FileTree) -> dict[str, Any]:
     if changes["items"] and len(tree.files) + len(tree.directories) - 1 > MAX_FILES:
         raise MemoryCommandError(f"At most {MAX_FILES} files and directories are kept. Delete some first.")
     return changes if any(changes.values()) else {}
+
+
+def without_versions(changes: dict[str, Any], refusal: BadRequestError) -> dict[str, Any]:
+    """Return changes for a web server of version 0.2, which knows no expected versions and refused them.
+
+    Raises any other refusal.
+    """
+    if "expected_version" not in str(refusal):
+        raise refusal
+    return {
+        name: [{field: value for field, value in item.items() if field != "expected_version"} for item in items]
+        for name, items in changes.items()
+    }
 
 
 def item_path(namespace: list[str], path: str) -> dict[str, Any]:

@@ -71,8 +71,7 @@ class AgentMemoryStore:
         value |= {"metadata": dict(metadata)} if metadata else {}
         entry = await self._files.find_version(path, expected_version)
         if entry is None:
-            entry = await self._files.create(path, value)
-            return await self._finish(operation, entry.etag, existed=False)
+            return await self._finish(operation, await self._files.create(path, value), existed=False)
         await self._files.replace(path, entry, value)
         return await self._finish(operation, entry.etag, existed=True)
 

@@ -43,18 +43,16 @@ class FileEntries:
             raise conflict(path)
         return entry
 
-    async def create(self, path: str, value: dict[str, Any]) -> EntryAnswer:
-        """Store a new file. Raises MemoryConflictError if there is one, also one that somebody else has just stored."""
+    async def create(self, path: str, value: dict[str, Any]) -> str:
+        """Store a new file, and return its version. Raises MemoryConflictError if there is one by now."""
         item = {"namespace": [FILES], "key": path, "value": value, "texts": [value["text"].strip() or path]}
         try:
-            await self.client.write_items(await self._context.ensure_id(), items=[item | {"expected_version": 0}])
+            context_id = await self._context.ensure_id()
+            written = await self.client.write_items(context_id, items=[item | {"expected_version": 0}])
         except PreconditionFailedError as err:
             raise conflict(path) from err
-        entry = await self.find(path)
-        if entry is None or entry.value != value:
-            # stored, and changed since: the version of what was stored is unknown
-            raise conflict(path)
-        return entry
+        # the ETag of its entry
+        return f'"{written.versions[0]}"'
 
     async def replace(self, path: str, entry: EntryAnswer, value: dict[str, Any]) -> None:
         """Store the next version of a file. Raises MemoryConflictError if somebody else was faster."""

@@ -9,20 +9,17 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from django.db import connection, models, transaction
+from django.db import models, transaction
 
 from memory.audit import record_audit
 from memory.models import Account, Erasure, JobRun
-from memory.models.statements import fetch_rows
 from memory.owner import Owner
 from memory.services.custody.histories import erase_histories_of, erase_histories_of_table
 from memory.services.custody.steps import (
-    AUDIT_ENTRIES_A_BATCH,
-    ERASE_AUDITED,
-    FIRST_ID,
     Selection,
     Step,
     StepReport,
+    erase_next_audited,
     flush_audited_reads,
     flush_ledger_changes,
 )
@@ -42,15 +39,10 @@ KEPT = frozenset({"memory_audit_log"})
 LAST = ("memories", "persistent_contexts", "conversations", "memory_terms")
 """Tables whose rows others refer to, or follow from, in the order in which they are emptied."""
 
-# the bound of the timestamp alone leaves out partitions
-FIND_AUDITED = f"""
-SELECT timestamp, id, (
-    user_id <> '' OR conversation_id <> '' OR session_id <> '' OR {HAS_AUDITED_TEXTS}
-    OR EXISTS (SELECT FROM unnest(affected_ids) AS each (id) WHERE each.id !~ '^[0-9a-f-]{{36}}$')
-) FROM memory_audit_log
-WHERE account_id = %(account_id)s AND timestamp >= %(since)s AND (timestamp, id) > (%(since)s, %(after)s)
-ORDER BY timestamp, id LIMIT %(scan)s
-"""  # noqa: S608 (composed of constants alone)
+HAS_TEXTS_OR_NAMES = f"""
+user_id <> '' OR conversation_id <> '' OR session_id <> '' OR {HAS_AUDITED_TEXTS}
+OR EXISTS (SELECT FROM unnest(affected_ids) AS each (id) WHERE each.id !~ '^[0-9a-f-]{{36}}$')
+"""
 
 
 def list_tables() -> list[str]:
@@ -131,20 +123,8 @@ def delete_keys_of_redis(selection: Selection, cursor: str, now: datetime) -> St
 
 
 def erase_audit(selection: Selection, cursor: str, now: datetime) -> StepReport:
-    """Erase the texts, and the names of users and conversations, of the next entries of the account's audit log.
-
-    The cursor is the time and id of an entry.
-    """
-    account_id = selection.owner.account_id
-    since, _, after = cursor.partition(" ")
-    asked = {"account_id": account_id, "since": since or "-infinity", "after": after or FIRST_ID}
-    page = fetch_rows(FIND_AUDITED, asked | {"scan": AUDIT_ENTRIES_A_BATCH})
-    ids = [entry_id for _at, entry_id, has_texts in page if has_texts]
-    if ids:
-        with transaction.atomic(), connection.cursor() as statements:
-            statements.execute(ERASE_AUDITED, [account_id, ids])
-    following = f"{page[-1][0].isoformat()} {page[-1][1]}" if len(page) == AUDIT_ENTRIES_A_BATCH else ""
-    return StepReport(counts=Counter(memory_audit_log=len(ids)), cursor=following)
+    """Erase the texts, and the names of users and conversations, of the next entries of the account's audit log."""
+    return erase_next_audited(selection, cursor, HAS_TEXTS_OR_NAMES, {})
 
 
 ACCOUNT_STEPS: Mapping[str, Step] = {

@@ -52,12 +52,16 @@ STREAM_LINES = 1_000
 TERMS_A_BATCH = 5_000
 AUDIT_ENTRIES_A_BATCH = 1_000
 
-FIND_AUDITED = """
-SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND (
-    user_id = %(user_id)s OR conversation_id = ANY(%(conversations)s) OR session_id = ANY(%(conversations)s)
-    OR concat_ws(E'\\n', '', query_text, error_message, session_id, conversation_id, affected_ids::text,
-        metadata::text, '') ~ %(pattern)s
-) LIMIT %(limit)s
+# the bound of the timestamp alone leaves out partitions
+NEXT_AUDITED = """
+SELECT timestamp, id, ({condition}) FROM memory_audit_log
+WHERE account_id = %(account_id)s AND timestamp >= %(since)s AND (timestamp, id) > (%(since)s, %(after)s)
+ORDER BY timestamp, id LIMIT %(scan)s
+"""
+NAMES_USER = """
+user_id = %(user_id)s OR conversation_id = ANY(%(conversations)s) OR session_id = ANY(%(conversations)s)
+OR concat_ws(E'\\n', '', query_text, error_message, session_id, conversation_id, affected_ids::text,
+    metadata::text, '') ~ %(pattern)s
 """
 ERASE_AUDITED = "SELECT memory_erase_audit_names(%s, %s)"
 
@@ -256,14 +260,26 @@ def erase_answers(selection: Selection, cursor: str, now: datetime) -> StepRepor
 
 
 def erase_audit(selection: Selection, cursor: str, now: datetime) -> StepReport:
-    """Remove the user and the ids of its conversations from entries of the audit log, with their texts."""
-    asked = {"account_id": selection.owner.account_id, "user_id": selection.user_id, "limit": AUDIT_ENTRIES_A_BATCH}
-    asked |= {"conversations": list(selection.conversations), "pattern": selection.naming.pattern}
-    ids = [row[0] for row in fetch_rows(FIND_AUDITED, asked)]
+    """Remove the user and the ids of its conversations from the next entries of the audit log, with their texts."""
+    asked = {"user_id": selection.user_id, "pattern": selection.naming.pattern}
+    return erase_next_audited(selection, cursor, NAMES_USER, asked | {"conversations": list(selection.conversations)})
+
+
+def erase_next_audited(selection: Selection, cursor: str, condition: str, asked: Mapping[str, Any]) -> StepReport:
+    """Erase the texts and names of those next entries of the account's audit log that meet a condition.
+
+    The cursor is the time and id of an entry, so that each is read once.
+    """
+    account_id = selection.owner.account_id
+    since, _, after = cursor.partition(" ")
+    place = {"since": since or "-infinity", "after": after or FIRST_ID, "scan": AUDIT_ENTRIES_A_BATCH}
+    page = fetch_rows(NEXT_AUDITED.format(condition=condition), {**asked, **place, "account_id": account_id})
+    ids = [entry_id for _at, entry_id, is_met in page if is_met]
     if ids:
-        with transaction.atomic(), connection.cursor() as cursor_:
-            cursor_.execute(ERASE_AUDITED, [selection.owner.account_id, ids])
-    return StepReport(counts=Counter(memory_audit_log=len(ids)), cursor=str(ids[-1]) if ids else "")
+        with transaction.atomic(), connection.cursor() as statements:
+            statements.execute(ERASE_AUDITED, [account_id, ids])
+    following = f"{page[-1][0].isoformat()} {page[-1][1]}" if len(page) == AUDIT_ENTRIES_A_BATCH else ""
+    return StepReport(counts=Counter(memory_audit_log=len(ids)), cursor=following)
 
 
 def erase_histories(selection: Selection, cursor: str, now: datetime) -> StepReport:

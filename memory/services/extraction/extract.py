@@ -59,7 +59,7 @@ from memory.services.conversations.queue import (
 from memory.services.embedding.embed import embed_texts
 from memory.services.entities.resolve import filter_by_holder
 from memory.services.extraction.outcomes import ExtractionInput, ItemCounts, count_unstored
-from memory.services.extraction.store import extraction_texts, store_extraction
+from memory.services.extraction.store import extraction_texts, store_extractions
 from memory.services.facts.review import NAMELESS_USER
 from memory.services.facts.store import visible_facts
 from memory.services.memories.links import ABOUT
@@ -278,12 +278,14 @@ def store_extraction_result(
             if not is_same_as_read(turns_between(work.claim, work.start, work.stop), work.turns):
                 make_due_now(work.claim, now=now)
                 return ClaimResult(outcome=ClaimOutcome.OUTDATED)
-            counts, turns = ItemCounts(), {turn.index: turn for turn in work.turns}
-            for extraction in extractions:
-                inputs = ExtractionInput(
+            turns = {turn.index: turn for turn in work.turns}
+            inputs = [
+                ExtractionInput(
                     owner=work.owner, turns=turns, extraction=extraction, known=work.known, embedded=embedded, now=now
                 )
-                counts.add(store_extraction(inputs))
+                for extraction in extractions
+            ]
+            counts = store_extractions(work.owner, inputs, now=now)
             if not counts.failed:
                 counts.figures["turns"] = work.stop - work.start
             audit_extraction(work, counts)

@@ -13,8 +13,8 @@ the old fact was wrong and is replaced whatever the setting.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -22,7 +22,6 @@ from django.db import transaction
 from memory.extraction.knowledge import (
     ExtractedEntity,
     ExtractedFact,
-    ExtractedPreference,
     ExtractedRelationship,
     Extraction,
 )
@@ -45,14 +44,16 @@ from memory.services.extraction.outcomes import (
     store_alone,
     store_each,
 )
+from memory.services.extraction.preferences import store_all_preferences
 from memory.services.facts.contradict import SaidClaim, find_contradicted, find_policy, is_next_date, is_old_move
+from memory.services.facts.copies import find_copy_ids
 from memory.services.facts.learn import FactDraft, learn_facts
 from memory.services.facts.review import filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
 from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
 from memory.services.facts.tombstones import count_tombstone_matches, find_tombstones
 from memory.services.memories.links import MENTIONS, NewLink, insert_links
 from memory.services.memories.trust import least_trust
-from memory.services.profiles import forget_ended_preferences, learn_preferences, read_preferences
+from memory.services.profiles import read_preferences
 
 MAX_EVIDENCE_TURNS = 50
 """Maximum of turns that a relationship names as its evidence; the latest are kept."""
@@ -64,29 +65,41 @@ def extraction_texts(extraction: Extraction) -> list[str]:
     return [*entities, *(fact.claim for fact in extraction.facts)]
 
 
-def store_extraction(inputs: ExtractionInput) -> ItemCounts:
-    """Store an extraction in the caller's transaction and return the counts of its items."""
-    lock_holder(inputs.owner)
-    items = StoredItems(counts=ItemCounts.of(inputs.extraction))
-    # before anything else is locked: clients, too, lock the fact that they change first
-    numbers = [number for fact in inputs.extraction.facts for number in (*fact.corrects, *fact.contradicts)]
-    named = referenced_fact_ids(inputs, items, numbers)
-    said = [said_claim(inputs, fact) for fact in inputs.extraction.facts]
-    contradicted = find_contradicted(inputs.owner, said, now=inputs.now)
-    lock_active_facts(inputs.owner, [*named, *(fact.id for found in contradicted for fact in found)])
-    contested = {
-        fact.number for fact, found in zip(inputs.extraction.facts, contradicted, strict=True) if found
-    } | find_contested(inputs.extraction.facts)
+def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: datetime) -> ItemCounts:
+    """Store the extractions of the owner's turns in the caller's transaction and return the counts of their items.
+
+    Everything is locked in the order of clients: the facts that change and their copies first, the profile last.
+    """
+    lock_holder(owner)
+    contested = lock_contested(owner, work, now=now)
     # before facts are replaced, from which preferences were learned
-    known = read_preferences(inputs.owner)
-    store_entities(inputs, items)
-    store_facts(inputs, items, contested=contested)
-    store_relationships(inputs, items)
-    store_preferences(inputs, items, known=known)
-    if items.counts.figures["facts_superseded"]:
-        forget_ended_preferences(inputs.owner, now=inputs.now)
-        items.counts.figures["preferences_withdrawn"] += len(known.keys() - read_preferences(inputs.owner).keys())
-    return items.counts
+    known = read_preferences(owner)
+    stored = []
+    for inputs in work:
+        items = StoredItems(counts=ItemCounts.of(inputs.extraction))
+        store_entities(inputs, items)
+        store_facts(inputs, items, contested=contested)
+        store_relationships(inputs, items)
+        stored.append((inputs, items))
+    store_all_preferences(owner, stored, known=known, now=now)
+    counts = ItemCounts()
+    for _inputs, items in stored:
+        counts.add(items.counts)
+    return counts
+
+
+def lock_contested(owner: Owner, work: Sequence[ExtractionInput], *, now: datetime) -> set[ExtractedFact]:
+    """Lock the facts that may end, with their copies, and return the extracted facts that may contradict others."""
+    facts = [(inputs, fact) for inputs in work for fact in inputs.extraction.facts]
+    said = [said_claim(inputs, fact) for inputs, fact in facts]
+    contradicted = find_contradicted(owner, said, now=now)
+    ids = {fact.id for found in contradicted for fact in found}
+    for inputs, fact in facts:
+        ids |= {inputs.known[number] for number in (*fact.corrects, *fact.contradicts) if number in inputs.known}
+    if ids:
+        lock_active_facts(owner, sorted(ids | find_copy_ids(owner.account_id, ids)))
+    against_known = {fact for (_inputs, fact), found in zip(facts, contradicted, strict=True) if found}
+    return against_known | find_contested([fact for _inputs, fact in facts])
 
 
 def store_entities(inputs: ExtractionInput, items: StoredItems) -> None:
@@ -149,33 +162,33 @@ def said_claim(inputs: ExtractionInput, fact: ExtractedFact) -> SaidClaim:
     return SaidClaim(claim=fact.claim, certainty=fact.certainty, temporal=fact.temporal, said_at=said_at)
 
 
-def find_contested(facts: Sequence[ExtractedFact]) -> set[int]:
-    """Return the numbers of facts that contradict an earlier one of the same extraction."""
+def find_contested(facts: Sequence[ExtractedFact]) -> set[ExtractedFact]:
+    """Return the facts that contradict an earlier one of them."""
     earlier: dict[str, list[ClaimReading]] = defaultdict(list)
     contested = set()
     for fact in facts:
         reading = read_meaning(fact.claim)
         against = [known for key in reading.sought_keys for known in earlier[key]]
         if reading.ended_claims or any(contradicts(reading, known) for known in against):
-            contested.add(fact.number)
+            contested.add(fact)
         earlier[reading.key].append(reading)
     return contested
 
 
-def store_facts(inputs: ExtractionInput, items: StoredItems, *, contested: Collection[int]) -> None:
+def store_facts(inputs: ExtractionInput, items: StoredItems, *, contested: Collection[ExtractedFact]) -> None:
     """Store plain facts together, then the others in order: these may refer to facts before them.
 
     `contested` are facts that are not plain, since they may contradict believed facts or one another.
     """
     facts = [fact for fact in drop_rejected_facts(inputs, items) if can_store_fact(items, fact)]
-    others = {fact.number for fact in facts if fact.corrects or fact.contradicts} | set(contested)
-    plain = [fact for fact in facts if fact.number not in others]
+    others = {fact for fact in facts if fact.corrects or fact.contradicts or fact in contested}
+    plain = [fact for fact in facts if fact not in others]
     results = store_each(items, "facts", plain, partial(learn_plain_facts, inputs, items))
     for fact, result in zip(plain, results, strict=True):
         items.add_fact(fact.number, result)
     for fact in facts:
         # a fact that it refers to may have failed since
-        if fact.number in others and can_store_fact(items, fact):
+        if fact in others and can_store_fact(items, fact):
             with store_alone(items, "facts") as single:
                 single.result = store_conflicting_fact(inputs, items, fact)
             items.add_fact(fact.number, single.result)
@@ -352,48 +365,3 @@ def merge_evidence(draft: RelationshipDraft, link: Link) -> RelationshipDraft:
     if link.weight >= (draft.weight or 0.0):
         properties["certainty"] = link.properties.get("certainty", properties["certainty"])
     return replace(draft, weight=max(link.weight, draft.weight or 0.0), properties=properties)
-
-
-def store_preferences(inputs: ExtractionInput, items: StoredItems, *, known: dict[str, Any]) -> None:
-    """Store preferences in the user's profile, which had the `known` ones. Without a user they belong to nobody."""
-    preferences = inputs.extraction.preferences
-    if not inputs.owner.user_id:
-        items.counts.refuse("nobody", len(preferences))
-        return
-    for preference in preferences:
-        if preference.fact in items.rejected:
-            items.counts.refuse("rejected")
-        elif preference.fact is not None and preference.fact not in items.facts | dict.fromkeys(items.failed):
-            # its fact was refused, or waits for staff
-            items.counts.refuse("unbelieved")
-        elif items.can_store("preferences", () if preference.fact is None else (preference.fact,)):
-            with store_alone(items, "preferences") as single:
-                single.result = learn_preference(inputs, items, preference)
-            if not isinstance(single.result, ItemOutcome):
-                count_preference(items, preference, known, is_stored=bool(single.result))
-
-
-def count_preference(
-    items: StoredItems, preference: ExtractedPreference, known: dict[str, Any], *, is_stored: bool
-) -> None:
-    """Count a preference. One that was not stored is known already, or is set otherwise by hand or by a later turn."""
-    topic = preference.topic.casefold()
-    if known.get(topic) == preference.value:
-        items.counts.count("preferences", ItemOutcome.MERGED)
-    elif is_stored:
-        items.counts.figures["preferences_replaced"] += topic in known
-        known[topic] = preference.value
-        items.counts.count("preferences", ItemOutcome.LEARNT)
-    else:
-        items.counts.refuse("kept")
-
-
-def learn_preference(inputs: ExtractionInput, items: StoredItems, preference: ExtractedPreference) -> list[str]:
-    fact_id = items.facts.get(preference.fact) if preference.fact is not None else None
-    provenance = {
-        "fact_id": None if fact_id is None else str(fact_id),
-        "turn_ids": [str(turn_id) for turn_id in inputs.turn_ids(preference.evidence)],
-        "at": inputs.time_of(preference.evidence).isoformat(),
-    }
-    preferences = {preference.topic: preference.value}
-    return learn_preferences(inputs.owner, inputs.owner.user_id, preferences, provenance=provenance, now=inputs.now)

@@ -303,6 +303,7 @@ def decide_review(
             copy_ids = find_copy_ids(owner.account_id, [review.old_fact_id])
             lock_for_change(owner, {review.old_fact_id, review.new_fact_id, *copy_ids}, now=now)
             old, new = read_reviewed_facts(owner, review)
+            copies: list[Fact] = []
             if decision == FactReview.Status.ACCEPTED_NEW:
                 copies = find_following_copies([old], locked=copy_ids)
                 accept_new_fact(owner, [old, *copies], new, changed_at=changed_at, now=now)
@@ -320,7 +321,7 @@ def decide_review(
                 owner,
                 operation="review",
                 memory_type="semantic",
-                affected_ids=[new.id, old.id],
+                affected_ids=[new.id, old.id, *(each.id for each in copies)],
                 metadata={"decision": str(decision)},
             )
     except IntegrityError as err:

@@ -29,6 +29,7 @@ from memory.services.facts.learn import (
     check_fact_draft,
     check_validity,
     identity_of_fact,
+    is_hidden_fact,
     store_fact_drafts,
 )
 from memory.services.facts.lock import (
@@ -215,9 +216,8 @@ def store_successor(
     if not draft.entity_ids:
         draft = replace(draft, entity_ids=live_entities_of_facts(*olds, now=now))
     conversations = find_turn_conversations(owner, draft.turn_ids)
-    successor = store_fact_drafts(
-        act_as_holder(owner, find_place(olds)), [draft], conversations=conversations, embedded=embedded, now=now
-    )[0]
+    holder = act_as_holder(owner, find_place(olds, now=now))
+    successor = store_fact_drafts(holder, [draft], conversations=conversations, embedded=embedded, now=now)[0]
     new_id = successor.fact.id
     # the draft may be equal to a fact that was closed just now
     replaced = [old.id for old in olds if old.id != new_id]
@@ -231,11 +231,14 @@ def store_successor(
     return successor.fact
 
 
-def find_place(olds: Sequence[Fact]) -> Fact:
-    """Return the old fact whose channel gets the successor: one of `_global` of the first one's holder, else that."""
+def find_place(olds: Sequence[Fact], *, now: datetime) -> Fact:
+    """Return the old fact whose channel gets the successor: one of `_global` of the first one's holder, else that.
+
+    One that is hidden, such as a copy in quarantine, is known in no channel.
+    """
     holder = holder_of_row(olds[0])
     known = [old for old in olds if old.channel == GLOBAL_CHANNEL and holder_of_row(old) == holder]
-    return known[0] if known else olds[0]
+    return next((old for old in known if not is_hidden_fact(old, now=now)), olds[0])
 
 
 def live_entities_of_facts(*facts: Fact, now: datetime) -> list[UUID]:

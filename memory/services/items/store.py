@@ -71,6 +71,14 @@ class ItemWrites:
     expected: Mapping[ItemPath, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenItems:
+    """The versions of stored items, and how many were there to delete."""
+
+    versions: Mapping[ItemPath, int]
+    deleted: int
+
+
 def embed_items(owner: Owner, writes: ItemWrites) -> EmbeddedTexts:
     """Return the vectors of the items' contents: given ones, or made by the configured model. Call it first.
 
@@ -120,8 +128,8 @@ def joined(
 
 def store_items(
     owner: Owner, context_id: UUID, writes: ItemWrites, *, embedded: EmbeddedTexts, editor: str, now: datetime
-) -> int:
-    """Store items and delete others; return how many were there to delete. `embedded` comes from `embed_items`.
+) -> WrittenItems:
+    """Store items and delete others. `embedded` comes from `embed_items`.
 
     Raises NotFound, Forbidden, Conflict for an archived context, TooLarge for a value, StaleVersion where an item has
     another version than the expected one.
@@ -138,7 +146,9 @@ def store_items(
         if writes.embedding_model:
             replace_given_vectors(owner, [row for row in rows if row.updated_at < now], embedded=embedded)
         set_times(owner, rows, writes.drafts, now=now)
-        return delete_items(owner, context_id, writes.deleted, now=now)
+        deleted = delete_items(owner, context_id, writes.deleted, now=now)
+    versions = {draft.path: row.version for row, draft in zip(rows, writes.drafts, strict=True)}
+    return WrittenItems(versions=versions, deleted=deleted)
 
 
 def check_item_versions(owner: Owner, context_id: UUID, expected: Mapping[ItemPath, int], *, now: datetime) -> None:

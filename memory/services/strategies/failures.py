@@ -61,17 +61,25 @@ class Failure:
     error: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureLesson:
+    """The strategy that repeated failures teach, and the conversations in which they happened."""
+
+    draft: StrategyDraft
+    conversation_ids: frozenset[str]
+
+
 def learn_from_failures(sources: Sequence[WorkSource], *, now: datetime) -> Counter[str]:
     """Store a strategy for each repeated failure in the conversations among the sources. Returns counts by name.
 
     `failures_learnt` are new ones, `refused` quarantined ones. Runs outside transactions; can be repeated.
     """
-    drafts = [(failed.owner, draft) for failed in find_failed_tools(sources) for draft in drafts_of_tool(failed)]
-    embedded = embed_texts([draft.text for _, draft in drafts])
+    lessons = [(failed.owner, lesson) for failed in find_failed_tools(sources) for lesson in lessons_of_tool(failed)]
+    embedded = embed_texts([lesson.draft.text for _, lesson in lessons])
     figures: Counter[str] = Counter()
-    for owner, draft in drafts:
+    for owner, lesson in lessons:
         try:
-            figures["failures_learnt"] += store_failure(owner, draft, embedded=embedded, now=now)
+            figures["failures_learnt"] += store_lesson(owner, lesson, embedded=embedded, now=now)
         except Conflict:
             figures["refused"] += 1
     return +figures
@@ -97,7 +105,7 @@ def failed_calls(account_id: UUID) -> Any:
     return ToolInvocation.objects.filter(account_id=account_id, success=False, error_message__isnull=False)
 
 
-def drafts_of_tool(failed: FailedTool) -> Iterator[StrategyDraft]:
+def lessons_of_tool(failed: FailedTool) -> Iterator[FailureLesson]:
     """Yield a strategy for each error that the tool failed with MIN_FAILURES times."""
     by_error: dict[str, list[Failure]] = defaultdict(list)
     for failure in read_failures(failed):
@@ -107,16 +115,18 @@ def drafts_of_tool(failed: FailedTool) -> Iterator[StrategyDraft]:
         return
     calls = read_calls(failed, [failure for same in repeated.values() for failure in same])
     for error, same in repeated.items():
-        yield StrategyDraft(
+        conversation_ids = frozenset(each.conversation_id for each in same)
+        draft = StrategyDraft(
             description=describe_help(failed.tool_name, same, calls),
             context_pattern=f"{failed.tool_name} fails with “{error}”",
             tool_sequence=[failed.tool_name],
             conversation_id=same[0].conversation_id,
             source=FAILURE_SOURCE,
-            trust=least_trust_of_conversations(failed.owner.account_id, {each.conversation_id for each in same}),
+            trust=least_trust_of_conversations(failed.owner.account_id, conversation_ids),
             event_time=same[0].timestamp,
             metadata={"learnt_from": {"failures": len(same), "conversation_id": same[0].conversation_id}},
         )
+        yield FailureLesson(draft=draft, conversation_ids=conversation_ids)
 
 
 def read_failures(failed: FailedTool) -> Iterator[Failure]:
@@ -184,13 +194,15 @@ def name_step(tool_name: str) -> str:
     return f"{describe_tool(tool_name)} ({tool_name})"
 
 
-def store_failure(owner: Owner, draft: StrategyDraft, *, embedded: EmbeddedTexts, now: datetime) -> int:
+def store_lesson(owner: Owner, lesson: FailureLesson, *, embedded: EmbeddedTexts, now: datetime) -> int:
     """Store the strategy and return 1 if it is new. A known one learns what helped, if it did not know yet.
 
-    It is not stored if its conversation was erased, or is being erased: the next run looks at what is left.
+    It is not stored if one of the conversations was erased, or is being erased: the next failure looks at what is left.
     """
+    draft, conversation_ids = lesson.draft, lesson.conversation_ids
     with transaction.atomic():
-        if not lock_kept_conversations(owner.account_id, conversation_id=draft.conversation_id):
+        kept = lock_kept_conversations(owner.account_id, conversation_id__in=conversation_ids)
+        if len(kept) < len(conversation_ids):
             return 0
         strategy, is_new = upsert_strategy(owner, draft, embedded=embedded, now=now)
         if strategy.description == NOTHING_HELPED and draft.description != NOTHING_HELPED:

@@ -76,6 +76,16 @@ async def create_at_once(client: AsyncClient) -> None:
         assert (found.content, found.version) == (f"of {at}", made.version)
 
 
+async def create_with_secret(client: AsyncClient) -> None:
+    """Create a file with a secret, which the account masks: another text is stored, and its version is known."""
+    store = AgentMemoryStore(client, context="secrets")
+    made = await store.write("a.md", "api_key = sk-proj-abcdefghijklmnopqrstuvwxyz123456", expected_version=None)
+    found = await store.read("a.md", max_chars=99)
+    assert found is not None
+    assert "abcdefghij" not in found.content, found.content
+    assert found.version == made.version
+
+
 async def main() -> None:
     async with (
         AsyncClient(agent_id="tester", user_id="tess") as client,
@@ -91,6 +101,7 @@ async def main() -> None:
         assert [(each.path, each.snippet) for each in found.matches] == [("b/c.md", "Madeira")], found
         assert await AgentMemoryStore(other).list_paths(limit=10) == []
         await create_at_once(client)
+        await create_with_secret(client)
         agent = Agent(
             TestModel(call_tools=["write_memory"]), capabilities=[Memory(store=AgentMemoryStore(client, context="run"))]
         )

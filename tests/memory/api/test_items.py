@@ -52,11 +52,11 @@ def test_an_item_is_stored_replaced_and_deleted(bound_api: ServiceClient, contex
     done = write(bound_api, context, item(["users", "ana"], "prefs", {"seat": "aisle"}))
     write(bound_api, context, item(["users", "ana"], "prefs", {"seat": "window"}))
 
-    assert done == {"stored": 1, "deleted": 0}
+    assert done == {"stored": 1, "versions": [1], "deleted": 0}
     assert read(bound_api, context, ["users", "ana"], "prefs")["value"] == {"seat": "window"}
     gone = {"deleted": [{"namespace": ["users", "ana"], "key": "prefs"}]}
-    assert write(bound_api, context, **gone) == {"stored": 0, "deleted": 1}
-    assert write(bound_api, context, **gone) == {"stored": 0, "deleted": 0}
+    assert write(bound_api, context, **gone) == {"stored": 0, "versions": [], "deleted": 1}
+    assert write(bound_api, context, **gone) == {"stored": 0, "versions": [], "deleted": 0}
     assert read(bound_api, context, ["users", "ana"], "prefs") is None
 
 
@@ -75,7 +75,7 @@ def test_the_last_write_of_a_path_wins(bound_api: ServiceClient, context: str) -
 
     done = write(bound_api, context, item(["a"], "k", {"n": 1}), item(["a"], "k", {"n": 3}), deleted=[path])
 
-    assert done == {"stored": 1, "deleted": 0}
+    assert done == {"stored": 1, "versions": [1, 1], "deleted": 0}
     assert read(bound_api, context, ["a"], "k")["value"] == {"n": 3}
 
 
@@ -284,6 +284,49 @@ def test_items_are_written_at_the_expected_versions_or_not_at_all(bound_api: Ser
     assert post(deleted=[path | {"expected_version": second}]) == 412
     assert post(item(["a"], "k", {"n": 3}, expected_version=0)) == 200
     assert version() > second
+
+
+def test_a_write_answers_the_versions_of_its_items(bound_api: ServiceClient, context: str) -> None:
+    def post(*items: dict[str, Any], **fields: Any) -> list[int]:
+        written = bound_api.post(f"/contexts/{context}/items", {"items": list(items), **fields}).json()
+        found = [read(bound_api, context, each["namespace"], each["key"])["version"] for each in items]
+        assert written["versions"] == found
+        return found
+
+    one, two = item(["a"], "k", {"n": 1}), item(["a"], "k", {"n": 2}, ttl_seconds=60)
+    first = post(one, item(["a"], "other", {}))
+    assert post(one) == first[:1]
+    second = post(item(["b"], "third", {}), one, two)
+    assert second[1] == second[2] > first[0]
+    post(deleted=[{"namespace": ["a"], "key": "k"}])
+    assert post(item(["a"], "k", {"n": 3}, texts=["three"]))[0] > second[2]
+
+
+@pytest.mark.parametrize(
+    ("versions", "deleted", "named"),
+    [
+        ((0, 1), None, "items"),
+        ((0, None), None, "items"),
+        ((None, 0), None, "items"),
+        ((0,), 1, "items"),
+        ((None,), 1, "deleted"),
+    ],
+)
+def test_a_path_with_an_expected_version_occurs_once(
+    bound_api: ServiceClient, context: str, versions: tuple[int | None, ...], deleted: int | None, named: str
+) -> None:
+    def expecting(version: int | None) -> dict[str, int]:
+        return {} if version is None else {"expected_version": version}
+
+    body: dict[str, Any] = {"items": [item(["a", "b"], "k", {}, **expecting(each)) for each in versions]}
+    if deleted is not None:
+        body["deleted"] = [{"namespace": ["a", "b"], "key": "k", **expecting(deleted)}]
+
+    refused = bound_api.post(f"/contexts/{context}/items", body)
+
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, [named])
+    assert "a.b/k has an `expected_version`" in refused.json()["errors"][named][0]
+    assert read(bound_api, context, ["a", "b"], "k") is None
 
 
 def test_a_request_reads_a_thousand_items_at_most(bound_api: ServiceClient, context: str) -> None:

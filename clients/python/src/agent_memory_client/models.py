@@ -757,6 +757,7 @@ class ItemsWritten(Result):
     """`ItemsWritten` of the OpenAPI document."""
 
     stored: int
+    versions: list[int]
     deleted: int
 
 

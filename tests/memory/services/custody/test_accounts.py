@@ -16,7 +16,7 @@ from memory.errors import Conflict, Unprocessable
 from memory.models import Account, ApiKey, AuditEntry, Erasure, JobRun, Memory, TermCount
 from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE, issue_key
-from memory.services.custody import account_steps
+from memory.services.custody import account_steps, steps
 from memory.services.custody.account_steps import KEPT, find_references, kept_references, list_tables
 from memory.services.custody.accounts import preview_account, request_account_deletion
 from memory.services.custody.marks import is_signed
@@ -116,7 +116,7 @@ def test_texts_and_names_go_from_the_audit_log_and_from_the_history_of_the_admin
 
 
 def test_entries_of_the_audit_log_are_passed_once_in_batches(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(account_steps, "AUDIT_ENTRIES_A_BATCH", 2)
+    monkeypatch.setattr(steps, "AUDIT_ENTRIES_A_BATCH", 2)
     ana = replace(owner, user_id="ana", audit_level="verbose")
     for writer in (ana, owner, owner, ana, ana):
         record_audit(writer, operation="delete", memory_type="agent", affected_ids=[owner.account_id])

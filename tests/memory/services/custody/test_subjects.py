@@ -7,10 +7,13 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from memory.agent_memory import AgentMemory
+from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable
-from memory.models import Account, Conversation, Erasure, Fact, Memory, Turn, UserProfile
+from memory.models import Account, AuditEntry, Conversation, Erasure, Fact, Memory, Turn, UserProfile
 from memory.owner import Owner
+from memory.services.custody import steps
 from memory.services.custody.marks import digest_subject
+from memory.services.custody.steps import Selection
 from memory.services.custody.subjects import (
     continue_erasure,
     find_subject,
@@ -115,6 +118,23 @@ def test_an_erasure_is_not_completed_before_extraction_that_it_cancelled_has_end
         erasure = continue_erasure(owner.account_id, erasure.id, now=LATER + timedelta(minutes=3))
 
     assert (erasure.status, erasure.selection) == ("completed", None)
+
+
+def test_entries_of_the_audit_log_are_passed_once_in_batches(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "AUDIT_ENTRIES_A_BATCH", 2)
+    ana = replace(owner, user_id="ana", audit_level="verbose")
+    for writer in (owner, owner, ana, ana, owner, ana):
+        record_audit(writer, operation="delete", memory_type="agent", affected_ids=[owner.account_id])
+
+    cursors, counts = [""], []
+    for _ in range(4):
+        report = steps.erase_audit(Selection(owner=owner, user_id="ana"), cursors[-1], NOW)
+        cursors.append(report.cursor)
+        counts.append(report.counts["memory_audit_log"])
+
+    assert counts == [0, 2, 1, 0]
+    assert [bool(each) for each in cursors] == [False, True, True, True, False]
+    assert not AuditEntry.objects.filter(account_id=owner.account_id, user_id="ana").exists()
 
 
 def test_a_request_for_a_user_that_is_being_erased_returns_the_unfinished_one(owner: Owner) -> None:

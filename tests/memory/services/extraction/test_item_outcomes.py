@@ -24,7 +24,7 @@ from memory.services.conversations.queue import EXTRACTION, BatchResult, claim_c
 from memory.services.embedding.embed import embed_texts
 from memory.services.extraction.extract import extract_due, request_extraction
 from memory.services.extraction.outcomes import ExtractionInput, count_unstored
-from memory.services.extraction.store import store_extraction
+from memory.services.extraction.store import store_extractions
 from memory.services.facts.supersede import reject_fact
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import claims, entities, extract_all, extracted, say_sentences
@@ -138,7 +138,7 @@ def test_every_item_is_learned_merged_refused_or_failed(owner: Owner) -> None:
         before = rows()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(conf, "CONTRADICTIONS", policy)
-            counts = store_extraction(inputs_for(holder, turns, extraction)).figures
+            counts = store_extractions(holder, [inputs_for(holder, turns, extraction)], now=NOW).figures
 
         assert counts["in"] == items_in(extraction) == sum(counts[outcome] for outcome in OUTCOMES)
         assert counts["refused"] == sum(count for name, count in counts.items() if name.startswith("refused_"))
@@ -301,13 +301,13 @@ def test_a_preference_is_withdrawn_with_the_fact_that_is_replaced(owner: Owner, 
     liking = ExtractedPreference(topic="sushi", value="likes", fact=1, evidence=(0,))
     first = Extraction(source="test", facts=(loved,), preferences=(liking,))
     if is_known:
-        store_extraction(inputs_for(user, turns, first))
+        store_extractions(user, [inputs_for(user, turns, first)], now=NOW)
         known = {1: Fact.objects.get().id}
         inputs = replace(inputs_for(user, turns, Extraction(source="test", facts=(meant,))), known=known)
     else:
         inputs = inputs_for(user, turns, replace(first, facts=(loved, meant)))
 
-    figures = store_extraction(inputs).figures
+    figures = store_extractions(user, [inputs], now=NOW).figures
 
     assert UserProfile.objects.get().preferences == {}
     assert (figures["preferences_withdrawn"], figures["facts_superseded"]) == (1, 1)

@@ -13,6 +13,7 @@ from memory.owner import Owner
 from memory.services.facts.globalize import globalize_fact
 from memory.services.facts.review import decide_review, open_review
 from memory.services.facts.supersede import correct_fact, replace_wrong_fact, retract_fact, supersede_fact
+from memory.services.memories.correct import mark_memories
 from tests.concurrency import PATIENCE_SECONDS, Start
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import CLAIM, claims, day, fact_draft, know, reread, versions_of
@@ -78,6 +79,21 @@ def test_what_comes_in_the_place_of_a_globalized_fact_is_known_in_every_channel(
     assert set(claims(atlas, now=day(3))) == {MUNICH}
 
 
+@pytest.mark.parametrize("change", ["supersede", "replace"])
+def test_what_comes_in_the_place_of_a_fact_whose_copy_is_in_quarantine_stays_in_the_project(
+    owner: Owner, atlas: Owner, change: str
+) -> None:
+    fact = know(atlas)
+    copy = globalize(atlas, fact)
+    mark_memories(owner, [copy.id], mark="quarantine", now=day(1))
+
+    successor = CHANGES[change](atlas, fact)
+
+    assert successor.channel == "atlas"
+    assert claims(owner, now=day(3)) == []
+    assert claims(atlas, now=day(3)) == [MUNICH]
+
+
 @each_change
 def test_a_copy_stays_while_another_project_says_the_same(
     owner: Owner, atlas: Owner, change: Callable[[Owner, Fact], Any]
@@ -137,6 +153,16 @@ def test_a_correction_is_a_version_of_the_copy_and_audited_once(owner: Owner, at
         (MUNICH, day(9), "corrected"),
     ]
     assert AuditEntry.objects.get(operation="correct").affected_ids == [str(fact.id), str(copy.id)]
+
+
+def test_a_review_that_ends_a_copy_names_it_in_the_audit_log(owner: Owner, atlas: Owner) -> None:
+    fact = know(atlas)
+    copy = globalize(atlas, fact)
+
+    accept(atlas, fact)
+
+    new = Fact.objects.get(text=MUNICH)
+    assert AuditEntry.objects.get(operation="review").affected_ids == [str(new.id), str(fact.id), str(copy.id)]
 
 
 def test_a_copy_is_retracted_where_global_knows_the_correction(owner: Owner, atlas: Owner) -> None:

@@ -15,9 +15,9 @@ from memory.services.strategies.failures import (
     CALLED_AGAIN,
     FAILED,
     NOTHING_HELPED,
-    drafts_of_tool,
     find_failed_tools,
-    store_failure,
+    lessons_of_tool,
+    store_lesson,
 )
 from memory.services.strategies.learn import find_strategies
 from memory.services.strategies.sources import SourceBatch, next_conversation_sources
@@ -158,12 +158,16 @@ def test_a_quarantined_strategy_is_not_learned_again(owner: Owner) -> None:
     assert end(owner, "c2") == Counter(refused=1, nothing_to_learn=1)
 
 
-def test_failures_in_a_conversation_that_was_erased_since_they_were_read_teach_nothing(owner: Owner) -> None:
-    fail(owner, times=3)
+@pytest.mark.parametrize("erased", ["c1", "c2"])
+def test_failures_in_a_conversation_that_was_erased_since_they_were_read_teach_nothing(
+    owner: Owner, erased: str
+) -> None:
+    fail(owner, times=2)
+    fail(owner, "c2")
     end_conversation(owner, "c1", outcome="", now=NOW)
     [failed] = find_failed_tools(next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources)
-    [draft] = drafts_of_tool(failed)
-    erase_conversation(owner, "c1", now=LATER)
+    [lesson] = lessons_of_tool(failed)
+    erase_conversation(owner, erased, now=LATER)
 
-    assert store_failure(failed.owner, draft, embedded=NOTHING, now=LATER) == 0
+    assert store_lesson(failed.owner, lesson, embedded=NOTHING, now=LATER) == 0
     assert not Strategy.objects.exists()
