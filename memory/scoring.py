@@ -202,5 +202,7 @@ PROBABLE_REPLACEMENT = 0.2
 """Probability from which on a pair counts as probably replaced; less likely ones move no long texts."""
 SURE_REPLACEMENT = 0.6
 """Least probability at which the earlier statement is marked as superseded."""
+MAX_STATEMENT_CHARACTERS = 250
+"""A longer text says more than what one later statement replaces."""
 SUPERSEDED_FACTOR = 0.5
 """Factor on the score of a superseded statement whose successor is among the results."""

@@ -17,7 +17,7 @@ from uuid import UUID
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween, ScoringContext
-from memory.scoring import PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
+from memory.scoring import MAX_STATEMENT_CHARACTERS, PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
 
 REPLACES, DERIVED_FROM = "REPLACES", "DERIVED_FROM"
 
@@ -55,8 +55,6 @@ LEAST_WANTED_IF_SURE = 0.05
 """The same for a sure replacement, wherever the later statement was found."""
 LEAST_WANTED_PAST = 0.3
 """Least probability at which a question about the past gets the earlier statement before the later one."""
-MAX_STATEMENT_CHARACTERS = 250
-"""A longer text says more than what a weak link may replace."""
 SHARED_SOURCE_WEIGHT = 0.4
 """Greatest weight with which one of several facts is replaced with the statement that they were learned from."""
 MAX_CERTAINTY = 0.999

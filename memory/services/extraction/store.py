@@ -48,6 +48,7 @@ from memory.services.extraction.preferences import store_all_preferences
 from memory.services.facts.contradict import SaidClaim, find_contradicted, find_policy, is_next_date, is_old_move
 from memory.services.facts.copies import find_copy_ids
 from memory.services.facts.learn import FactDraft, learn_facts
+from memory.services.facts.outdate import end_outdated, find_outdated
 from memory.services.facts.review import filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
 from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
 from memory.services.facts.tombstones import count_tombstone_matches, find_tombstones
@@ -71,7 +72,9 @@ def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: dat
     Everything is locked in the order of clients: the facts that change and their copies first, the profile last.
     """
     lock_holder(owner)
-    contested = lock_contested(owner, work, now=now)
+    turn_ids = [turn.id for inputs in work for turn in inputs.turns.values()]
+    outdated = {each.fact_id for each in find_outdated(owner, turn_ids)}
+    contested = lock_contested(owner, work, outdated, now=now)
     # before facts are replaced, from which preferences were learned
     known = read_preferences(owner)
     stored = []
@@ -81,6 +84,9 @@ def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: dat
         store_facts(inputs, items, contested=contested)
         store_relationships(inputs, items)
         stored.append((inputs, items))
+    if stored:
+        may_end = outdated.union(*(items.facts.values() for _inputs, items in stored))
+        stored[0][1].counts.figures["facts_superseded"] += end_replaced(owner, turn_ids, may_end, now=now)
     store_all_preferences(owner, stored, known=known, now=now)
     counts = ItemCounts()
     for _inputs, items in stored:
@@ -88,18 +94,36 @@ def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: dat
     return counts
 
 
-def lock_contested(owner: Owner, work: Sequence[ExtractionInput], *, now: datetime) -> set[ExtractedFact]:
-    """Lock the facts that may end, with their copies, and return the extracted facts that may contradict others."""
+def lock_contested(
+    owner: Owner, work: Sequence[ExtractionInput], outdated: Collection[UUID], *, now: datetime
+) -> set[ExtractedFact]:
+    """Lock the facts that may end, with their copies, and return the extracted facts that may contradict others.
+
+    `outdated` are further facts that may end.
+    """
     facts = [(inputs, fact) for inputs in work for fact in inputs.extraction.facts]
     said = [said_claim(inputs, fact) for inputs, fact in facts]
     contradicted = find_contradicted(owner, said, now=now)
-    ids = {fact.id for found in contradicted for fact in found}
+    ids = {fact.id for found in contradicted for fact in found}.union(outdated)
     for inputs, fact in facts:
         ids |= {inputs.known[number] for number in (*fact.corrects, *fact.contradicts) if number in inputs.known}
     if ids:
         lock_active_facts(owner, sorted(ids | find_copy_ids(owner.account_id, ids)))
     against_known = {fact for (_inputs, fact), found in zip(facts, contradicted, strict=True) if found}
     return against_known | find_contested([fact for _inputs, fact in facts])
+
+
+def end_replaced(owner: Owner, turn_ids: Collection[UUID], may_end: Collection[UUID], *, now: datetime) -> int:
+    """End the facts whose statement these turns replaced, or that was replaced since: those that still hold.
+
+    `may_end` are the facts that are locked for it. Returns the number of ended facts.
+    """
+    outdated = [each for each in find_outdated(owner, turn_ids) if each.fact_id in may_end]
+    if not outdated or find_policy(owner) != "prefer_new":
+        return 0
+    facts = lock_active_facts(owner, [each.fact_id for each in outdated])
+    copies = find_copy_ids(owner.account_id, [fact.id for fact in facts])
+    return end_outdated(owner, outdated, facts, copies=copies, now=now)
 
 
 def store_entities(inputs: ExtractionInput, items: StoredItems) -> None:

@@ -1,0 +1,99 @@
+"""Ending facts whose statement was surely replaced, where nothing could be learned from what replaced it.
+
+"Piano is on Mondays at 4" teaches a fact; the rules do not understand "piano got bumped to thurs, same hour", but the
+two statements are compared, and a REPLACES link says how probably the later one replaces the earlier one. The fact ends
+when the later statement was made, and the turn that made it SUPERSEDES the fact.
+
+Only what rests on the earlier statement alone ends: an extracted fact without further evidence, of a short turn that
+teaches nothing else, replaced by the same speaker. It happens when either of the two turns is extracted, in accounts
+that prefer new facts. A fact that ended so is learned again once somebody says it again.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from memory.models import Fact
+from memory.models.memory import EXTRACTED_SOURCE
+from memory.owner import Owner
+from memory.scoring import MAX_STATEMENT_CHARACTERS, SURE_REPLACEMENT
+from memory.services.audit import record_audit
+from memory.services.facts.copies import find_following_copies
+from memory.services.facts.store import next_belief_at
+from memory.services.facts.supersede import close_fact
+from memory.services.memories.links import SUPERSEDES, NewLink, insert_links
+
+FIND_OUTDATED = """
+SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight
+FROM memory_links AS link
+JOIN memories AS newer ON newer.account_id = %(account_id)s AND newer.id = link.source_id AND newer.kind = 'turn'
+JOIN memories AS older ON older.account_id = %(account_id)s AND older.id = link.target_id AND older.kind = 'turn'
+JOIN memory_links AS derived ON derived.account_id = %(account_id)s AND derived.type = 'DERIVED_FROM'
+    AND derived.target_id = older.id
+JOIN memories AS fact ON fact.account_id = %(account_id)s AND fact.id = derived.source_id AND fact.kind = 'fact'
+WHERE link.account_id = %(account_id)s AND link.type = 'REPLACES' AND link.weight >= %(sure)s
+    AND (link.source_id = ANY(%(turn_ids)s::uuid[]) OR link.target_id = ANY(%(turn_ids)s::uuid[]))
+    AND newer.role = older.role AND newer.name IS NOT DISTINCT FROM older.name
+    AND newer.event_time > older.event_time AND NOT newer.quarantined AND newer.text NOT LIKE '%%?'
+    AND length(older.text) <= %(characters)s AND older.text NOT LIKE '%%?'
+    AND fact.agent_id = older.agent_id AND fact.user_id = older.user_id AND fact.channel = older.channel
+    AND fact.status = 'active' AND fact.temporal = 'current' AND fact.valid_to IS NULL AND fact.retracted_at IS NULL
+    AND fact.source = %(source)s AND NOT (fact.pinned OR fact.archived OR fact.quarantined)
+    AND NOT EXISTS (
+        SELECT FROM memory_links AS also WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM'
+            AND also.source_id = fact.id AND also.target_id <> older.id
+    )
+    AND NOT EXISTS (
+        SELECT FROM memory_links AS also JOIN memories AS other
+            ON other.account_id = %(account_id)s AND other.id = also.source_id
+        WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM' AND also.target_id = older.id
+            AND other.kind = 'fact' AND other.id <> fact.id
+    )
+ORDER BY fact.id, newer.event_time, newer.id"""
+
+
+class OutdatedFact(NamedTuple):
+    """A fact whose statement was replaced, the first turn that did so, when it was said, and how probable this is."""
+
+    fact_id: UUID
+    turn_id: UUID
+    said_at: datetime
+    probability: float
+
+
+def find_outdated(owner: Owner, turn_ids: Collection[UUID]) -> list[OutdatedFact]:
+    """Return the believed facts that end because of these turns, or because of what replaced them. One statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            FIND_OUTDATED,
+            {
+                "account_id": owner.account_id,
+                "turn_ids": list(turn_ids),
+                "sure": SURE_REPLACEMENT,
+                "characters": MAX_STATEMENT_CHARACTERS,
+                "source": EXTRACTED_SOURCE,
+            },
+        )
+        return [OutdatedFact._make(row) for row in cursor.fetchall()]
+
+
+def end_outdated(
+    owner: Owner, outdated: Sequence[OutdatedFact], facts: Sequence[Fact], *, copies: Collection[UUID], now: datetime
+) -> int:
+    """End locked facts with those of their locked copies that follow them. Returns the number of ended facts."""
+    by_id = {each.fact_id: each for each in outdated}
+    links = []
+    for fact in facts:
+        found = by_id[fact.id]
+        for each in (fact, *find_following_copies([fact], locked=copies)):
+            close_fact(owner, each, at=found.said_at, now=max(now, next_belief_at(each, now)))
+            properties = {"probability": round(found.probability, 3)}
+            links.append(NewLink(source_id=found.turn_id, type=SUPERSEDES, target_id=each.id, properties=properties))
+    if links:
+        insert_links(owner.account_id, links)
+        ended = [link.target_id for link in links]
+        record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=ended)
+    return len(links)

@@ -1,0 +1,117 @@
+"""Facts end when their statement was surely replaced, also where nothing is learned from what replaced it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from memory.models import Account, Fact, Turn
+from memory.owner import Owner
+from memory.scoring import SURE_REPLACEMENT
+from memory.services.facts.store import read_visible_history
+from memory.services.memories.links import REPLACES, NewLink, insert_links
+from tests.memory.episodes import NOW
+from tests.memory.knowledge import TURN_TIME, extract_all, say_sentences
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
+
+EARLIER, LATER = "Our standup is at 9:15.", "standup got bumped, 45 minutes more sleep for everybody"
+CLAIM = "The user's standup is at 9:15"
+LATER_AT = TURN_TIME + timedelta(days=30)
+
+
+@pytest.fixture
+def user(owner: Owner) -> Owner:
+    return replace(owner, user_id="u1")
+
+
+def say_one(owner: Owner, *sentences: str, days: int, name: str = "") -> None:
+    at = TURN_TIME + timedelta(days=days)
+    say_sentences(owner, *sentences, name=name, conversation_id=f"day-{days}", at=at)
+
+
+def link(owner: Owner, *, weight: float = SURE_REPLACEMENT) -> None:
+    """Link the last turn to the first one."""
+    first, *_others, last = Turn.objects.order_by("event_time", "index")
+    insert_links(owner.account_id, [NewLink(source_id=last.id, type=REPLACES, target_id=first.id, weight=weight)])
+
+
+def replace_statement(
+    owner: Owner, *earlier: str, later: str = LATER, name: str = "", weight: float = SURE_REPLACEMENT
+) -> None:
+    """Learn from the earlier statements, and extract the later one after it was linked to the first of them."""
+    say_one(owner, *(earlier or [EARLIER]), days=0)
+    extract_all(NOW)
+    say_one(owner, later, days=30, name=name)
+    link(owner, weight=weight)
+    extract_all(NOW)
+
+
+def test_the_fact_ends_when_the_later_statement_was_made(user: Owner) -> None:
+    replace_statement(user)
+
+    [fact] = Fact.objects.all()
+    [replacing] = Turn.objects.filter(text=LATER)
+    assert (fact.text, fact.status, fact.valid_to) == (CLAIM, "superseded", LATER_AT)
+    assert read_visible_history(user, fact).superseded_by == [replacing.id]
+
+
+def test_it_ends_too_where_the_earlier_statement_is_extracted_last(user: Owner) -> None:
+    say_one(user, LATER, days=30)
+    extract_all(NOW)
+    say_one(user, EARLIER, days=0)
+    link(user)
+
+    extract_all(NOW)
+
+    assert Fact.objects.get().valid_to == LATER_AT
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "name", "weight"),
+    [
+        pytest.param([EARLIER], LATER, "", SURE_REPLACEMENT - 0.01, id="probably replaced"),
+        pytest.param([EARLIER], LATER, "Ana", SURE_REPLACEMENT, id="somebody else says it"),
+        pytest.param([EARLIER], "Is standup at ten now?", "", SURE_REPLACEMENT, id="a question"),
+        pytest.param([f"{EARLIER} I live in Porto."], LATER, "", SURE_REPLACEMENT, id="two facts of one turn"),
+        pytest.param([EARLIER, EARLIER], LATER, "", SURE_REPLACEMENT, id="it was said twice"),
+        pytest.param([f"{EARLIER} {'It rained and rained. ' * 12}"], LATER, "", SURE_REPLACEMENT, id="a long turn"),
+    ],
+)
+def test_it_holds_on_unless_its_statement_was_surely_replaced(
+    user: Owner, earlier: list[str], later: str, name: str, weight: float
+) -> None:
+    replace_statement(user, *earlier, later=later, name=name, weight=weight)
+
+    assert Fact.objects.get(text=CLAIM).status == "active"
+
+
+@pytest.mark.parametrize("policy", ["prefer_old", "flag_review"])
+def test_accounts_that_do_not_prefer_new_facts_keep_it(user: Owner, account: Account, policy: str) -> None:
+    Account.objects.filter(id=account.id).update(contradictions=policy)
+
+    replace_statement(user)
+
+    assert Fact.objects.get().status == "active"
+
+
+@pytest.mark.parametrize("changes", [{"pinned": True}, {"source": "api"}])
+def test_what_somebody_stored_or_pinned_is_kept(user: Owner, changes: dict[str, object]) -> None:
+    say_one(user, EARLIER, days=0)
+    extract_all(NOW)
+    Fact.objects.update(**changes)
+    say_one(user, LATER, days=30)
+    link(user)
+
+    extract_all(NOW)
+
+    assert Fact.objects.get().status == "active"
+
+
+def test_it_is_learned_again_once_it_is_said_again(user: Owner) -> None:
+    replace_statement(user)
+
+    say_one(user, EARLIER, days=40)
+    extract_all(NOW + timedelta(days=50))
+
+    assert sorted(Fact.objects.values_list("status", flat=True)) == ["active", "superseded"]
