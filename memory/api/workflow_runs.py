@@ -152,6 +152,7 @@ class PostingsQuery(ActingFields):
 
 
 class PostingAnswer(AnswerSerializer):
+    id = serializers.UUIDField()
     position = serializers.IntegerField(help_text="Place on the blackboard, from 0 without gaps.")
     agent_id = serializers.CharField(help_text="Agent that posted it. Empty: the account.")
     content = serializers.JSONField(allow_null=True)
@@ -164,6 +165,7 @@ class CachedBody(ActingFields):
 
 
 class CachedKeyAnswer(AnswerSerializer):
+    id = serializers.UUIDField()
     key = serializers.CharField()
     agent_id = serializers.CharField(help_text="Agent that stored the result. Empty: the account.")
     ttl_seconds = serializers.IntegerField(help_text="Seconds until the result expires.")

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from memory.audit import record_audit
 from memory.errors import Conflict, StaleVersion, TooLarge, Unprocessable, require_found
@@ -23,6 +24,7 @@ from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import register_agent
 from memory.services.conversations.lifecycle import MAX_ID_CHARACTERS, is_valid_id
 from memory.services.custody.marks import refuse_erased_user
+from memory.services.custody.traces import erase_traces_of_rows
 from memory.tiers.json_documents import check_storable, comparable_json, measure_document
 
 DOCUMENTS = ("preferences", "communication_style", "metadata")
@@ -158,8 +160,14 @@ def delete_profile(owner: Owner, user_id: str, *, expected: ExpectedVersions = N
     with transaction.atomic():
         profile = require_found(lock_profile(owner, user_id), "profile")
         check_version(profile.version, expected, row_id=profile.id)
+        erase_traces_of_rows(owner, [profile.id], quoted_in=quotes_profile(user_id), since=profile.created_at)
         record_profile(owner, "delete", profile)
         profile.delete()
+
+
+def quotes_profile(user_id: str) -> Q:
+    """Return the condition of kept answers that may quote the user's profile: of profiles, `/recall` and `/resume`."""
+    return Q(user_id=user_id) & (Q(body__contains='"preferences":') | Q(body__contains='"profile"'))
 
 
 @masks_secrets

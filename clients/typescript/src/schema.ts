@@ -2765,6 +2765,11 @@ export interface components {
          */
         BlankEnum: "";
         CachedAnswer: {
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
+            id: string;
             /** @description Key under which it is stored. */
             key: string;
             /** @description Agent that stored the result. Empty: the account. */
@@ -2790,6 +2795,11 @@ export interface components {
             ttl_seconds?: number;
         };
         CachedKeyAnswer: {
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
+            id: string;
             /** @description Key under which it is stored. */
             key: string;
             /** @description Agent that stored the result. Empty: the account. */
@@ -7011,6 +7021,11 @@ export interface components {
             last_accessed_at: string | null;
         };
         PostingAnswer: {
+            /**
+             * Format: uuid
+             * @description Id that the service gave it.
+             */
+            id: string;
             /** @description Place on the blackboard, from 0 without gaps. */
             position: number;
             /** @description Agent that posted it. Empty: the account. */

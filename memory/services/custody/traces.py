@@ -6,15 +6,16 @@ in the audit log, and `erase_traces` in it, while they still exist.
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Q
 
 from ledger import store as ledger
 from ledger.journal import flush_everything
 from ledger.models import Injection
-from memory.models import Conversation
+from memory.models import Conversation, IdempotentRequest
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
 from memory.services.audit import write_waiting_reads
@@ -45,10 +46,10 @@ DELETE FROM idempotent_requests WHERE account_id = %(account_id)s AND EXISTS (
 HAS_AUDITED_TEXTS = """
 query_text <> '' OR error_message <> '' OR metadata - '{request_id,columns,payload_erased_at}'::text[] <> '{}'
 """
-# only entries since the oldest of the memories can be about them
+# only entries since the oldest of the memories, or of other rows, can be about them
 FIND_AUDITED = f"""
 SELECT id FROM memory_audit_log WHERE account_id = %(account_id)s AND timestamp >= (
-    SELECT min(created_at) - interval '1 minute' FROM memories
+    SELECT coalesce(%(since)s::timestamptz, min(created_at)) - interval '1 minute' FROM memories
     WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
 ) AND affected_ids && %(ids)s::varchar[] AND ({HAS_AUDITED_TEXTS})
 """  # noqa: S608 (composed of constants alone)
@@ -83,6 +84,19 @@ def erase_traces_of_deleted(owner: Owner, memory_ids: Collection[UUID]) -> None:
         erase_histories_of(memory_ids)
 
 
+def erase_traces_of_rows(owner: Owner, row_ids: Collection[UUID], *, quoted_in: Q, since: datetime) -> None:
+    """Erase the traces of rows that are no memories, and that the owner is deleting. Staff's own reasons stay.
+
+    `quoted_in` is the condition of kept answers that may quote them without their ids; `since` is when the oldest was
+    created. In the caller's transaction.
+    """
+    IdempotentRequest.objects.filter(quoted_in, account_id=owner.account_id).delete()
+    forget_answers(owner.account_id, row_ids)
+    erase_audited_texts(owner.account_id, row_ids, since=since)
+    if owner.changes is None:
+        erase_histories_of(row_ids)
+
+
 def evict_from_ledgers(owner: Owner, kinds: dict[UUID, str]) -> None:
     """Take the memories, given with their kinds, out of every ledger of the account. Raises RedisError.
 
@@ -103,9 +117,9 @@ def forget_answers(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
     return execute_statement(statement, {"account_id": account_id, "ids": ids})
 
 
-def erase_audited_texts(account_id: UUID, memory_ids: Iterable[UUID]) -> int:
-    """Erase the texts of audit entries about the memories. The entries stay."""
-    named = {"account_id": account_id, "ids": [str(each) for each in memory_ids]}
+def erase_audited_texts(account_id: UUID, row_ids: Iterable[UUID], *, since: datetime | None = None) -> int:
+    """Erase the texts of audit entries about memories, or other rows, which exist `since` then. The entries stay."""
+    named = {"account_id": account_id, "ids": [str(each) for each in row_ids], "since": since}
     return erase_payloads_of(account_id, [row[0] for row in fetch_rows(FIND_AUDITED, named)])
 
 

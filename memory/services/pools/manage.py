@@ -1,18 +1,21 @@
 """Memory pools (P2, P3): create, find, lock, change, share and delete them. Their content is in `data`."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from memory import conf
 from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable, require_found
 from memory.masking import masks_secrets
-from memory.models import AccessControl, Level, MemoryPool, ToolCacheEntry, WorkflowRun
+from memory.models import AccessControl, BlackboardPosting, Level, MemoryPool, ToolCacheEntry, WorkflowRun
 from memory.models.pools import PoolQuerySet
 from memory.owner import Owner
 from memory.services.accounts.access import (
@@ -28,6 +31,7 @@ from memory.services.accounts.access import (
 )
 from memory.services.accounts.register import register_agent
 from memory.services.conversations.lifecycle import MAX_ID_CHARACTERS, is_valid_id
+from memory.services.custody.traces import erase_traces_of_rows
 from memory.tiers.json_documents import check_storable, measure_document, require_object
 from memory_project.ids import uuid7
 
@@ -232,8 +236,18 @@ def delete_pool(owner: Owner, pool_id: str, *, expected: ExpectedVersions, now: 
     """Delete the pool with its content. Raises NotFound, Forbidden, StaleVersion."""
     with transaction.atomic():
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
+        erase_traces_of_pool(owner, pool)
         record_audit(owner, operation="delete", memory_type="pool", affected_ids=[pool.id])
         pool.delete()
+
+
+def erase_traces_of_pool(owner: Owner, pool: MemoryPool) -> None:
+    """Erase the kept answers that quote the pool, its postings or its results, and what the audit log has of them."""
+    postings = BlackboardPosting.objects.filter(account_id=pool.account_id, pool_id=pool.id)
+    parts = (postings.values_list("id", flat=True), ToolCacheEntry.objects.of_pool(pool).values_list("id", flat=True))
+    ids = [pool.id, *chain(*parts)]
+    named = json.dumps({"pool_id": pool.pool_id}, ensure_ascii=False, separators=(",", ":"))[1:-1]
+    erase_traces_of_rows(owner, ids, quoted_in=Q(body__contains=named), since=pool.created_at)
 
 
 def grant_access(

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 
+from memory.audit import record_audit
 from memory.maintenance import JOBS
 from memory.models import (
     Account,
@@ -17,6 +18,7 @@ from memory.models import (
     Fact,
     IdempotentRequest,
     Memory,
+    MemoryPool,
     PersistentContext,
     ToolInvocation,
     Turn,
@@ -238,6 +240,58 @@ def test_what_is_deleted_leaves_no_kept_answers_and_audited_texts(
     about = AuditEntry.objects.filter(affected_ids__contains=[made["id"]])
     assert about.filter(metadata__has_key="payload_erased_at").exists()
     assert [each for each in about.values_list("query_text", "metadata") if WORD in str(each).casefold()] == []
+
+
+POOLS: dict[str, tuple[str, str, Any]] = {
+    "shared_memory": ("put", "data?path=/kiwibird", {"data": 1}),
+    "blackboard": ("post", "postings", {"content": "The kiwibird is green."}),
+    "tool_cache": ("put", "cache/bird", {"value": {"color": "kiwibird green"}}),
+}
+
+
+@pytest.mark.parametrize("pool_type", POOLS)
+def test_a_deleted_pool_leaves_no_kept_answers_and_audited_texts(
+    api: ServiceClient, account: Account, pool_type: str
+) -> None:
+    Account.objects.filter(id=account.id).update(audit_level="verbose")
+    put(api, "/workflow-runs", workflow_run_id="r")
+    for pool_id in ("kiwibirds", "others"):
+        put(api, "/workflow-runs/r/pools", pool_id=pool_id, pool_type=pool_type)
+        method, path, body = POOLS[pool_type]
+        send = getattr(api, method)
+        written = send(f"/pools/{pool_id}/{path}", body, HTTP_IDEMPOTENCY_KEY=pool_id)
+        assert written.status_code < 300, written.content
+    pool = MemoryPool.objects.get(pool_id="kiwibirds")
+    owner = Owner(account_id=account.id, audit_level="verbose")
+    record_audit(owner, operation="update", memory_type="pool", affected_ids=[pool.id], metadata={"note": "kiwibird"})
+
+    assert api.delete("/pools/kiwibirds").status_code == 204
+
+    # of the other pool
+    assert IdempotentRequest.objects.count() == 1
+    about = AuditEntry.objects.filter(affected_ids__contains=[str(pool.id)])
+    assert about.filter(metadata__has_key="payload_erased_at").exists()
+    assert [each for each in about.values_list("metadata", flat=True) if WORD in str(each)] == []
+
+
+def test_a_deleted_profile_leaves_no_kept_answers(api: ServiceClient) -> None:
+    for user_id in ("ana", "ben"):
+        changes = {"preferences": {"bird": "kiwibird"}}
+        assert api.patch(f"/profiles/{user_id}", changes, HTTP_IDEMPOTENCY_KEY=user_id)
+        acting, said = {"agent_id": "planner", "user_id": user_id}, [{"role": "user", "content": "Hello."}]
+        put(api, f"/conversations/c-{user_id}/turns", **acting, turns=said)
+        for path in ("/recall", "/resume"):
+            asked = {**acting, "query": "Which bird?", "conversation_id": f"c-{user_id}"}
+            answer = api.post(path, asked, HTTP_IDEMPOTENCY_KEY=user_id)
+            assert WORD in answer.content.decode(), answer.content
+    fact = api.post("/facts", {"user_id": "ana", "claim": "Ana sings."}, HTTP_IDEMPOTENCY_KEY="ana")
+    assert fact.status_code == 201
+
+    assert api.delete("/profiles/ana").status_code == 204
+
+    kept = IdempotentRequest.objects.values_list("user_id", "body")
+    assert sorted(user for user, body in kept if WORD in body) == ["ben", "ben", "ben"]
+    assert IdempotentRequest.objects.filter(user_id="ana", body__contains="sings").exists()
 
 
 def first_row(answer: Any) -> dict[str, Any]:

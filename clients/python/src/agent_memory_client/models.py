@@ -112,6 +112,7 @@ class AuditAnswer(Result):
 class CachedAnswer(Result):
     """`CachedAnswer` of the OpenAPI document."""
 
+    id: str
     key: str
     agent_id: str
     ttl_seconds: int
@@ -123,6 +124,7 @@ class CachedAnswer(Result):
 class CachedKeyAnswer(Result):
     """`CachedKeyAnswer` of the OpenAPI document."""
 
+    id: str
     key: str
     agent_id: str
     ttl_seconds: int
@@ -1133,6 +1135,7 @@ class PoolStatisticsAnswer(Result):
 class PostingAnswer(Result):
     """`PostingAnswer` of the OpenAPI document."""
 
+    id: str
     position: int
     agent_id: str
     content: Any
