@@ -18,6 +18,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memory.extraction.parallel_statements import are_parallel, are_qualified_otherwise
 from memory.extraction.statement_words import part_about, read_words
@@ -30,7 +34,7 @@ OTHER_THING = 2.0
 """What a pair about two things of a kind loses ("the staging database", "the production database"). The samples have
 too few to learn."""
 _MIN_WORDS = 3
-_DAY = timedelta(days=1)
+_DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _SESSION = timedelta(hours=12)
 """A conversation that goes on after so long is a new session: some agents talk to a user in one for years."""
 
@@ -151,6 +155,7 @@ _MOST_OF_NUMBERS, _MOST_OF_NAMES, _MOST_OF_THINGS = (
 _MOST_OF_CHANGED_NAMES = max(0.0, WEIGHT_OF["other_names"] + WEIGHT_OF["other_names_with_change"])
 _MOST_OF_OTHERS = sum(max(0.0, WEIGHT_OF[name]) for name in ("shared_words", "other_subject"))
 _MOST_OF_SHARED_NAMES, _MOST_OF_SHARED_COUNT = (max(0.0, WEIGHT_OF[name]) for name in ("shared_names", "shared_count"))
+_OF_SESSION = WEIGHT_OF["is_same_session"]
 _ROUNDING = 1e-6
 
 
@@ -171,44 +176,85 @@ def replacement_probability(pair: Pair) -> float:
     return 1 / (1 + math.exp(-total))
 
 
+class PairColumns(NamedTuple):
+    """Pairs as columns: the places of their earlier and later statements in a sequence, and what else a `Pair` has."""
+
+    older: NDArray[np.intp]
+    newer: NDArray[np.intp]
+    rank: NDArray[np.intp]
+    nearer: NDArray[np.intp]
+    neighbours: NDArray[np.intp]
+
+
+class _Signs(NamedTuple):
+    """What `may_replace` reads from a text alone: sums of weights, as the earlier and as the later one, and signs."""
+
+    as_older: float
+    as_newer: float
+    content: float
+    capitalized: float
+    has_numbers: bool
+    has_names: bool
+    has_things: bool
+    has_change: bool
+    is_negated: bool
+    corrects: bool
+
+
 @lru_cache(maxsize=4_096)
-def _weights_alone(text: str) -> tuple[float, float]:
-    """Return the sum of the weights of what is known from a text alone, as the earlier one and as the later one."""
+def _read_signs(text: str) -> _Signs:
     words = read_words(text)
     older = WEIGHT_OF["older_plans"] * words.is_plan + WEIGHT_OF["older_is_over"] * words.is_over
     newer = max(0.0, WEIGHT_OF["has_change"]) * words.has_change + WEIGHT_OF["newer_plans"] * words.is_plan
-    return older + WEIGHT_OF["older_length"] * words.length, newer + WEIGHT_OF["newer_length"] * words.length
+    return _Signs(
+        as_older=older + WEIGHT_OF["older_length"] * words.length,
+        as_newer=newer + WEIGHT_OF["newer_length"] * words.length,
+        content=len(words.content),
+        capitalized=len(words.capitalized),
+        has_numbers=bool(words.numbers),
+        has_names=bool(words.names),
+        has_things=bool(words.things),
+        has_change=words.has_change,
+        is_negated=words.is_negated,
+        corrects=words.corrects,
+    )
 
 
-def may_replace(pair: Pair, *, least: float) -> bool:
-    """Return False if the probability of this pair is certainly below `least`, which takes a tenth of the time.
+def may_replace(sayings: Sequence[Saying], pairs: PairColumns, *, least: float) -> NDArray[np.bool_]:
+    """Return for each pair of the statements whether its probability may reach `least`: False if it certainly does not.
 
     Features that compare the words of both texts are taken to have the values that make it most probable; whether they
     speak of two things of a kind is not asked.
     """
     if least <= 0:
-        return True
-    older, newer = pair.older, pair.newer
-    before, after = read_words(older.text), read_words(newer.text)
+        return np.ones(len(pairs.older), dtype=np.bool_)
+    table = np.array([_read_signs(each.text) for each in sayings], dtype=np.float64)
+    older, newer = (_Signs(*table[places].T) for places in (pairs.older, pairs.newer))
+    # microseconds, which are whole: a difference of seconds would be inexact
+    at = np.rint(1e6 * np.array([each.at.timestamp() for each in sayings]))
+    apart = at[pairs.newer] - at[pairs.older]
+    fewest = np.minimum(older.content, newer.content)
     most = (
         INTERCEPT
-        + WEIGHT_OF["is_same_session"] * _is_same_session(pair)
-        + WEIGHT_OF["nearer"] * math.log1p(pair.nearer)
-        + WEIGHT_OF["rank"] * pair.rank
-        + WEIGHT_OF["few_neighbours"] * _few(pair.neighbours)
-        + WEIGHT_OF["other_negation"] * (before.is_negated != after.is_negated)
-        + WEIGHT_OF["is_short"] * (min(len(before.content), len(after.content)) < _MIN_WORDS)
-        + WEIGHT_OF["days"] * math.log1p((newer.at - older.at) / _DAY)
-        + _weights_alone(older.text)[0]
-        + _weights_alone(newer.text)[1]
+        + WEIGHT_OF["nearer"] * np.log1p(pairs.nearer)
+        + WEIGHT_OF["rank"] * pairs.rank
+        + WEIGHT_OF["few_neighbours"] * np.log((MAX_NEIGHBOURS + 1) / (pairs.neighbours + 1))
+        + WEIGHT_OF["other_negation"] * (older.is_negated != newer.is_negated)
+        + WEIGHT_OF["is_short"] * (fewest < _MIN_WORDS)
+        + WEIGHT_OF["days"] * np.log1p(apart / (_DAY / _MICROSECOND))
+        + older.as_older
+        + newer.as_newer
         + _MOST_OF_OTHERS
-        + _MOST_OF_SHARED_NAMES * math.log1p(min(len(before.capitalized), len(after.capitalized)))
-        + _MOST_OF_SHARED_COUNT * math.log1p(min(len(before.content), len(after.content)))
+        + _MOST_OF_SHARED_NAMES * np.log1p(np.minimum(older.capitalized, newer.capitalized))
+        + _MOST_OF_SHARED_COUNT * np.log1p(fewest)
+        + _MOST_OF_NUMBERS * older.has_numbers * newer.has_numbers
+        + _MOST_OF_THINGS * older.has_things * newer.has_things
     )
-    if before.numbers and after.numbers:
-        most += _MOST_OF_NUMBERS
-    if before.names and after.names:
-        most += max(_MOST_OF_CHANGED_NAMES, _MOST_OF_NAMES) if after.has_change else _MOST_OF_NAMES
-    if before.things and after.things:
-        most += _MOST_OF_THINGS
-    return most + _ROUNDING >= math.log(least / (1 - least))
+    of_names = np.where(newer.has_change, max(_MOST_OF_CHANGED_NAMES, _MOST_OF_NAMES), _MOST_OF_NAMES)
+    most += of_names * older.has_names * newer.has_names
+    # who corrects what was just said is asked later whether it is that
+    place = np.unique([each.conversation_id for each in sayings], return_inverse=True)[1]
+    is_session = (place[pairs.older] == place[pairs.newer]) & (apart < _SESSION / _MICROSECOND)
+    most += is_session * np.where(newer.corrects, max(0.0, _OF_SESSION), _OF_SESSION)
+    kept: NDArray[np.bool_] = most + _ROUNDING >= math.log(least / (1 - least))
+    return kept

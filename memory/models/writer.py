@@ -86,8 +86,11 @@ WITH invocations AS (
 UPDATE memories SET source_record_id = NULL WHERE account_id = %(account_id)s AND source_record_id = ANY(%(ids)s)
 """
 
+# as a sub-select: of a value, statistics that do not know the account yet say that it has one memory, which the planner
+# would look for among all of the account; a distributed database finds the machine by the value
+OWN_ACCOUNT = "%s" if settings.DATABASE_IS_DISTRIBUTED else "(SELECT %s::uuid)"
 # one look-up per vector: right after a table was filled, the planner would join all memories of the account
-INSERT_VECTORS = """
+INSERT_VECTORS = f"""
 INSERT INTO memory_vectors (id, memory_id, account_id, kind, agent_id, user_id, channel, conversation_id,
     context_id, event_time, live, expires_at, model, width, vector, passage, passage_start, passage_end, is_given)
 SELECT own.id, m.id, m.account_id, m.kind, m.agent_id, m.user_id, m.channel, m.conversation_id, m.context_id,
@@ -95,11 +98,11 @@ SELECT own.id, m.id, m.account_id, m.kind, m.agent_id, m.user_id, m.channel, m.c
     own.passage_start, own.passage_end, own.is_given
 FROM unnest(%s::uuid[], %s::uuid[], %s::int[], %s::halfvec[], %s::smallint[], %s::int[], %s::int[], %s::bool[])
     AS own (id, memory_id, width, vector, passage, passage_start, passage_end, is_given)
-CROSS JOIN LATERAL (SELECT * FROM memories WHERE account_id = %s AND id = own.memory_id OFFSET 0) AS m
+CROSS JOIN LATERAL (SELECT * FROM memories WHERE account_id = {OWN_ACCOUNT} AND id = own.memory_id OFFSET 0) AS m
 ON CONFLICT (account_id, memory_id, model, passage)
 DO UPDATE SET width = EXCLUDED.width, vector = EXCLUDED.vector, created_at = EXCLUDED.created_at,
     passage_start = EXCLUDED.passage_start, passage_end = EXCLUDED.passage_end, is_given = EXCLUDED.is_given
-"""
+"""  # noqa: S608 (composed of constants alone)
 
 DELETE_PASSAGES = """
 DELETE FROM memory_vectors WHERE account_id = %s AND memory_id = ANY(%s) AND model = %s AND passage > 0

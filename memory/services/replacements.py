@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -24,6 +24,7 @@ from memory.extraction.replacement import (
     MAX_COMPARED_CHARACTERS,
     MAX_NEIGHBOURS,
     Pair,
+    PairColumns,
     Saying,
     make_saying,
     may_replace,
@@ -246,21 +247,23 @@ def compare_statements(
 
     Leaves out pairs whose probability is certainly below `least`.
     """
-    near = find_nearest_statements(account_id, ids, kind=kind, model=model)
-    if not near:
+    memories, near = find_nearest_statements(account_id, ids, kind=kind, model=model)
+    if not len(near):
         return
-    sayings = read_sayings(account_id, {each for pair in near for each in (pair.id, pair.other_id)})
-    for pair in near:
-        older, newer = sayings.get(pair.other_id), sayings.get(pair.id)
-        if older is None or newer is None:
-            continue
-        older_id, newer_id = pair.other_id, pair.id
-        # of two with one time the one that was stored first is the earlier one
-        if (newer.at, newer_id) < (older.at, older_id):
-            older_id, newer_id, older, newer = newer_id, older_id, newer, older
-        compared = Pair(older=older, newer=newer, rank=pair.rank, nearer=pair.nearer, neighbours=pair.neighbours)
-        if may_replace(compared, least=least):
-            yield ComparedStatements(newer_id=newer_id, older_id=older_id, pair=compared)
+    found = read_sayings(account_id, {memories[place] for place in np.unique(near[:, :2]).tolist()})
+    # of two with one time the one that was stored first is the earlier one
+    ordered = sorted(found, key=lambda memory_id: (found[memory_id].at, memory_id.int))
+    sayings = [found[memory_id] for memory_id in ordered]
+    places = {memory_id: place for place, memory_id in enumerate(ordered)}
+    among = np.array([places.get(memory_id, -1) for memory_id in memories], dtype=np.intp)
+    ends = among[near[:, :2]]
+    stated = (ends >= 0).all(axis=1)
+    ends, numbers = ends[stated], near[stated, 2:]
+    pairs = PairColumns(ends.min(axis=1), ends.max(axis=1), *numbers.T)
+    kept = may_replace(sayings, pairs, least=least)
+    for older, newer, rank, nearer, neighbours in np.stack(pairs, axis=1)[kept].tolist():
+        pair = Pair(older=sayings[older], newer=sayings[newer], rank=rank, nearer=nearer, neighbours=neighbours)
+        yield ComparedStatements(newer_id=ordered[newer], older_id=ordered[older], pair=pair)
 
 
 @lru_cache
@@ -294,47 +297,41 @@ def latest_vectors(kinds: frozenset[str]) -> str:
         GROUP BY holder.agent_id, holder.user_id, holder.channel, own.width"""  # noqa: S608 (constants and names of kinds)
 
 
-class NearStatement(NamedTuple):
-    """A memory near one of those to compare, with `rank`, `nearer` and `neighbours` as a `Pair` has them."""
+def find_nearest_statements(
+    account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str
+) -> tuple[list[UUID], NDArray[np.intp]]:
+    """Return memories, and the MAX_PAIRS nearest of each of `ids` among the latest of its agent, user and channel.
 
-    id: UUID
-    other_id: UUID
-    rank: int
-    nearer: int
-    neighbours: int
-
-
-def find_nearest_statements(account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str) -> list[NearStatement]:
-    """Return the MAX_PAIRS nearest of each memory, among the latest of its agent, user and channel."""
+    Each pair is a row: the places of both among the memories, and `rank`, `nearer` and `neighbours` as a `Pair` has
+    them.
+    """
     with binary_cursor(results=Format.BINARY) as cursor:
         parameters: dict[str, Any] = {"account_id": account_id, "ids": list(ids), "model": model}
         cursor.execute(latest_vectors(spec_of(kind).replaces), parameters)
         rows = cursor.fetchall()
     wanted = {memory_id.bytes for memory_id in ids}
-    found = []
+    memories: list[UUID] = []
+    pairs = [np.empty((0, 5), dtype=np.intp)]
     for width, joined, vectors in rows:
         latest = [joined[at : at + UUID_BYTES] for at in range(0, len(joined), UUID_BYTES)]
         sent = np.frombuffer(vectors, dtype=np.uint8).reshape(len(latest), -1)[:, VECTOR_HEAD_BYTES:]
         numbers = np.ascontiguousarray(sent).view(">f2").reshape(len(latest), width).astype(np.float32)
-        places = [place for place, each in enumerate(latest) if each in wanted]
-        memories = [UUID(bytes=each) for each in latest]
-        neighbours = min(MAX_NEIGHBOURS, len(latest) - 1)
-        for place, near in zip(places, nearest_rows(numbers, places), strict=True):
-            for rank, (other, nearer) in enumerate(near):
-                found.append(NearStatement(memories[place], memories[other], rank, nearer, neighbours))
-    return found
+        near = nearest_rows(numbers, [place for place, each in enumerate(latest) if each in wanted])
+        near[:, :2] += len(memories)
+        pairs.append(near)
+        memories += [UUID(bytes=each) for each in latest]
+    return memories, np.concatenate(pairs)
 
 
-def nearest_rows(vectors: NDArray[np.float32], places: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
-    """Yield, for the row at each place, at most MAX_PAIRS rows nearest to it, best first: those of LEAST_SIMILARITY.
+def nearest_rows(vectors: NDArray[np.float32], places: Sequence[int]) -> NDArray[np.intp]:
+    """Return, for the row at each place, at most MAX_PAIRS rows nearest to it, best first: those of LEAST_SIMILARITY.
 
-    With each of them comes how many neighbours are nearer to it than the row at the place is.
+    Each is a row of five: the place, the row near it, its rank, how many neighbours are nearer to it than the row at
+    the place is, and among how many neighbours they were counted.
     """
     count = min(MAX_NEIGHBOURS, len(vectors) - 1)
-    if not count:
-        yield from ([] for _ in places)
-        return
-    for start in range(0, len(places), PLACES_AT_ONCE):
+    found = [np.empty((0, 5), dtype=np.intp)]
+    for start in range(0, len(places) if count else 0, PLACES_AT_ONCE):
         some = np.asarray(places[start : start + PLACES_AT_ONCE])
         likeness = vectors[some] @ vectors.T
         likeness[np.arange(len(some)), some] = -np.inf
@@ -347,9 +344,10 @@ def nearest_rows(vectors: NDArray[np.float32], places: Sequence[int]) -> Iterato
         among[:, itself, itself] = -np.inf
         own = np.take_along_axis(likeness, best, axis=1)
         nearer = (among > own[:, :, None]).sum(axis=2)
-        alike = (own >= LEAST_SIMILARITY).sum(axis=1)
-        for each, others, kept in zip(best.tolist(), nearer.tolist(), alike.tolist(), strict=True):
-            yield list(zip(each[:kept], others[:kept], strict=True))
+        row, rank = np.nonzero(own >= LEAST_SIMILARITY)
+        counted = np.full(len(row), count)
+        found.append(np.stack((some[row], best[row, rank], rank, nearer[row, rank], counted), axis=1))
+    return np.concatenate(found)
 
 
 def read_sayings(account_id: UUID, ids: Collection[UUID]) -> dict[UUID, Saying]:

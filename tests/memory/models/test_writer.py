@@ -1,13 +1,15 @@
 """The bulk writer: arrays in a statement keep the values of their columns."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from django.db import DataError, connection, transaction
 
-from memory.models import Kind, Memory, Turn, Vector
+from memory.models import Account, Kind, Memory, Turn, Vector
 from memory.models.memory import make_row
+from memory.models.statements import execute_statement, fetch_rows
 from memory.models.writer import MIN_ROWS_TO_PLAN_ONCE, insert_vectors
 from memory.owner import Owner
 from tests.memory.episodes import MODEL, direction, draft, store
@@ -67,6 +69,25 @@ def test_vectors_of_different_widths_are_stored_by_one_statement(owner: Owner) -
         (first.id, [0.5, -1.0]),
         (second.id, [1.0, 0.0, 2.0]),
     ]
+
+
+def test_vectors_of_an_account_that_statistics_do_not_know_are_looked_up_one_by_one(
+    owner: Owner, stranger: Account
+) -> None:
+    say(replace(owner, account_id=stranger.id), *(turn(f"number {number}") for number in range(300)))
+    execute_statement("ANALYZE memories")
+    said = say(owner, *(turn(f"number {number}") for number in range(300))).new
+
+    before = memories_read_by_index()
+    insert_vectors(owner.account_id, model=MODEL, vectors=[(each.id, direction(0)) for each in said])
+
+    # not all memories of the account for each of them
+    assert memories_read_by_index() - before <= 10 * len(said)
+
+
+def memories_read_by_index() -> int:
+    [(count,)] = fetch_rows("SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'memories'")
+    return int(count)
 
 
 def test_a_plan_of_the_bulk_insert_ends_with_its_transaction(owner: Owner) -> None:
