@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.db.models.functions import Left
 
-from memory.admin.columns import DAY, MINUTE, change_url, turn_url
+from memory.admin.columns import DAY, MINUTE, change_url, turn_url, why_url
 from memory.admin.link_ends import own_column
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.models import Fact, FactReview, FactVersion, Kind, Link
@@ -56,7 +56,7 @@ class NamedLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedFact:
-    """A fact that superseded this one or was superseded by it, or a copy in another channel."""
+    """A fact or turn that superseded this one, a fact that was superseded by it, or a copy in another channel."""
 
     relation: str
     claim: str
@@ -170,22 +170,22 @@ def read_entities(facts: Sequence[Fact]) -> dict[UUID, list[NamedLink]]:
 
 
 def read_related_facts(fact: Fact) -> list[RelatedFact]:
-    """Return the facts that this one superseded, was superseded by, was promoted to or from; latest links first."""
+    """Return what this fact superseded, was superseded by, was promoted to or from; latest links first."""
     links = Link.objects.filter(Q(source_id=fact.pk) | Q(target_id=fact.pk), account_id=fact.account_id)
     rows = links.filter(type__in=(SUPERSEDES, PROMOTED_FROM)).order_by("-id")
     columns: list[Any] = ["type", "properties"]
     for end in ("source", "target"):
-        columns += [f"{end}_id", text_excerpt(f"{end}__text"), own_column(end, "status")]
+        columns += [f"{end}_id", f"{end}__kind", text_excerpt(f"{end}__text"), own_column(end, "status")]
     found = []
     for type_, properties, *ends in rows.values_list(*columns)[:MAX_RELATED]:
         is_out = ends[0] == fact.pk
-        other_id, claim, status = ends[3:] if is_out else ends[:3]
+        other_id, kind, claim, status = ends[4:] if is_out else ends[:4]
         found.append(
             RelatedFact(
                 relation=RELATIONS_OF_FACTS[type_, is_out],
                 claim=excerpt_of(claim),
                 status=status or "",
-                url=change_url("fact", other_id),
+                url=change_url("fact", other_id) if kind == Kind.FACT else why_url(other_id),
                 reason=excerpt_of(str(properties.get("reason", ""))),
             )
         )

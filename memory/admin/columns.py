@@ -20,6 +20,11 @@ def change_url(model: str, row_id: object) -> str:
     return reverse(f"admin:memory_{model}_change", args=[row_id])
 
 
+def why_url(memory_id: object) -> str:
+    """Return the address of the page "Why do you know this?" of a memory of any kind."""
+    return reverse("admin:memory_memory_why", args=[memory_id])
+
+
 def list_url(model: str, **query: object) -> str:
     """Return the address of a model's list, filtered by `query`."""
     address = reverse(f"admin:memory_{model}_changelist")

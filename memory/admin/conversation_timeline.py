@@ -22,8 +22,7 @@ from django.utils.http import urlencode
 
 from ledger.models import Injection
 from memory.admin.base import BoundedAdmin
-from memory.admin.columns import change_url, turn_url
-from memory.admin.provenance import why_url
+from memory.admin.columns import change_url, turn_url, why_url
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.kinds import Kind, spec_of
 from memory.models import AuditEntry, Conversation, Memory, ToolInvocation, Turn

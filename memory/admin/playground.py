@@ -18,11 +18,10 @@ from django.urls import path
 from django.views.decorators.http import require_safe
 
 from memory.admin.base import REDIS_IS_DOWN, staff_owner
-from memory.admin.columns import change_url
+from memory.admin.columns import change_url, why_url
 from memory.admin.degradations import describe_degradation
 from memory.admin.playground_form import TECHNIQUES, PlanSettings, PlaygroundForm
 from memory.admin.playground_requests import format_curl, format_python, request_body
-from memory.admin.provenance import why_url
 from memory.admin.text import error_sentence, excerpt_of, mark_invisible
 from memory.errors import MemoryServiceError
 from memory.kinds import Kind, spec_of

@@ -11,13 +11,13 @@ from typing import Any
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
 
 from ledger.models import Injection
 from memory.admin.base import BoundedAdmin
 from memory.admin.beliefs import BeliefHistory, TurnQuote, quote_columns, read_history, turn_quote
-from memory.admin.columns import change_url, list_url
+from memory.admin.columns import change_url, list_url, why_url
 from memory.admin.text import excerpt_of, mark_invisible, text_excerpt
 from memory.kinds import Kind, spec_of
 from memory.models import AuditEntry, ContextAccessLog, ContextEntryVersion, Conversation, Fact, Link, Memory
@@ -98,10 +98,6 @@ class MemoryOrigin:
     contents: Sequence[ContextEntryVersion]
     reads: Sequence[ReaderLine]
     injections: Sequence[InjectionLine]
-
-
-def why_url(memory_id: object) -> str:
-    return reverse("admin:memory_memory_why", args=[memory_id])
 
 
 def read_provenance(memory: Memory, request: HttpRequest) -> MemoryOrigin:

@@ -179,7 +179,9 @@ class FactHistoryAnswer(AnswerSerializer):
     turns = IdList(help_text="Turns that are evidence for it.")
     entities = IdList(help_text="Entities that it is about.")
     supersedes = IdList()
-    superseded_by = IdList()
+    superseded_by = IdList(
+        help_text="The facts that replaced it; or the turn that did, where nothing was learned from what it says."
+    )
     promoted_from = IdList()
     promoted_to = IdList()
 

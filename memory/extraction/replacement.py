@@ -187,7 +187,7 @@ class PairColumns(NamedTuple):
 
 
 class _Signs(NamedTuple):
-    """What `may_replace` reads from a text alone: sums of weights, as the earlier and as the later one, and signs."""
+    """Signs that `may_replace` reads from a text alone, with sums of weights as the earlier and as the later one."""
 
     as_older: float
     as_newer: float

@@ -16,11 +16,11 @@ from uuid import UUID
 
 from django.db import connection
 
+from memory.audit import record_audit
 from memory.models import Fact
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.scoring import MAX_STATEMENT_CHARACTERS, SURE_REPLACEMENT
-from memory.services.audit import record_audit
 from memory.services.facts.copies import find_following_copies
 from memory.services.facts.store import next_belief_at
 from memory.services.facts.supersede import close_fact

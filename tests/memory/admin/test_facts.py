@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from memory.models import Account, AuditEntry, Fact, FactTombstone, FactVersion, Turn, Vector
 from memory.owner import Owner
 from memory.services.embedding.embed import embed_texts
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.facts.supersede import correct_fact, supersede_fact
+from memory.services.memories.links import SUPERSEDES, NewLink, insert_links
 from tests.memory.admin.chats import HOSTILE, allow
 from tests.memory.admin.pages import choose, form_values, list_url, page_url, queries_of, shown
 from tests.memory.entities import entity_of
@@ -162,6 +164,16 @@ def test_a_fact_is_superseded_when_the_world_has_changed(staff: Client, fact: Fa
     assert Vector.objects.filter(memory_id=new.pk).exists()
     assert CLAIM in shown(staff.get(page_url("fact", new.pk)))
     assert "Was superseded by" in shown(staff.get(page_url("fact", fact.pk)))
+
+
+def test_a_fact_names_the_turn_that_replaced_it(staff: Client, owner: Owner, fact: Fact) -> None:
+    replacing = said(owner, "Rome, since you ask.")
+    insert_links(owner.account_id, [NewLink(source_id=replacing.pk, type=SUPERSEDES, target_id=fact.pk)])
+
+    page = shown(staff.get(page_url("fact", fact.pk)))
+
+    assert "Rome, since you ask." in page
+    assert reverse("admin:memory_memory_why", args=[replacing.pk]) in page
 
 
 def test_a_retracted_fact_can_be_learned_again(staff: Client, owner: Owner, fact: Fact) -> None:
