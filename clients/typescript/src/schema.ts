@@ -3938,6 +3938,7 @@ export interface components {
             /** @description Entities that it is about. */
             entities: string[];
             supersedes: string[];
+            /** @description The facts that replaced it; or the turn that did, where nothing was learned from what it says. */
             superseded_by: string[];
             promoted_from: string[];
             promoted_to: string[];
