@@ -54,6 +54,21 @@ def test_the_registers_replace_thirty_six_statements_and_keep_twenty_four_pairs_
     assert types == {"update": 36, "look-alike": 24}
 
 
+def test_the_natural_updates_ask_for_each_of_two_look_alikes() -> None:
+    """Their types are subjects: 24 of updates, six kinds of pairs that both hold."""
+    for name, updates, pairs in (("natural-updates", 100, 20), ("natural-updates-held-out", 140, 40)):
+        questions = [question for sample in read_file(FOLDER / f"{name}.json") for question in sample.questions]
+        assert sum(bool(question.replaced) for question in questions) == updates
+        assert sum(question.type.startswith("both-") for question in questions) == 2 * pairs == len(questions) - updates
+
+
+def test_the_look_alikes_are_three_times_as_many_as_the_updates() -> None:
+    questions = [question for sample in read_file(FOLDER / "look-alikes.json") for question in sample.questions]
+
+    assert sum(bool(question.replaced) for question in questions) == 60
+    assert sum(question.type.startswith("both-") for question in questions) == 2 * 180
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -69,7 +84,7 @@ def test_update_questions_name_replaced_turns_that_are_older_than_the_answers(na
             assert all(said_at[old] < said_at[new] for old in question.replaced for new in question.answers)
 
 
-@pytest.mark.parametrize("name", ["updates", "notes"])
+@pytest.mark.parametrize("name", ["updates", "notes", "natural-updates"])
 def test_the_held_out_set_shares_no_conversation_and_no_question(name: str) -> None:
     known, held_out = (read_file(FOLDER / file) for file in (f"{name}.json", f"{name}-held-out.json"))
 
