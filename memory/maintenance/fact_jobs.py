@@ -2,12 +2,24 @@
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import datetime, time
+from functools import partial
+from uuid import UUID
 
 from memory.maintenance.base import Batch, BatchReport, job
 from memory.maintenance.stages import run_stages
 from memory.models import Fact
-from memory.services.facts.repair import believed_facts, find_disputed_keys, read_attributes, resolve_disputed_key
+from memory.services.account_walk import AccountPage
+from memory.services.facts.repair import (
+    believed_facts,
+    find_denials,
+    find_disputed_keys,
+    keyed_facts,
+    read_attributes,
+    resolve_denial,
+    resolve_disputed_key,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -22,15 +34,36 @@ def read_next_attributes(*, now: datetime, batch: Batch) -> BatchReport:
 
 def resolve_next_keys(*, now: datetime, batch: Batch) -> BatchReport:
     """Resolve the subjects and attributes of the next facts that several facts share: each in a transaction."""
-    page = batch.page_of(believed_facts(now).only("id", "account_id", "attribute", "user_id", "agent_id"))
+    page = batch.page_of(keyed_facts(now).only("id", "account_id", "attribute", "user_id", "agent_id"))
+    resolutions = [
+        (key.account_id, partial(resolve_disputed_key, key)) for key in find_disputed_keys(page.rows, now=now)
+    ]
+    return resolve_each(page, resolutions, now=now, batch=batch)
+
+
+def resolve_next_denials(*, now: datetime, batch: Batch) -> BatchReport:
+    """Resolve those of the next facts that deny another one: each in a transaction."""
+    page = batch.page_of(believed_facts(now).only("id", "account_id", "text", "user_id", "agent_id", "channel"))
+    resolutions = [(fact.account_id, partial(resolve_denial, fact)) for fact in find_denials(page.rows, now=now)]
+    return resolve_each(page, resolutions, now=now, batch=batch)
+
+
+def resolve_each(
+    page: AccountPage[Fact],
+    resolutions: Sequence[tuple[UUID, Callable[..., Counter[str]]]],
+    *,
+    now: datetime,
+    batch: Batch,
+) -> BatchReport:
+    """Call the resolutions, which are given with their accounts. One that fails does not stop the others."""
     figures: Counter[str] = Counter()
     failed = 0
-    for key in find_disputed_keys(page.rows, now=now):
+    for account_id, resolve in resolutions:
         try:
-            figures += resolve_disputed_key(key, dry_run=batch.dry_run, now=now)
+            figures += resolve(dry_run=batch.dry_run, now=now)
         except Exception as err:  # noqa: BLE001 - the outermost loop of the job
             # only the type: the message may quote a fact
-            logger.error("facts of account %s were not compared: %s", key.account_id, type(err).__name__)
+            logger.error("facts of account %s were not compared: %s", account_id, type(err).__name__)
             failed += 1
         batch.renew()
     changed = figures.pop("contradictions", 0)
@@ -41,8 +74,12 @@ def resolve_next_keys(*, now: datetime, batch: Batch) -> BatchReport:
 def find_contradictions(*, now: datetime, batch: Batch) -> BatchReport:
     """End facts that a later fact contradicts, or ask staff, where both are believed.
 
-    First the attributes of facts without one are read, then the facts of each subject and attribute are compared. What
-    was compared before is found again only while both are believed.
+    First the attributes of facts without one are read, then the facts of each subject and attribute are compared, and
+    claims with their denials. What was compared before is found again only while both are believed.
     """
-    stages = {"attributes": read_next_attributes, "contradictions": resolve_next_keys}
+    stages = {
+        "attributes": read_next_attributes,
+        "contradictions": resolve_next_keys,
+        "denials": resolve_next_denials,
+    }
     return run_stages(stages, now=now, batch=batch)

@@ -140,7 +140,9 @@ def erase_locked(
     counts = Counter(row.kind for row in rows)
 
     def clear_traces() -> None:
-        if read_derived(owner.account_id, memory_ids) != rows:
+        is_complete = read_derived(owner.account_id, memory_ids) == rows
+        # what has become derived from them has to be locked, too: another erasure may take its other sources
+        if not is_complete or not find_supported(owner.account_id, ids) <= others:
             raise ErasureOutdated
         counts.update(erase_traces(owner.account_id, ids))
         forget_preferences(owner, [row for row in rows if row.kind == Kind.FACT], now=now)

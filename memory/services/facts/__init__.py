@@ -8,7 +8,7 @@
 - `contradict`: `find_contradicted` finds what a claim contradicts by subject and attribute; `learn_consistent_fact`
   learns a fact and treats what it contradicts as its caller or the account says.
 - `review`: `find_rivals`, `prefer_new`, `open_review`, `decide_review` handle facts that contradict each other.
-- `repair`: `find_disputed_keys` and `resolve_disputed_key` end or review contradictions that were stored before.
+- `repair`: `resolve_disputed_key` and `resolve_denial` end or review contradictions that were stored before.
 - `globalize`: `globalize_fact`, `globalize_facts` copy facts of a project's channel to `_global`.
 - `tombstones`: `find_equal_claims` finds what is rejected with a fact; `find_tombstones`, `add_tombstone` and
   `lift_tombstone` keep rejected claims from being learned again.

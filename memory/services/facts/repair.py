@@ -2,7 +2,9 @@
 
 `read_attributes` reads the attributes of facts that have none yet. `find_disputed_keys` finds subjects and attributes
 of which several facts are believed, and `resolve_disputed_key` compares these facts in the order in which they were
-said. An account that prefers new facts has the earlier ones ended; others get one review for each pair.
+said. `find_denials` finds facts that deny a believed one word by word, which may have no attribute, and
+`resolve_denial` compares the two. An account that prefers new facts has the earlier ones ended; others get one review
+for each pair.
 """
 
 from collections import Counter
@@ -16,8 +18,10 @@ from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 
 from memory.audit import record_audit
 from memory.extraction.rules.attributes import read_meaning
-from memory.models import Certainty, Fact, FactReview, Temporal
+from memory.extraction.rules.denials import denied_claims
+from memory.models import Certainty, Fact, FactReview, Kind, Temporal
 from memory.owner import GLOBAL_CHANNEL, Owner
+from memory.services.duplicates.texts import normalized_text_hash
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import filter_by_holder, lock_holder
 from memory.services.facts.contradict import SaidClaim, find_policy, is_contradicted, is_old_move
@@ -55,7 +59,7 @@ def read_attributes(facts: Sequence[Fact]) -> None:
 def find_disputed_keys(facts: Sequence[Fact], *, now: datetime) -> list[DisputedKey]:
     """Return the keys of these facts that several believed facts of one holder share. One statement."""
     ours = dict.fromkeys(map(key_of_fact, facts))
-    rows = believed_facts(now).filter(
+    rows = keyed_facts(now).filter(
         Q(user_id__in={key.user_id for key in ours if key.user_id})
         | Q(user_id="", agent_id__in={key.agent_id for key in ours if not key.user_id}),
         account_id__in={key.account_id for key in ours},
@@ -82,28 +86,72 @@ def key_of_fact(fact: Fact) -> DisputedKey:
 
 
 def believed_facts(now: datetime) -> "QuerySet[Fact]":
+    """Return the open believed facts of all accounts."""
+    return Fact.objects.live(now).filter(status=Fact.Status.ACTIVE, valid_to=None)
+
+
+def keyed_facts(now: datetime) -> "QuerySet[Fact]":
     """Return the open believed facts of all accounts whose attribute is known."""
-    return Fact.objects.live(now).filter(status=Fact.Status.ACTIVE, attribute__gt="", valid_to=None)
+    return believed_facts(now).filter(attribute__gt="")
+
+
+def find_denials(facts: Sequence[Fact], *, now: datetime) -> list[Fact]:
+    """Return those of these facts that deny a believed fact of their holder. One statement, none for no denials."""
+    denied = {fact.id: wordings_denied_by(fact) for fact in facts}
+    wanted = {wording for wordings in denied.values() for wording in wordings}
+    if not wanted:
+        return []
+    accounts = {fact.account_id for fact in facts}
+    rows = believed_facts(now).filter(account_id__in=accounts, wording__in=wanted)
+    found = {
+        (holder_of_fact(fact), fact.wording) for fact in rows.only("id", "account_id", "user_id", "agent_id", "wording")
+    }
+    return [fact for fact in facts if any((holder_of_fact(fact), each) in found for each in denied[fact.id])]
+
+
+def wordings_denied_by(fact: Fact) -> set[int]:
+    hashes = (normalized_text_hash(Kind.FACT, claim) for claim in denied_claims(fact.text))
+    return {each for each in hashes if each is not None}
+
+
+def holder_of_fact(fact: Fact) -> Owner:
+    agent_id = "" if fact.user_id else fact.agent_id
+    return Owner(account_id=fact.account_id, user_id=fact.user_id, agent_id=agent_id, actor=ACTOR)
+
+
+def resolve_denial(denial: Fact, *, dry_run: bool, now: datetime) -> Counter[str]:
+    """Compare a fact with those that it denies: end the earlier ones, or have them reviewed. Counts as the other."""
+    holder = holder_of_fact(denial)
+    with transaction.atomic():
+        lock_holder(holder)
+        rows = believed_facts(now).filter(filter_by_holder(holder), account_id=denial.account_id)
+        facts = list(rows.filter(Q(id=denial.id) | Q(wording__in=wordings_denied_by(denial))))
+        return compare_facts(holder, facts, dry_run=dry_run, now=now)
 
 
 def resolve_disputed_key(key: DisputedKey, *, dry_run: bool, now: datetime) -> Counter[str]:
     """End, or have reviewed, the facts of a key that later ones surely contradict. Counts what was found and done."""
     holder = Owner(account_id=key.account_id, user_id=key.user_id, agent_id=key.agent_id, actor=ACTOR)
-    counts: Counter[str] = Counter()
     with transaction.atomic():
         lock_holder(holder)
-        rows = believed_facts(now).filter(filter_by_holder(holder), account_id=key.account_id, attribute=key.attribute)
+        rows = keyed_facts(now).filter(filter_by_holder(holder), account_id=key.account_id, attribute=key.attribute)
         facts = list(rows.order_by("-event_time", "-id")[:MAX_FACTS_OF_KEY])
-        said_at = find_last_mentions(holder, facts)
-        facts.sort(key=lambda fact: (said_at[fact.id], fact.id))
-        ended: set[UUID] = set()
-        for place, later in enumerate(facts):
-            earlier = [fact for fact in facts[:place] if fact.id not in ended and shares_channel(fact, later)]
-            for fact in find_ended(holder, later, earlier, said_at=said_at[later.id]):
-                ended.add(fact.id)
-                counts += Counter(contradictions=1) if dry_run else resolve_pair(holder, fact, later, now=now)
-        # after all facts are locked: clients lock the fact that they change before the profile
-        forget_preferences(holder, [fact for fact in facts if fact.status == Fact.Status.SUPERSEDED], now=now)
+        return compare_facts(holder, facts, dry_run=dry_run, now=now)
+
+
+def compare_facts(holder: Owner, facts: Sequence[Fact], *, dry_run: bool, now: datetime) -> Counter[str]:
+    """End, or have reviewed, those of the facts that later ones contradict, in the caller's transaction."""
+    counts: Counter[str] = Counter()
+    said_at = find_last_mentions(holder, facts)
+    in_order = sorted(facts, key=lambda fact: (said_at[fact.id], fact.id))
+    ended: set[UUID] = set()
+    for place, later in enumerate(in_order):
+        earlier = [fact for fact in in_order[:place] if fact.id not in ended and shares_channel(fact, later)]
+        for fact in find_ended(holder, later, earlier, said_at=said_at[later.id]):
+            ended.add(fact.id)
+            counts += Counter(contradictions=1) if dry_run else resolve_pair(holder, fact, later, now=now)
+    # after all facts are locked: clients lock the fact that they change before the profile
+    forget_preferences(holder, [fact for fact in facts if fact.status == Fact.Status.SUPERSEDED], now=now)
     return counts
 
 

@@ -50,6 +50,30 @@ def test_facts_that_stand_side_by_side_are_ended_by_the_last_one(owner: Owner) -
     assert Fact.objects.get(text="Ana lives in Porto").valid_to == day(-9)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Ana is allergic to peanuts", "Ana is not allergic to peanuts"),
+        ("Ana isn't allergic to peanuts", "Ana is allergic to peanuts"),
+        ("Ana eats fish", "Ana doesn't eat fish anymore"),
+    ],
+)
+@pytest.mark.parametrize("channels", [("_global", "_global"), ("atlas", "atlas"), ("_global", "atlas")])
+def test_of_a_claim_and_its_denial_the_later_one_stays(
+    owner: Owner, first: str, second: str, channels: tuple[str, str]
+) -> None:
+    old = know(replace(owner, channel=channels[0]), first, event_time=day(-9), said_at=day(-9))
+    new = know(replace(owner, channel=channels[1]), second)
+    know(replace(owner, user_id="u1"), first)
+    assert {old.attribute, new.attribute} == {""}
+
+    assert run_to_the_end(Batch(size=2, dry_run=True)) == {"denials": 1}
+    assert run_to_the_end(Batch(size=2)) == {"denials": 1, "facts_superseded": 1}
+
+    assert list(Fact.objects.filter(status="superseded").values_list("id", flat=True)) == [old.id]
+    assert run_to_the_end(Batch(size=2)) == {}
+
+
 def test_a_second_run_finds_nothing(owner: Owner) -> None:
     live_in_towns(owner)
     run_to_the_end(Batch(size=100))

@@ -1,11 +1,13 @@
 """Knowledge that is derived from a memory while this is being erased: whichever commits first, none remains."""
 
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from memory.errors import NotFound, Unprocessable
 from memory.extraction.model_extractor import knowledge_extractor
@@ -26,6 +28,7 @@ from tests.memory.turns import say, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 Erase = Callable[[Owner, Any], object]
 
 
@@ -157,6 +160,41 @@ def test_a_fact_of_two_turns_goes_when_both_are_erased_at_once(user: Owner, star
     eraser.result(PATIENCE_SECONDS)
 
     assert not Fact.objects.exists()
+
+
+def test_a_fact_that_was_derived_from_two_turns_during_the_erasures_of_both_goes(user: Owner) -> None:
+    first = say(user, turn("Ana lives in Oslo."), conversation_id="c1").turns[0]
+    second = say(user, turn("Ana lives in Oslo."), conversation_id="c2").turns[0]
+
+    with ThreadPoolExecutor(2) as pool, psycopg.connect(**connection.get_connection_params()) as guard:
+        # each erasure stops behind its locks, until the other one is there, too
+        guard.execute("LOCK TABLE idempotent_requests IN SHARE MODE")
+        with transaction.atomic():
+            know(user, "Ana lives in Oslo.", turn_ids=[first.id, second.id])
+            erasers = [pool.submit(erase(user, each.id)) for each in (first, second)]
+            wait_until_two_wait()
+        wait_until_two_wait()
+        guard.commit()
+        for eraser in erasers:
+            eraser.result(PATIENCE_SECONDS)
+
+    assert not Fact.objects.exists()
+
+
+def wait_until_two_wait() -> None:
+    """Wait until two sessions of this database wait for locks."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while count_waiting() < 2:
+        assert time.monotonic() < deadline, "two sessions never waited at once"
+        time.sleep(0.05)
+
+
+def count_waiting() -> int:
+    with connection.cursor() as cursor:
+        # or a transaction sees what it saw first
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(WAITING)
+        return int(cursor.fetchone()[0])
 
 
 def test_a_fact_that_a_client_derives_from_a_turn_that_is_being_erased_is_refused(
