@@ -32,10 +32,11 @@ def are_parallel(older: StatementWords, newer: StatementWords) -> bool:
     content, not a number or a date alone, unless the text opens with it ("Invoice 1042"). Nobody speaks of a change.
     """
     before, after = older.in_order, newer.in_order
-    same = {*before} & {*after}
+    same = older.distinct & newer.distinct
+    fewest = min(len(older.distinct), len(newer.distinct))
     # neither of these depends on the order of words, which takes longer to compare
-    may_be_alike = len(same) >= _LEAST_PARALLEL / 2 * min(len({*before}), len({*after}))
-    may_differ_twice = min(len({*before} - same), len({*after} - same)) >= 2
+    may_be_alike = len(same) >= _LEAST_PARALLEL / 2 * fewest
+    may_differ_twice = fewest - len(same) >= 2
     if not (may_be_alike and may_differ_twice) or max(len(before), len(after)) > _MOST_PARALLEL_WORDS:
         return False
     if part_about(older, newer).has_change:

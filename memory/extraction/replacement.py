@@ -187,7 +187,7 @@ class PairColumns(NamedTuple):
 
 
 class _Signs(NamedTuple):
-    """Signs that `may_replace` reads from a text alone, with sums of weights as the earlier and as the later one."""
+    """Sums of weights of a text, as the earlier and as the later one, and its signs, without the other text."""
 
     as_older: float
     as_newer: float

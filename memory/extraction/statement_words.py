@@ -134,6 +134,11 @@ class StatementWords:
         """The words in lower case, with numbers, letters and names of files among them."""
         return _WORDS_OF_PLACES.findall(self.text.lower())
 
+    @cached_property
+    def distinct(self) -> frozenset[str]:
+        """The words of `in_order`."""
+        return frozenset(self.in_order)
+
 
 @lru_cache(maxsize=4_096)
 def read_words(text: str) -> StatementWords:

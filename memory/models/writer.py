@@ -20,7 +20,7 @@ from django.db.models.expressions import DatabaseDefault
 from psycopg.pq import Format
 
 from memory.models.memory import MemoryRow
-from memory.models.statements import Embedding, HalfVectors, binary_cursor
+from memory.models.statements import Embedding, HalfVectors, Ids, binary_cursor
 from memory.owner import Owner
 from memory_project.ids import uuid7
 
@@ -203,7 +203,8 @@ class InsertColumn:
 
     name: str
     db_type: str
-    values: Sequence[Any]
+    values: Any
+    """All values, in a sequence or as Ids; or the one that all rows have."""
     expression: str = ""
     """The SQL of the value that all rows have, with one parameter."""
 
@@ -235,7 +236,10 @@ def insert_column(field: Any, db_type: str, rows: Sequence[MemoryRow]) -> Insert
         values = [value if value is None else str(value) for value in values]
     elif db_type in JSON_TYPES or not PLAIN_TYPES.issuperset(map(type, values)):
         values = [field.get_db_prep_save(value, connection) for value in values]
-    return InsertColumn(name=field.column, db_type=db_type, values=values, expression=expression)
+    are_ids = db_type == "uuid" and not expression and None not in values
+    return InsertColumn(
+        name=field.column, db_type=db_type, values=Ids(values) if are_ids else values, expression=expression
+    )
 
 
 def is_plain(value: Any) -> bool:
@@ -308,7 +312,8 @@ def insert_each_vector(account_id: UUID, *, model: str, rows: Sequence[NewVector
         return 0
     memory_ids, vectors, *others = (list[Any](column) for column in zip(*rows, strict=True))
     widths = [len(vector) for vector in vectors]
-    parameters: list[Any] = [model, [uuid7() for _ in rows], memory_ids, widths, HalfVectors(vectors), *others]
+    made = Ids([uuid7() for _ in rows])
+    parameters: list[Any] = [model, made, Ids(memory_ids), widths, HalfVectors(vectors), *others]
     plan_once(rows)
     with binary_cursor() as cursor:
         cursor.execute(INSERT_VECTORS, [*parameters, account_id])

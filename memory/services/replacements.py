@@ -33,7 +33,7 @@ from memory.extraction.replacement import (
 )
 from memory.kinds import Kind, spec_of
 from memory.models import Conversation, Link, MemoryRow, Turn
-from memory.models.statements import VECTOR_HEAD_BYTES, binary_cursor
+from memory.models.statements import VECTOR_HEAD_BYTES, Ids, binary_cursor
 from memory.scoring import POSSIBLE_REPLACEMENT
 from memory.services.claims import take_shares
 from memory.services.embedding.serving import serving_model
@@ -111,7 +111,7 @@ def keep_ends(account_id: UUID, links: Sequence[NewLink]) -> list[NewLink]:
         return []
     ends = {end for link in links for end in (link.source_id, link.target_id)}
     with binary_cursor() as cursor:
-        parameters: list[Any] = [account_id, sorted(ends)]
+        parameters: list[Any] = [account_id, Ids(ends)]
         cursor.execute(KEEP_ROWS, parameters)
         kept = {memory_id for (memory_id,) in cursor.fetchall()}
     return [link for link in links if {link.source_id, link.target_id} <= kept]
@@ -306,7 +306,7 @@ def find_nearest_statements(
     them.
     """
     with binary_cursor(results=Format.BINARY) as cursor:
-        parameters: dict[str, Any] = {"account_id": account_id, "ids": list(ids), "model": model}
+        parameters: dict[str, Any] = {"account_id": account_id, "ids": Ids(ids), "model": model}
         cursor.execute(latest_vectors(spec_of(kind).replaces), parameters)
         rows = cursor.fetchall()
     wanted = {memory_id.bytes for memory_id in ids}
@@ -353,7 +353,8 @@ def nearest_rows(vectors: NDArray[np.float32], places: Sequence[int]) -> NDArray
 def read_sayings(account_id: UUID, ids: Collection[UUID]) -> dict[UUID, Saying]:
     """Return what those of the memories say that may state something. What is of no conversation is one of its own."""
     with binary_cursor(results=Format.BINARY) as cursor:
-        cursor.execute(SAYINGS, {"account_id": account_id, "ids": list(ids)})
+        parameters: dict[str, Any] = {"account_id": account_id, "ids": Ids(ids)}
+        cursor.execute(SAYINGS, parameters)
         sayings = {
             memory_id: make_saying(text, speaker=name, conversation_id=conversation_id or str(memory_id), at=at)
             for memory_id, name, conversation_id, at, text in cursor.fetchall()

@@ -25,7 +25,6 @@ LARGE_EXPONENTS = (re.compile(rb"e\+?[0-9]{3}"), re.compile(rb"E\+?[0-9]{3}"))
 MANY_DIGITS = 200
 MIN_FAST_BYTES = 1_024
 """Length from which a body probably has a vector."""
-NUMBERS = frozenset({int, float})
 NOT_PARSED = object()
 UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
@@ -68,14 +67,17 @@ def parse_numbers_fast(body: bytes) -> Any:
     try:
         value = from_json(body, allow_inf_nan=False)
         members = count_members(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return NOT_PARSED
     is_certain = members == body.count(b":") or members == STRING.sub(b"", body).count(b":")
     return value if is_certain else NOT_PARSED
 
 
 def count_members(value: Any) -> int:
-    """Return the number of members of all objects in a value. Raises ValueError if a number may be infinite."""
+    """Return the number of members of all objects in a value.
+
+    Raises ValueError or OverflowError if a number may be infinite.
+    """
     count, pending = 0, [value]
     while pending:
         current = pending.pop()
@@ -84,20 +86,15 @@ def count_members(value: Any) -> int:
             count += len(current)
             pending += current.values()
         elif kind is list:
-            if not NUMBERS.issuperset(map(type, current)):
+            try:
+                if not isfinite(sum(current)):
+                    raise ValueError("infinite")
+            except TypeError:
+                # not of numbers alone
                 pending += current
-            elif not is_finite(sum(current)):
-                raise ValueError("infinite")
-        elif kind is float and not is_finite(current):
+        elif kind is float and not isfinite(current):
             raise ValueError("infinite")
     return count
-
-
-def is_finite(number: float) -> bool:
-    try:
-        return isfinite(number)
-    except OverflowError:
-        return False
 
 
 def parse_by_standard_library(body: bytes) -> Any:
@@ -137,7 +134,10 @@ def refuse_large_structure(body: bytes) -> None:
 
 
 def is_small_structure(body: bytes) -> bool:
-    return count_brackets(body) <= MAX_DEPTH and body.count(b":") <= MAX_MEMBERS and body.count(b",") <= MAX_ELEMENTS
+    # a short text need not be counted, which takes a quarter of the time of parsing it
+    has_few_members = len(body) <= MAX_MEMBERS or body.count(b":") <= MAX_MEMBERS
+    has_few_elements = len(body) <= MAX_ELEMENTS or body.count(b",") <= MAX_ELEMENTS
+    return count_brackets(body) <= MAX_DEPTH and has_few_members and has_few_elements
 
 
 def count_brackets(text: bytes) -> int:

@@ -49,3 +49,15 @@ def test_integers_that_no_float_can_hold_are_kept() -> None:
     number = 10**30
 
     assert parse_json(f'{{"a": [{number}], {PADDING}}}'.encode())["a"] == [number]
+
+
+def test_integers_that_no_float_can_hold_are_kept_next_to_fractions() -> None:
+    number = 10**400
+
+    assert parse_json(f'{{"a": [0.5, {number}], {PADDING}}}'.encode())["a"] == [0.5, number]
+
+
+@pytest.mark.parametrize("member", ['"a": [1e400]', '"a": [0.5, -1e400]', '"a": [[true, 1e400]]', '"a": [1e400, "b"]'])
+def test_infinite_numbers_are_refused_wherever_they_are(member: str) -> None:
+    with pytest.raises(ParseError):
+        parse_json(f"{{{member}, {PADDING}}}".encode())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from memory.models.statements import binary_cursor
+from memory.models.statements import Ids, binary_cursor
 from memory_project.ids import uuid7
 
 # types of the links that the service makes
@@ -54,10 +54,16 @@ def insert_links(account_id: UUID, links: Iterable[NewLink]) -> None:
 
     All callers insert in one order. Lock the ends before: raises IntegrityError if one is gone or in another account.
     """
-    rows = [
-        (uuid7(), each.source_id, each.type, each.target_id, float(each.weight), json.dumps(each.properties))
-        for each in sorted(links, key=lambda link: (link.source_id, link.type, link.target_id))
+    rows = sorted(links, key=lambda link: (link.source_id.int, link.type, link.target_id.int))
+    if not rows:
+        return
+    columns: list[Any] = [
+        Ids([uuid7() for _ in rows]),
+        Ids([each.source_id for each in rows]),
+        [each.type for each in rows],
+        Ids([each.target_id for each in rows]),
+        [float(each.weight) for each in rows],
+        [json.dumps(each.properties) for each in rows],
     ]
-    if rows:
-        with binary_cursor() as cursor:
-            cursor.execute(INSERT_LINKS, [account_id, *(list[Any](column) for column in zip(*rows, strict=True))])
+    with binary_cursor() as cursor:
+        cursor.execute(INSERT_LINKS, [account_id, *columns])
