@@ -41,7 +41,8 @@ _PAST = re.compile(r"\b(?:was|were|did|had)(?:n['’]t)?\b", re.IGNORECASE)
 _PERFECT = re.compile(r"\b(?:has|have)(?:n['’]t)?\b(?! to\b)(?!.*\bgot\b)", re.IGNORECASE)
 _PRESENT = re.compile(
     r"\b(?:am|is|are|do|does|will|shall|can|should|must)(?:n['’]t)?\b|\b(?:won|can)['’]t\b|['’](?:re|ll|m)\b"
-    r"|\b(?:what|where|who|when|how|which|it|that|there|he|she)['’]s\b|^(?:who|what|which(?: \w+)?) (?!has\b)\w+[^\Ws]s\b",
+    r"|\b(?:what|where|who|when|how|which|it|that|there|he|she)['’]s\b"
+    r"|^(?:who|what|which(?: \w+)?) (?!has\b)\w+[^\Ws]s\b",
     re.IGNORECASE,
 )
 INTERCEPT = 2.82
