@@ -153,7 +153,9 @@ _MOST_OF_NUMBERS, _MOST_OF_NAMES, _MOST_OF_THINGS = (
     max(0.0, WEIGHT_OF[name]) for name in ("other_number", "other_names", "same_thing")
 )
 _MOST_OF_CHANGED_NAMES = max(0.0, WEIGHT_OF["other_names"] + WEIGHT_OF["other_names_with_change"])
-_MOST_OF_OTHERS = sum(max(0.0, WEIGHT_OF[name]) for name in ("shared_words", "other_subject"))
+_MOST_OF_SHARED_WORDS, _MOST_OF_OTHER_SUBJECT = (
+    max(0.0, WEIGHT_OF[name]) for name in ("shared_words", "other_subject")
+)
 _MOST_OF_SHARED_NAMES, _MOST_OF_SHARED_COUNT = (max(0.0, WEIGHT_OF[name]) for name in ("shared_names", "shared_count"))
 _OF_SESSION = WEIGHT_OF["is_same_session"]
 _ROUNDING = 1e-6
@@ -223,8 +225,8 @@ def _read_signs(text: str) -> _Signs:
 def may_replace(sayings: Sequence[Saying], pairs: PairColumns, *, least: float) -> NDArray[np.bool_]:
     """Return for each pair of the statements whether its probability may reach `least`: False if it certainly does not.
 
-    Features that compare the words of both texts are taken to have the values that make it most probable; whether they
-    speak of two things of a kind is not asked.
+    Features that compare the words of both texts are taken to have the values that make it most probable; where these
+    are enough, the words that both share are counted. Whether they speak of two things of a kind is not asked.
     """
     if least <= 0:
         return np.ones(len(pairs.older), dtype=np.bool_)
@@ -234,6 +236,11 @@ def may_replace(sayings: Sequence[Saying], pairs: PairColumns, *, least: float) 
     at = np.rint(1e6 * np.array([each.at.timestamp() for each in sayings]))
     apart = at[pairs.newer] - at[pairs.older]
     fewest = np.minimum(older.content, newer.content)
+    most_of_shared = (
+        _MOST_OF_SHARED_WORDS
+        + _MOST_OF_SHARED_NAMES * np.log1p(np.minimum(older.capitalized, newer.capitalized))
+        + _MOST_OF_SHARED_COUNT * np.log1p(fewest)
+    )
     most = (
         INTERCEPT
         + WEIGHT_OF["nearer"] * np.log1p(pairs.nearer)
@@ -244,9 +251,8 @@ def may_replace(sayings: Sequence[Saying], pairs: PairColumns, *, least: float) 
         + WEIGHT_OF["days"] * np.log1p(apart / (_DAY / _MICROSECOND))
         + older.as_older
         + newer.as_newer
-        + _MOST_OF_OTHERS
-        + _MOST_OF_SHARED_NAMES * np.log1p(np.minimum(older.capitalized, newer.capitalized))
-        + _MOST_OF_SHARED_COUNT * np.log1p(fewest)
+        + _MOST_OF_OTHER_SUBJECT
+        + most_of_shared
         + _MOST_OF_NUMBERS * older.has_numbers * newer.has_numbers
         + _MOST_OF_THINGS * older.has_things * newer.has_things
     )
@@ -256,5 +262,24 @@ def may_replace(sayings: Sequence[Saying], pairs: PairColumns, *, least: float) 
     place = np.unique([each.conversation_id for each in sayings], return_inverse=True)[1]
     is_session = (place[pairs.older] == place[pairs.newer]) & (apart < _SESSION / _MICROSECOND)
     most += is_session * np.where(newer.corrects, max(0.0, _OF_SESSION), _OF_SESSION)
-    kept: NDArray[np.bool_] = most + _ROUNDING >= math.log(least / (1 - least))
+    bound = math.log(least / (1 - least)) - _ROUNDING
+    probable = np.flatnonzero(most >= bound)
+    most[probable] += _weigh_shared_words(sayings, pairs, probable) - most_of_shared[probable]
+    kept: NDArray[np.bool_] = most >= bound
     return kept
+
+
+def _weigh_shared_words(sayings: Sequence[Saying], pairs: PairColumns, places: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the weights of the words that the statements of some of the pairs share."""
+    words = [read_words(each.text) for each in sayings]
+    weights = []
+    for older, newer in zip(pairs.older[places].tolist(), pairs.newer[places].tolist(), strict=True):
+        before, after = words[older], words[newer]
+        shared = len(before.content & after.content)
+        smaller = max(1, min(len(before.content), len(after.content)))
+        weights.append(
+            WEIGHT_OF["shared_words"] * shared / smaller
+            + WEIGHT_OF["shared_count"] * math.log1p(shared)
+            + WEIGHT_OF["shared_names"] * math.log1p(len(before.capitalized & after.capitalized))
+        )
+    return np.array(weights)

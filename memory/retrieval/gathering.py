@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from memory.kinds import Kind, all_kinds
-from memory.models.statements import half_vector
+from memory.models.statements import Ids, half_vector
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate, Metric
 from memory.retrieval.kind_searches import CONFIDENT, TRUE, TRUE_AND_BELIEVED_NOW, VERSION_BELIEVED_THEN
@@ -146,7 +146,7 @@ def query_params(query: Query, analysis: QueryAnalysis, context: RecallContext) 
         "contexts": list(query.contexts),
         "types": list(query.types),
         "slots": list(query.slots),
-        "without": list(query.without),
+        "without": Ids(query.without) if query.without else [],
         "conversation_id": query.conversation_id,
         "lineage": list(analysis.lineage),
         "first_of_turn": analysis.first_of_turn,

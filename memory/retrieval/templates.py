@@ -55,18 +55,17 @@ def template_of(text: str) -> tuple[str, ...] | None:
 
 def _constant_words(text: str) -> list[str]:
     """Return the words without digits and, but for the first one, without capitals."""
-    kept: list[str] = []
-    for number, word in enumerate(text.split()):
-        bare = word
-        if not word.isalpha():
-            bare = word.strip(_MARKS)
-            if not bare.isalpha() and any(map(str.isdigit, bare)):
-                continue
-        if bare.islower():
-            kept.append(bare)
-        elif not number and bare.istitle():
-            kept.append(bare.lower())
-    return [each for each in kept if each not in _VALUE_WORDS]
+    first, *others = text.split() or [""]
+    opening = _constant_word(first.lower() if first.strip(_MARKS).istitle() else first)
+    return list(filter(None, (opening, *map(_constant_word, others))))
+
+
+@lru_cache(maxsize=8_192)
+def _constant_word(word: str) -> str:
+    """Return the word without the marks around it, or an empty text if it has digits or capitals, or is a value."""
+    bare = word if word.isalpha() else word.strip(_MARKS)
+    has_digits = not bare.isalpha() and any(map(str.isdigit, bare))
+    return bare if bare.islower() and not has_digits and bare not in _VALUE_WORDS else ""
 
 
 def _unspaced_template(text: str) -> tuple[str, ...] | None:
