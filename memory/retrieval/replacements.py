@@ -18,6 +18,7 @@ from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween, ScoringContext
 from memory.scoring import MAX_STATEMENT_CHARACTERS, PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
+from memory.verbs import VERBS
 
 REPLACES, DERIVED_FROM = "REPLACES", "DERIVED_FROM"
 
@@ -26,8 +27,8 @@ MAX_REORDERED = 20
 NEARLY_SAME = 0.9
 """Factor on the score of a statement that is probably replaced, or that answers less than the other one."""
 _EARLIER = re.compile(
-    r"\b(?:previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|at first|initial(?:ly)?|(?<!how )old|back then|prior"
-    r"|ago)\b",
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used to|original(?:ly)?|at first|initial(?:ly)?|back then|prior|ago"
+    r"|(?<!how )(?<!years )(?<!months )(?<!weeks )(?<!days )(?<!-)old)\b",
     re.IGNORECASE,
 )
 """Words that ask about what was true before something changed, in any tense."""
@@ -37,14 +38,26 @@ _EARLIER_UNLESS_NOW = re.compile(
     re.IGNORECASE,
 )
 """Words that do so unless the question is in the present tense ("Where are we going in July?")."""
-_PAST = re.compile(r"\b(?:was|were|did|had)(?:n['’]t)?\b", re.IGNORECASE)
+_PAST_FORMS = "|".join(sorted({verb.past.split()[0] for verb in VERBS.values() if verb.past not in (verb.base, "got")}))
+_PAST = re.compile(
+    r"\b(?:was|were|did|had)(?:n['’]t)?\b"
+    rf"|(?<!\bis )(?<!\bare )(?<!\bam )(?<!['’]s )\b(?:i|we|you|he|she|they|who|that) (?:{_PAST_FORMS})\b",
+    re.IGNORECASE,
+)
+"""An auxiliary or, after a pronoun, a verb in the past tense: not "What is she called?"."""
 _PERFECT = re.compile(r"\b(?:has|have)(?:n['’]t)?\b(?! to\b)(?!.*\bgot\b)", re.IGNORECASE)
 _PRESENT = re.compile(
-    r"\b(?:am|is|are|do|does|will|shall|can|should|must)(?:n['’]t)?\b|\b(?:won|can)['’]t\b|['’](?:re|ll|m)\b"
+    r"\b(?:am|is|are|do|does|will|shall|can|should|must|might|would|could)(?:n['’]t)?\b|\b(?:won|can)['’]t\b|['’](?:re|ll|m)\b"
     r"|\b(?:what|where|who|when|how|which|it|that|there|he|she)['’]s\b"
     r"|^(?:who|what|which(?: \w+)?) (?!has\b)\w+[^\Ws]s\b",
     re.IGNORECASE,
 )
+_INTRODUCTION = re.compile(
+    r"^(?:(?:do|can|could|would|will) (?:you|anybody|anyone) (?:please |still |also )?"
+    r"(?:know|remember|recall|tell (?:me|us)|remind (?:me|us))|is it (?:true|right) that|i wonder|please tell me)\b",
+    re.IGNORECASE,
+)
+"""Words before a question proper, in the present tense whatever it is about."""
 INTERCEPT = 2.82
 LINK_WEIGHT = 0.84
 NEWER_RANK_WEIGHT = -2.08
@@ -114,6 +127,7 @@ def asks_about_past(question: str) -> bool:
     """
     if _EARLIER.search(question):
         return True
+    question = _INTRODUCTION.sub("", question)
     is_now = _PRESENT.search(question) is not None and _PAST.search(question) is None
     return _EARLIER_UNLESS_NOW.search(question) is not None and not is_now
 
@@ -124,6 +138,7 @@ def is_in_past_tense(question: str) -> bool:
     >>> is_in_past_tense("Has she been to Porto?"), is_in_past_tense("Do I have to go to the office?")
     (True, False)
     """
+    question = _INTRODUCTION.sub("", question)
     if _PAST.search(question):
         return True
     return _PERFECT.search(question) is not None and _PRESENT.search(question) is None

@@ -258,6 +258,8 @@ def compare_statements(
     among = np.array([places.get(memory_id, -1) for memory_id in memories], dtype=np.intp)
     ends = among[near[:, :2]]
     stated = (ends >= 0).all(axis=1)
+    if not stated.any():
+        return
     ends, numbers = ends[stated], near[stated, 2:]
     pairs = PairColumns(ends.min(axis=1), ends.max(axis=1), *numbers.T)
     kept = may_replace(sayings, pairs, least=least)

@@ -20,7 +20,7 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "plan_cache_mode": "force_custom_plan",
     "jit": "off",
     "hnsw.iterative_scan": "relaxed_order",
-    "hnsw.ef_search": "100",
+    "hnsw.ef_search": "200",
     "hnsw.max_scan_tuples": "200000",
     "ivfflat.iterative_scan": "relaxed_order",
     "ivfflat.probes": "10",

@@ -277,7 +277,8 @@ def test_a_deleted_pool_leaves_no_kept_answers_and_audited_texts(
 def test_a_deleted_profile_leaves_no_kept_answers(api: ServiceClient) -> None:
     for user_id in ("ana", "ben"):
         changes = {"preferences": {"bird": "kiwibird"}}
-        assert api.patch(f"/profiles/{user_id}", changes, HTTP_IDEMPOTENCY_KEY=user_id)
+        answer = api.patch(f"/profiles/{user_id}", changes, HTTP_IDEMPOTENCY_KEY=user_id)
+        assert answer.status_code == 200
         acting, said = {"agent_id": "planner", "user_id": user_id}, [{"role": "user", "content": "Hello."}]
         put(api, f"/conversations/c-{user_id}/turns", **acting, turns=said)
         for path in ("/recall", "/resume"):

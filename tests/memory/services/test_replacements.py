@@ -57,6 +57,17 @@ def test_the_direction_follows_the_time_of_the_turns_and_not_the_order_of_storin
     assert list(links()) == [(NOW_TRUE, BEFORE)]
 
 
+@pytest.mark.parametrize("texts", [("Hello there", "Hi there"), ("Where does Ana live?", "Where does Ana live now?")])
+def test_turns_that_state_nothing_are_embedded_without_links(owner: Owner, texts: tuple[str, str]) -> None:
+    for text in texts:
+        store_statement(owner, text, days_ago=1, conversation_id="greetings", is_embedded=False)
+
+    embed_pending(now=NOW + timedelta(minutes=1), limit=10)
+
+    assert not Turn.objects.filter(embed_after__isnull=False).exists()
+    assert links() == {}
+
+
 def test_turns_that_are_embedded_later_are_linked_by_the_job(owner: Owner) -> None:
     store_statement(owner, BEFORE, days_ago=6, conversation_id="mon", is_embedded=False)
     store_statement(owner, NOW_TRUE, days_ago=1, conversation_id="sat", is_embedded=False)

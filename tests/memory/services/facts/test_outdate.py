@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from memory.models import Account, Fact, Turn
+from memory.models import Account, Conversation, Fact, Turn
 from memory.owner import Owner
 from memory.scoring import SURE_REPLACEMENT
+from memory.services.facts.globalize import globalize_fact
 from memory.services.facts.store import read_visible_history
 from memory.services.memories.links import REPLACES, NewLink, insert_links
-from tests.memory.episodes import NOW
+from tests.memory.episodes import NOTHING, NOW
 from tests.memory.knowledge import TURN_TIME, extract_all, say_sentences
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
@@ -73,6 +74,8 @@ def test_it_ends_too_where_the_earlier_statement_is_extracted_last(user: Owner) 
         pytest.param([EARLIER], LATER, "", SURE_REPLACEMENT - 0.01, id="probably replaced"),
         pytest.param([EARLIER], LATER, "Ana", SURE_REPLACEMENT, id="somebody else says it"),
         pytest.param([EARLIER], "Is standup at ten now?", "", SURE_REPLACEMENT, id="a question"),
+        pytest.param([EARLIER], "Is standup at ten now? Thanks!", "", SURE_REPLACEMENT, id="a question and thanks"),
+        pytest.param([f"{EARLIER} Coffee after it costs 3 euros."], LATER, "", SURE_REPLACEMENT, id="it says more"),
         pytest.param([f"{EARLIER} I live in Porto."], LATER, "", SURE_REPLACEMENT, id="two facts of one turn"),
         pytest.param([EARLIER, EARLIER], LATER, "", SURE_REPLACEMENT, id="it was said twice"),
         pytest.param([f"{EARLIER} {'It rained and rained. ' * 12}"], LATER, "", SURE_REPLACEMENT, id="a long turn"),
@@ -115,3 +118,29 @@ def test_it_is_learned_again_once_it_is_said_again(user: Owner) -> None:
     extract_all(NOW + timedelta(days=50))
 
     assert sorted(Fact.objects.values_list("status", flat=True)) == ["active", "superseded"]
+
+
+def test_its_copy_in_global_ends_with_it(user: Owner) -> None:
+    project = replace(user, channel="atlas")
+    say_one(project, EARLIER, days=0)
+    extract_all(NOW)
+    globalize_fact(project, Fact.objects.get().id, reason="for all", embedded=NOTHING, now=NOW)
+    say_one(project, LATER, days=30)
+    link(project)
+
+    extract_all(NOW)
+
+    assert list(Fact.objects.values_list("status", "valid_to")) == [("superseded", LATER_AT)] * 2
+
+
+def test_an_earlier_statement_that_is_extracted_again_brings_nothing_back(user: Owner) -> None:
+    say_one(user, LATER, days=30)
+    extract_all(NOW)
+    say_one(user, EARLIER, days=0)
+    link(user)
+    extract_all(NOW)
+
+    Conversation.objects.filter(conversation_id="day-0").update(extracted_count=0, extract_after=NOW)
+    extract_all(NOW + timedelta(days=1))
+
+    assert not Fact.objects.filter(status="active").exists()
