@@ -278,7 +278,7 @@ def test_a_deleted_profile_leaves_no_kept_answers(api: ServiceClient) -> None:
     for user_id in ("ana", "ben"):
         changes = {"preferences": {"bird": "kiwibird"}}
         answer = api.patch(f"/profiles/{user_id}", changes, HTTP_IDEMPOTENCY_KEY=user_id)
-        assert answer.status_code == 200
+        assert answer.status_code < 300, answer.content
         acting, said = {"agent_id": "planner", "user_id": user_id}, [{"role": "user", "content": "Hello."}]
         put(api, f"/conversations/c-{user_id}/turns", **acting, turns=said)
         for path in ("/recall", "/resume"):
