@@ -11,6 +11,7 @@ from memory.maintenance.base import Batch, BatchReport, job
 from memory.maintenance.stages import run_stages
 from memory.models import Fact
 from memory.services.account_walk import AccountPage
+from memory.services.facts.outdate import find_outdated_among
 from memory.services.facts.repair import (
     believed_facts,
     find_denials,
@@ -19,6 +20,7 @@ from memory.services.facts.repair import (
     read_attributes,
     resolve_denial,
     resolve_disputed_key,
+    resolve_outdated,
 )
 
 logger = logging.getLogger(__name__)
@@ -45,6 +47,13 @@ def resolve_next_denials(*, now: datetime, batch: Batch) -> BatchReport:
     """Resolve those of the next facts that deny another one: each in a transaction."""
     page = batch.page_of(believed_facts(now).only("id", "account_id", "text", "user_id", "agent_id", "channel"))
     resolutions = [(fact.account_id, partial(resolve_denial, fact)) for fact in find_denials(page.rows, now=now)]
+    return resolve_each(page, resolutions, now=now, batch=batch)
+
+
+def resolve_next_outdated(*, now: datetime, batch: Batch) -> BatchReport:
+    """End those of the next facts whose statement was replaced: each in a transaction."""
+    page = batch.page_of(believed_facts(now).only("id", "account_id", "user_id", "agent_id"))
+    resolutions = [(fact.account_id, partial(resolve_outdated, fact)) for fact in find_outdated_among(page.rows)]
     return resolve_each(page, resolutions, now=now, batch=batch)
 
 
@@ -75,11 +84,13 @@ def find_contradictions(*, now: datetime, batch: Batch) -> BatchReport:
     """End facts that a later fact contradicts, or ask staff, where both are believed.
 
     First the attributes of facts without one are read, then the facts of each subject and attribute are compared, and
-    claims with their denials. What was compared before is found again only while both are believed.
+    claims with their denials; then facts end whose statement was replaced. What was compared before is found again only
+    while both are believed.
     """
     stages = {
         "attributes": read_next_attributes,
         "contradictions": resolve_next_keys,
         "denials": resolve_next_denials,
+        "outdated": resolve_next_outdated,
     }
     return run_stages(stages, now=now, batch=batch)

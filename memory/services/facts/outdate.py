@@ -6,10 +6,12 @@ when the later statement was made, and the turn that made it SUPERSEDES the fact
 
 Only what rests on the earlier statement alone ends: an extracted fact without further evidence that says all that a
 short turn says, replaced by the same speaker. Of "I work at Globex, parking costs 40 euros" it is not known which part
-was replaced. It happens when either of the two turns is extracted, in accounts that prefer new facts. A fact that ended
-so is learned again once somebody says it again, and stays ended if the turn that replaced it is erased.
+was replaced. It happens when either of the two turns is extracted, or by the job `find_contradictions` where they got
+their vectors later, in accounts that prefer new facts. A fact that ended so is learned again once somebody says it
+again, and stays ended if the turn that replaced it is erased.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -19,14 +21,14 @@ from django.db import connection
 
 from memory.audit import record_audit
 from memory.extraction.statement_words import read_words
-from memory.models import Fact
+from memory.models import Fact, Link
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.scoring import MAX_STATEMENT_CHARACTERS, SURE_REPLACEMENT
 from memory.services.facts.copies import find_following_copies
 from memory.services.facts.store import next_belief_at
 from memory.services.facts.supersede import close_fact
-from memory.services.memories.links import SUPERSEDES, NewLink, insert_links
+from memory.services.memories.links import DERIVED_FROM, SUPERSEDES, NewLink, insert_links
 
 FIND_OUTDATED = """
 SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight, fact.text, older.text
@@ -95,6 +97,25 @@ def find_outdated(owner: Owner, turn_ids: Collection[UUID]) -> list[OutdatedFact
         )
         found = [OutdatedFact._make(row) for row in cursor.fetchall()]
     return [each for each in found if each.says_it_all]
+
+
+def find_outdated_among(facts: Sequence[Fact]) -> list[Fact]:
+    """Return those of these facts that end, as far as links tell. Two statements for each account."""
+    by_account: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for fact in facts:
+        by_account[fact.account_id].append(fact.id)
+    outdated = {
+        each.fact_id
+        for account_id, ids in by_account.items()
+        for each in find_outdated(Owner(account_id=account_id), find_sources(account_id, ids))
+    }
+    return [fact for fact in facts if fact.id in outdated]
+
+
+def find_sources(account_id: UUID, fact_ids: Collection[UUID]) -> list[UUID]:
+    """Return the memories that these facts were derived from."""
+    rows = Link.objects.filter(account_id=account_id, type=DERIVED_FROM, source_id__in=fact_ids)
+    return list(rows.values_list("target_id", flat=True))
 
 
 def end_outdated(

@@ -3,8 +3,8 @@
 `read_attributes` reads the attributes of facts that have none yet. `find_disputed_keys` finds subjects and attributes
 of which several facts are believed, and `resolve_disputed_key` compares these facts in the order in which they were
 said. `find_denials` finds facts that deny a believed one word by word, which may have no attribute, and
-`resolve_denial` compares the two. An account that prefers new facts has the earlier ones ended; others get one review
-for each pair.
+`resolve_denial` compares the two. `resolve_outdated` ends a fact whose statement was replaced (`outdate`). An account
+that prefers new facts has the earlier ones ended; others get one review for each pair.
 """
 
 from collections import Counter
@@ -25,7 +25,9 @@ from memory.services.duplicates.texts import normalized_text_hash
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.entities.resolve import filter_by_holder, lock_holder
 from memory.services.facts.contradict import SaidClaim, find_policy, is_contradicted, is_old_move
+from memory.services.facts.copies import find_copy_ids
 from memory.services.facts.learn import FactDraft
+from memory.services.facts.outdate import end_outdated, find_outdated, find_sources
 from memory.services.facts.review import filter_contradicted, find_last_mentions, find_rivals
 from memory.services.facts.store import links_from_facts, lock_for_change, next_belief_at
 from memory.services.facts.supersede import close_fact
@@ -127,6 +129,26 @@ def resolve_denial(denial: Fact, *, dry_run: bool, now: datetime) -> Counter[str
         rows = believed_facts(now).filter(filter_by_holder(holder), account_id=denial.account_id)
         facts = list(rows.filter(Q(id=denial.id) | Q(wording__in=wordings_denied_by(denial))))
         return compare_facts(holder, facts, dry_run=dry_run, now=now)
+
+
+def resolve_outdated(fact: Fact, *, dry_run: bool, now: datetime) -> Counter[str]:
+    """End a fact whose statement was replaced, where the account prefers new facts. Counts as the other."""
+    holder = holder_of_fact(fact)
+    with transaction.atomic():
+        lock_holder(holder)
+        copies = find_copy_ids(fact.account_id, [fact.id])
+        lock_for_change(holder, {fact.id, *copies}, now=now)
+        found = find_outdated(holder, find_sources(fact.account_id, [fact.id]))
+        outdated = [each for each in found if each.fact_id == fact.id]
+        if not outdated or find_policy(holder) != "prefer_new":
+            return Counter()
+        if dry_run:
+            return Counter(contradictions=1)
+        facts = Fact.objects.filter(account_id=fact.account_id)
+        ended = end_outdated(holder, outdated, list(facts.filter(id=fact.id)), copies=copies, now=now)
+        changed = facts.filter(id__in={fact.id, *copies}, status=Fact.Status.SUPERSEDED)
+        forget_preferences(holder, changed, now=now)
+        return Counter(contradictions=1, facts_superseded=ended)
 
 
 def resolve_disputed_key(key: DisputedKey, *, dry_run: bool, now: datetime) -> Counter[str]:

@@ -1,10 +1,13 @@
 """Facts end when their statement was surely replaced, also where nothing is learned from what replaced it."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from memory.maintenance import Batch
+from memory.maintenance.fact_jobs import find_contradictions
 from memory.models import Account, Conversation, Fact, Turn
 from memory.owner import Owner
 from memory.scoring import SURE_REPLACEMENT
@@ -144,3 +147,30 @@ def test_an_earlier_statement_that_is_extracted_again_brings_nothing_back(user: 
     extract_all(NOW + timedelta(days=1))
 
     assert not Fact.objects.filter(status="active").exists()
+
+
+@pytest.mark.parametrize("channel", ["garden", "atlas"])
+def test_the_job_ends_what_was_linked_after_both_turns_had_been_extracted(user: Owner, channel: str) -> None:
+    project = replace(user, channel=channel)
+    say_one(project, EARLIER, days=0)
+    say_one(project, LATER, days=30)
+    extract_all(NOW)
+    if channel == "atlas":
+        globalize_fact(project, Fact.objects.get().id, reason="for all", embedded=NOTHING, now=NOW)
+    link(project)
+
+    reports = [run_contradictions(dry_run=dry_run) for dry_run in (True, False, False)]
+
+    assert [each.get("outdated", 0) for each in reports] == [1, 1, 0]
+    assert set(Fact.objects.values_list("status", "valid_to")) == {("superseded", LATER_AT)}
+
+
+def run_contradictions(*, dry_run: bool) -> dict[str, int]:
+    """Run all batches of the job, and return its figures."""
+    figures: Counter[str] = Counter()
+    cursor = None
+    while cursor is None or cursor:
+        report = find_contradictions(now=NOW, batch=Batch(size=10, cursor=cursor or "", dry_run=dry_run))
+        figures += Counter(report.figures)
+        cursor = report.cursor
+    return figures
