@@ -4,11 +4,11 @@
 two statements are compared, and a REPLACES link says how probably the later one replaces the earlier one. The fact ends
 when the later statement was made, and the turn that made it SUPERSEDES the fact.
 
-Only what rests on the earlier statement alone ends: an extracted fact without further evidence that says all that a
-short turn says, replaced by the same speaker. Of "I work at Globex, parking costs 40 euros" it is not known which part
-was replaced. It happens when either of the two turns is extracted, or by the job `find_contradictions` where they got
-their vectors later, in accounts that prefer new facts. A fact that ended so is learned again once somebody says it
-again, and stays ended if the turn that replaced it is erased.
+Only what rests on the earlier statement alone ends: an extracted fact without further evidence, learned from a short
+turn that teaches nothing else, and replaced by the same speaker. Of "I work at Globex, parking costs 40 euros" the fact
+ends if the later statement speaks more of Globex than of parking. It happens when either of the two turns is extracted,
+or by the job `find_contradictions` where they got their vectors later, in accounts that prefer new facts. A fact that
+ended so is learned again once somebody says it again, and stays ended if the turn that replaced it is erased.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ from memory.services.facts.supersede import close_fact
 from memory.services.memories.links import DERIVED_FROM, SUPERSEDES, NewLink, insert_links
 
 FIND_OUTDATED = """
-SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight, fact.text, older.text
+SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight, fact.text, older.text, newer.text
 FROM memory_links AS link
 JOIN memories AS newer ON newer.account_id = %(account_id)s AND newer.id = link.source_id AND newer.kind = 'turn'
 JOIN memories AS older ON older.account_id = %(account_id)s AND older.id = link.target_id AND older.kind = 'turn'
@@ -62,7 +62,7 @@ ORDER BY fact.id, newer.event_time, newer.id"""
 
 
 MOST_UNTOLD_WORDS = 1
-"""Content words of a statement that the claim learned from it may lack."""
+"""Content words of a statement that the claim learned from it may lack, whatever the later statement speaks of."""
 
 
 class OutdatedFact(NamedTuple):
@@ -74,12 +74,20 @@ class OutdatedFact(NamedTuple):
     probability: float
     claim: str
     statement: str
+    replacing: str
 
     @property
-    def says_it_all(self) -> bool:
-        """Return True if the claim holds all that the statement says, but for a word: nothing else was replaced."""
-        untold = read_words(self.statement).content - read_words(self.claim).content
-        return len(untold) <= MOST_UNTOLD_WORDS
+    def is_what_was_replaced(self) -> bool:
+        """Return True if the later statement replaces what the claim says, and not another part of the earlier one.
+
+        The claim says it all, or the later statement speaks more of the claim than of all else.
+        """
+        said, claimed = read_words(self.statement).content, read_words(self.claim).content
+        untold = said - claimed
+        if len(untold) <= MOST_UNTOLD_WORDS:
+            return True
+        replacing = read_words(self.replacing).content
+        return len(replacing & claimed) > len(replacing & untold)
 
 
 def find_outdated(owner: Owner, turn_ids: Collection[UUID]) -> list[OutdatedFact]:
@@ -96,7 +104,7 @@ def find_outdated(owner: Owner, turn_ids: Collection[UUID]) -> list[OutdatedFact
             },
         )
         found = [OutdatedFact._make(row) for row in cursor.fetchall()]
-    return [each for each in found if each.says_it_all]
+    return [each for each in found if each.is_what_was_replaced]
 
 
 def find_outdated_among(facts: Sequence[Fact]) -> list[Fact]:

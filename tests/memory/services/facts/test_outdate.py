@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -12,6 +13,7 @@ from memory.models import Account, Conversation, Fact, Turn
 from memory.owner import Owner
 from memory.scoring import SURE_REPLACEMENT
 from memory.services.facts.globalize import globalize_fact
+from memory.services.facts.outdate import OutdatedFact
 from memory.services.facts.store import read_visible_history
 from memory.services.memories.links import REPLACES, NewLink, insert_links
 from tests.memory.episodes import NOTHING, NOW
@@ -20,6 +22,7 @@ from tests.memory.knowledge import TURN_TIME, extract_all, say_sentences
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
 EARLIER, LATER = "Our standup is at 9:15.", "standup got bumped, 45 minutes more sleep for everybody"
+COFFEE = "Coffee went up to 4 euros"
 CLAIM = "The user's standup is at 9:15"
 LATER_AT = TURN_TIME + timedelta(days=30)
 
@@ -78,7 +81,7 @@ def test_it_ends_too_where_the_earlier_statement_is_extracted_last(user: Owner) 
         pytest.param([EARLIER], LATER, "Ana", SURE_REPLACEMENT, id="somebody else says it"),
         pytest.param([EARLIER], "Is standup at ten now?", "", SURE_REPLACEMENT, id="a question"),
         pytest.param([EARLIER], "Is standup at ten now? Thanks!", "", SURE_REPLACEMENT, id="a question and thanks"),
-        pytest.param([f"{EARLIER} Coffee after it costs 3 euros."], LATER, "", SURE_REPLACEMENT, id="it says more"),
+        pytest.param([f"{EARLIER} Coffee costs 3 euros."], COFFEE, "", SURE_REPLACEMENT, id="other words of it"),
         pytest.param([f"{EARLIER} I live in Porto."], LATER, "", SURE_REPLACEMENT, id="two facts of one turn"),
         pytest.param([EARLIER, EARLIER], LATER, "", SURE_REPLACEMENT, id="it was said twice"),
         pytest.param([f"{EARLIER} {'It rained and rained. ' * 12}"], LATER, "", SURE_REPLACEMENT, id="a long turn"),
@@ -121,6 +124,23 @@ def test_it_is_learned_again_once_it_is_said_again(user: Owner) -> None:
     extract_all(NOW + timedelta(days=50))
 
     assert sorted(Fact.objects.values_list("status", flat=True)) == ["active", "superseded"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "statement", "replacing", "expected"),
+    [
+        (CLAIM, EARLIER, LATER, True),
+        ("The user works at Globex", "I work at Globex, parking costs 40 euros.", "Parking there is 60 now.", False),
+        ("The user works at Globex", "I work at Globex, parking costs 40 euros.", "Globex let me go.", True),
+        ("The user plays piano", "I play piano, lessons are on Mondays.", "piano lessons got bumped to thurs", False),
+        ("Nour is learning the banjo", "I'm learning the banjo, neighbours love me", "swapped the banjo", True),
+    ],
+)
+def test_the_later_statement_speaks_of_the_claim(claim: str, statement: str, replacing: str, *, expected: bool) -> None:
+    turn_id = fact_id = UUID(int=1)
+    found = OutdatedFact(fact_id, turn_id, NOW, 0.9, claim, statement, replacing)
+
+    assert found.is_what_was_replaced is expected
 
 
 def test_its_copy_in_global_ends_with_it(user: Owner) -> None:
