@@ -41,6 +41,8 @@ from memory.services.memories.store import ClientVector, store_memories
 from memory.tiers.session_stores import session_store, session_turn
 from memory_project.ids import uuid7
 
+logger = logging.getLogger(__name__)
+
 SOURCE = "agent"
 MAX_TEXT_CHARACTERS = 2_097_152
 """Maximum size of a turn. Over HTTP, a content has at most half of it; tool calls and parts take the rest."""
@@ -384,8 +386,7 @@ def clear_session_buffers(owner: Owner, turn_ids: Sequence[UUID]) -> None:
     Buffers are cleared before the commit, to be sure that Redis answers, and after it, since a reader may refill them.
     """
     logs = Turn.objects.filter(account_id=owner.account_id, id__in=turn_ids).values("log_id")
-    rows = Conversation.objects.filter(account_id=owner.account_id, id__in=logs)
-    conversations = list(rows.defer("saved_session"))
+    conversations = list(Conversation.objects.filter(account_id=owner.account_id, id__in=logs).defer("saved_session"))
     for conversation in conversations:
         session_store().clear(conversation)
     transaction.on_commit(lambda: clear_buffers_again(conversations))
@@ -397,6 +398,3 @@ def clear_buffers_again(conversations: Sequence[Conversation]) -> None:
             session_store().clear(conversation)
         except RedisError as err:
             logger.warning("buffer of conversation %s not cleared again: %s", conversation.id, type(err).__name__)
-
-
-logger = logging.getLogger(__name__)

@@ -48,7 +48,7 @@ from memory.services.extraction.preferences import store_all_preferences
 from memory.services.facts.contradict import SaidClaim, find_contradicted, find_policy, is_next_date, is_old_move
 from memory.services.facts.copies import find_copy_ids
 from memory.services.facts.learn import FactDraft, learn_facts
-from memory.services.facts.outdate import end_outdated, find_outdated
+from memory.services.facts.outdate import end_outdated, find_ending, find_outdated
 from memory.services.facts.review import filter_contradicted, find_rivals, is_about_user, open_review, prefer_new
 from memory.services.facts.supersede import replace_wrong_fact, supersede_fact
 from memory.services.facts.tombstones import count_tombstone_matches, find_tombstones
@@ -86,7 +86,8 @@ def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: dat
         stored.append((inputs, items))
     if stored:
         may_end = outdated.union(*(items.facts.values() for _inputs, items in stored))
-        stored[0][1].counts.figures["facts_superseded"] += end_replaced(owner, turn_ids, may_end, now=now)
+        ended = end_outdated(owner, find_ending(owner, turn_ids, may_end=may_end), now=now)
+        stored[0][1].counts.figures["facts_superseded"] += len(ended)
     store_all_preferences(owner, stored, known=known, now=now)
     counts = ItemCounts()
     for _inputs, items in stored:
@@ -111,19 +112,6 @@ def lock_contested(
         lock_active_facts(owner, sorted(ids | find_copy_ids(owner.account_id, ids)))
     against_known = {fact for (_inputs, fact), found in zip(facts, contradicted, strict=True) if found}
     return against_known | find_contested([fact for _inputs, fact in facts])
-
-
-def end_replaced(owner: Owner, turn_ids: Collection[UUID], may_end: Collection[UUID], *, now: datetime) -> int:
-    """End the facts whose statement these turns replaced, or that was replaced since: those that still hold.
-
-    `may_end` are the facts that are locked for it. Returns the number of ended facts.
-    """
-    outdated = [each for each in find_outdated(owner, turn_ids) if each.fact_id in may_end]
-    if not outdated or find_policy(owner) != "prefer_new":
-        return 0
-    facts = lock_active_facts(owner, [each.fact_id for each in outdated])
-    copies = find_copy_ids(owner.account_id, [fact.id for fact in facts])
-    return end_outdated(owner, outdated, facts, copies=copies, now=now)
 
 
 def store_entities(inputs: ExtractionInput, items: StoredItems) -> None:

@@ -25,7 +25,8 @@ from memory.models import Fact, Link
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.scoring import MAX_STATEMENT_CHARACTERS, SURE_REPLACEMENT
-from memory.services.facts.copies import find_following_copies
+from memory.services.facts.contradict import find_policy
+from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.store import next_belief_at
 from memory.services.facts.supersede import close_fact
 from memory.services.memories.links import DERIVED_FROM, SUPERSEDES, NewLink, insert_links
@@ -126,20 +127,27 @@ def find_sources(account_id: UUID, fact_ids: Collection[UUID]) -> list[UUID]:
     return list(rows.values_list("target_id", flat=True))
 
 
-def end_outdated(
-    owner: Owner, outdated: Sequence[OutdatedFact], facts: Sequence[Fact], *, copies: Collection[UUID], now: datetime
-) -> int:
-    """End locked facts with those of their locked copies that follow them. Returns the number of ended facts."""
-    by_id = {each.fact_id: each for each in outdated}
+def find_ending(owner: Owner, turn_ids: Collection[UUID], *, may_end: Collection[UUID]) -> list[OutdatedFact]:
+    """Return what ends of the locked facts `may_end`: nothing, unless the account prefers new facts."""
+    outdated = [each for each in find_outdated(owner, turn_ids) if each.fact_id in may_end]
+    return outdated if outdated and find_policy(owner) == "prefer_new" else []
+
+
+def end_outdated(owner: Owner, outdated: Sequence[OutdatedFact], *, now: datetime) -> list[Fact]:
+    """End facts, which are locked with their copies, and those of the copies that follow them. Returns all of these."""
+    rows = Fact.objects.filter(account_id=owner.account_id, id__in=[found.fact_id for found in outdated])
+    facts = {fact.id: fact for fact in rows}
+    ended: list[Fact] = []
     links = []
-    for fact in facts:
-        found = by_id[fact.id]
-        for each in (fact, *find_following_copies([fact], locked=copies)):
+    for found in outdated:
+        fact = facts[found.fact_id]
+        copies = find_following_copies([fact], locked=find_copy_ids(owner.account_id, [fact.id]))
+        for each in (fact, *copies):
             close_fact(owner, each, at=found.said_at, now=max(now, next_belief_at(each, now)))
             properties = {"probability": round(found.probability, 3)}
             links.append(NewLink(source_id=found.turn_id, type=SUPERSEDES, target_id=each.id, properties=properties))
-    if links:
+            ended.append(each)
+    if ended:
         insert_links(owner.account_id, links)
-        ended = [link.target_id for link in links]
-        record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=ended)
-    return len(links)
+        record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[each.id for each in ended])
+    return ended

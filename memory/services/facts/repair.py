@@ -27,7 +27,7 @@ from memory.services.entities.resolve import filter_by_holder, lock_holder
 from memory.services.facts.contradict import SaidClaim, find_policy, is_contradicted, is_old_move
 from memory.services.facts.copies import find_copy_ids
 from memory.services.facts.learn import FactDraft
-from memory.services.facts.outdate import end_outdated, find_outdated, find_sources
+from memory.services.facts.outdate import end_outdated, find_ending, find_sources
 from memory.services.facts.review import filter_contradicted, find_last_mentions, find_rivals
 from memory.services.facts.store import links_from_facts, lock_for_change, next_belief_at
 from memory.services.facts.supersede import close_fact
@@ -136,19 +136,13 @@ def resolve_outdated(fact: Fact, *, dry_run: bool, now: datetime) -> Counter[str
     holder = holder_of_fact(fact)
     with transaction.atomic():
         lock_holder(holder)
-        copies = find_copy_ids(fact.account_id, [fact.id])
-        lock_for_change(holder, {fact.id, *copies}, now=now)
-        found = find_outdated(holder, find_sources(fact.account_id, [fact.id]))
-        outdated = [each for each in found if each.fact_id == fact.id]
-        if not outdated or find_policy(holder) != "prefer_new":
-            return Counter()
+        lock_for_change(holder, {fact.id, *find_copy_ids(fact.account_id, [fact.id])}, now=now)
+        outdated = find_ending(holder, find_sources(fact.account_id, [fact.id]), may_end=[fact.id])
         if dry_run:
-            return Counter(contradictions=1)
-        facts = Fact.objects.filter(account_id=fact.account_id)
-        ended = end_outdated(holder, outdated, list(facts.filter(id=fact.id)), copies=copies, now=now)
-        changed = facts.filter(id__in={fact.id, *copies}, status=Fact.Status.SUPERSEDED)
-        forget_preferences(holder, changed, now=now)
-        return Counter(contradictions=1, facts_superseded=ended)
+            return Counter(contradictions=len(outdated))
+        ended = end_outdated(holder, outdated, now=now)
+        forget_preferences(holder, ended, now=now)
+        return Counter(contradictions=len(outdated), facts_superseded=len(ended))
 
 
 def resolve_disputed_key(key: DisputedKey, *, dry_run: bool, now: datetime) -> Counter[str]:

@@ -289,9 +289,9 @@ def decide_review(
     """Decide which of two facts is believed. For staff, who act for the account.
 
     `accepted_new` ends the old fact at `changed_at` (by default when the new one was said, else now), where the new one
-    starts unless it states a start.
-    `kept_old` retracts the new fact. `both_true` believes both, each with its `times`. A hidden old fact (archived,
-    quarantined, expired) ends all the same; a hidden new one that is accepted is restored, unless it is quarantined.
+    starts unless it states a start. `kept_old` retracts the new fact. `both_true` believes both, each with its `times`.
+    A hidden old fact (archived, quarantined, expired) ends all the same; a hidden new one is restored where it is
+    accepted, unless it is quarantined.
 
     Raises NotFound; Conflict where the review is decided already, the new fact was given up in another review, rejected
     or quarantined, an equal fact is believed already, or both are true and the old one is hidden; Unprocessable for
@@ -317,13 +317,8 @@ def decide_review(
                 raise Conflict("a decision is accepted_new, kept_old or both_true")
             review.status, review.decided_by, review.decided_at = decision, owner.actor, now
             review.save(update_fields=["status", "decided_by", "decided_at"])
-            record_audit(
-                owner,
-                operation="review",
-                memory_type="semantic",
-                affected_ids=[new.id, old.id, *(each.id for each in copies)],
-                metadata={"decision": str(decision)},
-            )
+            ids, decided = [new.id, old.id, *(each.id for each in copies)], {"decision": str(decision)}
+            record_audit(owner, operation="review", memory_type="semantic", affected_ids=ids, metadata=decided)
     except IntegrityError as err:
         # only the unique identity of facts can be violated here
         raise Conflict("another fact claims the same already: keep the old fact, or correct that one") from err
