@@ -8,11 +8,14 @@ from tempfile import mkdtemp
 import pytest
 
 from memory_project.embedded.environment import SECRETS
-from memory_project.embedded.paths import make_data_folder
+from memory_project.embedded.paths import PROJECT, make_data_folder
 from memory_project.files import scratch_file
 from memory_project.supervisor.part_user import CannotSwitchError, find_part_user
+from tests.project.private_clones import is_private_clone
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of others")
+
+in_open_clone = pytest.mark.skipif(is_private_clone(), reason="nobody but root can enter the folder of this clone")
 
 NOBODY = 65534
 
@@ -41,6 +44,7 @@ def environ(data: Path) -> dict[str, str]:
     return kept | {"MEMORY_DATA_DIR": str(data), "MEMORY_SECRETS_DIR": str(data)}
 
 
+@in_open_clone
 def test_the_parts_get_the_secrets_and_the_folders_that_they_write_to(data: Path) -> None:
     user = find_part_user(environ(data), (8002, None))
 
@@ -51,6 +55,7 @@ def test_the_parts_get_the_secrets_and_the_folders_that_they_write_to(data: Path
     assert (data / "secret_key").stat().st_mode & 0o777 == 0o600
 
 
+@in_open_clone
 def test_a_secret_that_root_replaces_stays_readable_for_the_parts(data: Path) -> None:
     find_part_user(environ(data), (8002,))
 
@@ -72,9 +77,16 @@ def test_the_parts_stay_with_root_where_the_data_cannot_be_entered(data: Path) -
         find_part_user(environ(data), (8002,))
 
 
+@in_open_clone
 def test_the_parts_stay_with_root_where_the_secrets_lie_elsewhere_and_cannot_be_read(data: Path) -> None:
     secrets = data.parent / "secrets"
     secrets.mkdir(mode=0o700)
 
     with pytest.raises(CannotSwitchError, match="cannot load the service: PermissionError"):
         find_part_user(environ(data) | {"MEMORY_SECRETS_DIR": str(secrets)}, (8002,))
+
+
+@pytest.mark.skipif(not is_private_clone(), reason="others can enter the folder of this clone")
+def test_the_parts_stay_with_root_in_a_clone_that_only_root_can_enter(data: Path) -> None:
+    with pytest.raises(CannotSwitchError, match=rf"user \d+ cannot enter {PROJECT}"):
+        find_part_user(environ(data), (8002,))
