@@ -1,15 +1,15 @@
 """Advisory locks that last longer than a transaction of the work done under them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
 
 @contextmanager
 def lock_connection(database: str = DEFAULT_DB_ALIAS) -> Iterator[Any]:
-    """Open a transaction on a connection of its own, for locks that end with it, or with the process.
+    """Open a transaction on a connection of its own, for locks that end with the block, or with the process.
 
     It works through a pooler that gives each transaction another session. A transaction that is idle at READ COMMITTED
     keeps no index from being built concurrently.
@@ -20,7 +20,12 @@ def lock_connection(database: str = DEFAULT_DB_ALIAS) -> Iterator[Any]:
         with connection.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            yield cursor
+            try:
+                yield cursor
+            finally:
+                # the server learns of a closed connection only later; one that it has cut has no locks any more
+                with suppress(DatabaseError):
+                    cursor.execute("ROLLBACK")
     finally:
         connection.close()
 

@@ -77,6 +77,7 @@ def make_table(candidates: Sequence[Candidate], context: ScoringContext) -> Tabl
     similarity, gist = similarity_scores(candidates), gist_scores(candidates)
     by_gist = is_turn & speakers.are_subjects & ~np.isnan(gist)
     waits = np.array([each.similarity is None for each in candidates], dtype=np.bool_)
+    repeats = np.array([each.text == context.query.text for each in candidates], dtype=np.bool_)
     found_words = standard_scores(bm25_scores(candidates), min_deviation=MIN_WORDS_DEVIATION)
     asked_content = content_scores(candidates, speakers)
     features = [NO_FEATURES if each.index is None else turn_features(each.text) for each in candidates]
@@ -88,7 +89,7 @@ def make_table(candidates: Sequence[Candidate], context: ScoringContext) -> Tabl
         words=found_words,
         content=standard_scores(asked_content, min_deviation=MIN_WORDS_DEVIATION),
         asked_content=asked_content,
-        meaning=meaning_scores(similarity, gist, by_gist, waits, found_words),
+        meaning=meaning_scores(similarity, gist, by_gist, waits, waits & repeats, found_words),
         compared=np.where(by_gist, gist, similarity),
         by_gist=by_gist,
         features=np.fromiter(chain.from_iterable(features), np.float64).reshape(size, len(NO_FEATURES)),
@@ -151,17 +152,24 @@ def content_scores(candidates: Sequence[Candidate], speakers: Speakers) -> Score
 
 
 def meaning_scores(
-    similarity: Scores, gist: Scores, by_gist: NDArray[np.bool_], waits: NDArray[np.bool_], found_words: Scores
+    similarity: Scores,
+    gist: Scores,
+    by_gist: NDArray[np.bool_],
+    waits: NDArray[np.bool_],
+    equals: NDArray[np.bool_],
+    found_words: Scores,
 ) -> Scores:
     """Return standard scores of similarity. Candidates `by_gist` are put in the order of their gist scores.
 
     Mean and deviation of their scores stay, so these turns keep their place among other kinds. What waits for its
     vector (`waits`) is as near as its words (`found_words`) say, from average to MAX_GUESSED_SHARE of what the
-    nearest has.
+    nearest has; if it equals the question (`equals`), it is as near as the nearest, since equal texts have equal
+    vectors.
     """
     meaning = standard_scores(similarity, min_deviation=MIN_MEANING_DEVIATION)
     if by_gist.any():
         scores = standard_scores(gist[by_gist], min_deviation=MIN_MEANING_DEVIATION)
         meaning[by_gist] = meaning[by_gist].mean() + meaning[by_gist].std() * scores
     meaning[waits] = np.clip(found_words[waits], 0.0, MAX_GUESSED_SHARE * meaning.max(initial=0.0))
+    meaning[equals] = meaning.max(initial=0.0)
     return meaning

@@ -186,6 +186,15 @@ def test_what_waits_for_its_vector_is_as_near_as_its_words_say_up_to_half_of_the
     assert least.meaning[-1] == 0.0
 
 
+def test_what_waits_for_its_vector_and_equals_the_question_is_as_near_as_the_nearest() -> None:
+    waiting = no_turn(2, similarity=None, text="Order 7 is sent")
+
+    asked = table_of(no_turn(1, similarity=0.8), no_turn(3, similarity=0.4), waiting, text="Order 7 is sent")
+    other = table_of(no_turn(1, similarity=0.8), no_turn(3, similarity=0.4), waiting, text="Order 8 is sent")
+
+    assert (asked.meaning[-1], other.meaning[-1]) == (asked.meaning[0], 0.0)
+
+
 def test_nan_and_infinite_values_count_as_zero() -> None:
     fields = ("bm25", "content", "naming", "similarity", "gist")
     unknown: list[dict[str, Any]] = [dict.fromkeys(fields, bad) for bad in (math.nan, math.inf)]
