@@ -69,10 +69,16 @@ def test_the_look_alikes_are_three_times_as_many_as_the_updates() -> None:
     assert sum(question.type.startswith("both-") for question in questions) == 2 * 180
 
 
+def test_as_many_pairs_both_hold_as_replace_each_other() -> None:
+    for name, pairs in (("pairs", 600), ("pairs-held-out", 150)):
+        types = questions_by_type(read_file(FOLDER / f"{name}.json"))
+        assert types == {"update": pairs, "both-earlier": pairs, "both-later": pairs}
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        *("updates", "updates-held-out", "notes", "notes-held-out", "spoken-updates"),
+        *("pairs", "pairs-held-out", "updates", "updates-held-out", "notes", "notes-held-out", "spoken-updates"),
         *("unseen-updates", "unseen-talk", "register-updates"),
     ],
 )
