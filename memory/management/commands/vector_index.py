@@ -40,9 +40,13 @@ class Command(BaseCommand):
         parser.add_argument("--model", default="", help="an embedding model (default: the one in use)")
         parser.add_argument("--width", type=int, default=0, help="dimensions, if vectors of the model differ in them")
         parser.add_argument("--lists", type=int, default=100, help="ivfflat: number of lists (default: %(default)s)")
-        parser.add_argument("--m", type=int, default=16, help="hnsw: links of a vector (default: %(default)s)")
+        graph = Hnsw()
+        parser.add_argument("--m", type=int, default=graph.m, help="hnsw: links of a vector (default: %(default)s)")
         parser.add_argument(
-            "--ef-construction", type=int, default=64, help="hnsw: candidates for its links (default: %(default)s)"
+            "--ef-construction",
+            type=int,
+            default=graph.ef_construction,
+            help="hnsw: candidates for its links (default: %(default)s)",
         )
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 

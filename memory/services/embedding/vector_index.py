@@ -67,11 +67,15 @@ class IndexMethod(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hnsw:
-    """A graph of neighbours (Malkov & Yashunin 2016). It grows with the rows, so it may be built on an empty table."""
+    """A graph of neighbours (Malkov & Yashunin 2016). It grows with the rows, so it may be built on an empty table.
+
+    With pgvector's own `ef_construction`, 64, few links lead into groups of texts that differ from all others, and
+    searches miss them (`docs/decisions/exact-search.md`).
+    """
 
     name: ClassVar[str] = "hnsw"
     m: int = 16
-    ef_construction: int = 64
+    ef_construction: int = 200
 
     def __post_init__(self) -> None:
         if not 2 <= self.m <= 100:

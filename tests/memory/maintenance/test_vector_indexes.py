@@ -71,6 +71,16 @@ def test_a_large_account_gets_its_index_once(shelf: Shelf, stranger: Account) ->
     assert (first.changed, first.cursor, second.changed) == (1, "", 0)
 
 
+def test_the_index_of_an_account_links_each_vector_to_the_best_of_200(shelf: Shelf) -> None:
+    """Some questions find none of their nearest among 85,000 texts with pgvector's default, 64."""
+    vector_indexes(now=NOW, batch=BATCH)
+
+    [name] = indexes_of_accounts()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT reloptions FROM pg_class WHERE relname = %s", [name])
+        assert cursor.fetchone() == (["m=16", "ef_construction=200"],)
+
+
 def test_each_model_and_account_gets_its_own_index_in_one_batch(shelf: Shelf, stranger: Account) -> None:
     other = Owner(account_id=stranger.id, agent_id="assistant")
     fill_shelf(other, Nested(WIDTH).draw(120), model=PLAIN_MODEL)
