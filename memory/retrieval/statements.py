@@ -161,8 +161,8 @@ class NumberedStatement:
         with numbered_cursor(plans_once=self.plans_once) as cursor:
             cursor.execute(self.text, [given[name] for name in self.names])
             # not `description`, which makes an object of each column
-            columns = [cursor.pgresult.fname(place).decode() for place in range(cursor.pgresult.nfields)]
-            return columns, cursor.fetchall()
+            result = cursor.pgresult
+            return [result.fname(place).decode() for place in range(result.nfields)], cursor.fetchall()
 
     def read_dicts(self, owner: Owner, values: Mapping[str, Any], *, now: datetime) -> list[dict[str, Any]]:
         """Run the statement for an owner. Return its rows by column name."""
