@@ -99,8 +99,13 @@ _CORRECTING = re.compile(
 class StatementPart:
     """A sentence, or a part of one, of a longer text."""
 
+    text: str
     content: frozenset[str]
-    has_change: bool
+
+    @cached_property
+    def has_change(self) -> bool:
+        """True if a phrase of change is in it. Of most parts nobody asks."""
+        return _has_change(self.text.lower())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +132,7 @@ class StatementWords:
     @cached_property
     def parts(self) -> tuple[StatementPart, ...]:
         parts = _SENTENCE_END.split(self.text)[:_MAX_SENTENCES]
-        return tuple(
-            StatementPart(content=_content_words(part), has_change=_has_change(part.lower())) for part in parts
-        )
+        return tuple(StatementPart(text=part, content=_content_words(part)) for part in parts)
 
     @cached_property
     def in_order(self) -> Sequence[str]:
