@@ -46,14 +46,14 @@ _CHANGE_PHRASES = (
         r"|at last|since (?:yesterday|last|this|the|\w+day|\d)|again|last night|hired|promoted|joined)\b"
     ),
 )
-_CHANGES = tuple(re.compile(phrase, re.IGNORECASE) for phrase in _CHANGE_PHRASES)
+# for texts in lower case, here and below: a search that ignores case tries each word of a list, at each place
+_CHANGES = tuple(map(re.compile, _CHANGE_PHRASES))
 _PLAN = re.compile(
     r"\b(?:plan(?:ning|s)?|want(?:s|ed)? to|would(?:n't)? (?:like|love)|i'd (?:like|love)|wish|dream|some ?day|one day"
-    r"|maybe|might|hop(?:e|ing)|next year|if i|thinking (?:of|about)|considering|goal)\b",
-    re.IGNORECASE,
+    r"|maybe|might|hop(?:e|ing)|next year|if i|thinking (?:of|about)|considering|goal)\b"
 )
-_OVER = re.compile(r"\bused to\b|\bwas\b|\bwere\b", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(?:not|no|never|none|nothing|without|dont|cant|wont|doesnt|didnt)\b|n't", re.IGNORECASE)
+_OVER = re.compile(r"\bused to\b|\bwas\b|\bwere\b")
+_NEGATION = re.compile(r"\b(?:not|no|never|none|nothing|without|dont|cant|wont|doesnt|didnt)\b|n't")
 NUMBER = re.compile(
     r"\d[\d.,:]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
     r"|sixty|hundred)\b",
@@ -99,8 +99,13 @@ _CORRECTING = re.compile(
 class StatementPart:
     """A sentence, or a part of one, of a longer text."""
 
+    text: str
     content: frozenset[str]
-    has_change: bool
+
+    @cached_property
+    def has_change(self) -> bool:
+        """True if a phrase of change is in it. Of most parts nobody asks."""
+        return _has_change(self.text.lower())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +132,7 @@ class StatementWords:
     @cached_property
     def parts(self) -> tuple[StatementPart, ...]:
         parts = _SENTENCE_END.split(self.text)[:_MAX_SENTENCES]
-        return tuple(StatementPart(content=_content_words(part), has_change=_has_change(part)) for part in parts)
+        return tuple(StatementPart(text=part, content=_content_words(part)) for part in parts)
 
     @cached_property
     def in_order(self) -> Sequence[str]:
@@ -142,7 +147,7 @@ class StatementWords:
 
 @lru_cache(maxsize=4_096)
 def read_words(text: str) -> StatementWords:
-    words = frozenset(word.lower() for word in _WORD.findall(text))
+    words, lower = frozenset(word.lower() for word in _WORD.findall(text)), text.lower()
     return StatementWords(
         text=text,
         content=_content_words(text),
@@ -153,17 +158,17 @@ def read_words(text: str) -> StatementWords:
         things=frozenset(thing.lower() for thing in _THING.findall(text)),
         qualified=frozenset(
             (noun, qualifier)
-            for qualifier, noun in _QUALIFIED.findall(text.lower())
+            for qualifier, noun in _QUALIFIED.findall(lower)
             if STOP_WORDS.isdisjoint((noun, qualifier))
         ),
         capitalized=frozenset(name.lower() for name in _CAPITALIZED.findall(text)) - STOP_WORDS,
         length=math.log1p(min(len(text), _LONG_CHARACTERS)),
-        has_change=_has_change(text),
+        has_change=_has_change(lower),
         corrects=_CORRECTING.match(text) is not None,
-        is_negated=_NEGATION.search(text) is not None,
+        is_negated=_NEGATION.search(lower) is not None,
         is_question="?" in text,
-        is_plan=_PLAN.search(text) is not None,
-        is_over=_OVER.search(text) is not None,
+        is_plan=_PLAN.search(lower) is not None,
+        is_over=_OVER.search(lower) is not None,
     )
 
 
@@ -171,8 +176,8 @@ def _content_words(text: str) -> frozenset[str]:
     return frozenset(word.lower().rstrip("s") for word in _WORD.findall(text)) - STOP_WORDS
 
 
-def _has_change(text: str) -> bool:
-    return any(change.search(text) for change in _CHANGES)
+def _has_change(lower: str) -> bool:
+    return any(change.search(lower) for change in _CHANGES)
 
 
 def part_about(other: StatementWords, words: StatementWords) -> StatementPart:

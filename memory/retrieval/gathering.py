@@ -58,6 +58,8 @@ COLUMNS = (
     *(CONFIDENCE, TEMPORAL.format("memories"), STATED_FROM.format("memories"), "memories.valid_to"),
     "CASE memories.kind WHEN 'fact' THEN memories.status ELSE '' END AS status",
 )
+FOUND_BY = {"hops": "graph", "part_of": "subgoals"}
+"""Columns that a single retriever fills."""
 FACTS_BELIEVED_THEN = f"""(
     SELECT count(*) > 0 FROM fact_versions AS known
     WHERE {VERSION_BELIEVED_THEN.format("{memory_id}")} AND {TRUE.format("known")}{{further}})"""
@@ -267,7 +269,7 @@ def scored_sql(shape: GatheringShape) -> str:
     if shape.has_known_at:
         columns = [COLUMNS_BELIEVED_THEN.get(column, column) for column in columns]
         joins.append(JOIN_BELIEVED_VERSION)
-    similarity, gist = "NULL::float8", "NULL::float8"
+    similarity = gist = "NULL::float8"
     own = f"""SELECT own.vector FROM memory_vectors AS own
         WHERE own.account_id = %(account_id)s AND own.memory_id = memories.id
             AND own.model = %(model)s AND own.width = {shape.width}"""
@@ -285,9 +287,13 @@ def scored_sql(shape: GatheringShape) -> str:
     elif shape.width:
         # vectors of what `vector` found are not read again
         similarity = f"1 - coalesce(found.distance, ({own}) <=> %(vector)s::halfvec)"
+    if shape.has_gist:
+        columns.append(f"{gist} AS gist")
+    # what no retriever of the statement finds is as in a new Candidate
+    found = [name for name, retriever in FOUND_BY.items() if retriever in shape.retrievers]
     return f"""
-        SELECT own.*, found.hops, found.ways, found.part_of FROM found CROSS JOIN LATERAL (
-            SELECT {", ".join(columns)}, {similarity} AS similarity, {gist} AS gist, words.*
+        SELECT own.*, {", ".join(f"found.{name}" for name in ("ways", *found))} FROM found CROSS JOIN LATERAL (
+            SELECT {", ".join(columns)}, {similarity} AS similarity, words.*
             FROM memories {" ".join(joins)} CROSS JOIN LATERAL ({term_scores_sql(shape)}) AS words
             WHERE memories.account_id = %(account_id)s AND memories.id = found.id OFFSET 0
         ) AS own"""

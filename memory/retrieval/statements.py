@@ -160,8 +160,9 @@ class NumberedStatement:
         given = {**self.parameters, **values}
         with numbered_cursor(plans_once=self.plans_once) as cursor:
             cursor.execute(self.text, [given[name] for name in self.names])
-            rows = cursor.fetchall()
-            return [column[0] for column in cursor.description or ()], rows
+            # not `description`, which makes an object of each column
+            result = cursor.pgresult
+            return [result.fname(place).decode() for place in range(result.nfields)], cursor.fetchall()
 
     def read_dicts(self, owner: Owner, values: Mapping[str, Any], *, now: datetime) -> list[dict[str, Any]]:
         """Run the statement for an owner. Return its rows by column name."""
