@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from memory.dates import MONTHS, WEEKDAYS
-from memory.extraction.rules.nouns import IS_SECRET, MAX_SUBJECT_WORDS, Noun, read_noun
+from memory.extraction.rules.nouns import MAX_SUBJECT_WORDS, Noun, read_noun
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
@@ -241,7 +241,7 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
     rest = _without_noise(rest)
     negation = "not " if rest.startswith("not ") else ""
     value = _value(said, rest.removeprefix("not "))
-    if value is None or _contains_secret(noun, value.words) or _SAYS_NOTHING.match(value.words):
+    if value is None or _SAYS_NOTHING.match(value.words):
         return None
     words_ = value.words
     bare = words_
@@ -257,11 +257,6 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
 
 
 _PROGRESSIVE = re.compile(r"(?!moving|migrating|staging|billing)\w+ing\b(?! (?:room|hall|pool))")
-
-
-def _contains_secret(noun: Noun, words_: str) -> bool:
-    """Return True for a password and the like, but not for the place where it is kept."""
-    return IS_SECRET.search(noun.key) is not None and not re.match(r"(?:in|at|on|under|stored|kept) ", words_)
 
 
 def _is_lasting(noun: Noun, words_: str, bare: str, value: Value) -> bool:
