@@ -20,7 +20,7 @@ from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER
-from memory.extraction.rules.values import Value, read_value
+from memory.extraction.rules.values import YEARLY_DAY, Value, read_value, read_yearly_day
 from memory.extraction.rules.words import ADVERBS, PROFESSIONS, words
 from memory.models.facts import Certainty, Temporal
 from memory.verbs import VERBS, Verb
@@ -239,6 +239,8 @@ def attribute_of(value: str) -> str:
 
 def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading | None:
     rest = _without_noise(rest)
+    if _YEARLY.search(noun.key) and (day := read_yearly_day(rest, at=said.turn.timestamp)):
+        return Reading(verb=f"{word} on", attribute="time", value=Value(words=day))
     negation = "not " if rest.startswith("not ") else ""
     value = _value(said, rest.removeprefix("not "))
     if value is None or _SAYS_NOTHING.match(value.words):
@@ -257,6 +259,9 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
 
 
 _PROGRESSIVE = re.compile(r"(?!moving|migrating|staging|billing)\w+ing\b(?! (?:room|hall|pool))")
+
+
+_YEARLY = re.compile(rf"\b{YEARLY_DAY}$")
 
 
 def _is_lasting(noun: Noun, words_: str, bare: str, value: Value) -> bool:

@@ -241,3 +241,21 @@ def test_a_short_term_in_backticks_is_read_but_code_is_not() -> None:
     assert claims("Our feature flag is `new_checkout`.") == ["The user's feature flag is new_checkout"]
     assert claims("```\ntimeout = 30s\n```") == []
     assert claims("`the timeout is 30s`") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Julia's birthday is on 13 May.", "Julia's birthday is on 13 May"),
+        ("Correction: Julia's birthday is on 13 May, not 12.", "Julia's birthday is on 13 May"),
+        ("My sister's birthday is on 12 May.", "The user's sister's birthday is on 12 May"),
+    ],
+)
+def test_a_day_that_comes_back_every_year_has_no_year_and_no_end(text: str, claim: str) -> None:
+    fact = only(said(text))
+
+    assert (fact.claim, fact.valid_to) == (claim, None)
+
+
+def test_after_all_is_no_part_of_a_value() -> None:
+    assert claims("The kitchen budget is 9500 euros after all.") == ["The kitchen budget is 9500 euros"]
