@@ -81,12 +81,11 @@ def of_knowledge(owner: Owner) -> Q:
 def within_user(owner: Owner, audience: Audience) -> Q:
     """Return the condition on rows that an owner limited to its user may see. For other owners, no condition.
 
-    Conversations and what is kept of them belong to one user, but entries of a context may belong to none. The rule of
-    knowledge has the user already.
+    Entries of a context that name no user may still be about one, as those of stores that keep users apart by names of
+    their own are. The rule of knowledge has the user already.
     """
-    if not owner.limited_to_user or audience is Audience.KNOWLEDGE:
-        return Q()
-    return Q(user_id__in=("", owner.user_id)) if audience is Audience.CONTEXT_READERS else Q(user_id=owner.user_id)
+    is_limited = owner.limited_to_user and audience is not Audience.KNOWLEDGE
+    return Q(user_id=owner.user_id) if is_limited else Q()
 
 
 RULES: Mapping[Audience, Callable[[Owner], Q]] = {

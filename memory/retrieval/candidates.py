@@ -30,8 +30,9 @@ GIVES_ORDERS = "gives orders to the model, so it is told last"
 class Candidate:
     """A memory that may be an answer. Stages change `score`, and record what they did (`signals`, `reasons`).
 
-    `ways` names the retrievers that found it. Only facts have `confidence`, `temporal`, `status`, `valid_from` and
-    `valid_to`, only turns `index`, `role` and `speaker`, only turn slots `slot` and `record_id`.
+    `ways` names the retrievers that found it. Only facts have `confidence`, `temporal`, `valid_from` and
+    `valid_to`, only facts and goals `status`, only turns `index`, `role` and `speaker`, only turn slots `slot` and
+    `record_id`.
     """
 
     id: UUID

@@ -56,7 +56,7 @@ COLUMNS = (
     "CASE memories.kind WHEN 'turn' THEN memories.name ELSE '' END AS speaker",
     *("coalesce(memories.slot, '') AS slot", "memories.record_id"),
     *(CONFIDENCE, TEMPORAL.format("memories"), STATED_FROM.format("memories"), "memories.valid_to"),
-    "CASE memories.kind WHEN 'fact' THEN memories.status ELSE '' END AS status",
+    "CASE WHEN memories.kind IN ('fact', 'goal') THEN memories.status ELSE '' END AS status",
 )
 FOUND_BY = {"hops": "graph", "part_of": "subgoals"}
 """Columns that a single retriever fills."""

@@ -98,7 +98,7 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
     query = context.query
     is_about_past = asks_about_past(query.text)
     is_past_tense = not is_about_past and is_in_past_tense(query.text)
-    sources = sources_of_facts(candidates[:MAX_REORDERED], context.links)
+    sources = sources_of_facts(candidates, context.links)
     replaced = find_replaced(candidates, context.links, sources, head=MAX_REORDERED, is_past_tense=is_past_tense)
     for older in candidates[:MAX_REORDERED]:
         if (found := replaced.get(older.id)) is None:

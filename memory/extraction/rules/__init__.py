@@ -5,8 +5,8 @@ relatives ("my sister"), and turn them into claims in uniform words: "Ana lives 
 A clause that makes no such statement may be about work: a decision, a lasting wish, a setting, a schedule, an owner or
 a contact (`work`). Claims about things keep the speaker's words: "The staging db runs on pg 15". "We" is the
 user's team where it deploys, ships, uses and the like, otherwise the user: "The user's team uses pnpm, not npm".
-Statements that the rules do not understand for sure are left out. So are texts of machines, quotations, questions,
-suppositions, jokes and reports of what others said, since nobody states them.
+Statements that the rules do not understand for sure are left out. So are sentences that give a password, texts of
+machines, quotations, questions, suppositions, jokes and reports of what others said, since nobody states them.
 
 A turn passes through `passages` (which parts are stated), `subjects` (whom a clause is about), `verbs` (the verb and
 its form), `grammar`, `copulas`, `relations`, `quantities` and `patterns` (the claim), and `corrections` (the effect on
@@ -42,6 +42,7 @@ from memory.extraction.rules.corrections import (
     replace_known_value,
 )
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
+from memory.extraction.rules.nouns import STATES_SECRET
 from memory.extraction.rules.passages import clauses_of, extract_prose, sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.quantities import read_changed_quantity
@@ -112,6 +113,8 @@ class _Reader:
         stems = word_stems(f"{turn.speaker} {text}")
         before, people = "", list[Subject]()
         for sentence in sentences_of(text):
+            if STATES_SECRET.search(sentence):
+                continue
             met: list[Subject] = []
             for clause in clauses_of(restate_changed_contact(sentence)):
                 one = met or people

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from memory.dates import MONTHS, DateUnit, Tense, find_dates
 from memory.extraction.rules.names import ADJECTIVES, NAME, PERSON, bare_name, is_name
 from memory.extraction.rules.phrases import Voice, cut_phrase, make_phrase, possessive
 from memory.extraction.rules.readings import ClauseContext, make_statement
 from memory.extraction.rules.statements import NamedThing, Statement
 from memory.extraction.rules.subjects import Subject
+from memory.extraction.rules.values import YEARLY_DAY, read_yearly_day
 from memory.extraction.rules.words import ANIMAL_RELATIONS, PERSON_RELATIONS, SINGLE_RELATIONS
 from memory.models.facts import Temporal
 
@@ -46,10 +46,7 @@ _FAVORITE = re.compile(
     r"(?:[Mm]y|(?P<our>[Oo]ur)) (?:all-time )?favou?rite (?P<what>[a-z][a-z' -]{1,40}?) (?:is|are) (?P<value>.+)"
 )
 _NAME = re.compile(rf"[Mm]y (?:(?:first|full) )?name is (?P<name>{PERSON})(?=[.,!;]|$| (?:and|but)\b)")
-_YEARLY = re.compile(
-    r"(?:[Mm]y|[Oo]ur) (?P<what>birthday|(?:wedding |work )?anniversary|name day|saint's day) is (?P<when>.+)"
-)
-"""A day that comes back every year: the year that a date would get from the time of the turn is none of its own."""
+_YEARLY = re.compile(rf"(?:[Mm]y|[Oo]ur) (?P<what>{YEARLY_DAY}) is (?P<when>.+)")
 _PART = re.compile(rf"(?P<part>{NAME}) is (?:a )?part of (?P<whole>{NAME})(?=[.,!;]|$)")
 _LOCATED = re.compile(
     rf"(?P<part>{NAME}) is an? (?:[a-z]+ )?(?P<kind>city|town|village|suburb|district"
@@ -179,11 +176,8 @@ def _yearly_day(said: ClauseContext) -> Statement | None:
     match = _YEARLY.match(said.clause.text)
     if match is None:
         return None
-    dates = find_dates(match["when"], at=said.turn.timestamp, tense=Tense.FUTURE)
-    if len(dates) != 1 or dates[0].begin or dates[0].unit is not DateUnit.DAY:
-        return None
-    day = f"{dates[0].start.day} {MONTHS[dates[0].start.month - 1]}"
-    return _own(said, attribute=match["what"], value=day, what=f"{match['what']} is on")
+    day = read_yearly_day(match["when"], at=said.turn.timestamp)
+    return _own(said, attribute=match["what"], value=day, what=f"{match['what']} is on") if day else None
 
 
 def _part(said: ClauseContext) -> Statement | None:

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from memory.dates import MONTHS, WEEKDAYS
-from memory.extraction.rules.nouns import IS_SECRET, MAX_SUBJECT_WORDS, Noun, read_noun
+from memory.extraction.rules.nouns import MAX_SUBJECT_WORDS, Noun, read_noun
 from memory.extraction.rules.readings import ClauseContext
 from memory.extraction.rules.specifics import is_address, is_capital, is_specific, is_technical
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER
-from memory.extraction.rules.values import Value, read_value
+from memory.extraction.rules.values import YEARLY_DAY, Value, read_value, read_yearly_day
 from memory.extraction.rules.words import ADVERBS, PROFESSIONS, words
 from memory.models.facts import Certainty, Temporal
 from memory.verbs import VERBS, Verb
@@ -239,9 +239,11 @@ def attribute_of(value: str) -> str:
 
 def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading | None:
     rest = _without_noise(rest)
+    if _YEARLY.search(noun.key) and (day := read_yearly_day(rest, at=said.turn.timestamp)):
+        return Reading(verb=f"{word} on", attribute="time", value=Value(words=day))
     negation = "not " if rest.startswith("not ") else ""
     value = _value(said, rest.removeprefix("not "))
-    if value is None or _contains_secret(noun, value.words) or _SAYS_NOTHING.match(value.words):
+    if value is None or _SAYS_NOTHING.match(value.words):
         return None
     words_ = value.words
     bare = words_
@@ -259,9 +261,7 @@ def _read_be(said: ClauseContext, noun: Noun, word: str, rest: str) -> Reading |
 _PROGRESSIVE = re.compile(r"(?!moving|migrating|staging|billing)\w+ing\b(?! (?:room|hall|pool))")
 
 
-def _contains_secret(noun: Noun, words_: str) -> bool:
-    """Return True for a password and the like, but not for the place where it is kept."""
-    return IS_SECRET.search(noun.key) is not None and not re.match(r"(?:in|at|on|under|stored|kept) ", words_)
+_YEARLY = re.compile(rf"\b{YEARLY_DAY}$")
 
 
 def _is_lasting(noun: Noun, words_: str, bare: str, value: Value) -> bool:

@@ -4,12 +4,13 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from memory.dates import WEEKDAYS, Bound, DateMention, Tense, find_dates
+from memory.dates import MONTHS, WEEKDAYS, Bound, DateMention, DateUnit, Tense, find_dates
 from memory.extraction.rules.phrases import GAP, possessive
 from memory.extraction.rules.specifics import capitalize_dates, is_specific
 from memory.extraction.rules.subjects import Speaker
 
 MAX_VALUE_WORDS = 16
+YEARLY_DAY = r"(?:birthday|(?:wedding |work )?anniversary|name day|saint's day)"
 
 _DEICTIC = re.compile(
     r"\b(?:it|its|this|that|these|those|they|them|their|theirs|he|she|him|her|his|hers|you|your|yours|yourself|here"
@@ -52,9 +53,9 @@ _LAST_OF_LIST = re.compile(r"(?:and|or|&) ", re.IGNORECASE)
 _TRAILING = re.compile(
     r"[\s,]+(?:now|btw|by the way|too|as well|please|pls|plz|currently|already|again|anyway|then|instead|though"
     r"|actually"
-    r"|of course|for now|at the moment|right now|at least|these days|nowadays|fyi|ok|okay|right|everywhere else|thanks"
-    r"|thx|ty|and|or|to|the|a|an|with|for|of|in|on|at|by|from|is|are|my|our|just|really|all|still|tbh|imo|i think|sorry"
-    r"|haha|from here|folks|guys|mate|man|bro|also|not)$",
+    r"|of course|after all|for now|at the moment|right now|at least|these days|nowadays|fyi|ok|okay|right"
+    r"|everywhere else|thanks|thx|ty|and|or|to|the|a|an|with|for|of|in|on|at|by|from|is|are|my|our|just|really|all"
+    r"|still|tbh|imo|i think|sorry|haha|from here|folks|guys|mate|man|bro|also|not)$",
     re.IGNORECASE,
 )
 _BY_WEEKDAY = re.compile(
@@ -91,6 +92,17 @@ def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | Non
     if not text or _RELATIVE_TIME.search(text) or _DEICTIC.search(bare) or len(text.split()) > MAX_VALUE_WORDS:
         return None
     return Value(words=_MY.sub(possessive(speaker.label), text), said=text, date=date)
+
+
+def read_yearly_day(words: str, *, at: datetime) -> str:
+    """Return the day of a birthday and the like, as "3 May"; empty if the words do not begin with exactly one day.
+
+    It comes back every year: the year that a date would get from the time of the turn is none of its own.
+    """
+    dates = find_dates(words, at=at, tense=Tense.FUTURE)
+    if len(dates) != 1 or dates[0].begin or dates[0].unit is not DateUnit.DAY:
+        return ""
+    return f"{dates[0].start.day} {MONTHS[dates[0].start.month - 1]}"
 
 
 def _next_weekday(match: re.Match[str]) -> str:

@@ -146,7 +146,8 @@ def restate_words(words: Sequence[str]) -> str:
 def restate_what(words: Sequence[str]) -> str:
     """Restate "which city does Ana live in" or "how many bikes did Ana buy" with the object after the verb."""
     place = next((at for at, word in enumerate(words[: MAX_OBJECT_WORDS + 1]) if word.lower() in _DO), 0)
-    clause = QuestionClause.read(words[place:]) if place else None
+    # of "what must I never do" it is the last word, and no auxiliary
+    clause = QuestionClause.read(words[place:]) if 0 < place < len(words) - 1 else None
     if clause is None:
         return ""
     thing = _KIND_OF.sub("", " ".join(words[:place]))

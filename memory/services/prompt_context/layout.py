@@ -20,6 +20,7 @@ from django.template.loader import render_to_string
 
 from memory.invisible_characters import drop_invisible
 from memory.kinds import spec_of
+from memory.models import Kind
 from memory.providers.connections import Deadline
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.packing import NO_DEADLINE, pack_passages
@@ -110,8 +111,9 @@ def format_new_day(before: Candidate, note: Candidate) -> str:
 
 
 def format_belief(note: Candidate) -> list[str]:
-    """Return the confidence of a fact and the time in which it is true, and the source of any memory."""
+    """Return the confidence of a fact, the time in which it is true, the status of a goal, and any memory's source."""
     return [
+        *([note.status] if note.kind == Kind.GOAL else []),
         *([f"confidence {note.confidence:.2f}"] if note.confidence is not None else []),
         *([note.temporal] if note.temporal else []),
         *([f"from {note.valid_from:%Y-%m-%d}"] if note.valid_from else []),

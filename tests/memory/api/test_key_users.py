@@ -20,6 +20,7 @@ from tests.api_client import ServiceClient
 from tests.embedding_server import EmbeddingServer
 from tests.memory.api.test_strangers import BODIES, without_chance
 from tests.memory.artifacts import kept
+from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import draft, store
 from tests.memory.facts import know
 from tests.memory.goals import aim
@@ -283,6 +284,18 @@ def test_what_belongs_to_no_user_is_refused(anas_api: ServiceClient) -> None:
         answer = anas_api.get(path)
 
         assert (answer.status_code, answer.json()["code"]) == (403, "bound_to_user"), path
+
+
+def test_no_search_finds_entries_of_contexts_that_name_no_user(
+    api: ServiceClient, anas_api: ServiceClient, owner: Owner
+) -> None:
+    keep(owner, context_of(owner, "langgraph"), entry('{"text": "Ben is allergic to figs."}'))
+
+    for path, asked in (("/recall", {}), ("/context", {"conversation_id": "talk"}), ("/memories/search", {})):
+        body = {"query": "allergic to figs", **asked}
+
+        assert b"Ben" in api.post(path, {"agent_id": owner.agent_id, **body}).content, path
+        assert b"Ben" not in anas_api.post(path, body).content, path
 
 
 def test_another_user_is_refused_with_a_sentence(anas_api: ServiceClient) -> None:

@@ -165,6 +165,35 @@ def test_talk_that_states_nothing_lasting_yields_no_claim(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "The wifi password of our flat is Tr0ub4dor&3.",
+        "The wifi password was changed to Xy77zz.",
+        "The password for the NAS has been set to Xy77zz.",
+        "I changed the wifi password to Xy77zz.",
+        "WiFi password = hunter22",
+        "Set the API key to abc123.",
+        "I use hunter22 as my password.",
+        "I live in Porto and my password is hunter22.",
+    ],
+)
+def test_a_sentence_that_gives_a_password_yields_no_claim(text: str) -> None:
+    assert claims(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("The password is kept in 1Password.", "The password is kept in 1Password"),
+        ("The password policy is 12 characters.", "The password policy is 12 characters"),
+        ("The API token expires after 15 minutes.", "The API token expires after 15 minutes"),
+    ],
+)
+def test_what_is_said_about_a_password_is_a_claim(text: str, claim: str) -> None:
+    assert claims(text) == [claim]
+
+
+@pytest.mark.parametrize(
     ("text", "parts"),
     [
         ("The timeout is 30s.", ("timeout", "value", "30s")),
@@ -212,3 +241,21 @@ def test_a_short_term_in_backticks_is_read_but_code_is_not() -> None:
     assert claims("Our feature flag is `new_checkout`.") == ["The user's feature flag is new_checkout"]
     assert claims("```\ntimeout = 30s\n```") == []
     assert claims("`the timeout is 30s`") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Julia's birthday is on 13 May.", "Julia's birthday is on 13 May"),
+        ("Correction: Julia's birthday is on 13 May, not 12.", "Julia's birthday is on 13 May"),
+        ("My sister's birthday is on 12 May.", "The user's sister's birthday is on 12 May"),
+    ],
+)
+def test_a_day_that_comes_back_every_year_has_no_year_and_no_end(text: str, claim: str) -> None:
+    fact = only(said(text))
+
+    assert (fact.claim, fact.valid_to) == (claim, None)
+
+
+def test_after_all_is_no_part_of_a_value() -> None:
+    assert claims("The kitchen budget is 9500 euros after all.") == ["The kitchen budget is 9500 euros"]

@@ -9,7 +9,7 @@ import pytest
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween
-from memory.retrieval.replacements import order_by_replacement, wanted_probability
+from memory.retrieval.replacements import MAX_REORDERED, order_by_replacement, wanted_probability
 from tests.memory.candidates import asking, numbers, ranked
 from tests.memory.episodes import NOW
 
@@ -237,6 +237,18 @@ def test_of_several_facts_of_a_replaced_turn_none_is_marked() -> None:
     assert numbers(ordered)[0] == 3
     assert older.superseded_by == newer.id
     assert fact.superseded_by is other.superseded_by is None
+
+
+def test_a_fact_that_ranks_far_behind_counts_among_the_facts_of_a_replaced_turn() -> None:
+    fact, older, newer, *others = fact_and_turns(*(1.0 - number / 100 for number in range(MAX_REORDERED + 1)))
+    others[-1].kind = Kind.FACT
+
+    order_by_replacement(
+        [fact, older, newer, *others], asking(derived(1, 2), derived(MAX_REORDERED + 1, 2), replaces(3, 2))
+    )
+
+    assert older.superseded_by == newer.id
+    assert fact.superseded_by is None
 
 
 def test_a_question_about_the_past_gets_the_earlier_turn_before_facts_of_the_later_one() -> None:

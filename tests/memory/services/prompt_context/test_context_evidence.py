@@ -1,5 +1,6 @@
 """Tests for the evidence of a context (B2): results of all kinds with adjacent turns, tenant isolation, statements."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -28,6 +29,7 @@ from tests.memory.audits import written_read
 from tests.memory.context import request_for
 from tests.memory.episodes import NOTHING, NOW, draft, store
 from tests.memory.facts import know
+from tests.memory.goals import aim, finish
 from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "embedding_server")]
@@ -58,6 +60,18 @@ def test_a_turn_is_shown_with_the_turns_next_to_it(owner: Owner) -> None:
     assert item_texts(context) == list(TALK[:3])
     assert [bool(item.ways) for item in context.items] == [False, True, False]
     assert "1. Conversation before, 2026-05-04 11:50 UTC\n> user: Good morning." in context.context
+
+
+def test_a_goal_is_shown_with_its_status(owner: Owner) -> None:
+    aim(owner, "Bleed the boiler.")
+    finish(owner, aim(owner, "Repair the boiler."))
+
+    shown = build_context(owner).context
+
+    assert set(re.findall(r"Goal, (\w+).*\n> (.*)", shown)) == {
+        ("active", "Bleed the boiler."),
+        ("completed", "Repair the boiler."),
+    }
 
 
 def test_hidden_neighbours_leave_a_gap(owner: Owner, turns: Sequence[Turn]) -> None:
