@@ -125,6 +125,7 @@ def test_goals_are_opened_resumed_and_completed(mcp_url: str, bound_key: str) ->
         assert "Madeira" in (await call(client, "resume"))["text"]
         resource = await client.read_resource("memory://goals")
         assert goal["id"] in str(resource)
+        assert [each["status"] for each in (await call(client, "list_goals"))["goals"]] == ["active"]
         await call(client, "complete_goal", goal_id=goal["id"], result="Booked.")
         assert (await call(client, "list_goals"))["goals"] == []
 

@@ -5,8 +5,9 @@ relatives ("my sister"), and turn them into claims in uniform words: "Ana lives 
 A clause that makes no such statement may be about work: a decision, a lasting wish, a setting, a schedule, an owner or
 a contact (`work`). Claims about things keep the speaker's words: "The staging db runs on pg 15". "We" is the
 user's team where it deploys, ships, uses and the like, otherwise the user: "The user's team uses pnpm, not npm".
-Statements that the rules do not understand for sure are left out. So are sentences that give a password, texts of
-machines, quotations, questions, suppositions, jokes and reports of what others said, since nobody states them.
+Statements that the rules do not understand for sure are left out. So are sentences that give a password or hold the number
+of a card, a key or a token, and texts of machines, quotations, questions, suppositions, jokes and reports of what others said,
+since nobody states them.
 
 A turn passes through `passages` (which parts are stated), `subjects` (whom a clause is about), `verbs` (the verb and
 its form), `grammar`, `copulas`, `relations`, `quantities` and `patterns` (the claim), and `corrections` (the effect on
@@ -53,6 +54,7 @@ from memory.extraction.rules.work import read_work
 from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
+from memory.redaction import redact_known_forms
 
 
 class RuleExtractor:
@@ -113,7 +115,7 @@ class _Reader:
         stems = word_stems(f"{turn.speaker} {text}")
         before, people = "", list[Subject]()
         for sentence in sentences_of(text):
-            if STATES_SECRET.search(sentence):
+            if STATES_SECRET.search(sentence) or redact_known_forms(sentence) != sentence:
                 continue
             met: list[Subject] = []
             for clause in clauses_of(restate_changed_contact(sentence)):

@@ -175,9 +175,11 @@ def test_talk_that_states_nothing_lasting_yields_no_claim(text: str) -> None:
         "Set the API key to abc123.",
         "I use hunter22 as my password.",
         "I live in Porto and my password is hunter22.",
+        "My credit card number is 4111 1111 1111 1111.",
+        "The staging key is AKIAIOSFODNN7EXAMPLE.",
     ],
 )
-def test_a_sentence_that_gives_a_password_yields_no_claim(text: str) -> None:
+def test_a_sentence_that_gives_a_password_or_another_secret_yields_no_claim(text: str) -> None:
     assert claims(text) == []
 
 

@@ -83,8 +83,9 @@ async def resume(
 async def list_goals(
     memory: AsyncClient,
     status: Annotated[
-        Literal["active", "blocked", "completed", "abandoned"], Field(description="Status of the goals.")
-    ] = "active",
+        Literal["open", "active", "blocked", "completed", "abandoned", "any"],
+        Field(description="Status of the goals. `open`: active, or blocked by others."),
+    ] = "open",
 ) -> Answer:
     """List goals with their ids, priorities and deadlines."""
     pages = memory.goals(status=status, page_size=MAX_LISTED).pages()
