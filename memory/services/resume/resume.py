@@ -56,7 +56,13 @@ from memory.services.resume.records import (
     snippets_of_slots,
 )
 from memory.services.resume.retract import drop_retracted
-from memory.services.resume.snippets import SentenceContext, item_from_snippet, mark_repeats, snippets_of_turns
+from memory.services.resume.snippets import (
+    SentenceContext,
+    item_from_snippet,
+    items_of_turns,
+    mark_repeats,
+    snippets_of_turns,
+)
 from memory.services.resume.tools import failed_tool_items, read_failed_tools
 from memory.tokens import BYTES_PER_TOKEN
 from memory_project.tracing import traced
@@ -263,10 +269,12 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
 
     Takes a bounded number of statements, whatever is stored. Raises NotFound and Unprocessable as `read_material`.
     """
-    material = read_material(owner, request, start_deadline(request.deadline_ms), now=now)
+    given = read_material(owner, request, start_deadline(request.deadline_ms), now=now)
     began = perf_counter()
-    material = focus_material(material)
-    items = drop_retracted(keep_heaviest(collect_items(material, now=now)))
+    material = focus_material(given)
+    # what was said for a closed goal is left out, and may withdraw what is not
+    said = items_of_turns(given.turns, sentence_context(given)) if given.focus.closed_ids else ()
+    items = drop_retracted(keep_heaviest(collect_items(material, now=now)), said)
     rendered = render_packet(items, request.max_tokens, count=token_counter())
     # plain sentences do not count
     left_out = Counter(item.section for item in rendered.left_out if item.item_type != "said")

@@ -65,12 +65,13 @@ Retraction = tuple[PacketItem, PacketItem]
 """An item that no longer holds, and the later one that says so."""
 
 
-def drop_retracted(items: Sequence[PacketItem]) -> list[PacketItem]:
+def drop_retracted(items: Sequence[PacketItem], others: Sequence[PacketItem] = ()) -> list[PacketItem]:
     """Return the items that still hold, in their order: not retracted, and if open not resolved since.
 
-    An item that says the same as a retracted one, and no later than the retraction, is dropped too.
+    `others`, which the packet does not contain, may retract them by name. An item that says the same as a retracted
+    one, and no later than the retraction, is dropped too.
     """
-    gone = [*find_retracted(items), *find_revised(items), *find_changed(items), *find_settled(items)]
+    gone = [*find_retracted(items, [*items, *others]), *find_revised(items), *find_changed(items), *find_settled(items)]
     results = [item for item in items if item.item_type in RESOLVING_TYPES and not _NOT_YET.search(item.text)]
     return [
         item
@@ -81,10 +82,10 @@ def drop_retracted(items: Sequence[PacketItem]) -> list[PacketItem]:
     ]
 
 
-def find_retracted(items: Sequence[PacketItem]) -> Iterator[Retraction]:
-    """Return the items whose decision a later item undoes by name."""
+def find_retracted(items: Sequence[PacketItem], retracting: Sequence[PacketItem]) -> Iterator[Retraction]:
+    """Return the items whose decision a later one of `retracting` undoes by name."""
     undoing = [
-        (each, terms) for each in items if each.item_type in RETRACTING_TYPES for terms in undone_term_sets(each)
+        (each, terms) for each in retracting if each.item_type in RETRACTING_TYPES for terms in undone_term_sets(each)
     ][:MAX_COMPARED_ITEMS]
     for item in items:
         later = next((each for each, terms in undoing if retracts_item(each, terms, item)), None)
@@ -181,7 +182,7 @@ def repeats_retracted(item: PacketItem, gone: PacketItem, later: PacketItem) -> 
 
 def undone_term_sets(item: PacketItem) -> list[frozenset[str]]:
     """Return the terms of each thing that the item undoes; a rejected option undoes all of it."""
-    if item.item_type == NoteKind.REJECTION and item.label:
+    if item.item_type == NoteKind.REJECTION and item.is_recorded:
         return [comparison_terms(item.text.partition(" (because ")[0])]
     found = [*_UNDOES.finditer(item.text), *_IS_UNDONE.finditer(item.text)]
     return [words for match in found if (words := undone_terms(match["undone"]))]

@@ -254,6 +254,11 @@ def snippets_of_turns(turns: Sequence[ResumedTurn]) -> Iterator[Snippet]:
             yield replace(snippet, text=(note and prepend_antecedent(sentence, before)) or sentence)
 
 
+def items_of_turns(turns: Sequence[ResumedTurn], context: SentenceContext) -> list[PacketItem]:
+    """Return an item for each sentence of the turns."""
+    return [item_from_snippet(snippet, context) for snippet in snippets_of_turns(turns)]
+
+
 def pair_turns(turns: Sequence[ResumedTurn]) -> Iterator[tuple[int, int, Exchange]]:
     """Return the index of each turn that answers, the index of the turn it answers, and the exchange."""
     last: tuple[int, list[str]] | None = None

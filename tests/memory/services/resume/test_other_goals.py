@@ -115,3 +115,21 @@ def test_without_an_open_goal_the_conversation_is_resumed(owner: Owner) -> None:
     assert not [
         item for item in packet.items if item.item_type in ("decision", "constraint") and "Never" not in item.text
     ]
+
+
+def test_a_decision_that_was_withdrawn_for_a_completed_goal_is_not_in_the_packet(owner: Owner) -> None:
+    """The sentence that withdraws it is left out, since it belongs to the other goal."""
+    aim(owner, "Cut the billing database over to the new cluster.")
+    done = aim(owner, "Compare dump and restore on staging.")
+    said = [
+        ("user", "We decided to use logical replication for the cutover of the billing database to the new cluster."),
+        ("user", "The billing cluster must stay readable during the cutover."),
+        ("user", "We drop logical replication, dump and restore on staging is good enough."),
+    ]
+    say_all(owner, "billing", said, day=0)
+    finish(owner, done)
+
+    text = resume(owner).text
+
+    assert "must stay readable" in text
+    assert "logical replication" not in text
