@@ -172,7 +172,6 @@ class KeptPlanCursor(psycopg.RawCursor[Any]):
         """Execute a statement. It and the settings around it are sent together, and answered together."""
         session = self.connection
         try:
-            session._pipeline = SinglePipeline(session)
             with session.pipeline(), psycopg.Cursor(session) as settings_cursor:
                 settings_cursor.execute(USE_GENERIC_PLAN, prepare=True)
                 super().execute(*arguments, **options)
@@ -183,31 +182,6 @@ class KeptPlanCursor(psycopg.RawCursor[Any]):
                 session.execute(USE_CUSTOM_PLAN)
             raise
         return self
-
-
-class SinglePipeline(psycopg.Pipeline):
-    """A pipeline that sends its commands together when it ends. psycopg's sends each, and the server wakes up for each.
-
-    For few and short commands: what the server answers is read only once all are sent.
-    """
-
-    def _communicate_gen(self) -> Generator[Any, Any, None]:
-        yield from ()
-
-    def _exit_gen(self) -> Generator[Any, Any, None]:
-        self._enqueue_sync()
-        commands = [*self.command_queue]
-
-        def send_all() -> None:
-            for command in commands:
-                command()
-
-        self.command_queue.clear()
-        self.command_queue.append(send_all)
-        try:
-            yield from super()._communicate_gen()
-        finally:
-            yield from self._fetch_gen(flush=False)
 
 
 def half_vector(embedding: Embedding | Sequence[float]) -> HalfVector:
