@@ -177,8 +177,10 @@ class KeptPlanCursor(psycopg.RawCursor[Any]):
                 super().execute(*arguments, **options)
                 settings_cursor.execute(USE_CUSTOM_PLAN, prepare=True)
         except BaseException:
-            # of a failed transaction the server has taken the setting back
+            # of a failed transaction the server has taken the setting back; psycopg may think that the statement is
+            # prepared, although the server could not do it
             with suppress(psycopg.Error):
+                session._prepared.clear()
                 session.execute(USE_CUSTOM_PLAN)
             raise
         return self

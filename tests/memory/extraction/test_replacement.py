@@ -24,16 +24,13 @@ from tests.properties import examples
 SAID = datetime(2026, 6, 1, 9, tzinfo=UTC)
 
 REPLACED = [
+    ("My dentist is Dr. Hull.", "I switched dentists, I see Dr. Farrow now."),
     ("Our sprint review is on Wednesday at 3.", "The sprint review was moved to Thursday at 2."),
     ("The upload limit is 20 MB.", "Actually the upload limit is 50 MB, not 20."),
     ("My brother works at the Brandt bakery.", "My brother quit the bakery, he is with the railway now."),
     ("We use Travis for continuous integration.", "We no longer use Travis, builds go through Drone."),
     ("Sofia handles the invoices.", "Karim took over the invoices from Sofia."),
 ]
-CHANGED_BRIEFLY = [
-    ("My dentist is Dr. Hull.", "I switched dentists, I see Dr. Farrow now."),
-]
-"""A word of change, and hardly a word in common: probable, which orders the two, but marks neither."""
 RESTATED = [
     ("Our stand-up is at 8:30.", "I always eat my apple after our 10:15 stand-up."),
     ("My physiotherapist is Ludo.", "Wanda has cold hands, but she is a good physiotherapist for my shoulder."),
@@ -72,11 +69,6 @@ def pair(older: str, newer: str, *, days: float = 5, conversation_id: str = "lat
 @pytest.mark.parametrize(("older", "newer"), REPLACED)
 def test_a_statement_of_change_replaces_the_earlier_statement(older: str, newer: str) -> None:
     assert replacement_probability(pair(older, newer)) >= SURE_REPLACEMENT
-
-
-@pytest.mark.parametrize(("older", "newer"), CHANGED_BRIEFLY)
-def test_a_brief_statement_of_change_probably_replaces_the_earlier_statement(older: str, newer: str) -> None:
-    assert replacement_probability(pair(older, newer)) >= PROBABLE_REPLACEMENT
 
 
 @pytest.mark.parametrize(("older", "newer"), VALUE_DIFFERS)

@@ -1,9 +1,10 @@
 """Statements whose plan the server keeps, and those after them, which are planned for their parameters."""
 
 import pytest
-from django.db import DataError, connection, transaction
+from django.db import DataError, OperationalError, connection, transaction
 
-from memory.models.statements import numbered_cursor
+from memory.models import Account
+from memory.models.statements import PREPARED_AFTER, numbered_cursor
 
 pytestmark = pytest.mark.django_db
 
@@ -49,3 +50,24 @@ def test_a_statement_that_fails_outside_of_a_transaction_leaves_no_setting_behin
         execute_once("SELECT 1 / $1::int", 0)
 
     assert plan_mode() == "force_custom_plan"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_that_fails_while_it_is_prepared_can_be_executed_again(account: Account) -> None:
+    """The server parses it for that, and waits for a lock on its tables."""
+    statement = "SELECT count(*) + $1::int FROM accounts"
+    for _ in range(PREPARED_AFTER):
+        execute_once(statement, 1)
+    other = connection.copy()
+    try:
+        with other.cursor() as locking, connection.cursor() as cursor:
+            locking.execute("BEGIN")
+            locking.execute("LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE")
+            cursor.execute("SET lock_timeout = '200ms'")
+            with pytest.raises(OperationalError):
+                execute_once(statement, 1)
+            cursor.execute("RESET lock_timeout")
+    finally:
+        other.close()
+
+    assert [execute_once(statement, 1) for _ in range(3)] == [[(2,)]] * 3
