@@ -199,7 +199,7 @@ def days_until_stale(share: float) -> float:
 POSSIBLE_REPLACEMENT = 0.02
 """Least probability, that one statement replaces another, which is kept; it orders what a question finds together."""
 PROBABLE_REPLACEMENT = 0.2
-"""Probability from which on a pair counts as probably replaced; less likely ones move no long texts."""
+"""Probability from which on a pair counts as probably replaced."""
 SURE_REPLACEMENT = 0.6
 """Least probability at which the earlier statement is marked as superseded."""
 MAX_STATEMENT_CHARACTERS = 250

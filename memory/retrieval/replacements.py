@@ -17,7 +17,7 @@ from uuid import UUID
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween, ScoringContext
-from memory.scoring import MAX_STATEMENT_CHARACTERS, PROBABLE_REPLACEMENT, SUPERSEDED_FACTOR, SURE_REPLACEMENT
+from memory.scoring import MAX_STATEMENT_CHARACTERS, SUPERSEDED_FACTOR, SURE_REPLACEMENT
 from memory.verbs import VERBS
 
 REPLACES, DERIVED_FROM = "REPLACES", "DERIVED_FROM"
@@ -183,7 +183,7 @@ def find_replaced(
 ) -> dict[UUID, Replaced]:
     """Return, by id, for each replaced candidate among the first `head` the replacement that the question wants most.
 
-    A weak link replaces no long text.
+    Long texts are left out: they say more than one thing, and are about as near to each other as what replaces them.
 
     A fact is replaced if all of its sources among the links are: it holds as long as one of its sources may hold, so
     that with the least weight counts. Of several facts of one source, at most one was replaced with it: each gives way
@@ -205,6 +205,8 @@ def find_replaced(
             replacements[fact] = [(newer, min(weight, SHARED_SOURCE_WEIGHT) if shares else weight)]
     found: dict[UUID, Replaced] = {}
     for place, older in enumerate(candidates[:head]):
+        if len(older.text) > MAX_STATEMENT_CHARACTERS:
+            continue
         ways = [
             Replaced(
                 newer=newer,
@@ -214,7 +216,7 @@ def find_replaced(
                 ),
             )
             for newer, weight in replacements.get(older.id, ())
-            if newer is not older and (weight >= PROBABLE_REPLACEMENT or len(older.text) <= MAX_STATEMENT_CHARACTERS)
+            if newer is not older
         ]
         if ways:
             found[older.id] = max(ways, key=lambda way: way.wanted)

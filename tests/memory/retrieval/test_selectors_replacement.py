@@ -10,6 +10,7 @@ from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween
 from memory.retrieval.replacements import MAX_REORDERED, order_by_replacement, wanted_probability
+from memory.scoring import MAX_STATEMENT_CHARACTERS
 from tests.memory.candidates import asking, numbers, ranked
 from tests.memory.episodes import NOW
 
@@ -54,6 +55,17 @@ def test_a_weak_link_orders_what_answers_the_question_about_as_well(
     ordered = order_by_replacement(found, asking(replaces(place, 1, probability=probability), text="Where is she?"))
 
     assert numbers(ordered)[0] == expected
+
+
+def test_a_long_text_is_replaced_by_nothing() -> None:
+    """It says more than what one later statement replaces."""
+    found = ranked(1.0, 0.8)
+    found[0].text = "We meet on Monday. ".ljust(MAX_STATEMENT_CHARACTERS + 1, ".")
+
+    ordered = order_by_replacement(found, asking(replaces(2, 1), text="When do we meet?"))
+
+    assert numbers(ordered) == [1, 2]
+    assert ordered[0].superseded_by is None
 
 
 def test_a_link_to_a_statement_that_is_not_about_the_question_moves_nothing_before_the_answer() -> None:
