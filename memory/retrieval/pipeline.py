@@ -396,5 +396,4 @@ def put_instructions_last(results: Sequence[Candidate]) -> list[Candidate]:
 
 def sort_best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Sort by score, then newest first, then by id, so that the same question gets the same answer."""
-    is_tied = len({each.score for each in candidates}) < len(candidates)
-    return sorted(candidates, key=attrgetter("score", *(("event_time", "id") if is_tied else ())), reverse=True)
+    return sorted(candidates, key=attrgetter("score", "event_time", "id"), reverse=True)

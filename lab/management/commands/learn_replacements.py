@@ -29,9 +29,8 @@ PURPOSE = "learning"
 DIGITS = 3
 EPILOG = f"""
 Every file is loaded into a scratch account; nothing of it stays. The questions of FILE say which statements were
-replaced. Each is learned from twice: among all turns of its sample, and among a few; those in --whole among all alone,
-which takes a tenth of the time. Pairs of the samples in --others count as no replacements, each with a share of
-{OTHERS_SHARE}.
+replaced. Each is learned from twice: among all turns of its sample, and among a few. Pairs of the samples in --others
+count as no replacements, each with a share of {OTHERS_SHARE}.
 
 Precision and recall are those of samples that were left out of the learning.
 
@@ -46,20 +45,11 @@ class Command(BaseCommand):
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = EPILOG
         parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
-        parser.add_argument(
-            "--whole",
-            type=Path,
-            nargs="*",
-            default=[],
-            metavar="FILE",
-            help="more such files, learned from as whole samples only",
-        )
         parser.add_argument("--others", type=Path, nargs="*", default=[], metavar="FILE", help="further conversations")
         parser.add_argument("--write", action="store_true", help="write the weights where the service reads them")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        pairs = [each for path in options["files"] for each in compare_file(open_file(path), has_small=True)]
-        pairs += [each for path in options["whole"] for each in compare_file(open_file(path))]
+        pairs = [each for path in options["files"] for each in compare_file(open_file(path))]
         if not any(each.is_replacement.any() for each in pairs):
             raise CommandError("No question names what its answers replaced: there is nothing to learn from.")
         others = [each for path in options["others"] for each in compare_file(open_file(path), share=OTHERS_SHARE)]
@@ -88,11 +78,9 @@ class Command(BaseCommand):
         self.stdout.write(text)
 
 
-def compare_file(
-    samples: list[EvaluationSample], *, has_small: bool = False, share: float = 1.0
-) -> list[ComparedPairs]:
-    """Compare the turns of each of a file's samples, and of its small samples if wanted, in an account of its own."""
-    groups = [[each, *(small_samples(each) if has_small else ())] for each in samples]
+def compare_file(samples: list[EvaluationSample], *, share: float = 1.0) -> list[ComparedPairs]:
+    """Compare the turns of each of a file's samples, whole and in small parts, in an account of its own."""
+    groups = [[each, *small_samples(each)] for each in samples]
     with scratch_account(PURPOSE) as scratch:
         with open_bar("loading", sum(steps_of(group) for group in groups)) as advance:
             loaded = [

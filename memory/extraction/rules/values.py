@@ -10,6 +10,7 @@ from memory.extraction.rules.specifics import capitalize_dates, is_specific
 from memory.extraction.rules.subjects import Speaker
 
 MAX_VALUE_WORDS = 16
+# a pattern of the names of days that come back every year
 YEARLY_DAY = r"(?:birthday|(?:wedding |work )?anniversary|name day|saint's day)"
 
 _DEICTIC = re.compile(

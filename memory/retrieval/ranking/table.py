@@ -77,7 +77,7 @@ def make_table(candidates: Sequence[Candidate], context: ScoringContext) -> Tabl
     similarity, gist = similarity_scores(candidates), gist_scores(candidates)
     by_gist = is_turn & speakers.are_subjects & ~np.isnan(gist)
     waits = np.array([each.similarity is None for each in candidates], dtype=np.bool_)
-    repeats = np.array([each.text == context.query.text for each in candidates], dtype=np.bool_)
+    equals = waits & np.array([each.text == context.query.text for each in candidates], dtype=np.bool_)
     found_words = standard_scores(bm25_scores(candidates), min_deviation=MIN_WORDS_DEVIATION)
     asked_content = content_scores(candidates, speakers)
     features = [NO_FEATURES if each.index is None else turn_features(each.text) for each in candidates]
@@ -89,7 +89,7 @@ def make_table(candidates: Sequence[Candidate], context: ScoringContext) -> Tabl
         words=found_words,
         content=standard_scores(asked_content, min_deviation=MIN_WORDS_DEVIATION),
         asked_content=asked_content,
-        meaning=meaning_scores(similarity, gist, by_gist, waits, waits & repeats, found_words),
+        meaning=meaning_scores(similarity, gist, by_gist, waits, equals, found_words),
         compared=np.where(by_gist, gist, similarity),
         by_gist=by_gist,
         features=np.fromiter(chain.from_iterable(features), np.float64).reshape(size, len(NO_FEATURES)),

@@ -19,8 +19,7 @@ from uuid import UUID
 from django.template.loader import render_to_string
 
 from memory.invisible_characters import drop_invisible
-from memory.kinds import spec_of
-from memory.models import Kind
+from memory.kinds import Kind, spec_of
 from memory.providers.connections import Deadline
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.packing import NO_DEADLINE, pack_passages
@@ -106,8 +105,7 @@ def has_gap(before: Candidate, note: Candidate) -> bool:
 
 
 def format_new_day(before: Candidate, note: Candidate) -> str:
-    is_next_day = before.event_time.date() != note.event_time.date()
-    return f"({note.event_time:%Y-%m-%d}) " if is_next_day else ""
+    return f"({note.event_time:%Y-%m-%d}) " if before.event_time.date() != note.event_time.date() else ""
 
 
 def format_belief(note: Candidate) -> list[str]:

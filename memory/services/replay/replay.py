@@ -6,7 +6,7 @@ is logged in the audit log before anything is unsealed. Reading what was merged 
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -105,6 +105,11 @@ class ReplaySlice:
         """The deepest tier among the items."""
         tiers = [ReasoningTier(item.tier) for item in self.items if item.tier]
         return max(tiers, key=lambda tier: DEPTHS[tier], default=ReasoningTier.NONE)
+
+    def limited_to(self, ids: Collection[UUID | None]) -> "ReplaySlice":
+        """Return the slice with the items of these memories alone; the others count as left out."""
+        kept = [each for each in self.items if each.memory_id in ids]
+        return replace(self, items=kept, left_out=self.left_out + len(self.items) - len(kept))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

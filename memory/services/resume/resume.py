@@ -230,13 +230,6 @@ def limit_characters(rows: Sequence[Row], max_characters: int = MAX_READ_CHARACT
     return kept[::-1]
 
 
-def limit_slice_to_items(replayed: ReplaySlice, items: Sequence[PacketItem]) -> ReplaySlice:
-    """Return the slice without what has no room among the packet's items."""
-    ids = {item.id for item in items}
-    kept = [each for each in replayed.items if each.memory_id in ids]
-    return replace(replayed, items=kept, left_out=replayed.left_out + len(replayed.items) - len(kept))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePacket:
     """A packet as text and as data.
@@ -288,7 +281,7 @@ def resume_work(owner: Owner, request: ResumeRequest, *, now: datetime) -> Resum
         degraded=sorted(material.degraded),
         query=request.query,
         usage=usage_of_packet(material, rendered, pack_seconds=perf_counter() - began),
-        replay=limit_slice_to_items(material.replay, rendered.items) if material.replay else None,
+        replay=material.replay.limited_to({item.id for item in rendered.items}) if material.replay else None,
         abstained=material.bundle is not None and material.bundle.abstained,
     )
 
