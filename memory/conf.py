@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from memory_project.env import SettingError, choice, names, number, whole_number
+from memory_project.env import SettingError, choice, names, number, text, whole_number
 
 DJANGO_SETTINGS: Mapping[str, str] = {
     "RETENTION_DAYS": "MEMORY_RETENTION_DAYS",
@@ -195,6 +195,8 @@ COMPRESSION_BACKOFF_LIMIT_SECONDS = whole_number(
 )
 """Longest pause, in seconds, between two attempts at a compression."""
 
+CONFIDENCE_WEIGHTS = text("MEMORY_CONFIDENCE_WEIGHTS", "", shown_default="those of the bundled embedding model")
+"""File of weights that `manage.py learn_confidence --to FILE` has written for another embedding model."""
 RECALL_TECHNIQUES = names("MEMORY_RECALL_TECHNIQUES")
 """Techniques that every recall uses unless the request names others; `-name` switches one off; empty means all."""
 # room for working memory, three summaries of 500 tokens, and 2,000 tokens of evidence

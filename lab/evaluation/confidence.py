@@ -5,7 +5,7 @@ Samples are asked their own questions and questions of the other samples of thei
 Every file counts the same, and in it every question.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from uuid import UUID
@@ -21,6 +21,7 @@ from memory.retrieval.plans import Plan, ScoringContext
 from memory.retrieval.queries import Query
 from memory.services.recall.recall import RecallRequest, recall
 
+FEATURES_OF_WORDS = [name for name in FEATURES if name != "similarity"]
 OWN_SHARE = 0.7
 """Weight of a file's own questions; the foreign ones have the rest."""
 L2 = 1e-3
@@ -135,17 +136,19 @@ def ask(loaded: Loaded, question: SampleQuestion, plan: Plan) -> tuple[Sequence[
     return recorder.candidates, recorder.features
 
 
-def learn_calibrations(recorded: Sequence[RecordedResults]) -> Calibrations:
-    """Learn the weights with similarities and without. At least one result has to be an answer."""
-    shown = [each for each in recorded if len(each.features)]
-    features = np.concatenate([each.features for each in shown])
-    wanted = np.concatenate([each.is_answer for each in shown])
-    shares = np.concatenate(shares_of_results(shown))
-    by_words = features * [name != "similarity" for name in FEATURES]
+def learn_calibrations(recorded: Sequence[RecordedResults], *, model: str) -> Calibrations:
+    """Learn the weights with similarities of this model and without. At least one result has to be an answer."""
     return Calibrations(
-        with_meaning=learn_calibration(features, wanted, shares),
-        with_words=learn_calibration(by_words, wanted, shares),
+        model=model, with_meaning=learn_of(recorded, FEATURES), with_words=learn_of(recorded, FEATURES_OF_WORDS)
     )
+
+
+def learn_of(recorded: Sequence[RecordedResults], names: Collection[str]) -> Calibration:
+    """Learn the weights of these features; the others get 0."""
+    shown = [each for each in recorded if len(each.features)]
+    features = np.concatenate([each.features for each in shown]) * [name in names for name in FEATURES]
+    wanted = np.concatenate([each.is_answer for each in shown])
+    return learn_calibration(features, wanted, np.concatenate(shares_of_results(shown)))
 
 
 def shares_of_results(recorded: Sequence[RecordedResults]) -> list[Numbers]:
@@ -185,10 +188,10 @@ def judge_files(recorded: Sequence[RecordedResults]) -> list[ConfidenceFigures]:
         own = [each for each in recorded if each.file == file]
         others = [each for each in recorded if each.file != file]
         can_teach = any(each.is_answer.any() for each in others)
-        learned = learn_calibrations(others if can_teach else own)
+        learned = learn_of(others if can_teach else own, FEATURES)
         for is_apart in (False, True):
             if some := [each for each in own if each.is_apart == is_apart]:
-                figures.append(judge_file(some, learned.with_meaning, is_held_out=can_teach))
+                figures.append(judge_file(some, learned, is_held_out=can_teach))
     return figures
 
 

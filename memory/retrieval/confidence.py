@@ -7,8 +7,9 @@ knows. It was learned from the first twenty results of questions about conversat
 questions of other conversations, which have none. The weights are in `confidence.json`, with how they were learned
 (`manage.py learn_confidence`).
 
-Similarities differ between embedding models. Those of other models than the bundled one do not count, and without
-them nothing is held back: words alone cannot tell that nothing answers.
+Similarities differ between embedding models. Those of other models than the one that the weights were learned with do
+not count, and without them nothing is held back: words alone cannot tell that nothing answers. The shipped weights are
+for the bundled model; `MEMORY_CONFIDENCE_WEIGHTS` names a file with weights for another.
 """
 
 import json
@@ -22,13 +23,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from memory import conf
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import ScoringContext, Term
 from memory.retrieval.queries import Query
 from memory.retrieval.ranking import MAX_WEIGHT, is_weight
-from memory_project.embedded.models import BUNDLED_MODEL
 
 CONFIDENCE_FILE = Path(__file__).with_name("confidence.json")
+"""The shipped weights."""
 FEATURES = ("similarity", "words", "stranger")
 FLOOR = 0.035
 """Prompt contexts and packets show no evidence if the best result is less likely to help than this."""
@@ -63,24 +65,25 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrations:
-    """The weights with which confidence is computed, with similarities and without."""
+    """The weights with which confidence is computed: with the similarities of an embedding model, and without."""
 
+    model: str
     with_meaning: Calibration
     with_words: Calibration
 
 
 @lru_cache(maxsize=1)
 def learned_calibrations() -> Calibrations:
-    """Return the shipped weights, read once per process. Raises ValueError, as `read_calibrations` does."""
-    return read_calibrations(CONFIDENCE_FILE)
+    """Return the weights that the settings name, read once per process. Raises ValueError, as `read_calibrations`."""
+    return read_calibrations(Path(conf.CONFIDENCE_WEIGHTS) if conf.CONFIDENCE_WEIGHTS else CONFIDENCE_FILE)
 
 
 def read_calibrations(path: Path) -> Calibrations:
     """Read weights from a JSON file. Raises ValueError with a sentence that names the file and the problem."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        parts = {name: calibration_part(content, name) for name in Calibrations.__dataclass_fields__}
-        return Calibrations(**parts)
+        parts = {name: calibration_part(content, name) for name in ("with_meaning", "with_words")}
+        return Calibrations(model=model_of(content), **parts)
     except OSError as err:
         raise ValueError(f"{path} cannot be read: {err.strerror}") from err
     except ValueError as err:
@@ -92,6 +95,14 @@ def calibration_part(content: Any, name: str) -> Calibration:
     if not isinstance(part, dict) or part.keys() != {"intercept", *FEATURES}:
         raise ValueError(f'"{name}" must be an object with the weights intercept, {", ".join(FEATURES)}.')
     return Calibration(**part)
+
+
+def model_of(content: dict[str, Any]) -> str:
+    learned = content.get("learned")
+    model = learned.get("model") if isinstance(learned, dict) else None
+    if not isinstance(model, str) or not model:
+        raise ValueError('"learned" must be an object with the name of the embedding model as "model".')
+    return model
 
 
 class Judged(Protocol):
@@ -131,7 +142,7 @@ def confidence_features(candidates: Sequence[Judged], context: ScoringContext) -
 
 def compares_meaning(query: Query) -> bool:
     """Return True if similarities are those of the model that confidence was learned with."""
-    return query.vector is not None and query.model == BUNDLED_MODEL
+    return query.vector is not None and query.model == learned_calibrations().model
 
 
 def may_be_silent(query: Query) -> bool:

@@ -18,7 +18,18 @@ from lab.evaluation.confidence import (
     shares_of_results,
 )
 from lab.management.commands.learn_confidence import document_of, write_weights
-from memory.retrieval.confidence import CONFIDENCE_FILE, FEATURES, FLOOR, read_calibrations
+from memory import conf
+from memory.providers.embeddings import embedding_provider
+from memory.retrieval.confidence import (
+    CONFIDENCE_FILE,
+    FEATURES,
+    FLOOR,
+    compares_meaning,
+    learned_calibrations,
+    read_calibrations,
+)
+from memory.retrieval.queries import Query
+from memory_project.embedded.models import BUNDLED_MODEL
 from tests.lab.commands import nothing_is_left, run, run_json
 from tests.lab.sets import asked, locomo, native, write
 
@@ -39,7 +50,7 @@ def separable(file: str) -> list[RecordedResults]:
 
 
 def test_learned_weights_separate_answers_from_other_results() -> None:
-    learned = learn_calibrations(separable("one"))
+    learned = learn_calibrations(separable("one"), model="some-model")
 
     for by in (learned.with_meaning, learned.with_words):
         answer, other, strange = by.chances(np.array([ANSWER, OTHER, STRANGE]))
@@ -151,10 +162,28 @@ class TestCommand:
     def test_weights_of_another_model_are_not_written(self, two_houses: Path) -> None:
         before = CONFIDENCE_FILE.read_bytes()
 
-        with pytest.raises(CommandError, match="--write is for the model"):
+        with pytest.raises(CommandError, match=r"--write replaces the shipped weights.*MEMORY_CONFIDENCE_WEIGHTS"):
             run("learn_confidence", two_houses, "--write")
 
         assert CONFIDENCE_FILE.read_bytes() == before
+
+    def test_weights_of_another_model_make_its_similarities_count(
+        self, two_houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "weights.json"
+        of_another, of_bundled = (
+            Query(text="ferns?", model=model, vector=np.ones(3, dtype=np.float32))
+            for model in (embedding_provider().model, BUNDLED_MODEL)
+        )
+        before = [compares_meaning(each) for each in (of_another, of_bundled)]
+
+        run("learn_confidence", two_houses, f"--to={path}")
+
+        monkeypatch.setattr(conf, "CONFIDENCE_WEIGHTS", str(path))
+        learned_calibrations.cache_clear()
+        now = [compares_meaning(each) for each in (of_another, of_bundled)]
+        learned_calibrations.cache_clear()
+        assert (before, now) == ([False, True], [True, False])
 
     def test_learning_is_refused_if_nothing_is_found(self, tmp_path: Path) -> None:
         path = write(tmp_path, locomo(("Porch?", ["D2:3"], 5)))
@@ -166,10 +195,11 @@ class TestCommand:
 
 
 def test_written_weights_can_be_read(tmp_path: Path) -> None:
-    path, learned = tmp_path / "confidence.json", learn_calibrations(separable("one"))
+    path, learned = tmp_path / "confidence.json", learn_calibrations(separable("one"), model="some-model")
 
-    write_weights(path, document_of(learned, separable("one"), model="some-model"))
+    write_weights(path, document_of(learned, separable("one")))
 
+    assert read_calibrations(path).model == "some-model"
     assert read_calibrations(path).with_meaning.words == pytest.approx(learned.with_meaning.words, abs=1e-3)
     with pytest.raises(CommandError, match="cannot be written"):
         write_weights(tmp_path / "none" / "confidence.json", {})

@@ -49,6 +49,7 @@ samples tell the same. In an account of its own it does not know most words of t
 Figures of a file are by weights that were learned on the other files, if there are any.
 
   manage.py learn_confidence docs/sample/updates.json docs/sample/plain-updates.json
+  manage.py learn_confidence docs/sample/updates.json docs/sample/recall.json --to /etc/agent-memory/confidence.json
 """
 
 
@@ -60,14 +61,21 @@ class Command(BaseCommand):
         parser.epilog = EPILOG
         parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
         parser.add_argument("--format", choices=sorted(FORMATS), default="", help="default: by what is in each file")
-        parser.add_argument("--write", action="store_true", help="write the weights where recall reads them")
+        target = parser.add_mutually_exclusive_group()
+        target.add_argument("--write", action="store_true", help="replace the shipped weights, of the bundled model")
+        target.add_argument(
+            "--to", type=Path, metavar="FILE", help="write the weights here, for MEMORY_CONFIDENCE_WEIGHTS; any model"
+        )
         parser.add_argument("--plot", type=Path, metavar="SVG", help="where to draw the calibration")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         model = embedding_provider().model
         if options["write"] and model != BUNDLED_MODEL:
-            raise CommandError(f"--write is for the model {BUNDLED_MODEL}, whose similarities count; this is {model}.")
+            raise CommandError(
+                f"--write replaces the shipped weights, which are for the model {BUNDLED_MODEL}; this is {model}. Write"
+                " yours with --to FILE, and name the file in MEMORY_CONFIDENCE_WEIGHTS."
+            )
         try:
             recorded = [each for path in options["files"] for each in record_file(path, options["format"])]
         except KeyboardInterrupt:
@@ -76,7 +84,7 @@ class Command(BaseCommand):
         if not any(each.is_answer.any() for each in recorded):
             raise CommandError("No answer was among the results of any question: there is nothing to learn from.")
         figures = judge_files(recorded)
-        document = document_of(learn_calibrations(recorded), recorded, model=model)
+        document = document_of(learn_calibrations(recorded, model=model), recorded)
         if options["plot"] is not None:
             options["plot"].write_text(render_calibration(figures), encoding="utf-8")
         self.stdout.write(
@@ -84,8 +92,8 @@ class Command(BaseCommand):
             if options["json"]
             else render([json.dumps(document, indent=1), *render_figures(figures)])
         )
-        if options["write"]:
-            write_weights(CONFIDENCE_FILE, document)
+        if path := CONFIDENCE_FILE if options["write"] else options["to"]:
+            write_weights(path, document)
             # not into what may be JSON
             self.stderr.write(RESTART)
 
@@ -111,16 +119,17 @@ def record_in_account(
         return collect("asking", count_questions(stored, samples), chain.from_iterable(asked))
 
 
-def document_of(learned: Calibrations, recorded: Sequence[RecordedResults], *, model: str) -> dict[str, Any]:
+def document_of(learned: Calibrations, recorded: Sequence[RecordedResults]) -> dict[str, Any]:
     """Return the content of `confidence.json`; no sample is named."""
+    parts = {"with_meaning": learned.with_meaning, "with_words": learned.with_words}
     weights = {
-        name: {key: round(weight, DIGITS) for key, weight in part.items()} for name, part in asdict(learned).items()
+        name: {key: round(weight, DIGITS) for key, weight in asdict(part).items()} for name, part in parts.items()
     }
     foreign = sum(each.is_foreign for each in recorded)
     return weights | {
         "learned": {
             "date": timezone.now().date().isoformat(),
-            "model": model,
+            "model": learned.model,
             "files": len({each.file for each in recorded}),
             "questions": len(recorded) - foreign,
             "foreign": foreign,

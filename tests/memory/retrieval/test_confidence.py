@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from ledger import store as ledger
+from memory import conf
 from memory.models import Memory
 from memory.owner import Owner
 from memory.retrieval.candidates import Bundle, Candidate
 from memory.retrieval.confidence import (
     CONFIDENCE_FILE,
+    FEATURES,
     FLOOR,
     Calibration,
     add_confidence,
@@ -159,6 +161,10 @@ def test_the_shipped_weights_are_valid_and_say_how_they_were_learned() -> None:
         ("{}", "with_meaning"),
         ('{"with_meaning": {"intercept": 1}}', "with_meaning"),
         ('{"with_meaning": {"intercept": NaN, "similarity": 1, "words": 1, "stranger": 1}}', "intercept"),
+        (
+            json.dumps({part: dict.fromkeys(("intercept", *FEATURES), 0) for part in ("with_meaning", "with_words")}),
+            "model",
+        ),
         ("no JSON", "Expecting value"),
         (None, "cannot be read"),
     ],
@@ -246,6 +252,23 @@ class TestSilence:
         context = context_for(owner, FOREIGN, model="another")
 
         assert [item.text for item in context.items] == ["The boiler is out."]
+
+    def test_a_model_with_weights_of_its_own_is_silent_as_well(
+        self, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        content = json.loads(CONFIDENCE_FILE.read_text())
+        content["learned"]["model"] = "another"
+        path = tmp_path / "weights.json"
+        path.write_text(json.dumps(content))
+        store(owner, "The boiler is out.", model="another")
+        assert not context_for(owner, FOREIGN, model="another").abstained
+
+        monkeypatch.setattr(conf, "CONFIDENCE_WEIGHTS", str(path))
+        learned_calibrations.cache_clear()
+        context = context_for(owner, FOREIGN, model="another")
+        learned_calibrations.cache_clear()
+
+        assert (context.abstained, context.items) == (True, [])
 
     def test_the_least_confidence_of_a_request_replaces_the_floor(self, owner: Owner) -> None:
         store(owner, "The boiler is out.")
