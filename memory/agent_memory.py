@@ -37,7 +37,8 @@ from memory.retrieval.timeline import TimelineCursor, TimelineFilter, TimelineIt
 from memory.retrieval.timeline_events import Event, read_timeline_with_events
 from memory.services import turns
 from memory.services.accounts.register import find_account
-from memory.services.conversations.lifecycle import ConversationDefaults, end_conversation
+from memory.services.conversations.end import end_conversation
+from memory.services.conversations.lifecycle import ConversationDefaults
 from memory.services.custody.marks import refuse_erased_user
 from memory.services.embedding.embed import embed_texts
 from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_entity

@@ -19,7 +19,7 @@ from memory.services.contexts.access_log import Action as Access
 from memory.services.contexts.access_log import entry_reference, log_reads
 from memory.services.contexts.entries import EntryDraft, store_entries
 from memory.services.contexts.manage import ensure_own_context
-from memory.services.conversations.lifecycle import end_conversation
+from memory.services.conversations.end import end_conversation
 from memory.services.embedding.embed import EmbeddedTexts, embed_texts
 from memory.services.facts.learn import FactDraft, learn_fact
 from memory.services.goals.plan import GoalDraft, add_goal, complete_goal

@@ -37,7 +37,8 @@ from memory.admin.transcripts import choose_window, read_transcript
 from memory.models import Conversation, Kind, Memory, Participant
 from memory.owner import Owner
 from memory.services.bulk.actions import BulkAction, BulkResult, change_each
-from memory.services.conversations.lifecycle import change_conversation, end_conversation
+from memory.services.conversations.end import end_conversation
+from memory.services.conversations.lifecycle import change_conversation
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES
 from memory.services.conversations.staff_edits import (
     EXTRACTION_JOB,

@@ -18,11 +18,11 @@ from memory.api.jobs import RunAccepted
 from memory.api.views import OwnerViewSet
 from memory.models import Conversation, Participant
 from memory.owner import Owner
+from memory.services.conversations.end import end_conversation
 from memory.services.conversations.lifecycle import (
     ConversationDefaults,
     change_conversation,
     create_conversation,
-    end_conversation,
     find_conversation,
 )
 from memory.services.conversations.lineage import LineageStep, read_conversation_lineage

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from ledger.journal import count_lost_ledgers, flush_journal, preview_flush, restore_all_ledgers
 from memory.maintenance.base import Batch, BatchReport, job
 from memory.models import Conversation
-from memory.services.conversations.lifecycle import clear_live_side
+from memory.services.conversations.end import clear_live_side
 
 
 @job(every=timedelta(seconds=15), batch_size=1_000)

@@ -250,12 +250,14 @@ def compare_statements(
     memories, near = find_nearest_statements(account_id, ids, kind=kind, model=model)
     if not len(near):
         return
-    found = read_sayings(account_id, {memories[place] for place in np.unique(near[:, :2]).tolist()})
+    by_place = {place: UUID(bytes=memories[place]) for place in np.unique(near[:, :2]).tolist()}
+    found = read_sayings(account_id, set(by_place.values()))
     # of two with one time the one that was stored first is the earlier one
     ordered = sorted(found, key=lambda memory_id: (found[memory_id].at, memory_id.int))
     sayings = [found[memory_id] for memory_id in ordered]
     places = {memory_id: place for place, memory_id in enumerate(ordered)}
-    among = np.array([places.get(memory_id, -1) for memory_id in memories], dtype=np.intp)
+    among = np.full(len(memories), -1)
+    among[list(by_place)] = [places.get(memory_id, -1) for memory_id in by_place.values()]
     ends = among[near[:, :2]]
     stated = (ends >= 0).all(axis=1)
     if not stated.any():
@@ -301,18 +303,18 @@ def latest_vectors(kinds: frozenset[str]) -> str:
 
 def find_nearest_statements(
     account_id: UUID, ids: Sequence[UUID], *, kind: str, model: str
-) -> tuple[list[UUID], NDArray[np.intp]]:
+) -> tuple[list[bytes], NDArray[np.intp]]:
     """Return memories, and the MAX_PAIRS nearest of each of `ids` among the latest of its agent, user and channel.
 
-    Each pair is a row: the places of both among the memories, and `rank`, `nearer` and `neighbours` as a `Pair` has
-    them.
+    Memories are ids as bytes, since most of them are not looked at again. Each pair is a row: the places of both among
+    the memories, and `rank`, `nearer` and `neighbours` as a `Pair` has them.
     """
     with binary_cursor(results=Format.BINARY) as cursor:
         parameters: dict[str, Any] = {"account_id": account_id, "ids": Ids(ids), "model": model}
         cursor.execute(latest_vectors(spec_of(kind).replaces), parameters)
         rows = cursor.fetchall()
     wanted = {memory_id.bytes for memory_id in ids}
-    memories: list[UUID] = []
+    memories: list[bytes] = []
     pairs = [np.empty((0, 5), dtype=np.intp)]
     for width, joined, vectors in rows:
         latest = [joined[at : at + UUID_BYTES] for at in range(0, len(joined), UUID_BYTES)]
@@ -321,7 +323,7 @@ def find_nearest_statements(
         near = nearest_rows(numbers, [place for place, each in enumerate(latest) if each in wanted])
         near[:, :2] += len(memories)
         pairs.append(near)
-        memories += [UUID(bytes=each) for each in latest]
+        memories += latest
     return memories, np.concatenate(pairs)
 
 

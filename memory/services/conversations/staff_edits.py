@@ -17,8 +17,8 @@ from memory.kinds import Audience, Kind, kinds_seen_by
 from memory.models import Conversation, Memory, Participant, StrategyUse, ToolInvocation, TurnRecord
 from memory.models.writer import clear_record_references
 from memory.owner import Owner
+from memory.services.conversations.end import erase_live_side
 from memory.services.conversations.lifecycle import (
-    erase_live_side,
     find_conversation,
     lock_conversation_to_erase,
     lock_lineages,

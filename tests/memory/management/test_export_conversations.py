@@ -15,8 +15,9 @@ from django.db import connection
 from memory.extraction.imported import canonical_time
 from memory.models import Account, Turn
 from memory.owner import Owner
+from memory.services.conversations.end import end_conversation
 from memory.services.conversations.export import ExportCounts, ExportSelection, export_conversations
-from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation, end_conversation
+from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation
 from tests.memory.episodes import NOW
 from tests.memory.management.exports import (
     canonical,

@@ -12,7 +12,8 @@ from memory.errors import NotFound, Unprocessable
 from memory.extraction.messages import MalformedMessage
 from memory.models import Account, Conversation, Kind, Memory, Turn
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import end_conversation, find_conversation
+from memory.services.conversations.end import end_conversation
+from memory.services.conversations.lifecycle import find_conversation
 from memory.services.conversations.queue import SUMMARIES
 from memory.services.embedding.embed import embed_texts
 from memory.services.memories.correct import mark_memories

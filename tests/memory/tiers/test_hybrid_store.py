@@ -12,7 +12,8 @@ from pytest_django import DjangoAssertNumQueries
 from memory import conf
 from memory.models import Account, Conversation, Turn
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import end_conversation, find_conversation
+from memory.services.conversations.end import end_conversation
+from memory.services.conversations.lifecycle import find_conversation
 from memory.services.turns import get_conversation
 from memory.tiers.session_buffer import RedisBuffer, buffer_entry, fitting_entries
 from memory.tiers.session_stores import HybridStore, rows_for_buffer, session_ref, session_turn

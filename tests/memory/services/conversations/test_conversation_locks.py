@@ -17,11 +17,11 @@ from memory.maintenance.retention_jobs import cleanup
 from memory.models import Account, Conversation, Memory, Turn
 from memory.models.writer import insert_participants
 from memory.owner import Owner
+from memory.services.conversations.end import clear_live_side
 from memory.services.conversations.import_files import import_conversations
 from memory.services.conversations.lifecycle import (
     ConversationDefaults,
     change_conversation,
-    clear_live_side,
     create_conversation,
     find_conversation,
 )

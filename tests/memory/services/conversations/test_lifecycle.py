@@ -9,11 +9,11 @@ from memory import conf
 from memory.errors import Conflict, NotFound, Unprocessable
 from memory.models import Account, AuditEntry, Conversation
 from memory.owner import Owner
+from memory.services.conversations.end import end_conversation
 from memory.services.conversations.lifecycle import (
     ConversationDefaults,
     change_conversation,
     create_conversation,
-    end_conversation,
     find_conversation,
     join_conversation,
     read_continuations,

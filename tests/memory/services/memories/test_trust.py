@@ -7,7 +7,7 @@ import pytest
 
 from memory.models import Entity, EpisodicMemory, Fact, Memory, Strategy, WorkEpisode
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import end_conversation
+from memory.services.conversations.end import end_conversation
 from memory.services.facts.globalize import globalize_fact
 from memory.services.memories.correct import correct_memory
 from tests.memory.artifacts import kept

@@ -8,7 +8,7 @@ import pytest
 
 from memory.models import Memory, Strategy
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import end_conversation
+from memory.services.conversations.end import end_conversation
 from memory.services.custody.conversations import erase_conversation
 from memory.services.memories.correct import correct_memory
 from memory.services.strategies.failures import (

@@ -12,7 +12,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Conversation, Goal, Memory, Strategy, StrategyUse
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import ConversationDefaults, end_conversation, open_conversation
+from memory.services.conversations.end import end_conversation
+from memory.services.conversations.lifecycle import ConversationDefaults, open_conversation
 from memory.services.custody.conversations import begin_erasing, erase_conversation
 from memory.services.memories.correct import correct_memory
 from memory.services.strategies.learn import find_strategies, reinforce_strategy, visible_strategies

@@ -12,7 +12,8 @@ from memory.errors import NotFound
 from memory.models import Account, AuditEntry, Turn
 from memory.owner import Owner
 from memory.providers.language_models import language_model
-from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation, end_conversation
+from memory.services.conversations.end import end_conversation
+from memory.services.conversations.lifecycle import ConversationDefaults, create_conversation
 from memory.services.memories.correct import correct_memory, mark_memories
 from memory.services.recall.recall import search_episodes_by_text
 from memory.services.summaries.summarize import latest_summary, request_summary

@@ -11,7 +11,7 @@ from pytest_django import Settings
 from memory import conf
 from memory.models import Conversation, ModelUsage, Turn
 from memory.owner import Owner
-from memory.services.conversations.lifecycle import end_conversation
+from memory.services.conversations.end import end_conversation
 from memory.services.conversations.queue import BatchResult
 from memory.services.memories.correct import correct_memory
 from memory.services.sessions import MemoryManager
