@@ -48,6 +48,17 @@ LEAST_SIMILARITY = 0.2
 
 No replacement in `docs/sample/updates.json`, `plain-updates.json` and `restatements.json` is less alike.
 """
+MAX_FEW = 3
+"""Statements whose nearest ones PostgreSQL finds; of more, all vectors are read and compared here."""
+NEAREST_SAID = f"""(
+    SELECT DISTINCT ON (near.id) near.* FROM said AS new CROSS JOIN LATERAL (
+        SELECT other.* FROM said AS other
+        WHERE (other.agent_id, other.user_id, other.channel, other.width)
+            = (new.agent_id, new.user_id, new.channel, new.width)
+        ORDER BY other.id <> new.id, other.vector <#> new.vector LIMIT {MAX_NEIGHBOURS} + 1
+    ) AS near WHERE new.id = ANY(%(ids)s::uuid[])
+)"""  # noqa: S608 (a constant)
+"""Those of `said` that are compared, and their nearest ones of the same agent, user and channel."""
 PLACES_AT_ONCE = 64
 """Statements compared in one product of vectors: their neighbours' vectors take 12 MB at 1,536 dimensions."""
 SPOKEN_ROLES = ("user", "assistant")
@@ -271,8 +282,11 @@ def compare_statements(
 
 
 @lru_cache
-def latest_vectors(kinds: frozenset[str]) -> str:
+def latest_vectors(kinds: frozenset[str], *, are_few: bool) -> str:
     """Return the statement that reads the latest statements of these kinds, with their vectors.
+
+    If the memories to compare `are_few`, it reads only them and those nearest to them: one new turn of an agent with
+    2,000 takes 9 instead of 19 ms. For many, comparing in PostgreSQL takes longer than reading all.
 
     Ids and vectors come as their bytes: thousands of values would take longer to read one by one. The latest of each
     kind are found by the index on agents, whatever their number. OFFSET 0: each vector is looked up, since a planner
@@ -284,21 +298,26 @@ def latest_vectors(kinds: frozenset[str]) -> str:
         WITH holder AS MATERIALIZED (
             SELECT DISTINCT agent_id, user_id, channel FROM memories
             WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
+        ),
+        said AS (
+            SELECT holder.agent_id, holder.user_id, holder.channel, latest.id, own.width, own.vector
+            FROM holder CROSS JOIN LATERAL (
+                SELECT of_kind.id FROM (VALUES {names}) AS wanted (kind) CROSS JOIN LATERAL (
+                    SELECT id, event_time FROM memories
+                    WHERE account_id = %(account_id)s AND kind = wanted.kind AND agent_id = holder.agent_id
+                        AND user_id = holder.user_id AND channel = holder.channel
+                        AND (wanted.kind <> 'turn' OR role IN ({roles})) AND NOT (archived OR quarantined OR buried)
+                    ORDER BY event_time DESC LIMIT {MAX_STATEMENTS}
+                ) AS of_kind ORDER BY of_kind.event_time DESC LIMIT {MAX_STATEMENTS}
+            ) AS latest CROSS JOIN LATERAL (
+                SELECT width, vector FROM memory_vectors
+                WHERE account_id = %(account_id)s AND memory_id = latest.id AND model = %(model)s AND passage = 0
+                OFFSET 0
+            ) AS own
         )
-        SELECT own.width, string_agg(uuid_send(latest.id), ''), string_agg(halfvec_send(own.vector), '')
-        FROM holder CROSS JOIN LATERAL (
-            SELECT of_kind.id FROM (VALUES {names}) AS wanted (kind) CROSS JOIN LATERAL (
-                SELECT id, event_time FROM memories
-                WHERE account_id = %(account_id)s AND kind = wanted.kind AND agent_id = holder.agent_id
-                    AND user_id = holder.user_id AND channel = holder.channel
-                    AND (wanted.kind <> 'turn' OR role IN ({roles})) AND NOT (archived OR quarantined OR buried)
-                ORDER BY event_time DESC LIMIT {MAX_STATEMENTS}
-            ) AS of_kind ORDER BY of_kind.event_time DESC LIMIT {MAX_STATEMENTS}
-        ) AS latest CROSS JOIN LATERAL (
-            SELECT width, vector FROM memory_vectors
-            WHERE account_id = %(account_id)s AND memory_id = latest.id AND model = %(model)s AND passage = 0 OFFSET 0
-        ) AS own
-        GROUP BY holder.agent_id, holder.user_id, holder.channel, own.width"""  # noqa: S608 (constants and names of kinds)
+        SELECT width, string_agg(uuid_send(id), ''), string_agg(halfvec_send(vector), '')
+        FROM {NEAREST_SAID if are_few else "said"} AS compared
+        GROUP BY agent_id, user_id, channel, width"""  # noqa: S608 (constants and names of kinds)
 
 
 def find_nearest_statements(
@@ -311,7 +330,7 @@ def find_nearest_statements(
     """
     with binary_cursor(results=Format.BINARY) as cursor:
         parameters: dict[str, Any] = {"account_id": account_id, "ids": Ids(ids), "model": model}
-        cursor.execute(latest_vectors(spec_of(kind).replaces), parameters)
+        cursor.execute(latest_vectors(spec_of(kind).replaces, are_few=len(ids) <= MAX_FEW), parameters)
         rows = cursor.fetchall()
     wanted = {memory_id.bytes for memory_id in ids}
     memories: list[bytes] = []

@@ -1,19 +1,26 @@
 """Links from turns to the turns that they replace, made as soon as both have vectors."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
+import numpy as np
 import pytest
 
-from memory.models import Link, Turn
+from memory.models import Kind, Link, Turn
 from memory.owner import Owner
+from memory.providers.embeddings import embedding_provider
 from memory.retrieval.lookups import read_adjacent_turns
 from memory.retrieval.queries import Query
 from memory.scoring import SURE_REPLACEMENT
+from memory.services import replacements
 from memory.services.embedding.embed import embed_texts
 from memory.services.embedding.queue import embed_pending
 from memory.services.memories.correct import correct_memory
+from memory.services.memories.store import ClientVector
 from memory.services.recall.recall import RecallRequest, recall
+from memory.services.replacements import find_nearest_statements
 from memory.services.turns import store_turns
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.turns import turn
@@ -123,3 +130,27 @@ def test_a_replaced_turn_next_to_a_found_one_says_what_replaced_it(owner: Owner)
         (older.id, newer.id, newer.event_time)
     ]
     assert [(each.id, each.superseded_by) for each in then] == [(older.id, None)]
+
+
+def test_few_statements_are_compared_with_the_same_ones_as_many(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.random.default_rng(3).normal(size=(120, 8)).astype(np.float32)
+    model = embedding_provider().model
+    own = [ClientVector(model=model, vector=vector / np.linalg.norm(vector)) for vector in numbers]
+    drafts = [replace(turn(f"The pump of field {number} leaks."), own=each) for number, each in enumerate(own)]
+    told = [
+        turn.id
+        for place, who in enumerate((owner, replace(owner, agent_id="another")))
+        for turn in store_turns(
+            who, f"c{place}", drafts=drafts[60 * place : 60 * place + 60], embedded=NOTHING, now=NOW
+        ).turns
+    ]
+
+    def nearest(ids: Sequence[UUID]) -> set[tuple[bytes, bytes, int, int, int]]:
+        memories, found = find_nearest_statements(owner.account_id, ids, kind=Kind.TURN, model=model)
+        return {(memories[place], memories[near], *rest) for place, near, *rest in found.tolist()}
+
+    few = [nearest([told[7], told[70]]), nearest([told[59]])]
+    monkeypatch.setattr(replacements, "MAX_FEW", 0)
+
+    assert few == [nearest([told[7], told[70]]), nearest([told[59]])]
+    assert [len({memory for memory, *_rest in each}) for each in few] == [2, 1]
