@@ -198,9 +198,9 @@ def says_no_more(text: str, claims: Iterable[str]) -> bool:
     A single statement says no more than what was learned from it, in whatever language the claims are.
     """
     stated = [part for part in read_words(text).parts if len(part.content) >= _MIN_STATED and "?" not in part.text]
-    told = frozenset(stem for claim in claims for stem in _stems(read_words(claim).content))
+    known = frozenset(stem for claim in claims for stem in _stems(read_words(claim).content))
     stems = [_stems(part.content) for part in stated]
-    return len(stems) <= 1 or all(2 * len(each & told) >= len(each) for each in stems)
+    return len(stems) <= 1 or all(2 * len(each & known) >= len(each) for each in stems)
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:
