@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Barrier, local
 
 import pytest
@@ -195,3 +195,13 @@ def test_conversations_extracted_at_the_same_time_leave_one_residence(user: Owne
 
     assert current(user) == ["The user lives in Coimbra"]
     assert len(claims(text__startswith="The user lives in")) == len(towns)
+
+
+def test_the_former_employer_is_true_until_the_new_job_begins(user: Owner) -> None:
+    extract_sentences(user, "I work at Brightwave.", days=0)
+    extract_sentences(user, "I start at Acme on 1 June.", days=5)
+
+    begins = datetime(2026, 6, 1, tzinfo=UTC)
+    former, new = (Fact.objects.get(text=f"The user works at {name}") for name in ("Brightwave", "Acme"))
+    assert (former.valid_to, new.valid_from, new.valid_to) == (begins, begins, None)
+    assert replaced_turns() == {}
