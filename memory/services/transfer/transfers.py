@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from io import RawIOBase
+from time import monotonic
 from typing import IO, Any, cast
 from uuid import UUID
 
@@ -26,7 +27,7 @@ from memory.services.conversations.lifecycle import is_valid_id
 from memory.services.custody.marks import refuse_erased_user
 from memory.services.operations.jobs import request_run
 from memory.services.transfer.export import export_archive
-from memory.services.transfer.load import load_archive
+from memory.services.transfer.load import load_archive, time_since
 from memory.services.transfer.selection import TransferScope
 from memory_project.encryption import SealBroken
 from memory_project.postgresql.locks import try_advisory_lock
@@ -191,6 +192,7 @@ def run_transfer(transfer: Transfer, *, now: datetime, renew: Callable[[], None]
     What it cannot do fails it, with a sentence in `error`. The caller has its lock. Raises OperationalError, the errors
     of a Redis that does not answer: it goes on later.
     """
+    began = monotonic()
     transfer.status, transfer.started_at = Status.RUNNING, transfer.started_at or now
     transfer.save(update_fields=["status", "started_at"])
     try:
@@ -202,9 +204,10 @@ def run_transfer(transfer: Transfer, *, now: datetime, renew: Callable[[], None]
         # whatever an archive contains must not stop the transfers of others
         error = "it holds what cannot be stored" if isinstance(err, UNEXPECTED) else str(err)
         logger.warning("%s %s failed: %s", transfer.direction, transfer.id, type(err).__name__)
-        columns = {"status": Status.FAILED, "error": error[:MAX_ERROR_CHARACTERS], "completed_at": now}
+        ended = time_since(now, began)
+        columns = {"status": Status.FAILED, "error": error[:MAX_ERROR_CHARACTERS], "completed_at": ended}
         rows = Transfer.objects.filter(account_id=transfer.account_id, id=transfer.id)
-        rows.update(**columns, expires_at=now + archive_ttl())
+        rows.update(**columns, expires_at=ended + archive_ttl())
         TransferPart.objects.filter(account_id=transfer.account_id, transfer_id=transfer.id).delete()
         transfer.status, transfer.error = Status.FAILED, error[:MAX_ERROR_CHARACTERS]
     return transfer
@@ -222,6 +225,7 @@ def transfer_lock(transfer_id: UUID) -> AbstractContextManager[bool]:
 
 def run_export(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) -> None:
     """Write the archive into parts. Parts of an attempt that was killed go first."""
+    began = monotonic()
     TransferPart.objects.filter(account_id=transfer.account_id, transfer_id=transfer.id).delete()
     writer = PartWriter(transfer)
 
@@ -239,9 +243,10 @@ def run_export(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) 
         report=report,
     )
     writer.finish()
+    ended = time_since(now, began)
     with transaction.atomic():
         lock_transfer(transfer)
-        transfer.status, transfer.completed_at, transfer.expires_at = Status.COMPLETED, now, now + archive_ttl()
+        transfer.status, transfer.completed_at, transfer.expires_at = Status.COMPLETED, ended, ended + archive_ttl()
         transfer.size_bytes, transfer.digest, transfer.counts = writer.size_bytes, writer.digest.hexdigest(), counts
         transfer.save()
 

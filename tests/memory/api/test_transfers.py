@@ -55,6 +55,15 @@ def test_an_archive_is_made_by_a_job_and_downloaded(api: ServiceClient, account:
     assert bytes_of(api.get(f"/exports/{export_id}/download")) == bytes_of(api.get("/export")) == archive
 
 
+def test_a_transfer_is_completed_after_it_was_started(api: ServiceClient, account: Account) -> None:
+    asked = api.post("/exports", {}).json()["id"], send(api, export_bytes(account.id)).json()["id"]
+    run_job(account)
+
+    for path, transfer_id in zip(("exports", "imports"), asked, strict=True):
+        done = api.get(f"/{path}/{transfer_id}").json()
+        assert (done["status"], done["started_at"] < done["completed_at"]) == ("completed", True)
+
+
 def test_an_archive_is_imported_into_another_account(
     api: ServiceClient, stranger_api: ServiceClient, account: Account, stranger: Account
 ) -> None:
