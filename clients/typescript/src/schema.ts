@@ -14657,6 +14657,8 @@ export interface operations {
     delete_subject: {
         parameters: {
             query?: {
+                /** @description Only `false`: GET of the same path counts what would be erased, and changes nothing. */
+                dry_run?: boolean;
                 /** @description Reason, which stays in the receipt. It must not name the user. */
                 reason?: string;
             };
