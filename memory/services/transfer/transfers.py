@@ -26,6 +26,7 @@ from memory.owner import Owner
 from memory.services.conversations.lifecycle import is_valid_id
 from memory.services.custody.marks import refuse_erased_user
 from memory.services.operations.jobs import request_run
+from memory.services.transfer.archive import BadArchive
 from memory.services.transfer.export import export_archive
 from memory.services.transfer.load import load_archive, time_since
 from memory.services.transfer.selection import TransferScope
@@ -39,6 +40,10 @@ PART_BYTES = 512 * 1024
 MAX_UNFINISHED = 10
 """Exports and imports of an account that are queued or run."""
 MAX_ERROR_CHARACTERS = 1_000
+ZIP_BEGIN, ZIP_END = b"PK\x03\x04", b"PK\x05\x06"
+"""Signatures of a file's header, and of the end of the directory."""
+MAX_ZIP_END_BYTES = 22 + 65_535
+"""The end of the directory with the longest comment."""
 UNEXPECTED = (
     *(DatabaseError, RedisError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
     RecursionError,
@@ -124,7 +129,8 @@ def request_export(owner: Owner, scope: TransferScope, *, include_vectors: bool 
 def request_import(owner: Owner, chunks: Iterable[bytes], *, dry_run: bool = False, now: datetime) -> Transfer:
     """Keep an archive in parts and queue its import, in one transaction.
 
-    Whether the archive can be imported shows when the import runs. Raises Conflict where MAX_UNFINISHED archives wait.
+    Whether the archive can be imported shows when the import runs. Raises BadArchive for what is no complete zip by its
+    first and last bytes, and Conflict where MAX_UNFINISHED archives wait.
     """
     refuse_many_transfers(owner.account_id)
     draft = Transfer(account_id=owner.account_id, direction=Direction.IMPORT, dry_run=dry_run)
@@ -132,7 +138,7 @@ def request_import(owner: Owner, chunks: Iterable[bytes], *, dry_run: bool = Fal
     with transaction.atomic():
         draft.save(force_insert=True)
         writer = PartWriter(draft)
-        for chunk in chunks:
+        for chunk in zip_chunks(chunks):
             writer.write(chunk)
         writer.finish()
         draft.size_bytes, draft.digest = writer.size_bytes, writer.digest.hexdigest()
@@ -140,6 +146,20 @@ def request_import(owner: Owner, chunks: Iterable[bytes], *, dry_run: bool = Fal
         if not dry_run:
             take_over(draft)
         return queue_transfer(owner, draft, now=now)
+
+
+def zip_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the chunks of a zip. Raises BadArchive if it does not begin with a file and end with its directory."""
+    head = tail = b""
+    for chunk in chunks:
+        if len(head) < len(ZIP_BEGIN):
+            head += chunk[: len(ZIP_BEGIN)]
+        if not head.startswith(ZIP_BEGIN[: len(head)]):
+            break
+        tail = (tail + chunk)[-MAX_ZIP_END_BYTES:]
+        yield chunk
+    if not head.startswith(ZIP_BEGIN) or ZIP_END not in tail:
+        raise BadArchive("the body is no complete zip: send the archive of an export, as it was downloaded")
 
 
 def take_over(draft: Transfer) -> None:
