@@ -24,10 +24,11 @@ from memory.admin.memories import NOT_YET_EMBEDDED
 from memory.admin.text import error_sentence, excerpt_of, text_excerpt
 from memory.errors import MemoryServiceError
 from memory.kinds import spec_of
-from memory.models import Conversation, Fact, FactReview, Link, Memory
+from memory.models import Conversation, Fact, FactReview, Link, Memory, Turn
 from memory.owner import Owner
 from memory.services.conversations.staff_edits import retry_failed
 from memory.services.duplicates.merge import confirm_merge, undo_merge
+from memory.services.extraction.forget import FORGET_KEY, ForgetState, close_request
 from memory.services.facts.review import decide_review
 from memory.services.facts.supersede import correct_fact, reject_fact, retract_fact
 from memory.services.memories.correct import clear_secret_mark, mark_memories
@@ -129,6 +130,11 @@ def doubtful_facts(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     return annotate(among_newest(rows).filter(live), text_start=text_excerpt("text"))
 
 
+def open_forget_requests(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
+    asked = among_newest(rows).filter(buried=True, metadata__contains={FORGET_KEY: ForgetState.OPEN})
+    return annotate(asked, text_start=text_excerpt("text"))
+
+
 def parked_conversations(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     return rows.filter(Q(extract_parked_at__isnull=False) | Q(summary_parked_at__isnull=False))
 
@@ -156,6 +162,11 @@ def describe_secret(source: str, row: Any) -> InboxItem:
 
 def describe_doubtful(source: str, row: Any) -> InboxItem:
     return describe_memory(source, row, "A fact is doubtful", f"Confidence {row.confidence:g}.")
+
+
+def describe_forget_request(source: str, row: Any) -> InboxItem:
+    note = "No fact fitted it, or something else still says it. No search finds this turn."
+    return describe_memory(source, row, "A user asks to forget something", note)
 
 
 def describe_memory(source: str, row: Any, what: str, note: str) -> InboxItem:
@@ -196,6 +207,12 @@ def trust_fact(owner: Owner, row: Any, now: datetime) -> None:
     """Make a fact certain, since somebody has confirmed it."""
     changes = {"confidence": 1.0}
     correct_fact(owner, row.pk, changes=changes, embedded=NOT_YET_EMBEDDED, expected=row.version, now=now)
+
+
+def take_for_statement(owner: Owner, row: Any, now: datetime) -> None:
+    """Let searches find a turn that asks for nothing."""
+    close_request(owner, row.pk)
+    mark_memories(owner, [row.pk], mark="unbury", now=now)
 
 
 def retry_parked(owner: Owner, row: Any, now: datetime) -> None:
@@ -286,6 +303,23 @@ SOURCES: Mapping[str, Source] = {
                 key="x",
                 run=lambda owner, row, now: reject_fact(owner, row.pk, now=now),
                 done="Rejected. It is not learned again until its tombstone is lifted.",
+            ),
+        },
+    ),
+    "forgetting": Source(
+        label="Requests to forget",
+        model=Turn,
+        find=open_forget_requests,
+        describe=describe_forget_request,
+        decisions={
+            "done": Decision(
+                label="Done",
+                key="y",
+                run=lambda owner, row, now: close_request(owner, row.pk),
+                done="The request is closed.",
+            ),
+            "none": Decision(
+                label="It is no request", key="u", run=take_for_statement, done="Searches find the turn again."
             ),
         },
     ),

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import AwareDateTimeField, JsonObject, draft_fields
+from memory.api.fields import AwareDateTimeField, JsonObject, QueryFlag, draft_fields
 from memory.api.filters import RowFilter
 from memory.api.views import OwnerViewSet
 from memory.errors import Forbidden
@@ -52,6 +52,16 @@ class Reason(Text):
 
 class SubjectQuery(StrictSerializer):
     reason = Reason()
+
+    dry_run = QueryFlag(
+        default=False, help_text="Only `false`: GET of the same path counts what would be erased, and changes nothing."
+    )
+
+    def validate_dry_run(self, wanted: bool) -> bool:
+        if wanted:
+            instead = "GET /subjects/{user_id} counts what would be erased, and changes nothing."
+            raise serializers.ValidationError(f"Erasing a user has no dry run: {instead}")
+        return wanted
 
 
 class FilterBody(ActingFields):
@@ -128,7 +138,7 @@ class Subjects(OwnerViewSet):
 
         From now on everything that names the user is refused with 409, until the mark is lifted. A job erases; the
         answer's `id` leads to the progress and the receipt. If the user is being erased already, that erasure is
-        returned.
+        returned. GET of the same path counts what would be erased.
         """
         owner, reason = account_owner(self), self.query().get("reason", "")
 

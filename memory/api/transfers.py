@@ -197,9 +197,9 @@ class Imports(TransferViewSet):
     def create(self, request: Request) -> Response:
         """Import an archive: the body is the zip, as `application/zip`.
 
-        A job checks the archive as a whole, and stores nothing of one that was altered, cut off or made by a newer
-        version: `GET /imports/{import_id}` says why. Rows that the account has already are left alone and counted. Keys
-        that are bound to an agent cannot import.
+        422 for what is no complete zip. A job checks the archive as a whole, and stores nothing of one that was altered
+        or made by a newer version: `GET /imports/{import_id}` says why. Rows that the account has already are left
+        alone and counted. Keys that are bound to an agent cannot import.
         """
         owner, dry_run = self.owner(), self.query()["dry_run"]
         self.refuse_agents()

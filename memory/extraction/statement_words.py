@@ -2,9 +2,11 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+
+from memory.extraction.grounding import STEM_LETTERS
 
 _CHANGE_PHRASES = (
     # now
@@ -83,6 +85,8 @@ STOP_WORDS = frozenset(
     )
 )
 _SUBJECT_WORDS = 5
+_MIN_STATED = 2
+"""Content words of a sentence that states something."""
 _MAX_SENTENCES = 30
 _LONG_CHARACTERS = 400
 """Longer texts count as being as long as this."""
@@ -186,6 +190,21 @@ def part_about(other: StatementWords, words: StatementWords) -> StatementPart:
     People say a thing in passing: what else the message asks or tells has nothing to do with it.
     """
     return max(words.parts, key=lambda part: len(part.content & other.content))
+
+
+def says_no_more(text: str, claims: Iterable[str]) -> bool:
+    """Return True if each sentence of a text that states something is, for the better half, in the claims.
+
+    A single statement says no more than what was learned from it, in whatever language the claims are.
+    """
+    stated = [part for part in read_words(text).parts if len(part.content) >= _MIN_STATED and "?" not in part.text]
+    known = frozenset(stem for claim in claims for stem in _stems(read_words(claim).content))
+    stems = [_stems(part.content) for part in stated]
+    return len(stems) <= 1 or all(2 * len(each & known) >= len(each) for each in stems)
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word[:STEM_LETTERS] if word.isalpha() else word for word in words)
 
 
 def _named_subject(text: str) -> frozenset[str]:

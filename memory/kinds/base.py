@@ -128,6 +128,8 @@ class KindSpec:
     has_beliefs: bool = False
     """True if its model keeps versions of what is believed: timelines show what is believed now, a merge confirms the
     survivor, and open ones match whenever they began."""
+    has_status: bool = False
+    """True if its model has a column `status`, which recalls and prompt contexts say."""
     has_access_log: bool = False
     """True if its contexts log who reads and writes it, merges included. Reads are counted from the log."""
 

@@ -13,6 +13,7 @@ SPEC = KindSpec(
     repeat_key=("holder", "temporal", "valid_from", "valid_to"),
     resume_quote="whole",
     has_beliefs=True,
+    has_status=True,
     merging=Merging(key=("temporal", "valid_from", "valid_to"), only={"status": "active"}),
     globalizing=Globalizing(
         find="memory.services.facts.globalize.find_prominent_facts",

@@ -12,6 +12,7 @@ SPEC = KindSpec(
     recall_weight=PROCEDURAL_WEIGHT,
     scopes=frozenset({"workspace"}),
     has_links=True,
+    has_status=True,
     resume_quote="omitted",
     # the form in the admin has them too
     correctable=frozenset({"priority", "deadline", "result"}),

@@ -12,7 +12,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from memory.kinds import Kind, all_kinds
+from memory.kinds import Kind, all_kinds, kinds_where
 from memory.models.statements import Ids, half_vector
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate, Metric
@@ -56,7 +56,6 @@ COLUMNS = (
     "CASE memories.kind WHEN 'turn' THEN memories.name ELSE '' END AS speaker",
     *("coalesce(memories.slot, '') AS slot", "memories.record_id"),
     *(CONFIDENCE, TEMPORAL.format("memories"), STATED_FROM.format("memories"), "memories.valid_to"),
-    "CASE WHEN memories.kind IN ('fact', 'goal') THEN memories.status ELSE '' END AS status",
 )
 FOUND_BY = {"hops": "graph", "part_of": "subgoals"}
 """Columns that a single retriever fills."""
@@ -259,12 +258,17 @@ def timings_sql(retrievers: Sequence[str]) -> str:
     return f"json_build_array({', '.join(timings)})"
 
 
+def status_column() -> str:
+    names = ", ".join(f"'{kind}'" for kind in sorted(kinds_where(lambda spec: spec.has_status)))
+    return f"CASE WHEN memories.kind IN ({names}) THEN memories.status ELSE '' END AS status"
+
+
 def scored_sql(shape: GatheringShape) -> str:
     """Return a SELECT of every found memory with its scores by words and by meaning.
 
     OFFSET 0 makes the planner look memories up one by one; it would read whole tables for some hundreds.
     """
-    columns: list[str] = list(COLUMNS)
+    columns: list[str] = [*COLUMNS, status_column()]
     joins: list[str] = []
     if shape.has_known_at:
         columns = [COLUMNS_BELIEVED_THEN.get(column, column) for column in columns]

@@ -31,6 +31,7 @@ from memory.extraction.replacement import (
     may_state,
     replacement_probability,
 )
+from memory.extraction.statement_words import says_no_more
 from memory.kinds import Kind, spec_of
 from memory.models import Conversation, Link, MemoryRow, Turn
 from memory.models.statements import VECTOR_HEAD_BYTES, Ids, binary_cursor
@@ -71,24 +72,27 @@ WHERE account_id = %(account_id)s AND id = ANY(%(ids)s::uuid[])
 """  # noqa: S608 (composed of constants alone)
 # in one order, and after a wait for those who delete only what is still there
 KEEP_ROWS = "SELECT id FROM memories WHERE account_id = %s AND id = ANY(%s::uuid[]) ORDER BY id FOR KEY SHARE"
-# how many other facts that are still held to be true the earlier turn is evidence of
+# the text of the earlier turn, and the facts that it is evidence of: how many hold still, and what the others claim
 EVIDENCE_PAIRS = """
-SELECT newer.target_id, older.target_id, (
-    SELECT count(*) FROM memory_links AS also JOIN memories AS fact
-        ON fact.account_id = %(account_id)s AND fact.id = also.source_id
-    WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM' AND also.target_id = older.target_id
-        AND fact.kind = 'fact' AND fact.status = 'active'
-)
+SELECT newer.target_id, older.target_id, before.text, learned.holding, learned.ended
 FROM memory_links AS newer
 JOIN memories AS said ON said.account_id = %(account_id)s AND said.id = newer.target_id AND said.kind = 'turn'
 JOIN memory_links AS older ON older.account_id = %(account_id)s AND older.type = 'DERIVED_FROM'
     AND older.source_id = ANY(%(older)s::uuid[])
 JOIN memories AS before ON before.account_id = %(account_id)s AND before.id = older.target_id AND before.kind = 'turn'
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE fact.status = 'active') AS holding,
+        array_agg(fact.text) FILTER (WHERE fact.status <> 'active') AS ended
+    FROM memory_links AS also JOIN memories AS fact
+        ON fact.account_id = %(account_id)s AND fact.id = also.source_id
+    WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM' AND also.target_id = older.target_id
+        AND fact.kind = 'fact'
+) AS learned
 WHERE newer.account_id = %(account_id)s AND newer.source_id = %(newer)s AND newer.type = 'DERIVED_FROM'
     AND before.event_time < said.event_time
 """
 WHOLE_TURN, PART_OF_TURN = 0.9, 0.4
-"""Weights of links by evidence: whether all that is known from the earlier turn was superseded, which marks it."""
+"""Weights of links by evidence: whether all that the earlier turn says was superseded, which marks it."""
 UUID_BYTES = 16
 
 
@@ -172,13 +176,16 @@ def group_statements(rows: Iterable[MemoryRow]) -> dict[str, list[UUID]]:
 def link_replaced_evidence(account_id: UUID, *, newer: UUID, older: Sequence[UUID]) -> int:
     """Link the turns that are evidence of a fact to the earlier ones that are evidence of those it superseded.
 
-    A turn that other active facts rest upon gets a link of less weight, which orders but does not mark. One statement,
-    and as many as `add_links` needs. Returns the number of new links.
+    A turn that says more than what was superseded gets a link of less weight, which orders but does not mark: other
+    active facts rest upon it, or no fact was learned from another sentence of it. One statement, and as many as
+    `add_links` needs. Returns the number of new links.
     """
     with connection.cursor() as cursor:
         cursor.execute(EVIDENCE_PAIRS, {"account_id": account_id, "newer": newer, "older": list(older)})
-        pairs = dict.fromkeys(cursor.fetchall())
-    weights = {(said, before): PART_OF_TURN if others else WHOLE_TURN for said, before, others in pairs}
+        weights = {
+            (said, before): WHOLE_TURN if not holding and says_no_more(text, ended or ()) else PART_OF_TURN
+            for said, before, text, holding, ended in cursor.fetchall()
+        }
     return add_links(
         account_id,
         [

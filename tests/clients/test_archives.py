@@ -74,7 +74,8 @@ def test_the_async_client_exports_a_user_and_imports_it(url: str, api_key: str, 
 
 @pytest.mark.usefixtures("transfer_worker")
 def test_a_refused_archive_says_why(url: str, api_key: str, tmp_path: Path) -> None:
-    (tmp_path / "notes.zip").write_bytes(b"PK no archive")
+    with zipfile.ZipFile(tmp_path / "notes.zip", "w") as archive:
+        archive.writestr("notes.txt", "Ana prefers window seats.")
 
     with Client(url, api_key) as client, pytest.raises(TransferFailedError) as refused:
         client.import_archive(tmp_path / "notes.zip")

@@ -128,6 +128,8 @@ def test_goals_are_opened_resumed_and_completed(mcp_url: str, bound_key: str) ->
         assert [each["status"] for each in (await call(client, "list_goals"))["goals"]] == ["active"]
         await call(client, "complete_goal", goal_id=goal["id"], result="Booked.")
         assert (await call(client, "list_goals"))["goals"] == []
+        [found] = (await call(client, "recall", query="Madeira", kinds=["goal"]))["results"]
+        assert (found["id"], found["status"]) == (goal["id"], "completed")
 
     over_http(mcp_url, bound_key, use)
 

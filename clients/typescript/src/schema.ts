@@ -3090,6 +3090,8 @@ export interface components {
              * @description Structured turn that the slot belongs to.
              */
             record_id: string | null;
+            /** @description Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds. */
+            status: string | null;
             /**
              * Format: double
              * @description 1 - cosine distance to the query. Null: not compared by vector.
@@ -7376,6 +7378,8 @@ export interface components {
              * @description Structured turn that the slot belongs to.
              */
             record_id: string | null;
+            /** @description Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds. */
+            status: string | null;
             /**
              * Format: double
              * @description 1 - cosine distance to the query. Null: not compared by vector.
@@ -8116,6 +8120,8 @@ export interface components {
              * @description Structured turn that the slot belongs to.
              */
             record_id: string | null;
+            /** @description Status of a fact (`active`, `superseded`: another fact replaced it, `ended`: it was true until its `valid_to`) or of a goal (`active`, `blocked`, `completed`, `abandoned`). Null for other kinds. */
+            status: string | null;
             /**
              * Format: double
              * @description 1 - cosine distance to the query. Null: not compared by vector.
@@ -14651,6 +14657,8 @@ export interface operations {
     delete_subject: {
         parameters: {
             query?: {
+                /** @description Only `false`: GET of the same path counts what would be erased, and changes nothing. */
+                dry_run?: boolean;
                 /** @description Reason, which stays in the receipt. It must not name the user. */
                 reason?: string;
             };

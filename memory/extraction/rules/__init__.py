@@ -32,6 +32,7 @@ from memory.extraction.knowledge import (
     spoken_turns,
 )
 from memory.extraction.rules.attributes import PERSONAL
+from memory.extraction.rules.beginnings import read_beginning
 from memory.extraction.rules.contacts import restate_changed_contact
 from memory.extraction.rules.corrections import (
     ClaimEffects,
@@ -136,6 +137,7 @@ class _Reader:
                     statements = [replace(again, turn=turn.index)]
                 if not statements:
                     statements = list(read_work(said))
+                statements += read_beginning(said)
                 yield from (_grounded(statement, stems) for statement in statements)
             before, people = sentence, met
 

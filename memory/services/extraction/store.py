@@ -35,6 +35,7 @@ from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_e
 from memory.services.entities.relate import RelationshipDraft, StoredRelationship, create_relationships
 from memory.services.entities.resolve import filter_by_holder, lock_holder
 from memory.services.entities.store import entity_text
+from memory.services.extraction.forget import find_requests, forget_requested, lock_forgotten
 from memory.services.extraction.outcomes import (
     ExtractionInput,
     FactResult,
@@ -72,8 +73,11 @@ def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: dat
     Everything is locked in the order of clients: the facts that change and their copies first, the profile last.
     """
     lock_holder(owner)
-    turn_ids = [turn.id for inputs in work for turn in inputs.turns.values()]
-    outdated = {each.fact_id for each in find_outdated(owner, turn_ids)}
+    turns = {turn.id: turn for inputs in work for turn in inputs.turns.values()}
+    turn_ids = list(turns)
+    asked = find_requests(list(turns.values()))
+    forgotten = lock_forgotten(owner, asked, turn_ids, now=now)
+    outdated = {each.fact_id for each in find_outdated(owner, turn_ids)} | forgotten
     contested = lock_contested(owner, work, outdated, now=now)
     # before facts are replaced, from which preferences were learned
     known = read_preferences(owner)
@@ -88,6 +92,10 @@ def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: dat
         may_end = outdated.union(*(items.facts.values() for _inputs, items in stored))
         ended = end_outdated(owner, find_ending(owner, turn_ids, may_end=may_end), now=now)
         stored[0][1].counts.figures["facts_superseded"] += len(ended)
+        retracted = forget_requested(owner, asked, may_end=may_end, now=now)
+        stored[0][1].counts.figures["facts_forgotten"] += len(retracted)
+        for _inputs, items in stored:
+            items.facts = {number: fact_id for number, fact_id in items.facts.items() if fact_id not in retracted}
     store_all_preferences(owner, stored, known=known, now=now)
     counts = ItemCounts()
     for _inputs, items in stored:

@@ -225,7 +225,9 @@ def store_successor(
     insert_links(owner.account_id, links)
     if withdraws:
         forget_preferences(owner, [old for old in olds if old.id != new_id], now=now)
-    if replaced and draft.turn_ids:
+    # what is to begin replaces nothing that was said yet
+    is_ahead = draft.valid_from is not None and draft.valid_from > now
+    if replaced and draft.turn_ids and not is_ahead:
         link_replaced_evidence(owner.account_id, newer=new_id, older=replaced)
     record_audit(owner, operation="supersede", memory_type="semantic", affected_ids=[new_id, *replaced])
     return successor.fact

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from io import RawIOBase
+from time import monotonic
 from typing import IO, Any, cast
 from uuid import UUID
 
@@ -25,8 +26,9 @@ from memory.owner import Owner
 from memory.services.conversations.lifecycle import is_valid_id
 from memory.services.custody.marks import refuse_erased_user
 from memory.services.operations.jobs import request_run
+from memory.services.transfer.archive import BadArchive
 from memory.services.transfer.export import export_archive
-from memory.services.transfer.load import load_archive
+from memory.services.transfer.load import load_archive, time_since
 from memory.services.transfer.selection import TransferScope
 from memory_project.encryption import SealBroken
 from memory_project.postgresql.locks import try_advisory_lock
@@ -38,6 +40,10 @@ PART_BYTES = 512 * 1024
 MAX_UNFINISHED = 10
 """Exports and imports of an account that are queued or run."""
 MAX_ERROR_CHARACTERS = 1_000
+ZIP_BEGIN, ZIP_END = b"PK\x03\x04", b"PK\x05\x06"
+"""Signatures of a file's header, and of the end of the directory."""
+MAX_ZIP_END_BYTES = 22 + 65_535
+"""The end of the directory with the longest comment."""
 UNEXPECTED = (
     *(DatabaseError, RedisError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
     RecursionError,
@@ -123,7 +129,8 @@ def request_export(owner: Owner, scope: TransferScope, *, include_vectors: bool 
 def request_import(owner: Owner, chunks: Iterable[bytes], *, dry_run: bool = False, now: datetime) -> Transfer:
     """Keep an archive in parts and queue its import, in one transaction.
 
-    Whether the archive can be imported shows when the import runs. Raises Conflict where MAX_UNFINISHED archives wait.
+    Whether the archive can be imported shows when the import runs. Raises BadArchive for what is no complete zip by its
+    first and last bytes, and Conflict where MAX_UNFINISHED archives wait.
     """
     refuse_many_transfers(owner.account_id)
     draft = Transfer(account_id=owner.account_id, direction=Direction.IMPORT, dry_run=dry_run)
@@ -131,7 +138,7 @@ def request_import(owner: Owner, chunks: Iterable[bytes], *, dry_run: bool = Fal
     with transaction.atomic():
         draft.save(force_insert=True)
         writer = PartWriter(draft)
-        for chunk in chunks:
+        for chunk in zip_chunks(chunks):
             writer.write(chunk)
         writer.finish()
         draft.size_bytes, draft.digest = writer.size_bytes, writer.digest.hexdigest()
@@ -139,6 +146,20 @@ def request_import(owner: Owner, chunks: Iterable[bytes], *, dry_run: bool = Fal
         if not dry_run:
             take_over(draft)
         return queue_transfer(owner, draft, now=now)
+
+
+def zip_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the chunks of a zip. Raises BadArchive if it does not begin with a file and end with its directory."""
+    head = tail = b""
+    for chunk in chunks:
+        if len(head) < len(ZIP_BEGIN):
+            head += chunk[: len(ZIP_BEGIN)]
+        if not head.startswith(ZIP_BEGIN[: len(head)]):
+            break
+        tail = (tail + chunk)[-MAX_ZIP_END_BYTES:]
+        yield chunk
+    if not head.startswith(ZIP_BEGIN) or ZIP_END not in tail:
+        raise BadArchive("the body is no complete zip: send the archive of an export, as it was downloaded")
 
 
 def take_over(draft: Transfer) -> None:
@@ -191,6 +212,7 @@ def run_transfer(transfer: Transfer, *, now: datetime, renew: Callable[[], None]
     What it cannot do fails it, with a sentence in `error`. The caller has its lock. Raises OperationalError, the errors
     of a Redis that does not answer: it goes on later.
     """
+    began = monotonic()
     transfer.status, transfer.started_at = Status.RUNNING, transfer.started_at or now
     transfer.save(update_fields=["status", "started_at"])
     try:
@@ -202,9 +224,10 @@ def run_transfer(transfer: Transfer, *, now: datetime, renew: Callable[[], None]
         # whatever an archive contains must not stop the transfers of others
         error = "it holds what cannot be stored" if isinstance(err, UNEXPECTED) else str(err)
         logger.warning("%s %s failed: %s", transfer.direction, transfer.id, type(err).__name__)
-        columns = {"status": Status.FAILED, "error": error[:MAX_ERROR_CHARACTERS], "completed_at": now}
+        ended = time_since(now, began)
+        columns = {"status": Status.FAILED, "error": error[:MAX_ERROR_CHARACTERS], "completed_at": ended}
         rows = Transfer.objects.filter(account_id=transfer.account_id, id=transfer.id)
-        rows.update(**columns, expires_at=now + archive_ttl())
+        rows.update(**columns, expires_at=ended + archive_ttl())
         TransferPart.objects.filter(account_id=transfer.account_id, transfer_id=transfer.id).delete()
         transfer.status, transfer.error = Status.FAILED, error[:MAX_ERROR_CHARACTERS]
     return transfer
@@ -222,6 +245,7 @@ def transfer_lock(transfer_id: UUID) -> AbstractContextManager[bool]:
 
 def run_export(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) -> None:
     """Write the archive into parts. Parts of an attempt that was killed go first."""
+    began = monotonic()
     TransferPart.objects.filter(account_id=transfer.account_id, transfer_id=transfer.id).delete()
     writer = PartWriter(transfer)
 
@@ -239,9 +263,10 @@ def run_export(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) 
         report=report,
     )
     writer.finish()
+    ended = time_since(now, began)
     with transaction.atomic():
         lock_transfer(transfer)
-        transfer.status, transfer.completed_at, transfer.expires_at = Status.COMPLETED, now, now + archive_ttl()
+        transfer.status, transfer.completed_at, transfer.expires_at = Status.COMPLETED, ended, ended + archive_ttl()
         transfer.size_bytes, transfer.digest, transfer.counts = writer.size_bytes, writer.digest.hexdigest(), counts
         transfer.save()
 

@@ -1,5 +1,7 @@
 """The inbox of curators: what waits for a decision, decided on the page by the services."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from memory.models import Account, AuditEntry, Conversation, Fact, Link, Memory
+from memory.models import Account, AuditEntry, Conversation, Fact, Link, Memory, Turn
 from memory.owner import Owner
 from memory.services.memories.correct import mark_memories
 from tests.memory.admin.chats import HOSTILE
@@ -17,6 +19,7 @@ from tests.memory.admin.test_fact_reviews import contradict
 from tests.memory.duplicates import merged
 from tests.memory.duplicates import test_model as test_model
 from tests.memory.facts import know
+from tests.memory.knowledge import extract_all
 from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("test_model")]
@@ -117,6 +120,20 @@ def test_a_secret_is_decided(staff: Client, owner: Owner, decision: str, columns
 
     assert Memory.objects.filter(pk=fact.pk, **columns).exists()
     assert items(staff, kind="secrets") == []
+
+
+@pytest.mark.parametrize(("decision", "is_buried"), [("done", True), ("none", False)])
+def test_a_request_to_forget_is_decided(staff: Client, owner: Owner, decision: str, is_buried: bool) -> None:
+    say(replace(owner, user_id="u1"), turn("Delete everything you know about me."))
+    extract_all(timezone.now() + timedelta(days=1))
+    asked = Turn.objects.get()
+    assert [each.what for each in items(staff, kind="forgetting")] == ["A user asks to forget something"]
+
+    decide(staff, "forgetting", asked.pk, decision)
+
+    asked.refresh_from_db()
+    assert (asked.metadata, asked.buried) == ({"forget_request": "closed"}, is_buried)
+    assert items(staff) == []
 
 
 @pytest.mark.parametrize(

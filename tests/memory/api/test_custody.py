@@ -9,6 +9,7 @@ from memory.models import (
     Conversation,
     Entity,
     EpisodicMemory,
+    Erasure,
     Fact,
     FactVersion,
     IdempotentRequest,
@@ -187,6 +188,14 @@ def test_a_user_is_erased_readmitted_and_the_receipt_verified(api: ServiceClient
     assert api.get("/facts?user_id=ana").status_code == 409
     assert api.post("/subjects/ana/readmit").status_code == 204
     assert api.get("/facts?user_id=ana").status_code == 200
+
+
+def test_a_dry_run_of_erasing_a_user_is_refused_with_the_way_to_count(api: ServiceClient) -> None:
+    refused = api.delete("/subjects/ana?dry_run=true")
+
+    assert refused.status_code == 400
+    assert "GET /subjects/{user_id}" in refused.content.decode()
+    assert not Erasure.objects.exists()
 
 
 def test_a_key_of_an_agent_cannot_erase_users(bound_api: ServiceClient) -> None:

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis", "emb
 FIELDS = {
     *("id", "kind", "text", "score", "similarity", "event_time", "conversation_id", "channel", "item_key"),
     *("slot", "record_id", "reasons", "also", "superseded_by", "superseded_at", "flags", "confidence"),
-    *("snippet", "snippet_start", "snippet_end", "truncated"),
+    *("status", "snippet", "snippet_start", "snippet_end", "truncated"),
 }
 
 
@@ -50,6 +50,31 @@ def learn(api: ServiceClient, claim: str, **fields: Any) -> str:
     answer = api.post("/facts", {"agent_id": "assistant", "claim": claim, "confidence": 0.9} | fields)
     assert answer.status_code == 201, answer.content
     return str(answer.json()["id"])
+
+
+def test_goals_and_facts_have_a_status(api: ServiceClient) -> None:
+    say_turns(api, "The boiler leaks.")
+    learn(api, "The boiler is in the cellar.")
+    for description in ("Repair the boiler", "Paint the boiler"):
+        goal = api.post("/goals", {"agent_id": "assistant", "description": description}).json()
+        if description.startswith("Repair"):
+            api.post(f"/goals/{goal['id']}/complete", {"agent_id": "assistant"})
+
+    assert {result["text"]: result["status"] for result in ask(api)["results"]} == {
+        "The boiler leaks.": None,
+        "The boiler is in the cellar.": "active",
+        "Repair the boiler": "completed",
+        "Paint the boiler": "active",
+    }
+
+
+def test_a_fact_that_is_over_has_ended(api: ServiceClient) -> None:
+    over = {"valid_from": "2023-01-01T00:00:00Z", "valid_to": "2024-01-01T00:00:00Z"}
+    learn(api, "The boiler was rented.", event_time="2023-02-01T00:00:00Z", **over)
+
+    [result] = ask(api, as_of="2023-06-01T00:00:00Z")["results"]
+
+    assert (result["text"], result["status"]) == ("The boiler was rented.", "ended")
 
 
 def test_a_result_has_the_id_returned_when_the_memory_was_stored(api: ServiceClient) -> None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memory.maintenance import JOBS
 from memory.maintenance.runner import run_at_once
-from memory.models import Account, Fact, JobRun
+from memory.models import Account, Fact, JobRun, Transfer
 from memory.owner import Owner
 from memory.services.accounts.register import READ_WRITE, issue_key
 from tests.api_client import ServiceClient
@@ -55,6 +55,15 @@ def test_an_archive_is_made_by_a_job_and_downloaded(api: ServiceClient, account:
     assert bytes_of(api.get(f"/exports/{export_id}/download")) == bytes_of(api.get("/export")) == archive
 
 
+def test_a_transfer_is_completed_after_it_was_started(api: ServiceClient, account: Account) -> None:
+    asked = api.post("/exports", {}).json()["id"], send(api, export_bytes(account.id)).json()["id"]
+    run_job(account)
+
+    for path, transfer_id in zip(("exports", "imports"), asked, strict=True):
+        done = api.get(f"/{path}/{transfer_id}").json()
+        assert (done["status"], done["started_at"] < done["completed_at"]) == ("completed", True)
+
+
 def test_an_archive_is_imported_into_another_account(
     api: ServiceClient, stranger_api: ServiceClient, account: Account, stranger: Account
 ) -> None:
@@ -75,12 +84,26 @@ def test_a_dry_run_imports_nothing(stranger_api: ServiceClient, account: Account
     assert not Fact.objects.filter(account_id=stranger.id).exists()
 
 
-def test_what_is_no_archive_fails_with_a_reason(api: ServiceClient, account: Account) -> None:
-    import_id = send(api, b"no zip").json()["id"]
+@pytest.mark.parametrize("part", ["text", "begin", "end", "nothing"])
+def test_what_is_no_complete_zip_is_refused_at_once(api: ServiceClient, account: Account, part: str) -> None:
+    archive = export_bytes(account.id)
+    body = {"text": b"no zip", "begin": archive[:-100], "end": archive[100:], "nothing": b"PK"}[part]
+
+    refused = send(api, body)
+
+    assert (refused.status_code, "no complete zip" in refused.json()["detail"]) == (422, True)
+    assert not Transfer.objects.exists()
+
+
+def test_a_zip_that_is_no_archive_fails_with_a_reason(api: ServiceClient, account: Account) -> None:
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w") as written:
+        written.writestr("notes.txt", "Likes figs.")
+    import_id = send(api, target.getvalue()).json()["id"]
     run_job(account)
 
     failed = api.get(f"/imports/{import_id}").json()
-    assert (failed["status"], "no complete zip" in failed["error"]) == ("failed", True)
+    assert (failed["status"], "no archive of this service" in failed["error"]) == ("failed", True)
 
 
 def test_a_body_of_another_type_is_refused(api: ServiceClient) -> None:

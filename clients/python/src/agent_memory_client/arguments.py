@@ -654,6 +654,7 @@ class DeleteStrategy(TypedDict, total=False):
 class DeleteSubject(TypedDict, total=False):
     """Arguments of `delete_subject`."""
 
+    dry_run: bool
     reason: str
 
 

@@ -195,6 +195,7 @@ class ContextItem(Result):
     conversation_id: str
     slot: str | None
     record_id: str | None
+    status: str | None
     similarity: float | None
     confidence: float | None
     flags: list[str]
@@ -1219,6 +1220,7 @@ class RecalledMemory(Result):
     conversation_id: str
     slot: str | None
     record_id: str | None
+    status: str | None
     similarity: float | None
     confidence: float | None
     flags: list[str]
@@ -1509,6 +1511,7 @@ class SearchedMemory(Result):
     conversation_id: str
     slot: str | None
     record_id: str | None
+    status: str | None
     similarity: float | None
     confidence: float | None
     flags: list[str]

@@ -677,7 +677,7 @@ def delete_strategy(strategy_id: Id, /, **fields: Unpack[arguments.DeleteStrateg
 def delete_subject(user_id: Id, /, **fields: Unpack[arguments.DeleteSubject]) -> Call[models.ErasureAnswer]:
     """Erase all that is known of the user, in every store.
 
-    Fields: reason.
+    Fields: dry_run, reason.
     """
     operation = OPERATIONS["delete_subject"]
     ids = (user_id,)

@@ -44,7 +44,8 @@ async def recall(
 ) -> Answer:
     """Find what is remembered about a question: what was said, facts, decisions, notes, earlier work.
 
-    Each result has its id, kind, text and time. `superseded_by` marks what a later statement replaced.
+    Each result has its id, kind, text and time, facts and goals their `status`. `superseded_by` marks what a later
+    statement replaced.
     """
     found = await memory.recall(query, top_k=top_k, **({"kinds": kinds} if kinds else {}))
     return {"results": [shorten(each.to_dict()) for each in found.results], "degraded": found.degraded}
@@ -193,7 +194,8 @@ def add_resources(server: MCPServer[Any], callers: Callers) -> None:
 
 def shorten(result: Answer) -> Answer:
     """Return what a model needs of a recalled memory."""
-    return pick(result, "id", "kind", "text", "event_time", "conversation_id", "confidence", "superseded_by")
+    wanted = ("id", "kind", "status", "text", "event_time", "conversation_id", "confidence", "superseded_by")
+    return pick(result, *wanted)
 
 
 def pick(answer: Answer, *names: str) -> Answer:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Barrier, local
 
 import pytest
@@ -136,6 +136,27 @@ def test_a_turn_that_says_more_than_what_was_superseded_is_not_marked(user: Owne
     assert PART_OF_TURN < SURE_REPLACEMENT <= WHOLE_TURN
 
 
+def test_a_turn_with_a_sentence_of_which_nothing_was_learned_is_not_marked(user: Owner) -> None:
+    before, now_true = "I work at Brightwave. Parking there is really horrible.", "I work for Nordlicht now."
+    extract_sentences(user, before, days=0)
+    extract_sentences(user, now_true, days=5)
+
+    assert claims(status="superseded") == ["The user works at Brightwave"]
+    assert replaced_turns() == {(now_true, before): PART_OF_TURN}
+
+
+def test_a_turn_all_of_whose_facts_ended_is_marked(user: Owner) -> None:
+    before = "Hi! I work at Brightwave. I live in Porto."
+    extract_sentences(user, before, days=0)
+    extract_sentences(user, "I work for Nordlicht now.", days=5)
+    extract_sentences(user, "I live in Braga now.", days=6)
+
+    assert replaced_turns() == {
+        ("I work for Nordlicht now.", before): PART_OF_TURN,
+        ("I live in Braga now.", before): WHOLE_TURN,
+    }
+
+
 def test_a_link_that_the_texts_suggested_becomes_as_sure_as_the_facts(user: Owner) -> None:
     extract_sentences(user, "I live in Lisbon.", days=0)
     at = TURN_TIME + timedelta(days=9)
@@ -174,3 +195,13 @@ def test_conversations_extracted_at_the_same_time_leave_one_residence(user: Owne
 
     assert current(user) == ["The user lives in Coimbra"]
     assert len(claims(text__startswith="The user lives in")) == len(towns)
+
+
+def test_the_former_employer_is_true_until_the_new_job_begins(user: Owner) -> None:
+    extract_sentences(user, "I work at Brightwave.", days=0)
+    extract_sentences(user, "I start at Acme on 1 June.", days=5)
+
+    begins = datetime(2026, 6, 1, tzinfo=UTC)
+    former, new = (Fact.objects.get(text=f"The user works at {name}") for name in ("Brightwave", "Acme"))
+    assert (former.valid_to, new.valid_from, new.valid_to) == (begins, begins, None)
+    assert replaced_turns() == {}

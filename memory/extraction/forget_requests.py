@@ -1,0 +1,137 @@
+"""Requests of users to forget something that they said, as in "Forget what I said about my address".
+
+Only plain English orders to the assistant are read, and only whole sentences: "I always forget my keys" and "Don't
+forget my birthday" ask for nothing. What is asked for is either a topic, some words that a claim must have, or a
+statement that the user takes back.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memory.extraction.grounding import word_stems
+from memory.extraction.rules.attributes import is_same_meaning, read_meaning
+from memory.identity import normalize_claim
+from memory.providers.sentences import split_sentences
+from memory.scoring import MAX_STATEMENT_CHARACTERS
+
+_TOPIC = r"(?P<topic>[\w'][\w' -]{1,59}?)"
+_SAID = (
+    r"(?:have )?(?:ever |just )?(?:said|told you|mentioned|shared(?: with you)?|wrote)(?: (?:earlier|before|to you))?"
+)
+_ALL = r"(?:everything|anything|all|all of what|whatever|what)(?: that)?"
+_STATED = r"(?P<stated>(?:i|i'm|i've|my|we|we're|our)\b.{3,200}?)"
+_FORMS = tuple(
+    re.compile(rf"{form}(?:,? please)?\s*[.!]*", re.IGNORECASE)
+    for form in (
+        rf"forget(?: about)? {_ALL} i(?:'ve)? {_SAID}(?: (?:about|on|regarding) {_TOPIC})",
+        rf"forget (?:that )?i(?:'ve)? {_SAID} that {_STATED}",
+        rf"forget that {_STATED}",
+        rf"forget(?: about)? (?P<own>my) {_TOPIC}",
+        rf"(?:please (?:don't|do not|never)|you (?:should|must) not) remember (?:that )?{_STATED}",
+        rf"(?:do not|don't|never) remember (?:that )?{_STATED}(?=,? please)",
+        rf"(?:stop|no longer) remember(?:ing)? (?P<own>my) {_TOPIC}",
+        (
+            rf"(?:forget|delete|remove|erase) {_ALL} you(?:'ve)? (?:know|have|remember(?:ed)?|stored|saved|noted"
+            rf"|learned)(?: stored| saved)?(?: about (?:me|(?P<own>my) {_TOPIC}))?"
+        ),
+        rf"(?:delete|remove|erase) (?P<own>my) {_TOPIC} from (?:your|the) (?:memory|memories|notes|records)",
+    )
+)
+"""The forms of requests. A form without a topic and a statement asks to forget everything."""
+_BEFORE = re.compile(
+    r"(?:(?:please|ok(?:ay)?|hey|actually|sorry|no|wait|and|also|just|then|now|oh|"
+    r"(?:can|could|would|will) you|i(?:'d| would) like you to|i (?:want|need) you to|you (?:can|should|may))"
+    r"[,!.:]?\s+)+",
+    re.IGNORECASE,
+)
+_NOT_SAID = re.compile(
+    r"\b(?:it|that|this|them|those|these|last|previous|question|request|message|order|idea|suggestion|comment|prompt"
+    r"|instructions?|rules?|plan|point|answer)\b|^(?:me|myself)$",
+    re.IGNORECASE,
+)
+"""Topics that no claim is about: what somebody said a moment ago."""
+_ASKED = re.compile(r"(?:i|we) (?:ever )?(?:asked|said|brought|wrote|texted|called)\b", re.IGNORECASE)
+_EMPTY = frozenset(word_stems("my the a an our your about and or of in on at to for with is are"))
+_BY_WORD = {
+    "address": (r"\baddress\b|\blives? (?:at|on) ", ()),
+    "job": (r"\b(?:job|profession)\b", ("employer", "profession")),
+    "work": (r"\b(?:job|profession)\b", ("employer", "profession")),
+    "employer": (r"\bemployer\b", ("employer",)),
+    "company": (r"\bcompany\b", ("employer",)),
+    "home": (r"\bhome\b|\blives? ", ("residence",)),
+    "hometown": (r"\bhometown\b", ("residence", "origin")),
+    "city": (r"\bcity\b", ("residence",)),
+    "age": (r"\bage\b", ("age",)),
+    "birthday": (r"\bbirthday\b", ("birthday",)),
+    "diet": (r"\bdiet\b", ("diet",)),
+    "husband": (r"\bhusband\b", ("spouse",)),
+    "wife": (r"\bwife\b", ("spouse",)),
+    "name": (r"\bname\b", ("name", "called")),
+}
+"""A pattern and attributes of claims about the user in other words than those of a topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetRequest:
+    """A wish to forget a `topic`, or what was `stated`; everything, if both are empty.
+
+    `is_own` is True for "my address": the claims are about the user.
+    """
+
+    topic: str = ""
+    stated: str = ""
+    is_own: bool = False
+
+    def covers(self, claim: str, *, speaker: str, claims_stated: tuple[str, ...]) -> bool:
+        """Return True if a claim is what the user wants forgotten.
+
+        `speaker` begins the claims about the user, "The user" or a name. `claims_stated` are what rules make of
+        `stated`.
+        """
+        if self.stated:
+            reading = read_meaning(claim)
+            return any(
+                normalize_claim(each) == normalize_claim(claim) or is_same_meaning(read_meaning(each), reading)
+                for each in claims_stated
+            )
+        about = re.match(rf"{re.escape(speaker)}(?:'s)? ", claim, re.IGNORECASE)
+        if not self.topic or (self.is_own and about is None):
+            return False
+        rest = claim[about.end() :] if about else claim
+        if about and self._is_aspect(claim, rest):
+            return True
+        wanted = word_stems(self.topic) - _EMPTY
+        return bool(wanted) and wanted <= word_stems(rest)
+
+    def _is_aspect(self, claim: str, rest: str) -> bool:
+        """Return True if the claim says it in other words: "works at Acme" is about a job."""
+        pattern, attributes = _BY_WORD.get(self.topic.casefold(), ("", ()))
+        if not pattern:
+            return False
+        parts = read_meaning(claim).parts
+        return (parts is not None and parts.attribute in attributes) or re.search(pattern, rest) is not None
+
+
+def read_forget_requests(text: str) -> Iterator[ForgetRequest]:
+    """Yield what a short turn of a user asks to forget."""
+    if len(text) > MAX_STATEMENT_CHARACTERS or '"' in text:
+        return
+    for sentence in map(str.strip, split_sentences(text.replace("’", "'"))):
+        lead = _BEFORE.match(sentence)
+        # a question is a request only after "can you" and the like
+        orders = [sentence, sentence[lead.end() :].rstrip("?")] if lead else [sentence]
+        found = (form.fullmatch(order.strip()) for order in orders for form in _FORMS)
+        match = next(filter(None, found), None)
+        if match and (request := _request(match)):
+            yield request
+
+
+def _request(match: re.Match[str]) -> ForgetRequest | None:
+    found = match.groupdict()
+    topic, stated = found.get("topic") or "", found.get("stated") or ""
+    own = re.match(r"(?:my|our) ", topic, re.IGNORECASE)
+    topic = topic[own.end() :] if own else re.sub(r"^the ", "", topic, flags=re.IGNORECASE)
+    if (topic and _NOT_SAID.search(topic)) or _ASKED.match(stated):
+        return None
+    return ForgetRequest(topic=topic, stated=stated, is_own=own is not None or bool(found.get("own")))
