@@ -293,6 +293,8 @@ _BEFORE_MONTH = (
 )
 _LEAD = r"(?P<lead>last|next|this past|this coming|this)"
 _PART_OF_DAY = r"(?: (?:morning|afternoon|evening|night))?"
+# "on Monday and Friday evenings" is each week
+_ONCE = rf"(?!(?:(?:,|,? and|,? or) (?:{_WEEKDAY}))* (?:morning|afternoon|evening|night)s\b)"
 _FORMS = (
     _form(_WHEN + r"(?P<year>(?:19|20)[0-9]{2})-(?P<month>[01][0-9])-(?P<day>[0-3][0-9])", _iso),
     _form(_WHEN + r"(?P<first>[0-3]?[0-9])/(?P<second>[0-3]?[0-9])/(?P<year>(?:19|20)[0-9]{2})", _slashed),
@@ -312,7 +314,7 @@ _FORMS = (
     ),
     _form(rf"{_WHEN}{_LEAD} (?P<unit>week(?:end)?|month|year)", _unit_near_day),
     _form(rf"{_WHEN}{_LEAD} (?P<weekday>{_WEEKDAY}|{_SHORT_WEEKDAY}){_PART_OF_DAY}", _weekday_near_day),
-    _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_PART_OF_DAY}", _weekday_near_day),
+    _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_ONCE}{_PART_OF_DAY}", _weekday_near_day),
     _form(rf"(?:about |around )?{_AMOUNT} {_UNITS} ago", _ago),
     _form(rf"in (?:about |around )?{_AMOUNT} {_UNITS}(?:['’]s? time)?(?P<now>)", _from_now),
     _form(rf"{_AMOUNT} {_UNITS} (?P<now>from now)", _from_now),

@@ -25,6 +25,7 @@ PAGES = (PROJECT / "README.md", PROJECT.parents[1] / "docs" / "guides" / "typesc
 SOURCES = ("src", "test", "package.json", "tsconfig.json", "tsconfig.test.json")
 BLOCK = re.compile(r"^```ts\n(.*?)^```$", re.M | re.S)
 IMPORT = re.compile(r"^import .*$", re.M)
+INSTALL = re.compile(r"^npm .*?(?=\s*#|$)", re.M)
 NODE_SECONDS = 240
 
 
@@ -130,3 +131,32 @@ def test_the_client_compiles_strictly_and_passes_its_tests(
     assert compiled.returncode == 0, compiled.stdout
     assert tested.returncode == 0, tested.stdout[-6_000:] + tested.stderr[-2_000:]
     assert re.search(r"^# pass (\d+)$", tested.stdout, re.M), tested.stdout[-2_000:]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_documented_commands_install_a_fresh_clone_into_another_project(tmp_path: Path, page: Path) -> None:
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("no Node: the TypeScript client was not installed")
+    made = shutil.ignore_patterns("node_modules", "dist", "build")
+    shutil.copytree(PROJECT, tmp_path / "clone" / "clients" / "typescript", ignore=made)
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "package.json").write_text("{}")
+
+    for command in INSTALL.findall(page.read_text()):
+        if command.startswith("npm install"):
+            run_in(tmp_path / "agent", *command.replace("./", "../clone/").split())
+        else:
+            run_in(tmp_path / "clone", *command.split())
+
+    loaded = run_in(
+        tmp_path / "agent", "node", "-e", 'import("agent-memory-client").then((it) => console.log(it.Client))'
+    )
+    assert "class Client" in loaded
+
+
+def run_in(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=NODE_SECONDS, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return done.stdout

@@ -196,7 +196,7 @@ def _settled(said: ClauseContext, match: re.Match[str]) -> Statement | None:
     ):
         return None
     if is_past:
-        clean = re.sub(r"^(?:decided|agreed)$", r"decided that" if verb == "decided" else "agreed that", verb)
+        clean = f"{verb} that" if verb in ("decided", "agreed") and not value.words.startswith("not to ") else verb
         who = said.speaker.label
         subject, attribute = find_subject(said, verb, value)
         statement = own_statement(

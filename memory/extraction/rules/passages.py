@@ -94,6 +94,14 @@ _NOT_ASSERTED = re.compile(
     r"|not (?:true|the case)|(?<!is )(?<!to )(?<!= )(?<!default )false|fake|lied|lying|untrue)\b",
     re.IGNORECASE,
 )
+_TAKEN_BACK = re.compile(
+    r"(?<=[\w%)])\s*[,;:…–—-]+\s*(?:and |but )?(?:(?:no,? wait|(?:wait|er+|um+|hm+|sorry|oops|actually),? no"
+    r"|no,? (?:sorry|actually|rather)|scratch that|strike that|make that|or rather)\b[,:]?"
+    r"|(?:no|sorry|wait),|I mean(?:t)?(?= (?:(?:at|to|on|in|from)\b|(?-i:(?!I\b)[A-Z0-9])))"
+    r"|actually(?= (?-i:[A-Z0-9])[\w:.-]*(?: \w+){0,2}\.?$))\s+",
+    re.IGNORECASE,
+)
+"""What follows a value that was not meant: "on Monday, sorry, Tuesday", "at 5, no, at 6"."""
 _IF_IN_DOUBT = re.compile(
     r",? if (?:in doubt|needed|unsure|necessary|possible|you need \w+|there are questions)\b", re.I
 )
@@ -218,10 +226,16 @@ def _prose_lines(text: str) -> Iterator[str]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """Return the sentences of a prose that are asserted and not jokes."""
-    sentences = [_THEN_IF.sub("", sentence) for sentence in split_sentences(text)]
+    """Return the sentences of a prose that are asserted and not jokes, without what they take back themselves."""
+    sentences = [_THEN_IF.sub("", _without_taken_back(sentence)) for sentence in split_sentences(text)]
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     return [each for place, each in enumerate(sentences) if place not in joked and _is_asserted(each)]
+
+
+def _without_taken_back(sentence: str) -> str:
+    """Return the sentence from behind the last value that it takes back. "Wait, no, I live in Porto" is whole."""
+    ends = [match.end() for match in _TAKEN_BACK.finditer(sentence) if sentence.count(" ", 0, match.start()) > 1]
+    return sentence[ends[-1] :] if ends else sentence
 
 
 def _is_asserted(sentence: str) -> bool:

@@ -35,7 +35,15 @@ _KINDS = (
     ("amount", re.compile(_AMOUNT)),
 )
 _DETERMINER = re.compile(r"(?:the user's|the|our|my|their|this) ", re.IGNORECASE)
-_NOUNS = r"(?P<subject>(?:(?:[Tt]he|[Oo]ur|[Mm]y|[Tt]heir)|[A-Z][\w-]*'s|[Tt]he user's) [\w'/-]+(?: [\w'/-]+){0,5}?)"
+_OWNED = r"(?:(?:[Tt]he|[Oo]ur|[Mm]y|[Tt]heir)|[A-Z][\w-]*'s|[Tt]he user's) [\w'/-]+(?: [\w'/-]+){0,5}?"
+_NO_NOUN = (
+    "(?i:an?|the|another|other|one|some|any|each|every|all|both|no|this|that|these|those|it|he|she|they|we|you|there|here"
+    "|what|which|who|where|when|if|also|now|currently|still|and|or|but|with|at|in|on|for|of|to|by|from|next|last|is|are|was"
+    "|were|has|have|got)"
+)
+# "Batch size", but not "Ana" or "Yoga", which may be on many days
+_BARE = rf"(?!{_NO_NOUN}\b)[A-Z][\w/-]*(?: (?!{_NO_NOUN}\b)[a-z][\w/-]*){{1,4}}?"
+_NOUNS = rf"(?P<subject>{_OWNED}|{_BARE})"
 _CHANGED = (
     r"(?:(?:was|were|is|are|got|has been|have been) )(?:now )?(?:just )?"
     r"(?:postponed|moved|pushed|rescheduled|brought forward|put off|delayed|changed|raised|lowered|increased|reduced"

@@ -98,12 +98,14 @@ def read_value(words: str, *, at: datetime, speaker: Speaker, tense: Tense | Non
 def read_yearly_day(words: str, *, at: datetime) -> str:
     """Return the day of a birthday and the like, as "3 May"; empty if the words do not begin with exactly one day.
 
-    It comes back every year: the year that a date would get from the time of the turn is none of its own.
+    It comes back every year: it has the year that was said, if any, and none from the time of the turn.
     """
     dates = find_dates(words, at=at, tense=Tense.FUTURE)
     if len(dates) != 1 or dates[0].begin or dates[0].unit is not DateUnit.DAY:
         return ""
-    return f"{dates[0].start.day} {MONTHS[dates[0].start.month - 1]}"
+    year = str(dates[0].start.year)
+    day = f"{dates[0].start.day} {MONTHS[dates[0].start.month - 1]}"
+    return f"{day} {year}" if year in words[: dates[0].stop] else day
 
 
 def _next_weekday(match: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from memory.extraction.rules.attributes import read_claim
 from memory.extraction.rules.words import SINGLE_RELATIONS
-from tests.memory.extraction.spoken import extracted, only, said, turn
+from tests.memory.extraction.spoken import claims, extracted, only, said, turn
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,26 @@ def test_a_correction_retracts_the_earlier_statement(first: str, second: str, cl
 
     assert (right.claim, right.corrects, right.contradicts) == (claim, (wrong.number,), ())
     assert wrong.corrects == wrong.contradicts == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("I'm allergic to nuts, no wait, to shellfish.", []),
+        ("Let's meet at 5, no, at 6.", []),
+        ("We use Postgres, no, MySQL.", []),
+        ("The release is on Monday, sorry, Tuesday.", []),
+        ("I live in Lisbon, I mean Porto.", []),
+        ("I work at Acme, or rather at Globex.", []),
+        ("My name is Ana, actually Anna.", []),
+        ("I live in Lisbon - scratch that, I live in Porto.", ["The user lives in Porto"]),
+        ("I have two cats, no dogs.", ["The user has two cats"]),
+        ("I live in Porto, I mean it.", ["The user lives in Porto"]),
+        ("Oh sorry, wait, no, I live in Porto.", ["The user lives in Porto"]),
+    ],
+)
+def test_what_a_sentence_takes_back_is_not_stated(text: str, stated: list[str]) -> None:
+    assert claims(text) == stated
 
 
 def test_a_correction_retracts_a_known_fact() -> None:

@@ -64,6 +64,8 @@ from tests.properties import examples
         ("I'm learning the accordion.", "The user is learning the accordion"),
         ("I visited my aunt and bought a lamp.", "The user visited their aunt"),
         ("My birthday is on 3 May.", "The user's birthday is on 3 May"),
+        ("My birthday is May 3rd, 1990.", "The user's birthday is on 3 May 1990"),
+        ("My daughter's birthday is 12 June 2019.", "The user's daughter's birthday is on 12 June 2019"),
         ("Our wedding anniversary is 3 May.", "The user's wedding anniversary is on 3 May"),
         ("My uncle lives with his parents.", "The user's uncle lives with his parents"),
         ("My name is Bruno Costa.", "The user's name is Bruno Costa"),

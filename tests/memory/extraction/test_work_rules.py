@@ -47,6 +47,7 @@ def statements(text: str) -> list[Statement]:
         ("the deadline moved to 3 July", "The deadline moved to 3 July"),
         ("we're switching from npm to pnpm", "The user is switching from npm to pnpm"),
         ("we decided against Kafka for the queue", "The user decided against Kafka for the queue"),
+        ("We decided not to use Kafka.", "The user decided not to use Kafka"),
         ("never push to main", "The user asks never to push to main"),
         ("no emojis in commit messages please", "The user asks for no emojis in commit messages"),
         ("don't touch the iOS signing", "The user asks not to touch the iOS signing"),
