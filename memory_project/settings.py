@@ -206,7 +206,8 @@ DATABASES["default"] |= {
     },
 }
 DATABASE_REPLICA_URLS = env.urls("DATABASE_REPLICA_URLS", schemes=["postgres", "postgresql"])
-"""URLs of streaming replicas of the same database, from which web processes answer recalls, searches and lists."""
+"""URLs of streaming replicas of the same database, from which web processes answer recalls, searches and lists, and
+exports are read."""
 REPLICA_MAX_LAG_SECONDS = env.seconds("MEMORY_REPLICA_MAX_LAG_SECONDS", 10.0, low=0.5, high=600)
 """Seconds that a replica may be behind. One that is further behind, or does not answer, is left out."""
 DATABASES |= replica_databases(DATABASE_REPLICA_URLS, DATABASES["default"])

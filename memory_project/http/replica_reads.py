@@ -22,14 +22,13 @@ from rest_framework.request import Request
 
 from memory_project.http.credentials import Credential, get_credential, required_scope
 from memory_project.measures import REPLICA_READS
-from memory_project.postgresql.replicas import Replica, parse_position, reading_from, replicas
+from memory_project.postgresql.replicas import FIND_WRITTEN, Replica, parse_position, reading_from, replicas
 from memory_project.redis import WRITTEN_PATTERN, client
 
 logger = logging.getLogger(__name__)
 
 MARGIN_SECONDS = 10
 """Seconds for which a position is kept beyond the largest lag: between checks, and between clocks."""
-FIND_WRITTEN = "SELECT pg_current_wal_insert_lsn()"
 
 Handler = Callable[..., Any]
 

@@ -2,6 +2,7 @@
 
 A thread of the process asks each replica every second how far it has replayed the log, and compares that with where
 the primary was at which time. So lag is measured by the clock of this process alone, and an idle primary makes no lag.
+An export asks them itself, once (`find_replica`).
 """
 
 import logging
@@ -31,7 +32,11 @@ PATIENCE_SECONDS = 5.0
 """A replica that was not checked for so long is left out: it, or the primary, does not answer."""
 CONNECT_SECONDS = 2
 MAX_SAMPLES = 4_000
+MAX_WAIT_SECONDS = 5.0
+"""Seconds that an export waits for a replica to have all that was written before."""
+POLL_SECONDS = 0.1
 
+FIND_WRITTEN = "SELECT pg_current_wal_insert_lsn()"
 FIND_FLUSHED = "SELECT pg_current_wal_flush_lsn()"
 FIND_REPLAYED = "SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn()"
 
@@ -142,6 +147,48 @@ def read_replayed(row: Any) -> int:
     return parse_position(replayed) if is_replica and replayed else 0
 
 
+def open_session(alias: str) -> "psycopg.Connection[Any]":
+    """Open a connection outside the pool."""
+    parameters: dict[str, Any] = connections[alias].get_connection_params()
+    parameters |= {"connect_timeout": CONNECT_SECONDS, "autocommit": True}
+    parameters.pop("pool", None)
+    return watched_connection(alias).connect(**parameters)
+
+
+def find_replica() -> str | None:
+    """Return a replica that has all that was written before the call, None for the primary. It waits for one a little.
+
+    For work that takes long and is rare: each replica is asked now, and none is watched.
+    """
+    if not settings.DATABASE_REPLICA_URLS:
+        return None
+    with connections[PRIMARY].cursor() as cursor:
+        cursor.execute(FIND_WRITTEN)
+        written = parse_position(cursor.fetchone()[0])
+    candidates = [f"replica_{number}" for number in range(1, len(settings.DATABASE_REPLICA_URLS) + 1)]
+    deadline = time.monotonic() + MAX_WAIT_SECONDS
+    while candidates:
+        positions = {alias: ask_position(alias) for alias in candidates}
+        if found := [alias for alias in candidates if positions[alias] >= written]:
+            return found[0]
+        if time.monotonic() >= deadline:
+            break
+        # those that do not answer are not waited for
+        candidates = [alias for alias in candidates if positions[alias]]
+        time.sleep(POLL_SECONDS)
+    return None
+
+
+def ask_position(alias: str) -> int:
+    """Return how far a replica has replayed; 0 if it does not answer or is no replica."""
+    try:
+        with open_session(alias) as session:
+            return read_replayed(session.execute(FIND_REPLAYED).fetchone())
+    except (psycopg.Error, OSError) as err:
+        logger.warning("%s is left out: %s", alias, type(err).__name__)
+        return 0
+
+
 class ReplicaMonitor:
     """Checks one replica until it is ended, in a thread, by two connections of its own."""
 
@@ -170,10 +217,7 @@ class ReplicaMonitor:
 
     def _ask(self, alias: str, statement: str) -> Any:
         if alias not in self._sessions:
-            parameters: dict[str, Any] = connections[alias].get_connection_params()
-            parameters |= {"connect_timeout": CONNECT_SECONDS, "autocommit": True}
-            parameters.pop("pool", None)
-            self._sessions[alias] = watched_connection(alias).connect(**parameters)
+            self._sessions[alias] = open_session(alias)
         row = self._sessions[alias].execute(statement).fetchone()
         return tuple(row or ())
 

@@ -8,6 +8,7 @@ import sys
 import tarfile
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,15 +66,23 @@ def former(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def variables_of(tree: Path, url: str) -> dict[str, str]:
+    """Return the environment of the code of a tree on a database."""
+    data = {} if tree == PROJECT else {"MEMORY_DATA_DIR": str(tree / ".data")}
+    return {"DATABASE_URL": url, "MEMORY_ENCRYPTION_KEYS": ENCRYPTION_KEY, "PYTHONPATH": str(tree), **data}
+
+
+def run_code(tree: Path, url: str, code: str, *arguments: str) -> Any:
+    """Run a script with the code of a tree, and return the JSON of the last line that it prints."""
+    command, environ = [sys.executable, "-c", code, *arguments], os.environ | variables_of(tree, url)
+    done = subprocess.run(command, cwd=tree, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4_000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def send_requests(former: Path, url: str, *, account: str) -> tuple[list[str], int]:
     """Return which requests to the former code were refused, with their status, and how many operations there were."""
-    environ = os.environ | {"DATABASE_URL": url, "MEMORY_ENCRYPTION_KEYS": ENCRYPTION_KEY}
-    environ |= {"MEMORY_DATA_DIR": str(former / ".data"), "PYTHONPATH": str(former)}
-    done = subprocess.run(
-        [sys.executable, "-c", REQUESTS, account], cwd=former, env=environ, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-4_000:]
-    answer = json.loads(done.stdout.splitlines()[-1])
+    answer = run_code(former, url, REQUESTS, account)
     return [found[0] for each in answer["refusals"] if (found := STATUS.match(each))], answer["sent"]
 
 

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from memory.audit import record_audit
 from memory.management.base import INTERRUPTED, find_account, require_database_keys, terminal_bar
-from memory.management.commands.export_conversations import open_sink
+from memory.management.commands.export_conversations import Output, open_output
 from memory.owner import Owner
 from memory.services.transfer.export import export_archive
 from memory.services.transfer.selection import TransferScope
@@ -32,15 +32,20 @@ Exit status: 0, 1 for an unknown account or a column that no key decrypts, 130 o
 
 
 class Sink:
-    """A stream over a function that writes. It cannot be read or moved in."""
+    """A stream over an output. It cannot be read or moved in."""
 
-    def __init__(self, write: Any) -> None:
-        self._write, self.size_bytes = write, 0
+    def __init__(self, output: Output) -> None:
+        self._output, self.size_bytes = output, 0
 
     def write(self, data: bytes) -> int:
-        self._write(bytes(data))
+        self._output.write(bytes(data))
         self.size_bytes += len(data)
         return len(data)
+
+    def restart(self) -> None:
+        """Empty the output, which must be a file."""
+        self._output.empty()
+        self.size_bytes = 0
 
     def flush(self) -> None:
         """Do nothing: the command flushes at its end."""
@@ -82,14 +87,15 @@ class Command(BaseCommand):
     def run_export(self, scope: TransferScope, options: dict[str, Any]) -> tuple[dict[str, int], int]:
         stdout: OutputWrapper = self.stdout
         with (
-            open_sink(options["output"], stdout) as write,
+            open_output(options["output"], stdout) as output,
             terminal_bar("{task.fields[rows]} rows", total=lambda: 0, rows=0) as update,
         ):
-            sink = Sink(write)
+            sink = Sink(output)
             counts = export_archive(
                 scope,
                 cast("IO[bytes]", sink),
                 include_vectors=options["include_vectors"],
+                restart=sink.restart if output.is_file else None,
                 report=lambda counts: update(rows=sum(counts.values())),
             )
         return counts, sink.size_bytes

@@ -5,9 +5,9 @@ import os
 import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +87,8 @@ class Command(BaseCommand):
     def run_export(self, account: Account, selection: ExportSelection, file: str) -> ExportCounts:
         total = ExportCounts()
         expected = select_conversations(account.id, selection).count
-        with open_sink(file, self.stdout) as write, progress_bar("conversations", expected) as advance:
-            for step in export_conversations(account.id, selection, write=write):
+        with open_output(file, self.stdout) as output, progress_bar("conversations", expected) as advance:
+            for step in export_conversations(account.id, selection, write=output.write):
                 total += step
                 advance(total.conversations)
         return total
@@ -104,19 +104,28 @@ class Command(BaseCommand):
             self.stderr.write(f"{total.oversized} of them are longer than an import takes")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The target of an export. `empty` takes back what was written, from a file that is not complete yet."""
+
+    write: Write
+    is_file: bool = False
+    empty: Callable[[], object] = lambda: None
+
+
 @contextmanager
-def open_sink(file: str, stdout: OutputWrapper) -> Iterator[Write]:
+def open_output(file: str, stdout: OutputWrapper) -> Iterator[Output]:
     """Open the output. A regular file is written next to its path and renamed when it is complete."""
     if file == "-":
         with written_to(stdout) as write:
-            yield write
+            yield Output(write=write)
         return
     path = Path(file)
     is_replaced = path.is_file() or not path.exists()
     temporary = path.with_name(f".{path.name}.{os.getpid()}") if is_replaced else path
     try:
         with temporary.open("wb") as stream:
-            yield stream.write
+            yield Output(write=stream.write, is_file=is_replaced, empty=lambda: stream.truncate(stream.seek(0)))
         if is_replaced:
             temporary.replace(path)
     except OSError as err:

@@ -7,22 +7,28 @@ rows, the bytes and the SHA-256 of each other file. Nothing in an archive says w
 
 import hashlib
 import json
+import logging
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import IO, Any, cast
 from uuid import UUID
 
+import psycopg
 from psycopg import sql
 
 from ledger.journal import flush_everything
 from memory.services.transfer.redis_lines import REDIS_FILE, redis_lines
 from memory.services.transfer.rules import SHARED, TO_EMBED, ExportedTable, exported_tables
-from memory.services.transfer.selection import Session, TransferScope, select_rows
+from memory.services.transfer.selection import Session, TransferScope, is_selected, refers_to_selected
 from memory.services.transfer.snapshot import open_snapshot
 from memory_project.encryption import unseal
+from memory_project.postgresql.replicas import PRIMARY, find_replica
+
+logger = logging.getLogger(__name__)
 
 FORMAT = "agent-memory-archive"
 VERSION = 1
@@ -69,24 +75,53 @@ def export_archive(
     *,
     include_vectors: bool = False,
     include_traces: bool = True,
+    restart: Callable[[], None] | None = None,
     report: Report = lambda _counts: None,
 ) -> dict[str, int]:
     """Write the archive of a scope and return the number of rows by table. `target` need not be seekable.
 
-    `include_traces`: with raw reasoning, which only a deep replay shows otherwise.
+    `include_traces`: with raw reasoning, which only a deep replay shows otherwise. `restart` empties the target: with
+    it, rows are read from a replica that has all that was written before, and from the primary, from the beginning, if
+    the replica cancels the reading or is gone.
 
-    Needs a connection to PostgreSQL besides that of the process, and temporary disk space for the ids of an agent's or
-    a user's rows. Raises SealBroken for a column that no key opens, RedisError.
+    Needs a connection to PostgreSQL besides that of the process. Raises SealBroken for a column that no key opens,
+    RedisError.
     """
     # changes of ledgers become rows before the rows are read
     flush_everything()
+    write = partial(
+        write_archive,
+        scope,
+        target,
+        include_vectors=include_vectors,
+        include_traces=include_traces,
+        report=report,
+    )
+    replica = find_replica() if restart else None
+    if restart and replica:
+        try:
+            return write(server=replica)
+        except psycopg.Error as err:
+            logger.warning("an export from %s begins again at the primary: %s", replica, type(err).__name__)
+            restart()
+    return write(server=PRIMARY)
+
+
+def write_archive(
+    scope: TransferScope,
+    target: IO[bytes],
+    *,
+    server: str,
+    include_vectors: bool,
+    include_traces: bool,
+    report: Report,
+) -> dict[str, int]:
+    """Write the archive from the rows of one server, as they are at one moment."""
     entries: dict[str, FileEntry] = {}
     with (
-        open_snapshot() as session,
+        open_snapshot(server) as session,
         zipfile.ZipFile(cast("IO[bytes]", ForwardStream(target)), "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        if not scope.is_whole:
-            select_rows(session, scope)
         counts: dict[str, int] = {}
         models: list[str] = []
         for table in sorted(exported_tables().values(), key=lambda each: each.name):
@@ -146,7 +181,7 @@ def table_lines(session: Session, scope: TransferScope, table: ExportedTable) ->
         sql.SQL(", ").join(column_sql(scope, table, column) for column in table.columns),
         sql.Identifier(table.name),
         sql.Literal(scope.account_id),
-        sql.SQL("true") if scope.is_whole else selected_sql(table.name, sql.SQL("t.id")),
+        is_selected(table.name, scope),
     )
     sealed = set(table.sealed)
     with session.cursor(name=f"transfer_{table.name}") as cursor:
@@ -171,12 +206,7 @@ def column_sql(scope: TransferScope, table: ExportedTable, column: str) -> sql.C
     references = {each.column: each for each in table.all_references}
     if scope.is_whole or column not in references or references[column].target in SHARED:
         return sql.SQL("{}::text").format(name) if column == "vector" else name
-    return sql.SQL("CASE WHEN {} THEN {} END").format(selected_sql(references[column].target, name), name)
-
-
-def selected_sql(table: str, row_id: sql.Composable) -> sql.Composable:
-    selected = sql.SQL("EXISTS (SELECT FROM transfer_selected s WHERE s.name = {} AND s.id = {})")
-    return selected.format(sql.Literal(table), row_id)
+    return sql.SQL("CASE WHEN {} THEN {} END").format(refers_to_selected(references[column], scope, "t"), name)
 
 
 def embedding_models(session: Session, scope: TransferScope) -> list[str]:
@@ -187,11 +217,10 @@ def embedding_models(session: Session, scope: TransferScope) -> list[str]:
 
 def selected_conversations(session: Session, scope: TransferScope) -> set[str]:
     """Return the client's ids of the conversations that were selected."""
-    rows = session.execute(
-        "SELECT c.conversation_id FROM conversations c JOIN transfer_selected s ON s.id = c.id"
-        " WHERE s.name = 'conversations' AND c.account_id = %s",
-        [scope.account_id],
+    statement = sql.SQL("SELECT t.conversation_id FROM conversations t WHERE t.account_id = {} AND {}").format(
+        sql.Literal(scope.account_id), is_selected("conversations", scope)
     )
+    rows = session.execute(statement)
     return {row[0] for row in rows}
 
 

@@ -12,22 +12,20 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
-from memory.services.transfer.rules import BY_CONVERSATION, SHARED, ExportedTable, exported_tables
+from memory.services.transfer.rules import BY_CONVERSATION, SHARED, Reference, exported_tables
 
 Session = psycopg.Connection[Any]
 
-CREATE = "CREATE TEMPORARY TABLE transfer_selected (name text, id uuid, PRIMARY KEY (name, id)) ON COMMIT DROP"
-
 IN_CONVERSATION = """
-EXISTS (SELECT FROM conversations c JOIN transfer_selected s ON s.name = 'conversations' AND s.id = c.id
-    WHERE c.account_id = t.account_id AND c.conversation_id = t.conversation_id)
+EXISTS (SELECT FROM conversations c
+    WHERE c.account_id = {account} AND c.conversation_id = {row}.conversation_id AND {selected})
 """
 # marks of the agent, and the ends of ledgers with one, in conversations that have no turn
 IN_NO_CONVERSATION = """
-(t.agent_id = {agent} OR t.event = 'ended' AND EXISTS (SELECT FROM injections o WHERE o.account_id = t.account_id
-    AND o.conversation_id = t.conversation_id AND o.agent_id = {agent}))
+({row}.agent_id = {agent} OR {row}.event = 'ended' AND EXISTS (SELECT FROM injections o WHERE o.account_id = {account}
+    AND o.conversation_id = {row}.conversation_id AND o.agent_id = {agent}))
 AND NOT EXISTS (SELECT FROM conversations c
-    WHERE c.account_id = t.account_id AND c.conversation_id = t.conversation_id)
+    WHERE c.account_id = {account} AND c.conversation_id = {row}.conversation_id)
 """
 
 
@@ -55,66 +53,65 @@ class TransferScope:
         return self.kind == "account"
 
 
-def select_rows(session: Session, scope: TransferScope) -> None:
-    """Note the ids of an agent's or a user's rows in the temporary table `transfer_selected`."""
-    session.execute(CREATE)
-    known = exported_tables()
-    # in the order of their references, and last what goes with conversations by their name
-    for table in sorted(known.values(), key=lambda each: each.name in BY_CONVERSATION):
-        if table.name in SHARED:
-            continue
-        condition = selection_of(table, scope)
-        if condition is not None:
-            insert_selected(session, scope, table.name, condition)
-        # plans for the next tables need to know how many there are
-        session.execute("ANALYZE transfer_selected")
-    for table in known.values():
-        for reference in (each for each in table.all_references if each.target in SHARED):
-            named = sql.SQL("EXISTS (SELECT FROM {} r WHERE r.account_id = t.account_id AND r.{} = t.id AND {})")
-            condition = named.format(sql.Identifier(table.name), sql.Identifier(reference.column), is_selected(table))
-            insert_selected(session, scope, reference.target, condition)
+def is_selected(name: str, scope: TransferScope, row: str = "t") -> sql.Composable:
+    """Return the condition on a row of a table that an archive of the scope has it; `row` is its alias in SQL.
 
-
-def insert_selected(session: Session, scope: TransferScope, name: str, condition: sql.Composable) -> None:
-    statement = sql.SQL(
-        "INSERT INTO transfer_selected SELECT {name}, t.id FROM {table} t WHERE t.account_id = {account} AND ({rows})"
-        " ON CONFLICT DO NOTHING"
-    )
-    named = sql.Literal(name), sql.Identifier(name), sql.Literal(scope.account_id)
-    session.execute(statement.format(name=named[0], table=named[1], account=named[2], rows=condition))
-
-
-def is_selected(table: ExportedTable) -> sql.Composable:
-    """Return the condition on rows `r` of a table that they are selected."""
-    selected = sql.SQL("EXISTS (SELECT FROM transfer_selected s WHERE s.name = {} AND s.id = r.id)")
-    return selected.format(sql.Literal(table.name))
-
-
-def selection_of(table: ExportedTable, scope: TransferScope) -> sql.Composable | None:
-    """Return the condition on rows `t` of a table; None if none of its rows is selected."""
-    if table.name in BY_CONVERSATION:
-        condition: sql.Composable = sql.SQL(IN_CONVERSATION)
-        if table.name == "injections" and scope.agent_id:
-            condition += sql.SQL(" OR ") + sql.SQL(IN_NO_CONVERSATION).format(agent=sql.Literal(scope.agent_id))
-        return condition
+    It contains the conditions on what the row goes with. No ids are kept anywhere: a replica may be asked, which takes
+    no temporary table, and ids of millions of rows need no memory.
+    """
+    if scope.is_whole:
+        return sql.SQL("true")
+    table = exported_tables()[name]
+    if name in SHARED:
+        return is_referred_to(name, scope, row)
+    if name in BY_CONVERSATION:
+        return goes_with_conversation(name, scope, row)
     column = f"{scope.kind}_id"
     has_column = any(field.column == column for field in table.model._meta.concrete_fields)
-    own = sql.SQL("t.{} = {}").format(sql.Identifier(column), sql.Literal(scope.name)) if has_column else None
+    own = sql.SQL("{}.{} = {}").format(sql.SQL(row), sql.Identifier(column), sql.Literal(scope.name))
     parents = [each for each in table.references if each.cascades and each.target not in SHARED]
     if not parents:
-        return own
-    with_parents = [goes_with(parent.column, parent.target) for parent in parents]
-    if table.name != "memories":
-        return sql.SQL(" AND ").join(with_parents)
+        return own if has_column else sql.SQL("false")
+    with_parents = [refers_to_selected(parent, scope, row) for parent in parents]
+    if name != "memories":
+        return sql.SQL("({})").format(sql.SQL(" AND ").join(with_parents))
     # a memory may go with something, or stand by itself
     empty_or_with = [
-        sql.SQL("(t.{} IS NULL OR {})").format(sql.Identifier(parent.column), condition)
+        sql.SQL("({}.{} IS NULL OR {})").format(sql.SQL(row), sql.Identifier(parent.column), condition)
         for parent, condition in zip(parents, with_parents, strict=True)
     ]
-    roots = sql.SQL(" OR ").join([*([own] if own is not None else []), *with_parents])
-    return sql.SQL("({}) AND {}").format(roots, sql.SQL(" AND ").join(empty_or_with))
+    roots = sql.SQL(" OR ").join([own, *with_parents])
+    return sql.SQL("(({}) AND {})").format(roots, sql.SQL(" AND ").join(empty_or_with))
 
 
-def goes_with(column: str, target: str) -> sql.Composable:
-    selected = sql.SQL("EXISTS (SELECT FROM transfer_selected s WHERE s.name = {} AND s.id = t.{})")
-    return selected.format(sql.Literal(target), sql.Identifier(column))
+def refers_to_selected(reference: Reference, scope: TransferScope, row: str) -> sql.Composable:
+    """Return the condition that a row refers to one that is selected."""
+    target = f"{row}_r"
+    return sql.SQL("EXISTS (SELECT FROM {} {} WHERE {}.account_id = {} AND {}.id = {}.{} AND {})").format(
+        sql.Identifier(reference.target),
+        *(sql.SQL(target), sql.SQL(target), sql.Literal(scope.account_id), sql.SQL(target)),
+        *(sql.SQL(row), sql.Identifier(reference.column), is_selected(reference.target, scope, target)),
+    )
+
+
+def is_referred_to(name: str, scope: TransferScope, row: str) -> sql.Composable:
+    """Return the condition that a selected row refers to the row of a shared table."""
+    referring = [
+        sql.SQL("SELECT r.{} FROM {} r WHERE r.account_id = {} AND {}").format(
+            sql.Identifier(each.column),
+            *(sql.Identifier(table.name), sql.Literal(scope.account_id), is_selected(table.name, scope, "r")),
+        )
+        for table in exported_tables().values()
+        for each in table.all_references
+        if each.target == name
+    ]
+    return sql.SQL("{}.id IN ({})").format(sql.SQL(row), sql.SQL(" UNION ").join(referring))
+
+
+def goes_with_conversation(name: str, scope: TransferScope, row: str) -> sql.Composable:
+    """Return the condition that the conversation of a row, which it names by the client's id, is selected."""
+    names = {"account": sql.Literal(scope.account_id), "row": sql.SQL(row), "agent": sql.Literal(scope.agent_id)}
+    condition = sql.SQL(IN_CONVERSATION).format(**names, selected=is_selected("conversations", scope, "c"))
+    if name == "injections" and scope.agent_id:
+        condition = sql.SQL("{} OR {}").format(condition, sql.SQL(IN_NO_CONVERSATION).format(**names))
+    return sql.SQL("({})").format(condition)

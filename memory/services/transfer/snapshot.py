@@ -5,20 +5,22 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from django.db import connection
+from django.db import connections
+
+from memory_project.postgresql.hangs import watched_connection
+from memory_project.postgresql.replicas import PRIMARY
 
 
 @contextmanager
-def open_snapshot() -> Iterator["psycopg.Connection[Any]"]:
-    """Open a transaction that reads at one moment. It may only write temporary tables, which go with it."""
-    parameters = connection.get_connection_params()
+def open_snapshot(alias: str = PRIMARY) -> Iterator["psycopg.Connection[Any]"]:
+    """Open a transaction that reads at one moment, at the primary or at a replica, which both write nothing in it."""
+    parameters = connections[alias].get_connection_params()
     for name in ("pool", "cursor_factory", "server_side_binding", "context"):
         parameters.pop(name, None)
-    with psycopg.connect(**parameters) as session:
-        session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    with watched_connection(alias).connect(**parameters) as session:
+        session.isolation_level, session.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
         session.execute("SET LOCAL statement_timeout = 0")
         session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        try:
-            yield session
-        finally:
-            session.rollback()
+        # cursors are read to their ends: what all rows take counts, not what the first ones do
+        session.execute("SET LOCAL cursor_tuple_fraction = 1")
+        yield session

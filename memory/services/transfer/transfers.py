@@ -75,6 +75,12 @@ class PartWriter(RawIOBase):
             self._store(bytes(self._pending))
             self._pending.clear()
 
+    def restart(self) -> None:
+        """Delete what is stored, for another attempt."""
+        TransferPart.objects.filter(account_id=self._transfer.account_id, transfer_id=self._transfer.id).delete()
+        self._pending.clear()
+        self.number, self.size_bytes, self.digest = 0, 0, hashlib.sha256()
+
     def _store(self, data: bytes) -> None:
         self.digest.update(data)
         with transaction.atomic():
@@ -246,8 +252,8 @@ def transfer_lock(transfer_id: UUID) -> AbstractContextManager[bool]:
 def run_export(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) -> None:
     """Write the archive into parts. Parts of an attempt that was killed go first."""
     began = monotonic()
-    TransferPart.objects.filter(account_id=transfer.account_id, transfer_id=transfer.id).delete()
     writer = PartWriter(transfer)
+    writer.restart()
 
     def report(counts: dict[str, int]) -> None:
         renew()
@@ -260,6 +266,7 @@ def run_export(transfer: Transfer, *, now: datetime, renew: Callable[[], None]) 
         cast("IO[bytes]", writer),
         include_vectors=transfer.include_vectors,
         include_traces=False,
+        restart=writer.restart,
         report=report,
     )
     writer.finish()

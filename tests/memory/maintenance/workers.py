@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from django.db import connection
 
+from memory_project.embedded.paths import PROJECT
+
 PATIENCE_SECONDS = 40
 
 
@@ -35,8 +37,10 @@ class Worker:
 
 
 @contextmanager
-def worker_started(folder: Path, name: str, *, include: str = "", **variables: str) -> Iterator[Worker]:
-    """A worker with one child that is ready for tasks; killed at the end."""
+def worker_started(
+    folder: Path, name: str, *, include: str = "", tree: Path = PROJECT, **variables: str
+) -> Iterator[Worker]:
+    """A worker with one child that is ready for tasks, with the code of a tree; killed at the end."""
     command = [
         sys.executable,
         "-m",
@@ -55,6 +59,7 @@ def worker_started(folder: Path, name: str, *, include: str = "", **variables: s
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "--without-gossip", "--without-mingle", *(["--include", include] if include else [])],
+            cwd=tree,
             env=environment() | variables,
             stdout=output,
             stderr=subprocess.STDOUT,
