@@ -54,18 +54,19 @@ WRITTEN_PATTERN = "account:{account_id}:written:{key_id}"
 """The keys that hold where PostgreSQL's log was after the last write of an API key, while there are replicas."""
 
 ONCE = """
--- the last two arguments: the key that remembers this write (empty: none does), and for how many seconds
-local once_seconds, once = table.remove(ARGV), table.remove(ARGV)
+-- the last argument: for how many seconds the last key remembers this write (0: there is no such key)
+local once_seconds = tonumber(table.remove(ARGV))
+local once = once_seconds > 0 and table.remove(KEYS)
 -- what was noted when it was done, or false
-local was_done = once ~= '' and redis.call('GET', once)
+local was_done = once and redis.call('GET', once)
 
 local function note_done(answer)
-    if once ~= '' then
+    if once then
         redis.call('SET', once, answer, 'EX', once_seconds)
     end
 end
 """
-"""Beginning of a script that must not do the same write twice; its arguments end with `once_arguments`."""
+"""Beginning of a script that must not do the same write twice; its keys and arguments end with `once_arguments`."""
 
 SHARED_KEYS = {
     "ledger_journal": "ledger:journal",
@@ -265,15 +266,15 @@ REQUESTED_WRITES: ContextVar[RequestedWrites | None] = ContextVar("requested_wri
 """The writes of the running request, if it has an `Idempotency-Key`."""
 
 
-def once_arguments(key: str) -> list[str | int]:
-    """Return the last arguments of a script that begins with ONCE and writes this key."""
+def once_arguments(key: str) -> tuple[list[str], int]:
+    """Return the last keys, at most one, and the last argument of a script that begins with ONCE and writes `key`."""
     requested = REQUESTED_WRITES.get()
     if requested is None:
-        return ["", 0]
+        return [], 0
     requested.count += 1
     account_id, tag = key.split(":", 2)[1], key[key.index("{") : key.index("}") + 1]
     write_id = f"{requested.request_id}:{requested.count}"
-    return [ONCE_PATTERN.format(account_id=account_id, tag=tag, write_id=write_id), requested.seconds]
+    return [ONCE_PATTERN.format(account_id=account_id, tag=tag, write_id=write_id)], requested.seconds
 
 
 class ImpatientRedis(redis.Redis):
