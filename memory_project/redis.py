@@ -1,8 +1,8 @@
 """Redis as a tier: one client per process, one registry of key patterns.
 
 Every key starts with its account, so that no account can name another's key, and carries its conversation or agent as
-the hash tag. A Redis Cluster is refused all the same: what marks an injection also writes the journal of all accounts,
-which no hash tag puts into the same slot. Durations are seconds.
+the hash tag. In a Redis Cluster all of them are in one slot, by a prefix (`redis_cluster`), since what marks an
+injection also writes the journal of all accounts. Durations are seconds.
 """
 
 import re
@@ -21,7 +21,8 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from memory_project.redis_urls import parse_sentinels
+from memory_project.redis_cluster import connection_options
+from memory_project.redis_urls import is_cluster, parse_cluster, parse_sentinels
 
 KEY_PATTERNS = {
     "working_memory": "account:{account_id}:working_memory:{{{conversation_id}}}",
@@ -294,6 +295,10 @@ class ImpatientRedis(redis.Redis):
         except redis.TimeoutError:
             ImpatientRedis._asks_again_at = time.monotonic() + PAUSE_SECONDS
             raise
+        except redis.ResponseError:
+            # it answers: a new master without the scripts is to get them at once
+            ImpatientRedis._asks_again_at = 0.0
+            raise
         ImpatientRedis._asks_again_at = 0.0
         return answer
 
@@ -319,6 +324,9 @@ def client() -> "redis.Redis":
         "retry": Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), 1, supported_errors=(redis.ConnectionError,)),
         "protocol": 2,
     }
+    if is_cluster(settings.REDIS_URL):
+        pool = redis.ConnectionPool(**options, **connection_options(parse_cluster(settings.REDIS_URL)))
+        return ImpatientRedis.from_pool(pool)
     address = parse_sentinels(settings.REDIS_URL)
     if address is None:
         return ImpatientRedis.from_url(settings.REDIS_URL, **options)
@@ -331,16 +339,21 @@ def client() -> "redis.Redis":
     return found
 
 
-def refuse_cluster() -> None:
-    """Raise ImproperlyConfigured if Redis is a node of a Redis Cluster. One that does not answer is not judged."""
+def refuse_cluster_node() -> None:
+    """Raise ImproperlyConfigured for the URL of a single Redis that is a node of a Redis Cluster.
+
+    One that does not answer is not judged.
+    """
+    if is_cluster(settings.REDIS_URL):
+        return
     try:
-        is_cluster = client().info("cluster").get("cluster_enabled")
+        is_node = client().info("cluster").get("cluster_enabled")
     except redis.RedisError:
         return
-    if is_cluster:
+    if is_node:
         raise ImproperlyConfigured(
-            "REDIS_URL names a Redis Cluster, which keeps keys apart that a mark in the ledger changes together: use a "
-            "single Redis or Valkey, with replicas behind Sentinels (redis+sentinel://…)"
+            "REDIS_URL names a node of a Redis Cluster as if it were a single Redis: name the cluster instead "
+            "(redis+cluster://host1:6379,host2:6379)"
         )
 
 
