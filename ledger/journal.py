@@ -3,8 +3,8 @@
     mark, evict, end_ledger ──one script──▶ hash + stream ──flush_journal──▶ Injection rows ──restore──▶ hash
 
 A change enters the hash and the stream in one script, so both agree on what happened and in which order. The stream is
-emptied into rows in the background. One script uses three keys, which needs a single Redis, with replicas if you like:
-a Redis Cluster would refuse it, and neither Celery nor our client supports one.
+emptied into rows in the background. One script uses keys of a conversation and of all, so they must be on one server: a
+Redis Cluster has all of them in one slot (`memory_project.redis_cluster`).
 
 The key `ledger_epoch` means "this Redis has every ledger". It is lost together with the data. While it is missing, a
 ledger is restored before its first answer (the set `ledger_restored` lists those already restored), and

@@ -183,9 +183,9 @@ def _run(source: str, conversation: ConversationRef, *args: str, agent_id: str =
     agent = agent_id and _text(agent_id, AGENT_ID_LENGTH, "an agent id")
     shared = (str(conversation.account_id), conversation_id, agent)
     keys = ledger_keys(conversation)
-    once = once_arguments(keys[0]) if source.startswith(ONCE) else []
+    once_keys, *once_seconds = once_arguments(keys[0]) if source.startswith(ONCE) else ([],)
     for _ in range(RESTORE_TRIES):
-        answer = script(source)(keys=keys, args=[*shared, *args, *once])
+        answer = script(source)(keys=[*keys, *once_keys], args=[*shared, *args, *once_seconds])
         if answer is not None:
             return answer
         restore_ledger(conversation)

@@ -4,7 +4,7 @@ A twin declares one line per method, and types follow from the method itself:
 
 - `in_thread(Method)`: the call runs in a thread of this module's pool, because it needs the database.
 - `over_redis(Method)`: the call needs Redis alone. It runs on the event loop, and its commands are awaited by
-  `redis.asyncio`.
+  `redis.asyncio`; on a Redis Cluster, it runs in a thread as well.
 
 How `over_redis` works: the synchronous method runs until it sends a command, which stops it. The command is awaited,
 and the method runs again from its start with the reply at hand, until it returns. So such a method must do nothing but
@@ -28,7 +28,7 @@ from django.db import close_old_connections
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 
 from memory_project.redis import RECORDED_REPLIES
-from memory_project.redis_urls import parse_sentinels
+from memory_project.redis_urls import is_cluster, parse_sentinels
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -100,7 +100,12 @@ class ReplyWanted(BaseException):
 
 
 async def run_over_redis(call: Callable[[], T]) -> T:
-    """Run a call whose only input and output are commands to Redis, and await their replies."""
+    """Run a call whose only input and output are commands to Redis, and await their replies.
+
+    On a Redis Cluster it runs in a thread: connections that follow the slot are synchronous.
+    """
+    if is_cluster(settings.REDIS_URL):
+        return await run_in_thread(call)
     recorded = RecordedReplies()
     while True:
         recorded.position = 0

@@ -23,7 +23,7 @@ from django.utils.module_loading import import_string
 from memory_project.counters import reserve_files, share_worker_counters
 from memory_project.encryption import check_database_keys
 from memory_project.logs import say_last
-from memory_project.redis import refuse_cluster
+from memory_project.redis import refuse_cluster_node
 from memory_project.role_health import ADDRESS_VARIABLE, note_stopping, serve_role_health
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_project.settings")
@@ -48,10 +48,10 @@ def count_together(**_options: Any) -> None:
 @worker_init.connect  # type: ignore[untyped-decorator]
 @beat_init.connect  # type: ignore[untyped-decorator]
 def refuse_wrong_keys(**_options: Any) -> None:
-    """Stop a worker or beat that has other keys than the database, or none, or a Redis Cluster."""
+    """Stop a worker or beat that has other keys than the database, or none, or a cluster's node as its Redis."""
     try:
         check_database_keys()
-        refuse_cluster()
+        refuse_cluster_node()
     except ImproperlyConfigured as error:
         raise SystemExit(say_last(f"Celery does not start: {error}.")) from None
 

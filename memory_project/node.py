@@ -26,7 +26,7 @@ from memory_project.embedded.daemons import signal_on_parent_death
 from memory_project.encryption import check_database_keys, check_encryption_keys
 from memory_project.logs import say_last
 from memory_project.postgresql.options import check_role_settings, prepare_web_connections
-from memory_project.redis import refuse_cluster
+from memory_project.redis import refuse_cluster_node
 from memory_project.supervisor.restarts import MAX_WAIT_SECONDS, Restarts
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def load_parts(options: Namespace) -> tuple[list[ForkedPart], list[socket.socket
         check_role_settings()
     django.setup()
     check_database_keys()
-    refuse_cluster()
+    refuse_cluster_node()
     application = load_application()
     app.loader.import_default_modules()
     app.finalize()

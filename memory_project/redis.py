@@ -1,8 +1,8 @@
 """Redis as a tier: one client per process, one registry of key patterns.
 
 Every key starts with its account, so that no account can name another's key, and carries its conversation or agent as
-the hash tag. A Redis Cluster is refused all the same: what marks an injection also writes the journal of all accounts,
-which no hash tag puts into the same slot. Durations are seconds.
+the hash tag. In a Redis Cluster all of them are in one slot, by a prefix (`redis_cluster`), since what marks an
+injection also writes the journal of all accounts. Durations are seconds.
 """
 
 import re
@@ -21,7 +21,8 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from memory_project.redis_urls import parse_sentinels
+from memory_project.redis_cluster import connection_options
+from memory_project.redis_urls import is_cluster, parse_cluster, parse_sentinels
 
 KEY_PATTERNS = {
     "working_memory": "account:{account_id}:working_memory:{{{conversation_id}}}",
@@ -54,18 +55,19 @@ WRITTEN_PATTERN = "account:{account_id}:written:{key_id}"
 """The keys that hold where PostgreSQL's log was after the last write of an API key, while there are replicas."""
 
 ONCE = """
--- the last two arguments: the key that remembers this write (empty: none does), and for how many seconds
-local once_seconds, once = table.remove(ARGV), table.remove(ARGV)
+-- the last argument: for how many seconds the last key remembers this write (0: there is no such key)
+local once_seconds = tonumber(table.remove(ARGV))
+local once = once_seconds > 0 and table.remove(KEYS)
 -- what was noted when it was done, or false
-local was_done = once ~= '' and redis.call('GET', once)
+local was_done = once and redis.call('GET', once)
 
 local function note_done(answer)
-    if once ~= '' then
+    if once then
         redis.call('SET', once, answer, 'EX', once_seconds)
     end
 end
 """
-"""Beginning of a script that must not do the same write twice; its arguments end with `once_arguments`."""
+"""Beginning of a script that must not do the same write twice; its keys and arguments end with `once_arguments`."""
 
 SHARED_KEYS = {
     "ledger_journal": "ledger:journal",
@@ -265,15 +267,15 @@ REQUESTED_WRITES: ContextVar[RequestedWrites | None] = ContextVar("requested_wri
 """The writes of the running request, if it has an `Idempotency-Key`."""
 
 
-def once_arguments(key: str) -> list[str | int]:
-    """Return the last arguments of a script that begins with ONCE and writes this key."""
+def once_arguments(key: str) -> tuple[list[str], int]:
+    """Return the last keys, at most one, and the last argument of a script that begins with ONCE and writes `key`."""
     requested = REQUESTED_WRITES.get()
     if requested is None:
-        return ["", 0]
+        return [], 0
     requested.count += 1
     account_id, tag = key.split(":", 2)[1], key[key.index("{") : key.index("}") + 1]
     write_id = f"{requested.request_id}:{requested.count}"
-    return [ONCE_PATTERN.format(account_id=account_id, tag=tag, write_id=write_id), requested.seconds]
+    return [ONCE_PATTERN.format(account_id=account_id, tag=tag, write_id=write_id)], requested.seconds
 
 
 class ImpatientRedis(redis.Redis):
@@ -292,6 +294,10 @@ class ImpatientRedis(redis.Redis):
             answer = super().execute_command(*args, **options)  # type: ignore[no-untyped-call]  # redis-py has none
         except redis.TimeoutError:
             ImpatientRedis._asks_again_at = time.monotonic() + PAUSE_SECONDS
+            raise
+        except redis.ResponseError:
+            # it answers: a new master without the scripts is to get them at once
+            ImpatientRedis._asks_again_at = 0.0
             raise
         ImpatientRedis._asks_again_at = 0.0
         return answer
@@ -318,6 +324,9 @@ def client() -> "redis.Redis":
         "retry": Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), 1, supported_errors=(redis.ConnectionError,)),
         "protocol": 2,
     }
+    if is_cluster(settings.REDIS_URL):
+        pool = redis.ConnectionPool(**options, **connection_options(parse_cluster(settings.REDIS_URL)))
+        return ImpatientRedis.from_pool(pool)
     address = parse_sentinels(settings.REDIS_URL)
     if address is None:
         return ImpatientRedis.from_url(settings.REDIS_URL, **options)
@@ -330,16 +339,21 @@ def client() -> "redis.Redis":
     return found
 
 
-def refuse_cluster() -> None:
-    """Raise ImproperlyConfigured if Redis is a node of a Redis Cluster. One that does not answer is not judged."""
+def refuse_cluster_node() -> None:
+    """Raise ImproperlyConfigured for the URL of a single Redis that is a node of a Redis Cluster.
+
+    One that does not answer is not judged.
+    """
+    if is_cluster(settings.REDIS_URL):
+        return
     try:
-        is_cluster = client().info("cluster").get("cluster_enabled")
+        is_node = client().info("cluster").get("cluster_enabled")
     except redis.RedisError:
         return
-    if is_cluster:
+    if is_node:
         raise ImproperlyConfigured(
-            "REDIS_URL names a Redis Cluster, which keeps keys apart that a mark in the ledger changes together: use a "
-            "single Redis or Valkey, with replicas behind Sentinels (redis+sentinel://…)"
+            "REDIS_URL names a node of a Redis Cluster as if it were a single Redis: name the cluster instead "
+            "(redis+cluster://host1:6379,host2:6379)"
         )
 
 

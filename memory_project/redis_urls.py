@@ -1,8 +1,11 @@
-"""URLs of Redis behind Sentinels, in the spellings of those who connect.
+"""URLs of Redis behind Sentinels, and of a Redis Cluster, in the spellings of those who connect.
 
     redis+sentinel://user:password@host1:26379,host2:26379/name-of-the-master/0?sentinel_password=…
+    redis+cluster://user:password@host1:6379,host2:6379/name-of-the-installation
+    rediss+cluster://user:password@host1:6379,host2:6379/name-of-the-installation?ssl_ca_certs=…
 
-The user and the password are those of Redis. There is no scheme for TLS: the broker would not speak it.
+The user and the password are those of Redis. Sentinels have no scheme for TLS: the broker would not speak it. A cluster
+is no broker.
 """
 
 import re
@@ -14,14 +17,25 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 from memory_project.env import SettingError
 
 SENTINEL_SCHEME = "redis+sentinel"
-CLUSTER_SCHEMES = ("redis+cluster", "rediss+cluster", "redis-cluster", "rediss-cluster", "valkey+cluster")
-"""Schemes by which other programs name a Redis Cluster. Its nodes say themselves that they are of one."""
-NO_CLUSTER = (
-    "must not name a Redis Cluster, which is not supported: a mark in the ledger changes keys of different slots "
-    "together, and Celery has no transport for one. Use a single Redis or Valkey, with replicas behind Sentinels "
-    "(redis+sentinel://…)."
+CLUSTER_SCHEME = "redis+cluster"
+ENCRYPTED_CLUSTER_SCHEME = "rediss+cluster"
+CLUSTER_SCHEMES = (CLUSTER_SCHEME, ENCRYPTED_CLUSTER_SCHEME)
+FOREIGN_CLUSTER_SCHEMES = ("redis-cluster", "rediss-cluster", "valkey+cluster")
+"""Schemes by which other programs name a Redis Cluster."""
+OTHER_SPELLING = "must name a Redis Cluster as redis+cluster://host1:6379,host2:6379, or with rediss+cluster for TLS."
+NO_CLUSTER_AS_BROKER = (
+    "must not name a Redis Cluster: Celery has no transport for one. Name another broker, such as RabbitMQ "
+    "(amqp://user:password@host:5672//) or a single Redis or Valkey (redis://host:6379/0)."
 )
-DEFAULT_PORT = 26_379
+BROKER_WANTED = (
+    "CELERY_BROKER_URL must be set where REDIS_URL names a Redis Cluster, for which Celery has no transport: name "
+    "another broker, such as RabbitMQ (amqp://user:password@host:5672//) or a single Redis or Valkey "
+    "(redis://host:6379/0). It holds nothing that must be kept."
+)
+DEFAULT_SENTINEL_PORT = 26_379
+DEFAULT_PORT = 6_379
+DEFAULT_NAME = "agent-memory"
+NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +92,7 @@ def parse_sentinels(url: str) -> SentinelAddress | None:
         # a part of a URL for the cache, in which capitals are lost
         raise SettingError(f"REDIS_URL must name a master in small letters, not {service!r}.")
     return SentinelAddress(
-        sentinels=tuple(_split_address(host) for host in hosts.split(",")),
+        sentinels=tuple(_split_address(host, "Sentinels", DEFAULT_SENTINEL_PORT) for host in hosts.split(",")),
         service=service,
         database=int(database or 0),
         username=unquote(username),
@@ -88,15 +102,57 @@ def parse_sentinels(url: str) -> SentinelAddress | None:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterAddress:
+    """Nodes of a Redis Cluster, the name that this installation's keys begin with, and what a connection takes."""
+
+    nodes: tuple[tuple[str, int], ...]
+    name: str
+    is_encrypted: bool
+    options: Mapping[str, Any]
+
+
+def is_cluster(url: str) -> bool:
+    """Return True for the URL of a Redis Cluster."""
+    return urlsplit(url).scheme in CLUSTER_SCHEMES
+
+
+def parse_cluster(url: str) -> ClusterAddress:
+    """Return what the URL of a Redis Cluster says. Raises SettingError."""
+    parts = urlsplit(url)
+    login, _, hosts = parts.netloc.rpartition("@")
+    username, _, password = login.partition(":")
+    name, asked = parts.path.strip("/") or DEFAULT_NAME, dict(parse_qsl(parts.query))
+    if not hosts or not NAME.fullmatch(name) or set(asked) - {"ssl_ca_certs"}:
+        raise SettingError(
+            "REDIS_URL must name nodes of the Redis Cluster, and may name the installation in small letters, digits, "
+            "and hyphens: redis+cluster://user:password@host1:6379,host2:6379/agent-memory. A cluster has no numbered "
+            "databases. With rediss+cluster, ?ssl_ca_certs=… may name a file of certificates."
+        )
+    return ClusterAddress(
+        nodes=tuple(_split_address(host, "nodes", DEFAULT_PORT) for host in hosts.split(",")),
+        name=name,
+        is_encrypted=parts.scheme == ENCRYPTED_CLUSTER_SCHEME,
+        options=_without_empty({"username": unquote(username), "password": unquote(password)}) | asked,
+    )
+
+
 def cache_settings(url: str, *, timeout_seconds: float) -> dict[str, Any]:
-    """Return the settings of Django's cache in this Redis."""
+    """Return the settings of Django's cache in this Redis. Raises SettingError."""
     options: dict[str, Any] = {
         "REDIS_CLIENT_CLASS": "memory_project.redis.ImpatientRedis",
         "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
         "SOCKET_TIMEOUT": timeout_seconds,
         "SOCKET_CONNECT_TIMEOUT": timeout_seconds,
     }
-    if (address := parse_sentinels(url)) is not None:
+    location: str | list[str] = url
+    if is_cluster(url):
+        parse_cluster(url)
+        options["CONNECTION_FACTORY"] = "memory_project.redis_cluster.CacheConnections"
+        # a text with commas would be several URLs
+        location = [url]
+    elif (address := parse_sentinels(url)) is not None:
+        location = address.cache_location()
         timeouts = {"socket_timeout": timeout_seconds, "socket_connect_timeout": timeout_seconds}
         options |= {
             "CONNECTION_FACTORY": "django_redis.pool.SentinelConnectionFactory",
@@ -105,14 +161,16 @@ def cache_settings(url: str, *, timeout_seconds: float) -> dict[str, Any]:
         }
     return {
         "BACKEND": "django_redis.cache.RedisCache",
-        "LOCATION": url if address is None else address.cache_location(),
+        "LOCATION": location,
         "KEY_PREFIX": "cache",
         "OPTIONS": options,
     }
 
 
 def broker_url(url: str) -> str:
-    """Return the URL of this Redis in Celery's spelling."""
+    """Return the URL of this Redis in Celery's spelling. Raises SettingError for a Redis Cluster."""
+    if is_cluster(url):
+        raise SettingError(BROKER_WANTED)
     if (address := parse_sentinels(url)) is not None:
         return address.broker_url()
     if not url.startswith("unix://"):
@@ -128,12 +186,12 @@ def broker_options(url: str) -> dict[str, Any]:
     return {"master_name": address.service, "sentinel_kwargs": address.sentinel_options()}
 
 
-def _split_address(text: str) -> tuple[str, int]:
+def _split_address(text: str, what: str, port: int) -> tuple[str, int]:
     parts: SplitResult = urlsplit(f"//{text}")
     try:
-        return parts.hostname or "", parts.port or DEFAULT_PORT
+        return parts.hostname or "", parts.port or port
     except ValueError:
-        raise SettingError(f"REDIS_URL must name Sentinels as host:port, not {text!r}.") from None
+        raise SettingError(f"REDIS_URL must name {what} as host:port, not {text!r}.") from None
 
 
 def _without_empty(given: Mapping[str, str]) -> dict[str, str]:

@@ -21,7 +21,9 @@ from memory_project.postgresql.options import session_options
 from memory_project.postgresql.replicas import replica_databases
 from memory_project.redis_urls import (
     CLUSTER_SCHEMES,
-    NO_CLUSTER,
+    FOREIGN_CLUSTER_SCHEMES,
+    NO_CLUSTER_AS_BROKER,
+    OTHER_SPELLING,
     SENTINEL_SCHEME,
     broker_options,
     broker_url,
@@ -216,20 +218,20 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.url(
     "REDIS_URL",
     "redis://127.0.0.1:6379/0",
-    schemes=["redis", "rediss", "unix", SENTINEL_SCHEME],
-    refused=dict.fromkeys(CLUSTER_SCHEMES, NO_CLUSTER),
+    schemes=["redis", "rediss", "unix", SENTINEL_SCHEME, *CLUSTER_SCHEMES],
+    refused=dict.fromkeys(FOREIGN_CLUSTER_SCHEMES, OTHER_SPELLING),
     shown_default="the embedded Valkey",
 )
-"""URL of a Redis or Valkey, or of its Sentinels. If it is set, the embedded Valkey does not start."""
+"""URL of a Redis or Valkey, of its Sentinels, or of a cluster. If it is set, the embedded Valkey does not start."""
 REDIS_TIMEOUT_SECONDS = env.seconds("REDIS_TIMEOUT_SECONDS", 2.0, low=0.05, high=60)
 """Seconds until Redis counts as down; after that it is not asked for two seconds."""
 
 CACHES = {"default": cache_settings(REDIS_URL, timeout_seconds=REDIS_TIMEOUT_SECONDS)}
 
-CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", broker_url(REDIS_URL), shown_default="REDIS_URL")
-"""URL of Celery's broker."""
-if urlsplit(CELERY_BROKER_URL).scheme in CLUSTER_SCHEMES:
-    raise env.SettingError(f"CELERY_BROKER_URL {NO_CLUSTER}")
+CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "", shown_default="REDIS_URL") or broker_url(REDIS_URL)
+"""URL of Celery's broker. Needed where `REDIS_URL` names a cluster."""
+if urlsplit(CELERY_BROKER_URL).scheme in {*CLUSTER_SCHEMES, *FOREIGN_CLUSTER_SCHEMES}:
+    raise env.SettingError(f"CELERY_BROKER_URL {NO_CLUSTER_AS_BROKER}")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

@@ -110,7 +110,9 @@ def mark_ledger(scratch: Scratch, client: KeepAliveClient) -> list[BenchmarkVari
     ledger.mark(place, "skill:first")
 
     def mark_bare(number: int) -> None:
-        bare(keys=keys, args=[*shared, f"skill:bare-{number}", ledger.DEFAULT_VALUE, *once_arguments(keys[0])])
+        once_keys, once_seconds = once_arguments(keys[0])
+        args = [*shared, f"skill:bare-{number}", ledger.DEFAULT_VALUE, once_seconds]
+        bare(keys=[*keys, *once_keys], args=args)
 
     def mark_over_http(number: int) -> None:
         client.request("POST", LEDGER_MARK, encode({"item_key": f"skill:http-{number}", "agent_id": owner.agent_id}))

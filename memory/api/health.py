@@ -19,7 +19,8 @@ from memory.services.operations.backlogs import MAX_COUNTED
 from memory.services.operations.canary import compare_keys
 from memory_project.deadlines import POSTGRESQL, REDIS, AnswerDeadline
 from memory_project.postgresql.replicas import Replica, replicas
-from memory_project.redis import SHARED_KEYS, client, refuse_cluster
+from memory_project.redis import SHARED_KEYS, client, refuse_cluster_node
+from memory_project.redis_cluster import ClusterUnavailable
 from memory_project.stopping import STOPPING
 
 TIMEOUT_SECONDS = 2.5
@@ -78,7 +79,7 @@ def await_check(check: "Future[Any]", deadline: AnswerDeadline) -> str:
     """Return "ok", or what is wrong."""
     try:
         deadline.wait_for(check)
-    except NotReady as err:
+    except (NotReady, ClusterUnavailable) as err:
         return str(err)
     except TimeoutError:
         return "does not answer"
@@ -92,10 +93,10 @@ def await_check(check: "Future[Any]", deadline: AnswerDeadline) -> str:
 def write_to_redis() -> None:
     """Write a key that lives for a moment: a Redis without memory still answers a PING.
 
-    Raises NotReady for a Redis Cluster.
+    Raises NotReady for a node of a Redis Cluster that is named as a single Redis.
     """
     try:
-        refuse_cluster()
+        refuse_cluster_node()
     except ImproperlyConfigured as err:
         raise NotReady(f"{err}") from err
     client().set(SHARED_KEYS["health_probe"], "1", ex=PROBE_SECONDS)

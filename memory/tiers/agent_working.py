@@ -39,14 +39,14 @@ SCRATCH_PAD, CONVERSATION_CONTEXT = "scratch_pad", "conversation_context"
 APPENDED_KINDS = {SCRATCH_PAD: TEXT, CONVERSATION_CONTEXT: LIST}
 """The kind of the values that documented calls append to."""
 
-# ARGV: prefix, max values, seconds to live of a new value, max bytes, kinds of value that may be extended (the first is
-# the kind of a new one), name, JSON, those of ONCE. Values are joined as JSON, because Lua's numbers are not exact
+# ARGV: max values, seconds to live of a new value, max bytes, kinds of value that may be extended (the first is
+# the kind of a new one), name, JSON, that of ONCE. Values are joined as JSON, because Lua's numbers are not exact
 APPEND = (
     ONCE
     + VALUES
     + """
-local most, seconds, most_bytes = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local kinds, name, json = ARGV[5], ARGV[6], ARGV[7]
+local most, seconds, most_bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local kinds, name, json = ARGV[4], ARGV[5], ARGV[6]
 local stored = redis.call('GET', prefix .. name)
 if was_done and stored then
     return {'kept', stored, redis.call('PTTL', prefix .. name)}
@@ -79,18 +79,18 @@ return {'kept', joined, redis.call('PTTL', prefix .. name)}
 """
 )
 
-# KEYS[2]: the value to share; ARGV: prefix, max values, seconds to live (0: the remaining ones), name
+# KEYS[2]: the value to share; ARGV: max values, seconds to live (0: the remaining ones), name
 SHARE = (
     VALUES
     + """
-local stored, ttl_ms = redis.call('GET', KEYS[2]), tonumber(ARGV[3]) * 1000
+local stored, ttl_ms = redis.call('GET', KEYS[2]), tonumber(ARGV[2]) * 1000
 if not stored then
     return {'missing'}
 end
 if ttl_ms == 0 then
     ttl_ms = math.max(1, redis.call('PTTL', KEYS[2]))
 end
-if not keep(ARGV[4], stored, ttl_ms, tonumber(ARGV[2])) then
+if not keep(ARGV[3], stored, ttl_ms, tonumber(ARGV[1])) then
     return {'full'}
 end
 return {'kept', stored, ttl_ms}
@@ -290,8 +290,9 @@ class WorkingMemoryService:
 
     def _append(self, key: str, value: Any, *, to: str) -> StoredValue:
         limits = (conf.AGENT_MEMORY_VALUES, conf.AGENT_MEMORY_TTL_SECONDS, conf.TIER_VALUE_BYTES)
-        once = once_arguments(agent_key(self._ref, AGENT_MEMORY))
-        outcome, *stored = self._values.run(APPEND, *limits, to, check_name(key), self._to_json(value), *once)
+        once_keys, once_seconds = once_arguments(agent_key(self._ref, AGENT_MEMORY))
+        args = (*limits, to, check_name(key), self._to_json(value), once_seconds)
+        outcome, *stored = self._values.run(APPEND, *args, keys=once_keys)
         return parse_script_outcome(outcome, stored)
 
     def _record(self, operation: str, saved_id: UUID, count: int) -> None:

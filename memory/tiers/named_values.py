@@ -11,9 +11,9 @@ from typing import Any
 from memory.tiers.base import check_name, from_json
 from memory_project.redis import script
 
-# KEYS[1] of every script is the set of names, ARGV[1] the prefix of the values' keys
+# KEYS[1] of every script is the set of names
 VALUES = """
-local names, prefix = KEYS[1], ARGV[1]
+local names, prefix = KEYS[1], KEYS[1] .. ':'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', names, '-inf', now)
@@ -48,14 +48,14 @@ local function all()
 end
 """
 
-# ARGV: prefix, max values, seconds to live, name, JSON
-SET_VALUE = VALUES + "return keep(ARGV[4], ARGV[5], tonumber(ARGV[3]) * 1000, tonumber(ARGV[2])) and 1 or 0"
+# ARGV: max values, seconds to live, name, JSON
+SET_VALUE = VALUES + "return keep(ARGV[3], ARGV[4], tonumber(ARGV[2]) * 1000, tonumber(ARGV[1])) and 1 or 0"
 
-# ARGV: prefix, name
-FIND_VALUE = "return {redis.call('GET', ARGV[1] .. ARGV[2]), redis.call('PTTL', ARGV[1] .. ARGV[2])}"
+# ARGV: name
+FIND_VALUE = "local key = KEYS[1] .. ':' .. ARGV[1] return {redis.call('GET', key), redis.call('PTTL', key)}"
 
-# ARGV: prefix, name
-DELETE_VALUE = VALUES + "redis.call('ZREM', names, ARGV[2]) return redis.call('DEL', prefix .. ARGV[2])"
+# ARGV: name
+DELETE_VALUE = VALUES + "redis.call('ZREM', names, ARGV[1]) return redis.call('DEL', prefix .. ARGV[1])"
 
 ALL_VALUES = VALUES + "return all()"
 
@@ -103,12 +103,12 @@ return cleared
 """
 )
 
-# ARGV: prefix, max values, then name, JSON and milliseconds of each value
+# ARGV: max values, then name, JSON and milliseconds of each value
 RESTORE = (
     VALUES
     + """
-local most, new = tonumber(ARGV[2]), 0
-for i = 3, #ARGV, 3 do
+local most, new = tonumber(ARGV[1]), 0
+for i = 2, #ARGV, 3 do
     if not redis.call('ZSCORE', names, ARGV[i]) then
         new = new + 1
     end
@@ -116,7 +116,7 @@ end
 if new > 0 and redis.call('ZCARD', names) + new > most then
     return 0
 end
-for i = 3, #ARGV, 3 do
+for i = 2, #ARGV, 3 do
     keep(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), most)
 end
 return 1
@@ -188,8 +188,8 @@ class NamedValues:
         return bool(self.run(RESTORE, self._max_values, *parts))
 
     def run(self, source: str, *args: str | int, keys: Sequence[str] = ()) -> Any:
-        """Run a script that begins with VALUES or uses the same arguments; `keys` follow the key of the names."""
-        return script(source)(keys=[self._key, *keys], args=[f"{self._key}:", *args])
+        """Run a script that begins with VALUES or uses the same key; `keys` follow the key of the names."""
+        return script(source)(keys=[self._key, *keys], args=args)
 
 
 def parse_stored_texts(flat: Sequence[Any]) -> list[StoredText]:

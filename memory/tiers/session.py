@@ -23,23 +23,23 @@ RESTORE = (
     VALUES
     + """
 local goal, thoughts, saved = KEYS[4], KEYS[3], KEYS[5]
-if redis.call('EXPIRE', saved, ARGV[3]) == 1 then
+if redis.call('EXPIRE', saved, ARGV[2]) == 1 then
     return 0
 end
-redis.call('SET', saved, 1, 'EX', ARGV[3])
-if ARGV[4] ~= '' then
-    redis.call('SET', goal, ARGV[4], 'EX', ARGV[3], 'NX')
+redis.call('SET', saved, 1, 'EX', ARGV[2])
+if ARGV[3] ~= '' then
+    redis.call('SET', goal, ARGV[3], 'EX', ARGV[2], 'NX')
 end
-local values_at = 6 + tonumber(ARGV[5])
+local values_at = 5 + tonumber(ARGV[4])
 if redis.call('EXISTS', thoughts) == 0 then
-    for i = 6, values_at - 1 do
+    for i = 5, values_at - 1 do
         redis.call('RPUSH', thoughts, ARGV[i])
     end
-    redis.call('EXPIRE', thoughts, ARGV[3])
+    redis.call('EXPIRE', thoughts, ARGV[2])
 end
 for i = values_at, #ARGV, 3 do
     if redis.call('EXISTS', prefix .. ARGV[i]) == 0 then
-        keep(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]) * 1000, tonumber(ARGV[2]))
+        keep(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]) * 1000, tonumber(ARGV[1]))
     end
 end
 return 1
@@ -48,7 +48,7 @@ return 1
 
 CLEAR = """
 for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-    redis.call('UNLINK', ARGV[1] .. name)
+    redis.call('UNLINK', KEYS[1] .. ':' .. name)
 end
 for _, key in ipairs(KEYS) do
     redis.call('UNLINK', key)
@@ -149,8 +149,9 @@ class SessionMemory:
     def push_thought(self, thought: Any, agent_id: str, now: datetime) -> datetime:
         """Add a thought; the oldest beyond SESSION_THOUGHTS are dropped. Return when a repeated request added it."""
         json = session_json({"thought": thought, "agent_id": agent_id, "timestamp": now.isoformat()})
-        once = once_arguments(session_key(self._session, "thoughts"))
-        at = run_list_script(PUSH_THOUGHT, self._session, conf.SESSION_THOUGHTS, json, now.isoformat(), *once)
+        once_keys, once_seconds = once_arguments(session_key(self._session, "thoughts"))
+        args = (conf.SESSION_THOUGHTS, json, now.isoformat(), once_seconds)
+        at = run_list_script(PUSH_THOUGHT, self._session, *args, keys=once_keys)
         return datetime.fromisoformat(at)
 
     def get_thoughts(self, limit: int) -> list[dict[str, Any]]:

@@ -313,10 +313,10 @@ class RedisBuffer:
         return run_list_script(source, self._session, *args)
 
 
-def run_list_script(source: str, session: SessionRef, *args: str | int) -> Any:
-    """Run a script over LISTS; their seconds to live are its first argument, before `args`."""
-    keys = [session_key(session, name) for name in LISTS]
-    return script(source)(keys=keys, args=[conf.SESSION_TTL_HOURS * 3_600, *args])
+def run_list_script(source: str, session: SessionRef, *args: str | int, keys: Sequence[str] = ()) -> Any:
+    """Run a script over LISTS, then `keys`; the lists' seconds to live are its first argument, before `args`."""
+    lists = [session_key(session, name) for name in LISTS]
+    return script(source)(keys=[*lists, *keys], args=[conf.SESSION_TTL_HOURS * 3_600, *args])
 
 
 def flatten_entries(entries: Iterable[BufferEntry]) -> list[str | int]:

@@ -21,6 +21,7 @@ from rest_framework import exceptions
 from memory_project.http.error_codes import type_of
 from memory_project.logs import current_request_id
 from memory_project.postgresql.base import OutcomeUnknownError
+from memory_project.redis_cluster import ClusterUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +101,9 @@ def describe_problem(exc: BaseException, context: Mapping[str, Any] = NO_CONTEXT
 
 def describe_store_error(exc: BaseException) -> ProblemDetails | None:
     """Return a 503 that names the store if the exception says that a store cannot serve, else None."""
+    if isinstance(exc, ClusterUnavailable):
+        logger.warning("%s", exc)
+        return _unavailable("redis_unavailable", f"{exc}. Try again later.")
     if isinstance(exc, REDIS_ERRORS):
         # the first word of an error is its kind; the rest may quote values
         logger.warning("Redis cannot serve: %s %s", type(exc).__name__, str(exc).partition(" ")[0])

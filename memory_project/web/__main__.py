@@ -12,7 +12,7 @@ from memory_project.counters import reserve_files, share_counters
 from memory_project.encryption import check_database_keys, check_encryption_keys
 from memory_project.logs import say_last
 from memory_project.postgresql.options import prepare_web_connections
-from memory_project.redis import refuse_cluster
+from memory_project.redis import refuse_cluster_node
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
         prepare_web_connections()
         django.setup()
         check_database_keys()
-        refuse_cluster()
+        refuse_cluster_node()
         application = load_application()
     except ImproperlyConfigured as error:
         sys.exit(say_last(f"The web server does not start: {error}."))

@@ -13,7 +13,11 @@ from memory.conf import DJANGO_SETTINGS
 from memory_project.embedded.paths import PROJECT
 from memory_project.env import SettingError
 
-CLUSTERS = [("REDIS_URL", "redis+cluster://one:7000,two:7000"), ("CELERY_BROKER_URL", "rediss+cluster://one:7000")]
+CLUSTERS = [
+    ("REDIS_URL", "redis-cluster://one:7000,two:7000", r"must name a Redis Cluster as redis\+cluster://"),
+    ("REDIS_URL", "redis+cluster://one:7000/0", "must name nodes of the Redis Cluster"),
+    ("CELERY_BROKER_URL", "rediss+cluster://one:7000", r"must not name a Redis Cluster.*amqp://"),
+]
 
 NONSENSE = [
     ("MEMORY_WEB_THREADS", "abc"),
@@ -38,11 +42,13 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text"), CLUSTERS)
-def test_a_redis_cluster_is_refused_by_its_url(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+@pytest.mark.parametrize(("name", "text", "reason"), CLUSTERS)
+def test_a_wrong_url_of_a_redis_cluster_is_refused_with_the_right_one(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, reason: str
+) -> None:
     monkeypatch.setenv(name, text)
 
-    with pytest.raises(SettingError, match=f"^{name} must not name a Redis Cluster.*redis\\+sentinel://"):
+    with pytest.raises(SettingError, match=f"^{name} {reason}"):
         runpy.run_path(str(PROJECT / "memory_project" / "settings.py"))
 
 

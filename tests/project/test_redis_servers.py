@@ -1,16 +1,11 @@
-"""Redis behind Sentinels, and as a cluster: real ones, of the Valkey that is embedded."""
+"""Redis behind Sentinels, and nodes of a cluster by a wrong URL: real ones, of the Valkey that is embedded."""
 
 import asyncio
 import os
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,13 +17,11 @@ from kombu.connection import Connection
 
 from memory_project import redis
 from memory_project.async_calls import REDIS_CONNECTIONS, async_client, close_async_client
-from memory_project.embedded.paths import PROGRAM_COPIES, SYSTEM_DATA
-from memory_project.embedded.programs import programs_for
-from memory_project.embedded.users import user_for
 from memory_project.env import SettingError
 from memory_project.redis_urls import broker_options, broker_url, cache_settings, parse_sentinels
-from tests.concurrency import PATIENCE_SECONDS
 from tests.redis_elsewhere import redis_at
+from tests.valkeys import Servers, wait_until
+from tests.valkeys import servers as servers
 
 SENTINEL = """
 port {port}
@@ -37,65 +30,6 @@ sentinel monitor memory 127.0.0.1 {master} 1
 sentinel down-after-milliseconds memory 300
 sentinel failover-timeout memory 2000
 """
-
-
-class Servers:
-    """Valkey servers on ports of this machine, which end with the block that made them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._running = folder, dict[int, "subprocess.Popen[bytes]"]()
-        self._program = str(programs_for(user_for(folder / "none"), copies=SYSTEM_DATA / PROGRAM_COPIES).valkey)
-
-    def start(self, *arguments: str, configuration: str = "") -> int:
-        port = find_port()
-        own = self.folder / str(port)
-        own.mkdir()
-        (own / "conf").write_text(configuration.format(port=port, folder=own) or f"port {port}\ndir {own}\nsave ''\n")
-        command = [self._program, str(own / "conf"), *arguments]
-        self._running[port] = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=own)
-        with redis_client.Redis(port=port) as asked:
-            wait_until(lambda: ping(asked))
-        return port
-
-    def kill(self, port: int) -> None:
-        process = self._running.pop(port)
-        process.kill()
-        process.wait()
-
-    def stop(self) -> None:
-        for port in [*self._running]:
-            self.kill(port)
-
-
-@pytest.fixture
-def servers() -> Iterator[Servers]:
-    folder = Path(tempfile.mkdtemp(prefix="agent-memory-test-valkeys-", dir="/tmp"))
-    made = Servers(folder)
-    try:
-        yield made
-    finally:
-        made.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def find_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
-
-
-def ping(asked: "redis_client.Redis") -> bool:
-    try:
-        return bool(asked.ping())
-    except redis_client.RedisError:
-        return False
-
-
-def wait_until(is_done: Any) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_done():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 @contextmanager
@@ -161,11 +95,11 @@ def test_the_cache_the_broker_and_asynchronous_calls_find_the_master(servers: Se
 
 
 @pytest.mark.django_db
-def test_a_cluster_is_refused_at_the_start_and_by_readiness(servers: Servers) -> None:
+def test_a_node_of_a_cluster_is_refused_at_the_start_and_by_readiness(servers: Servers) -> None:
     port = servers.start("--cluster-enabled", "yes")
     with redis_at(f"redis://127.0.0.1:{port}/0"):
-        with pytest.raises(ImproperlyConfigured, match=r"names a Redis Cluster.*redis\+sentinel://"):
-            redis.refuse_cluster()
+        with pytest.raises(ImproperlyConfigured, match=r"names a node of a Redis Cluster.*redis\+cluster://"):
+            redis.refuse_cluster_node()
         answer = Client().get("/health/ready")
 
     assert answer.status_code == 503
