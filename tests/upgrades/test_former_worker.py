@@ -72,7 +72,7 @@ def finish_runs(tree: Path, url: str, folder: Path, *, until: int) -> str:
         statuses = [status for *_, status in fetch(url, FIND_RUNS)]
         return "running" not in statuses and statuses.count("queued") <= until
 
-    with worker_started(folder, f"worker-{until}", tree=tree, **variables_of(tree, url)) as worker:
+    with worker_started(folder, f"worker-{until}", tree=str(tree), **variables_of(tree, url)) as worker:
         run_code(PROJECT, url, SEND, "resume_jobs", "sweep_jobs")
         wait_until(is_done)
         # what it does not know comes last, or first

@@ -38,7 +38,7 @@ class Worker:
 
 @contextmanager
 def worker_started(
-    folder: Path, name: str, *, include: str = "", tree: Path = PROJECT, **variables: str
+    folder: Path, name: str, *, include: str = "", tree: str = str(PROJECT), **variables: str
 ) -> Iterator[Worker]:
     """A worker with one child that is ready for tasks, with the code of a tree; killed at the end."""
     command = [
