@@ -11,7 +11,7 @@ import environ
 
 from memory_project import env
 from memory_project.encryption import split_keys
-from memory_project.http.proxies import own_hosts
+from memory_project.http.hosts import own_hosts
 from memory_project.http.rest import REST_FRAMEWORK as REST_FRAMEWORK
 from memory_project.http.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from memory_project.installation import TEMPLATES_DIR, default_data_folder, read_version

@@ -1,21 +1,11 @@
 """Proxies that we know: only they may say that a request came over HTTPS. The parts of the service need not use it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from django.http.request import split_domain_port
 
 from memory_project.http.paths import WSGIApplication
-
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-EVERY_ADDRESS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  compared only
-
-
-def own_hosts(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the hosts by which this machine calls itself, with the address that its web server listens on."""
-    address = environ.get("MEMORY_HOST", "")
-    spelt = f"[{address}]" if ":" in address else address
-    return LOOPBACK if address in EVERY_ADDRESS else tuple(dict.fromkeys((*LOOPBACK, spelt)))
 
 
 def is_called_inside(environ: dict[str, Any], own: Collection[str]) -> bool:

@@ -20,6 +20,12 @@ app.finalize()
 tasks = [name for name in app.tasks if name.startswith("memory.")]
 print(json.dumps({"modules": sorted(sys.modules), "tasks": tasks, "schedule": list(app.conf.beat_schedule)}))
 """
+LOAD_SUPERVISOR = """
+import json, sys
+import memory_project.up, memory_project.settings, memory.conf
+
+print(json.dumps(sorted(sys.modules)))
+"""
 
 
 def test_web_worker_and_beat_import_no_client_of_models_and_nothing_of_lab_but_its_app_config() -> None:
@@ -34,3 +40,13 @@ def test_web_worker_and_beat_import_no_client_of_models_and_nothing_of_lab_but_i
     assert [name for name in loaded["modules"] if f"{name}.".startswith("lab.")] == ["lab", "lab.apps"]
     # which takes half a second, and is loaded with the first model that is behind it
     assert "openai" not in loaded["modules"]
+
+
+def test_the_supervisor_imports_no_models_and_no_http_of_django() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LOAD_SUPERVISOR], cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60
+    )
+    loaded = set(json.loads(ended.stdout))
+
+    assert "django.conf" in loaded
+    assert {"django.db.models", "django.http", "rest_framework"} & loaded == set()

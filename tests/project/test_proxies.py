@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from memory_project.http.proxies import believe_proxies, own_hosts
+from memory_project.http.hosts import own_hosts
+from memory_project.http.proxies import believe_proxies
 from memory_project.web.channels import plain_address
 
 OWN = own_hosts({"MEMORY_HOST": "10.0.0.5"})

@@ -1,6 +1,7 @@
 """Exports read from a real streaming replica, or all of it from the primary."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import BytesIO
@@ -8,6 +9,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from django.core.management import call_command
@@ -20,6 +22,7 @@ from memory.services.transfer.export import export_archive
 from memory.services.transfer.selection import TransferScope
 from memory_project.postgresql import replicas as module
 from memory_project.postgresql.replicas import Replica
+from tests.concurrency import PATIENCE_SECONDS
 from tests.embedding_server import EmbeddingServer
 from tests.memory.facts import know
 from tests.memory.services.transfer.test_transfers import request, run_job
@@ -37,6 +40,7 @@ SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%"transfer_%'
 """
 READER = "export_reader"
+SCOPES: list[Any] = [{}, {"user_id": "ana"}, {"agent_id": "assistant"}]
 
 
 @pytest.fixture
@@ -74,10 +78,9 @@ class Target(BytesIO):
             cursor.execute(COUNT_EXPORTS)
             if cursor.fetchone()[0]:
                 self.servers.add("primary")
-            elif is_read_from(self.standby):
+            elif "replica" not in self.servers and is_read_from(self.standby):
                 self.servers.add("replica")
-                act, self.act = self.act, lambda: None
-                act()
+                self.act()
         return super().write(data)
 
     def restart(self) -> None:
@@ -102,7 +105,7 @@ def fill(owner: Owner) -> None:
         know(replace(owner, user_id=user_id), f"{user_id} likes figs.")
 
 
-@pytest.mark.parametrize("scope", [{}, {"user_id": "ana"}, {"agent_id": "assistant"}], ids=str)
+@pytest.mark.parametrize("scope", SCOPES, ids=str)
 def test_an_archive_is_read_from_the_replica_and_equals_that_of_the_primary(
     owner: Owner, standby: ReplicaServer, scope: Any
 ) -> None:
@@ -116,21 +119,18 @@ def test_an_archive_is_read_from_the_replica_and_equals_that_of_the_primary(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scope", [{}, {"user_id": "ana"}, {"agent_id": "assistant"}], ids=str)
 def test_archives_of_every_kind_of_row_are_the_same_from_both(
-    account: Account,
-    standby: ReplicaServer,
-    embedding_server: EmbeddingServer,
-    monkeypatch: pytest.MonkeyPatch,
-    scope: Any,
+    account: Account, standby: ReplicaServer, embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_account(account, monkeypatch)
-    target = Target(standby)
+    targets = [Target(standby) for _ in SCOPES]
 
-    archive = target.export(Owner(account_id=account.id), **scope)
+    archives = [
+        target.export(Owner(account_id=account.id), **scope) for target, scope in zip(targets, SCOPES, strict=True)
+    ]
 
-    assert (target.servers, target.restarts) == ({"replica"}, 0)
-    assert archive == export_bytes(account.id, **scope)
+    assert [(target.servers, target.restarts) for target in targets] == [({"replica"}, 0)] * 3
+    assert archives == [export_bytes(account.id, **scope) for scope in SCOPES]
 
 
 def test_a_replica_that_is_behind_is_left_out(
@@ -196,6 +196,28 @@ def test_an_export_whose_replica_vanishes_begins_again_at_the_primary(owner: Own
 
     assert (target.servers, target.restarts) == ({"replica", "primary"}, 1)
     assert archive == without == export_bytes(owner.account_id)
+
+
+@pytest.mark.slow
+def test_an_export_whose_replica_hangs_begins_again_at_the_primary(owner: Owner, standby: ReplicaServer) -> None:
+    fill(owner)
+    leader = psutil.Process(standby.server.pid())
+
+    def suspend() -> None:
+        for process in [leader, *leader.children(recursive=True)]:
+            process.suspend()
+
+    target, began = Target(standby, suspend), time.monotonic()
+    try:
+        archive = target.export(owner)
+        took = time.monotonic() - began
+    finally:
+        for process in [leader, *leader.children(recursive=True)]:
+            process.resume()
+
+    assert (target.servers, target.restarts) == ({"replica", "primary"}, 1)
+    assert archive == export_bytes(owner.account_id)
+    assert took < PATIENCE_SECONDS
 
 
 def test_a_job_keeps_no_part_of_an_archive_that_broke_off(
