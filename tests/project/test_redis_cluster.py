@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from memory_project.redis_cluster import ClusterUnavailable, with_prefix
 from memory_project.redis_urls import cache_settings, parse_cluster
 from tests.api_client import ServiceClient
 from tests.redis_elsewhere import redis_at
+from tests.tls_proxy import tls_in_front_of
 from tests.valkeys import SLOT, Cluster, Servers, node_at, start_cluster, wait_until
 from tests.valkeys import servers as servers
 
@@ -224,6 +226,19 @@ def test_installations_of_different_names_share_a_cluster(cluster: Cluster, acco
 
 
 @pytest.mark.slow
+def test_scans_return_the_keys_of_a_pattern_without_the_prefix(cluster: Cluster) -> None:
+    with redis.client().pipeline() as pipe:
+        for number in range(30):
+            pipe.set(f"account:{number}", "1")
+            pipe.rpush(f"list:{number}", "1")
+        pipe.execute()
+
+    assert set(redis.client().scan_iter(match="account:*", count=7)) == {f"account:{number}" for number in range(30)}
+    assert len(set(redis.client().scan_iter(count=7))) == 60
+    assert set(redis.client().scan_iter(match="*:1", _type="list")) == {"list:1"}
+
+
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_asynchronous_calls_use_the_cluster(cluster: Cluster, account: Account, owner: Owner) -> None:
     memory = RedisManager(owner)
@@ -231,6 +246,24 @@ def test_asynchronous_calls_use_the_cluster(cluster: Cluster, account: Account, 
     asyncio.run(memory.ledger_mark("c1", "skill:a", "1"))
 
     assert store.get_all(conversation(account)) == {"skill:a": "1"}
+
+
+@pytest.mark.slow
+def test_connections_are_encrypted_and_log_in(servers: Servers, tmp_path: Path) -> None:
+    port = servers.start("--cluster-enabled", "yes", "--requirepass", "s@cret", password="s@cret")
+    with redis_client.Redis(port=port, password="s@cret") as node:
+        node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+        wait_until(lambda: node.cluster("info")["cluster_state"] == "ok")
+
+    with tls_in_front_of(port, tmp_path) as (encrypted, certificate):
+        with redis_at(f"rediss+cluster://:s%40cret@127.0.0.1:{encrypted}/?ssl_ca_certs={certificate}"):
+            redis.client().set("word", "kept")
+            assert redis.client().get("word") == "kept"
+        with (
+            redis_at(f"rediss+cluster://:s%40cret@127.0.0.1:{encrypted}"),
+            pytest.raises(redis_client.ConnectionError, match="CERTIFICATE_VERIFY_FAILED"),
+        ):
+            redis.client().get("word")
 
 
 def test_a_command_whose_keys_are_not_known_is_not_sent() -> None:
