@@ -76,6 +76,7 @@ def test_everything_is_kept_in_one_slot_under_the_prefix(
         api.post("/memories/search", {"query": "keel"}),
     ]
     caches["default"].set_many({"word": "kept", "other": "too"})
+    caches["default"].add("attempts", 0)
     flush_everything()
 
     assert [answer.status_code for answer in answers] == [201, 200, 201, 200, 200, 200, 200]
@@ -83,6 +84,7 @@ def test_everything_is_kept_in_one_slot_under_the_prefix(
     assert api.get("/conversations/c1/values/colour").json()["value"] == "red"
     assert api.get(f"{agent}/step").json()["value"] == [1, 2]
     assert caches["default"].get_many(["word", "other"]) == {"word": "kept", "other": "too"}
+    assert caches["default"].incr("attempts") == 1
     assert Client().get("/health/ready").json()["checks"]["redis"] == "ok"
     stored = keys_of(cluster.master)
     assert {key.removeprefix(PREFIX).partition(":")[0] for key in stored} >= {"account", "cache", "health", "ledger"}
