@@ -296,7 +296,9 @@ def test_a_url_names_nodes_a_user_and_the_installation() -> None:
     assert parse_cluster("redis+cluster://one").name == "agent-memory"
 
 
-@pytest.mark.parametrize("rest", ["", "one:x", "one/0", "one/Ours", "one/a*", "one/a?db=1"])
+@pytest.mark.parametrize(
+    "rest", ["", "one:x", "one/0", "one/Ours", "one/a*", "one/a?db=1", "one/a?ssl_ca_certs=ca.pem"]
+)
 def test_malformed_urls_of_clusters_are_refused(rest: str) -> None:
     with pytest.raises(SettingError, match="REDIS_URL must name"):
         parse_cluster(f"redis+cluster://{rest}")
