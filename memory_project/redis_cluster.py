@@ -74,9 +74,6 @@ class ClusterUnavailable(redis.ConnectionError):
     """The cluster does not serve the slot now. The text is what is wrong."""
 
 
-UNREACHABLE = ClusterUnavailable("The Redis Cluster cannot serve this installation: no node leads to its master")
-
-
 class Slot:
     """The slot of an installation's keys: their prefix, and the known nodes of the cluster, the likeliest master first.
 
@@ -95,7 +92,7 @@ class Slot:
         """
         ends_at, tried = time.monotonic() + seconds, set[Node]()
         waiting = [*self._nodes]
-        failure: redis.RedisError = UNREACHABLE
+        failure: redis.RedisError = unavailable("no node leads to the master of its keys")
         while waiting and time.monotonic() < ends_at:
             node = waiting.pop(0)
             if node in tried:
@@ -132,7 +129,7 @@ class SlotConnection(redis.Connection):
         try:
             self._slot.connect(self._connect_to, seconds=self.socket_connect_timeout or MAX_SEARCH_SECONDS)
         except tuple(REASONS) as err:
-            raise unavailable(err) from err
+            raise unavailable(REASONS[type(err)]) from err
 
     def _connect_to(self, node: Node) -> None:
         """Connect to a node. Raises MovedError if it is not the master."""
@@ -157,7 +154,7 @@ class SlotConnection(redis.Connection):
         except tuple(REASONS) as err:
             # responses of a pipeline may follow
             self.disconnect()
-            raise unavailable(err) from err
+            raise unavailable(REASONS[type(err)]) from err
 
     def send_command(self, *args: Any, **options: Any) -> None:
         super().send_command(*self._with_prefix(*args), **options)
@@ -176,8 +173,8 @@ class TlsSlotConnection(SlotConnection, redis.SSLConnection):
     """The same, over TLS."""
 
 
-def unavailable(error: redis.RedisError) -> ClusterUnavailable:
-    return ClusterUnavailable(f"The Redis Cluster cannot serve this installation: {REASONS[type(error)]}")
+def unavailable(reason: str) -> ClusterUnavailable:
+    return ClusterUnavailable(f"The Redis Cluster cannot serve this installation: {reason}")
 
 
 def with_prefix(prefix: str, command: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -123,7 +123,9 @@ def parse_cluster(url: str) -> ClusterAddress:
     login, _, hosts = parts.netloc.rpartition("@")
     username, _, password = login.partition(":")
     name, asked = parts.path.strip("/") or DEFAULT_NAME, dict(parse_qsl(parts.query))
-    if not hosts or not NAME.fullmatch(name) or set(asked) - {"ssl_ca_certs"}:
+    is_encrypted = parts.scheme == ENCRYPTED_CLUSTER_SCHEME
+    allowed = {"ssl_ca_certs"} if is_encrypted else set()
+    if not hosts or not NAME.fullmatch(name) or set(asked) - allowed:
         raise SettingError(
             "REDIS_URL must name nodes of the Redis Cluster, and may name the installation in small letters, digits, "
             "and hyphens: redis+cluster://user:password@host1:6379,host2:6379/agent-memory. A cluster has no numbered "
@@ -132,7 +134,7 @@ def parse_cluster(url: str) -> ClusterAddress:
     return ClusterAddress(
         nodes=tuple(_split_address(host, "nodes", DEFAULT_PORT) for host in hosts.split(",")),
         name=name,
-        is_encrypted=parts.scheme == ENCRYPTED_CLUSTER_SCHEME,
+        is_encrypted=is_encrypted,
         options=_without_empty({"username": unquote(username), "password": unquote(password)}) | asked,
     )
 

@@ -31,14 +31,14 @@ class Servers:
         self.folder, self._running = folder, dict[int, "subprocess.Popen[bytes]"]()
         self._program = str(programs_for(user_for(folder / "none"), copies=SYSTEM_DATA / PROGRAM_COPIES).valkey)
 
-    def start(self, *arguments: str, configuration: str = "") -> int:
+    def start(self, *arguments: str, configuration: str = "", password: str = "") -> int:
         port = find_port()
         own = self.folder / str(port)
         own.mkdir()
         (own / "conf").write_text(configuration.format(port=port, folder=own) or f"port {port}\ndir {own}\nsave ''\n")
         command = [self._program, str(own / "conf"), *arguments]
         self._running[port] = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=own)
-        with redis.Redis(port=port) as asked:
+        with redis.Redis(port=port, password=password or None) as asked:
             wait_until(lambda: ping(asked))
         return port
 

@@ -2,7 +2,7 @@
 
 DATABASE_URL        missing: the embedded PostgreSQL, whose superuser DATABASE_OWNER_URL then names
 REDIS_URL           missing: the embedded Valkey
-CELERY_BROKER_URL   missing: the same server as REDIS_URL
+CELERY_BROKER_URL   missing: the same server as REDIS_URL, unless that is a Redis Cluster
 """
 
 import os

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from memory_project.redis_cluster import ClusterUnavailable, with_prefix
 from memory_project.redis_urls import cache_settings, parse_cluster
 from tests.api_client import ServiceClient
 from tests.redis_elsewhere import redis_at
+from tests.tls_proxy import tls_in_front_of
 from tests.valkeys import SLOT, Cluster, Servers, node_at, start_cluster, wait_until
 from tests.valkeys import servers as servers
 
@@ -74,6 +76,7 @@ def test_everything_is_kept_in_one_slot_under_the_prefix(
         api.post("/memories/search", {"query": "keel"}),
     ]
     caches["default"].set_many({"word": "kept", "other": "too"})
+    caches["default"].add("attempts", 0)
     flush_everything()
 
     assert [answer.status_code for answer in answers] == [201, 200, 201, 200, 200, 200, 200]
@@ -81,6 +84,7 @@ def test_everything_is_kept_in_one_slot_under_the_prefix(
     assert api.get("/conversations/c1/values/colour").json()["value"] == "red"
     assert api.get(f"{agent}/step").json()["value"] == [1, 2]
     assert caches["default"].get_many(["word", "other"]) == {"word": "kept", "other": "too"}
+    assert caches["default"].incr("attempts") == 1
     assert Client().get("/health/ready").json()["checks"]["redis"] == "ok"
     stored = keys_of(cluster.master)
     assert {key.removeprefix(PREFIX).partition(":")[0] for key in stored} >= {"account", "cache", "health", "ledger"}
@@ -224,6 +228,19 @@ def test_installations_of_different_names_share_a_cluster(cluster: Cluster, acco
 
 
 @pytest.mark.slow
+def test_scans_return_the_keys_of_a_pattern_without_the_prefix(cluster: Cluster) -> None:
+    with redis.client().pipeline() as pipe:
+        for number in range(30):
+            pipe.set(f"account:{number}", "1")
+            pipe.rpush(f"list:{number}", "1")
+        pipe.execute()
+
+    assert set(redis.client().scan_iter(match="account:*", count=7)) == {f"account:{number}" for number in range(30)}
+    assert len(set(redis.client().scan_iter(count=7))) == 60
+    assert set(redis.client().scan_iter(match="*:1", _type="list")) == {"list:1"}
+
+
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_asynchronous_calls_use_the_cluster(cluster: Cluster, account: Account, owner: Owner) -> None:
     memory = RedisManager(owner)
@@ -231,6 +248,24 @@ def test_asynchronous_calls_use_the_cluster(cluster: Cluster, account: Account, 
     asyncio.run(memory.ledger_mark("c1", "skill:a", "1"))
 
     assert store.get_all(conversation(account)) == {"skill:a": "1"}
+
+
+@pytest.mark.slow
+def test_connections_are_encrypted_and_log_in(servers: Servers, tmp_path: Path) -> None:
+    port = servers.start("--cluster-enabled", "yes", "--requirepass", "s@cret", password="s@cret")
+    with redis_client.Redis(port=port, password="s@cret") as node:
+        node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+        wait_until(lambda: node.cluster("info")["cluster_state"] == "ok")
+
+    with tls_in_front_of(port, tmp_path) as (encrypted, certificate):
+        with redis_at(f"rediss+cluster://:s%40cret@127.0.0.1:{encrypted}/?ssl_ca_certs={certificate}"):
+            redis.client().set("word", "kept")
+            assert redis.client().get("word") == "kept"
+        with (
+            redis_at(f"rediss+cluster://:s%40cret@127.0.0.1:{encrypted}"),
+            pytest.raises(redis_client.ConnectionError, match="CERTIFICATE_VERIFY_FAILED"),
+        ):
+            redis.client().get("word")
 
 
 def test_a_command_whose_keys_are_not_known_is_not_sent() -> None:
@@ -261,7 +296,9 @@ def test_a_url_names_nodes_a_user_and_the_installation() -> None:
     assert parse_cluster("redis+cluster://one").name == "agent-memory"
 
 
-@pytest.mark.parametrize("rest", ["", "one:x", "one/0", "one/Ours", "one/a*", "one/a?db=1"])
+@pytest.mark.parametrize(
+    "rest", ["", "one:x", "one/0", "one/Ours", "one/a*", "one/a?db=1", "one/a?ssl_ca_certs=ca.pem"]
+)
 def test_malformed_urls_of_clusters_are_refused(rest: str) -> None:
     with pytest.raises(SettingError, match="REDIS_URL must name"):
         parse_cluster(f"redis+cluster://{rest}")
