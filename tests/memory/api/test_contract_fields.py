@@ -106,8 +106,8 @@ def test_unknown_fields_of_a_turn_are_answered_with_those_that_there_are(api: Se
 
     assert 'Did you mean "timestamp"?' in errors["turns.0.timestmp"][0]
     assert errors["turns.0.timestmp"][0].endswith(
-        "Allowed: annotations, audio, client_id, content, embedding, embedding_model, event_time, function_call, index, "
-        "metadata, model, name, refusal, role, timestamp, tool_call_id, tool_calls."
+        "Allowed: annotations, audio, client_id, content, embedding, embedding_model, event_time, function_call, "
+        "index, metadata, model, name, refusal, role, timestamp, tool_call_id, tool_calls."
     )
     assert errors["turns.0.weather"] == ['"weather" is not a field here.']
 
