@@ -66,9 +66,17 @@ def draft_of(message: Message) -> TurnDraft:
     if isinstance(message, TurnDraft):
         return message
     message = fields_of_message(message)
-    said, client_id = time_of(message.get("timestamp")), read_name(message, "client_id")
+    said, client_id = read_time(message), read_name(message, "client_id")
     read_name(message, "name")
     return TurnDraft(message=read_message(message), timestamp=said, client_id=client_id)
+
+
+def read_time(message: Mapping[str, Any]) -> datetime | None:
+    """Return the `timestamp` of a message, which may be sent as `event_time`. Raises MalformedMessage."""
+    said, at = (time_of(message.get(name), name) for name in ("timestamp", "event_time"))
+    if said is not None and at is not None and said != at:
+        raise MalformedMessage("event_time", 'is another name of "timestamp": send one of them')
+    return said or at
 
 
 def read_name(message: Mapping[str, Any], field: str) -> str:
@@ -81,14 +89,14 @@ def read_name(message: Mapping[str, Any], field: str) -> str:
     return name
 
 
-def time_of(timestamp: object) -> datetime | None:
+def time_of(timestamp: object, name: str) -> datetime | None:
     """Return a time with a zone, or parse one in ISO 8601; None stays None. Raises MalformedMessage."""
     if timestamp is None:
         return None
     try:
         return parse_time(timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp)
     except ValueError as err:
-        raise MalformedMessage("timestamp", str(err)) from err
+        raise MalformedMessage(name, str(err)) from err
 
 
 class AgentPart:

@@ -110,6 +110,8 @@ def json_size_bytes(value: Any) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
+EVENT_TIME = "event_time"
+"""Another name of `timestamp`, the one that all other memories have."""
 PLAIN_FIELDS = tuple(name for name in TurnDraft.__dataclass_fields__ if name not in ("message", "own", "place", "id"))
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -117,6 +119,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "name": read_speaker,
     "content": read_message_content,
     "timestamp": parse_timestamp,
+    EVENT_TIME: parse_timestamp,
     "index": read_turn_index,
     "metadata": read_turn_metadata,
     "client_id": read_external_id,
@@ -183,7 +186,7 @@ class TurnReader:
         try:
             fields = read_fields(sent)
             if fields.get("timestamp", self.now) > self.now + CLOCK_SKEW:
-                raise ValidationError({"timestamp": [IN_FUTURE]})
+                raise ValidationError({"timestamp" if "timestamp" in sent else EVENT_TIME: [IN_FUTURE]})
             message = read_message(fields)
         except MalformedMessage as err:
             raise ValidationError(name_as_sent(ValidationError({err.field: [str(err)]}), sent, "content")) from err
@@ -237,6 +240,10 @@ def read_fields(turn: Any) -> dict[str, Any]:
         except ValidationError as err:
             errors[name] = err.detail
     errors |= describe_unknown_names(unknown, READERS)
+    if EVENT_TIME in fields:
+        said_at = fields.pop(EVENT_TIME)
+        if fields.setdefault("timestamp", said_at) != said_at:
+            errors[EVENT_TIME] = [f'"{EVENT_TIME}" is another name of "timestamp": send one of them.']
     if errors:
         raise ValidationError(errors)
     refuse_large_extras(fields)
@@ -270,8 +277,9 @@ class NewTurn(VectorFields):
     name = ExternalId(required=False, allow_null=True, help_text="Name of the speaker.")
     content = ContentField(allow_null=True, help_text="May be left out with tool calls, and sent as `text`.")
     timestamp = serializers.DateTimeField(
-        required=False, help_text="Time with a zone, at most 5 minutes ahead. Default: now."
+        required=False, help_text="Time with a zone, at most 5 minutes ahead. Default: now. Also `event_time`."
     )
+    event_time = serializers.DateTimeField(required=False, help_text="The same as `timestamp`.")
     index = WholeNumber(
         required=False,
         min_value=0,

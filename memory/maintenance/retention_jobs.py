@@ -36,6 +36,7 @@ from memory.owner import Owner
 from memory.services import retention
 from memory.services.memories.correct import delete_memories
 from memory.services.pools.data import delete_expired_results
+from memory.services.pools.manage import forget_expired_pools
 
 logger = logging.getLogger(__name__)
 
@@ -147,10 +148,16 @@ def forget_results(*, now: datetime, batch: Batch) -> BatchReport:
     return forget_rows(rows, batch, delete=partial(delete_expired_results, now=now))
 
 
+def forget_pools(*, now: datetime, batch: Batch) -> BatchReport:
+    """Delete expired pools, with the kept answers that quote them."""
+    rows = MemoryPool.objects.filter(expires_at__lte=now)
+    return forget_rows(rows, batch, delete=partial(forget_expired_pools, now=now))
+
+
 EXPIRE_STAGES: Mapping[str, RunBatch] = {
     "short_term": forgetting(lambda now: AgentShortTermMemory.objects.disposable(now)),
     "tool_cache": forget_results,
-    "pools": forgetting(lambda now: MemoryPool.objects.filter(expires_at__lte=now)),
+    "pools": forget_pools,
     "answers": forgetting(lambda now: IdempotentRequest.objects.filter(expires_at__lte=now)),
 }
 

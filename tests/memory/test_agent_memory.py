@@ -111,6 +111,14 @@ def test_an_invalid_field_is_named_and_nothing_is_stored(memory: AgentMemory, fi
     assert not Conversation.objects.exists()
 
 
+def test_the_time_of_a_message_may_be_its_event_time(memory: AgentMemory) -> None:
+    said = "2026-03-02T08:30:00Z"
+
+    assert memory.store_turn("c1", {**USER, "event_time": said}).event_time.isoformat() == "2026-03-02T08:30:00+00:00"
+    with pytest.raises(MalformedMessage, match="send one of them"):
+        memory.store_turn("c1", {**USER, "event_time": said, "timestamp": "2026-03-02T09:30:00Z"})
+
+
 def test_a_timestamp_a_client_id_and_a_name_may_be_none(memory: AgentMemory) -> None:
     stored = memory.store_turn("c1", {**USER, "timestamp": None, "client_id": None, "name": None})
 

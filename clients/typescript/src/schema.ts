@@ -6074,9 +6074,14 @@ export interface components {
             content: unknown;
             /**
              * Format: date-time
-             * @description Time with a zone, at most 5 minutes ahead. Default: now.
+             * @description Time with a zone, at most 5 minutes ahead. Default: now. Also `event_time`.
              */
             timestamp?: string;
+            /**
+             * Format: date-time
+             * @description The same as `timestamp`.
+             */
+            event_time?: string;
             /** @description Place in the log. If the same message is there already, it is returned again; 409 for another one. */
             index?: number;
             /** @description At most 16384 bytes. */

@@ -49,6 +49,7 @@ from memory.extraction.rules.passages import clauses_of, extract_prose, sentence
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
+from memory.extraction.rules.regions import set_regions_aside, with_regions
 from memory.extraction.rules.statements import Statement
 from memory.extraction.rules.subjects import THE_USER, Speaker, Subject
 from memory.extraction.rules.work import read_work
@@ -119,6 +120,7 @@ class _Reader:
             if STATES_SECRET.search(sentence) or redact_known_forms(sentence) != sentence:
                 continue
             met: list[Subject] = []
+            sentence, regions = set_regions_aside(sentence)
             for clause in clauses_of(restate_changed_contact(sentence)):
                 one = met or people
                 said = ClauseContext(
@@ -138,7 +140,7 @@ class _Reader:
                 if not statements:
                     statements = list(read_work(said))
                 statements += read_beginning(said)
-                yield from (_grounded(statement, stems) for statement in statements)
+                yield from (_grounded(with_regions(each, regions), stems) for each in statements)
             before, people = sentence, met
 
     def keep(self, statement: Statement) -> None:

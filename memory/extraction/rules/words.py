@@ -112,6 +112,16 @@ COUNTRIES = names(
     "Thailand, Tunisia, Uganda, Ukraine, Uruguay, Uzbekistan, Venezuela, Vietnam, Wales, Yemen, Zambia, Zimbabwe"
 )
 
+REGIONS = names(
+    "Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware, Florida, Georgia, Hawaii, Idaho, "
+    "Illinois, Indiana, Iowa, Kansas, Kentucky, Louisiana, Maine, Maryland, Massachusetts, Michigan, Minnesota, "
+    "Mississippi, Missouri, Montana, Nebraska, Nevada, New Hampshire, New Jersey, New Mexico, New York, "
+    "North Carolina, North Dakota, Ohio, Oklahoma, Oregon, Pennsylvania, Rhode Island, South Carolina, South Dakota, "
+    "Tennessee, Texas, Utah, Vermont, Virginia, Washington, West Virginia, Wisconsin, Wyoming, "
+    "Alberta, British Columbia, Manitoba, Nova Scotia, Ontario, Quebec, Saskatchewan"
+)
+"""States of the USA and provinces of Canada, which people name after a city."""
+
 CITIES = names(
     "Amsterdam, Athens, Atlanta, Auckland, Baghdad, Bangkok, Barcelona, Beijing, Belgrade, Berlin, Bogota, Boston, "
     "Brasilia, Bratislava, Brisbane, Brussels, Bucharest, Budapest, Buenos Aires, Cairo,"

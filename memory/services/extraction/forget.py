@@ -170,7 +170,9 @@ def forget_requested(
     for place, facts in covered.items():
         said = {turn.id for fact in facts for turn in evidence.get(fact.id, [])}
         is_done = done[place] and said <= set(silent)
-        note_request(asked[place].turn, ForgetState.DONE if is_done else ForgetState.OPEN)
+        # a turn that is extracted again may have nothing left to forget
+        before = asked[place].turn.metadata.get(FORGET_KEY, ForgetState.OPEN)
+        note_request(asked[place].turn, ForgetState.DONE if is_done else before)
     mark_memories(owner, [*silent, *dict.fromkeys(each.turn.id for each in asked)], mark="bury", now=now)
     forget_preferences(owner, ended, now=now)
     return {fact.id for fact in ended}
@@ -200,7 +202,7 @@ def find_silent(owner: Owner, evidence: dict[UUID, list[Turn]], retracted: dict[
     return [turn for turn in turns.values() if turn.id not in telling and says_no_more(turn.text, claims[turn.id])]
 
 
-def note_request(turn: Turn, state: ForgetState) -> None:
+def note_request(turn: Turn, state: str) -> None:
     """Note in the metadata of a turn what became of its request."""
     turn.metadata = turn.metadata | {FORGET_KEY: state}
     Turn.objects.filter(account_id=turn.account_id, id=turn.id).update(metadata=turn.metadata)

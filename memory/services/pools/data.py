@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import transaction
-from django.db.models import F, Func, QuerySet, TextField, Value
+from django.db.models import F, Func, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
 from memory import conf
@@ -27,6 +27,7 @@ from memory.owner import Owner
 from memory.services.accounts.access import ExpectedVersions, check_version
 from memory.services.accounts.register import register_agent
 from memory.services.audit import record_read
+from memory.services.custody.traces import erase_traces_of_rows
 from memory.services.pools.manage import EMPTY_BYTES, find_pool, lock_pool, visible_pools
 from memory.tiers.base import MAX_NAME_CHARACTERS, check_name, check_size, from_json, keyed_json
 from memory.tiers.json_documents import (
@@ -305,14 +306,18 @@ def find_cached_result(owner: Owner, pool_id: str, key: str, *, now: datetime) -
 
 
 def delete_cached_result(owner: Owner, pool_id: str, key: str, *, now: datetime) -> bool:
-    """Delete a result and return True if there was a live one.
+    """Delete a result, with the kept answers that quote it, and return True if there was a live one.
 
     Raises NotFound for the pool, not for the key; otherwise as `cache_result`.
     """
     with transaction.atomic():
         pool = require_pool_type(lock_pool(owner, pool_id, now=now), PoolType.TOOL_CACHE)
         others, others_bytes = measure_other_results(pool, check_result_key(key))
-        forgotten, _ = ToolCacheEntry.objects.of_pool(pool).live(now).filter(key=key).delete()
+        found = ToolCacheEntry.objects.of_pool(pool).live(now).filter(key=key)
+        ids = list(found.values_list("id", flat=True))
+        if ids:
+            erase_traces_of_rows(owner, ids, quoted_in=Q(pk__in=[]), since=pool.created_at)
+        forgotten, _ = found.delete()
         if forgotten:
             update_pool_content(pool, {"entry_count": others, "size_bytes": others_bytes}, now=now)
             record_audit(owner, operation="delete", memory_type="pool", affected_ids=[pool.id])

@@ -1,10 +1,12 @@
 """Memory pools (P2, P3): create, find, lock, change, share and delete them. Their content is in `data`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
 from itertools import chain
+from operator import or_
 from typing import Any
 from uuid import UUID
 
@@ -157,10 +159,21 @@ def insert_pool(owner: Owner, pool: MemoryPool, *, now: datetime) -> MemoryPool:
 
 def delete_expired_pools(owner: Owner, rows: PoolQuerySet, *, now: datetime) -> None:
     expired = list(rows.filter(expires_at__lte=now).defer("data").select_for_update(of=("self",)))
+    erase_traces_of_pools(owner, expired)
     for pool in expired:
         pool_id = pool.id
         pool.delete()
         record_audit(owner, operation="delete", memory_type="pool", affected_ids=[pool_id])
+
+
+def forget_expired_pools(account_id: UUID, ids: Sequence[UUID], *, now: datetime) -> int:
+    """Delete those of these pools that have expired, with their content and traces, and return their number."""
+    rows = MemoryPool.objects.filter(account_id=account_id, id__in=ids, expires_at__lte=now)
+    with transaction.atomic():
+        expired = list(rows.order_by("id").defer("data").select_for_update(of=("self",)))
+        erase_traces_of_pools(Owner(account_id=account_id), expired)
+        MemoryPool.objects.filter(account_id=account_id, id__in=[pool.id for pool in expired]).delete()
+    return len(expired)
 
 
 def find_pool(owner: Owner, pool_id: str, *, now: datetime) -> MemoryPool:
@@ -236,18 +249,21 @@ def delete_pool(owner: Owner, pool_id: str, *, expected: ExpectedVersions, now: 
     """Delete the pool with its content. Raises NotFound, Forbidden, StaleVersion."""
     with transaction.atomic():
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
-        erase_traces_of_pool(owner, pool)
+        erase_traces_of_pools(owner, [pool])
         record_audit(owner, operation="delete", memory_type="pool", affected_ids=[pool.id])
         pool.delete()
 
 
-def erase_traces_of_pool(owner: Owner, pool: MemoryPool) -> None:
-    """Erase the kept answers that quote the pool, its postings or its results, and what the audit log has of them."""
-    postings = BlackboardPosting.objects.filter(account_id=pool.account_id, pool_id=pool.id)
-    parts = (postings.values_list("id", flat=True), ToolCacheEntry.objects.of_pool(pool).values_list("id", flat=True))
-    ids = [pool.id, *chain(*parts)]
-    named = json.dumps({"pool_id": pool.pool_id}, ensure_ascii=False, separators=(",", ":"))[1:-1]
-    erase_traces_of_rows(owner, ids, quoted_in=Q(body__contains=named), since=pool.created_at)
+def erase_traces_of_pools(owner: Owner, pools: Sequence[MemoryPool]) -> None:
+    """Erase the kept answers that quote pools, their postings or results, and what the audit log has of them."""
+    if not pools:
+        return
+    rows = {"account_id": owner.account_id, "pool_id__in": [pool.id for pool in pools]}
+    parts = (model.objects.filter(**rows).values_list("id", flat=True) for model in (BlackboardPosting, ToolCacheEntry))
+    names = (json.dumps({"pool_id": pool.pool_id}, ensure_ascii=False, separators=(",", ":")) for pool in pools)
+    quoted_in = reduce(or_, (Q(body__contains=name[1:-1]) for name in names))
+    ids = [*(pool.id for pool in pools), *chain(*parts)]
+    erase_traces_of_rows(owner, ids, quoted_in=quoted_in, since=min(pool.created_at for pool in pools))
 
 
 def grant_access(

@@ -245,7 +245,7 @@ def test_what_is_deleted_leaves_no_kept_answers_and_audited_texts(
 POOLS: dict[str, tuple[str, str, Any]] = {
     "shared_memory": ("put", "data?path=/kiwibird", {"data": 1}),
     "blackboard": ("post", "postings", {"content": "The kiwibird is green."}),
-    "tool_cache": ("put", "cache/bird", {"value": {"color": "kiwibird green"}}),
+    "tool_cache": ("put", "cache/bird", {"value": {"color": "kiwibird green"}, "ttl_seconds": 86_400}),
 }
 
 
@@ -272,6 +272,33 @@ def test_a_deleted_pool_leaves_no_kept_answers_and_audited_texts(
     about = AuditEntry.objects.filter(affected_ids__contains=[str(pool.id)])
     assert about.filter(metadata__has_key="payload_erased_at").exists()
     assert [each for each in about.values_list("metadata", flat=True) if WORD in str(each)] == []
+
+
+@pytest.mark.parametrize("pool_type", POOLS)
+def test_an_expired_pool_leaves_no_kept_answers(api: ServiceClient, account: Account, pool_type: str) -> None:
+    put(api, "/workflow-runs", workflow_run_id="r")
+    put(api, "/workflow-runs/r/pools", pool_id="kiwibirds", pool_type=pool_type)
+    method, path, body = POOLS[pool_type]
+    getattr(api, method)(f"/pools/kiwibirds/{path}", body, HTTP_IDEMPOTENCY_KEY="k1")
+    MemoryPool.objects.update(expires_at=later())
+    assert IdempotentRequest.objects.filter(body__icontains=WORD).exists()
+
+    run_jobs(account, "expire", after=timedelta(hours=2))
+
+    assert not MemoryPool.objects.exists()
+    assert not IdempotentRequest.objects.filter(body__icontains=WORD).exists()
+
+
+def test_a_deleted_result_of_a_tool_leaves_no_kept_answers(api: ServiceClient) -> None:
+    put(api, "/workflow-runs", workflow_run_id="r")
+    put(api, "/workflow-runs/r/pools", pool_id="results", pool_type="tool_cache")
+    for key in ("bird", "other"):
+        api.put(f"/pools/results/cache/{key}", {"value": f"{WORD} {key}"}, HTTP_IDEMPOTENCY_KEY=key)
+
+    assert api.delete("/pools/results/cache/bird").status_code == 204
+
+    assert [WORD in body for body in IdempotentRequest.objects.values_list("body", flat=True)] == [True]
+    assert "bird" not in IdempotentRequest.objects.get().body.replace(WORD, "")
 
 
 def test_a_deleted_profile_leaves_no_kept_answers(api: ServiceClient) -> None:

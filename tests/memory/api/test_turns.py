@@ -16,6 +16,7 @@ from memory.services.accounts.register import READ_WRITE_OPERATE, issue_key
 from tests.api_client import ServiceClient, segment
 from tests.embedding_server import EmbeddingServer
 from tests.memory.api.turn_requests import TURNS, contents, log, numbered, say, turn
+from tests.memory.turn_lines import FOR_AGENT, NDJSON, body_of, line
 from tests.round_trips import counted_commands
 from tests.web_server import WebServer, serve, until
 
@@ -42,6 +43,14 @@ def test_vectors_of_turns_are_stored_before_the_answer(client: ServiceClient) ->
     [placed] = say(client, turn()).json()["turns"]
 
     assert [str(found) for found in Vector.objects.values_list("memory_id", flat=True)] == [placed["id"]]
+
+
+def test_the_time_of_a_turn_may_be_sent_as_its_event_time(client: ServiceClient) -> None:
+    times = {"event_time": "2026-05-04T12:00:00+02:00", "timestamp": "2026-05-04T10:00:00Z"}
+    say(client, turn("One.", event_time=times["event_time"]), turn("Two.", **times))
+    client.generic("POST", FOR_AGENT, body_of([line(3, event_time=times["event_time"])]), NDJSON)
+
+    assert [read["timestamp"] for read in log(client)] == ["2026-05-04T10:00:00Z"] * 3
 
 
 def test_a_turn_is_read_with_all_fields_that_were_sent(client: ServiceClient) -> None:

@@ -22,7 +22,11 @@ def begun(text: str) -> list[tuple[str, datetime | None, datetime | None]]:
         ("I will work at Globex from 3 June.", "The user works at Globex", datetime(2023, 6, 3, tzinfo=UTC)),
         ("I'm going to work for Globex from June.", "The user works at Globex", datetime(2023, 6, 1, tzinfo=UTC)),
         ("I'm moving to Lyon in August.", "The user lives in Lyon", datetime(2023, 8, 1, tzinfo=UTC)),
-        ("I'll be moving to Lyon, France next month.", "The user lives in Lyon", datetime(2023, 6, 1, tzinfo=UTC)),
+        (
+            "I'll be moving to Lyon, France next month.",
+            "The user lives in Lyon, France",
+            datetime(2023, 6, 1, tzinfo=UTC),
+        ),
         ("My sister is moving to Rome in June.", "The user's sister lives in Rome", datetime(2023, 6, 1, tzinfo=UTC)),
     ],
 )

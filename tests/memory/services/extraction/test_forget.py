@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory.models import Account, Fact, Turn, UserProfile
+from memory.models import Account, Conversation, Fact, Turn, UserProfile
 from memory.owner import Owner
 from memory.services.extraction.forget import FORGET_KEY
 from tests.memory.episodes import NOW
@@ -78,6 +78,17 @@ def test_a_request_that_fits_no_fact_waits_for_staff(user: Owner) -> None:
 
     assert claims(status=Fact.Status.ACTIVE) == ["The user lives in Porto"]
     assert state_of("Delete everything you know about me.") == "open"
+
+
+def test_a_request_that_is_extracted_again_stays_done(user: Owner) -> None:
+    say_one(user, ADDRESS, ASKS, days=0)
+    Conversation.objects.update(extracted_count=0, extract_after=NOW)
+    extract_all(NOW)
+    Conversation.objects.update(extracted_count=1, extract_after=NOW)
+    extract_all(NOW)
+
+    assert claims(status=Fact.Status.ACTIVE) == []
+    assert state_of(ASKS) == "done"
 
 
 def test_facts_of_others_stay(user: Owner) -> None:

@@ -205,3 +205,10 @@ def test_the_former_employer_is_true_until_the_new_job_begins(user: Owner) -> No
     former, new = (Fact.objects.get(text=f"The user works at {name}") for name in ("Brightwave", "Acme"))
     assert (former.valid_to, new.valid_from, new.valid_to) == (begins, begins, None)
     assert replaced_turns() == {}
+
+
+def test_a_child_grows_older(user: Owner) -> None:
+    extract_sentences(user, "My son is 7.", "My daughter is 4.", days=0)
+    extract_sentences(user, "My son is 8.", days=60)
+
+    assert current(user) == ["The user's daughter is 4", "The user's son is 8"]

@@ -1,0 +1,43 @@
+"""Regions after the name of a place: "Portland, Oregon". A clause is read without them, and its claims get them back.
+
+Commas end phrases, and what follows one is mostly something else ("I live in Porto, Ana lives in Lisbon"). Only
+countries and states are regions, after a place that is none itself, and only before words that cannot belong to them.
+"""
+
+import re
+from dataclasses import replace
+
+from memory.extraction.rules.names import NAME
+from memory.extraction.rules.statements import Statement
+from memory.extraction.rules.words import COUNTRIES, REGIONS
+
+_REGION = "|".join(
+    sorted((*COUNTRIES, *REGIONS, "USA", "UK", "United States", "United Kingdom"), key=len, reverse=True)
+)
+_PLACE_IN_REGION = re.compile(
+    rf"(?:(?<=\bin )|(?<=\bto )|(?<=\bfrom ))(?!(?:{_REGION}),)(?P<place>{NAME}), (?:the )?(?P<region>{_REGION})\b"
+    r"(?P<rest>$|[.!;:]|,(?= )| (?=and [a-z]|(?:with|for|since|last|this|next|on|in|a|two|three|now|but|because|from"
+    r"|near|as|at|where|when|until|yesterday)\b))"
+)
+
+
+def set_regions_aside(sentence: str) -> tuple[str, dict[str, str]]:
+    """Return the sentence without regions, and the places with them: {"Portland": "Portland, Oregon"}."""
+    regions: dict[str, str] = {}
+
+    def shorten(match: re.Match[str]) -> str:
+        regions[match["place"]] = f"{match['place']}, {match['region']}"
+        # a comma after the region closes it, and ends no phrase before a time
+        is_closed = match["rest"] == "," and re.match(r" [a-z]", match.string[match.end() :]) is not None
+        return match["place"] + ("" if is_closed else match["rest"])
+
+    return _PLACE_IN_REGION.sub(shorten, sentence), regions
+
+
+def with_regions(statement: Statement, regions: dict[str, str]) -> Statement:
+    """Return the statement with the regions of the places in its claim."""
+    for place, whole in regions.items():
+        if statement.claim.count(place) == 1 and place in statement.value:
+            claim, value = (text.replace(place, whole) for text in (statement.claim, statement.value))
+            statement = replace(statement, claim=claim, value=value)
+    return statement
