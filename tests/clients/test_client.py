@@ -73,6 +73,12 @@ def test_messages_become_turns_from_which_knowledge_is_extracted(client: Client)
     assert inferred.to_dict()
 
 
+def test_a_text_becomes_a_turn_from_which_knowledge_is_extracted(client: Client) -> None:
+    client.infer("I live in Lisbon.", conversation_id="trip")
+
+    assert [turn.content for turn in client.turns("trip")] == ["I live in Lisbon."]
+
+
 def test_a_conversation_is_added_to_put_into_a_prompt_and_ended(client: Client) -> None:
     client.add_turns("trip", [{"role": "user", "content": "We fly to Madeira on 4 May."}])
 

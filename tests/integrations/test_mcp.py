@@ -335,6 +335,18 @@ def test_relations_of_long_names_and_parallel_observations_are_kept(mcp_url: str
 
 
 @pytest.mark.slow
+def test_an_entity_that_is_named_twice_keeps_the_observations_of_both(mcp_url: str, bound_key: str) -> None:
+    first = {"name": "Ana", "entityType": "person", "observations": ["likes tea"]}
+    second = {"name": "Ana", "entityType": "traveller", "observations": ["likes tea", "lives in Lisbon"]}
+
+    async def use(client: McpClient) -> None:
+        [ana] = (await call(client, "create_entities", entities=[first, second]))["entities"]
+        assert ana == {**first, "observations": ["likes tea", "lives in Lisbon"]}
+        assert (await call(client, "open_nodes", names=["Ana"]))["entities"] == [ana]
+
+    over_http(f"{mcp_url}/graph", bound_key, use)
+
+
 def test_a_full_graph_takes_no_more_and_keeps_what_it_has(mcp_url: str, bound_key: str, url: str) -> None:
     def entity(name: str, kind: str) -> dict[str, Any]:
         return {"name": name, "entityType": kind, "observations": []}

@@ -57,9 +57,10 @@ export class Client {
     return this.call("create_memory", {}, { ...options, text }) as Promise<Schemas["MemoryAnswer"]>;
   }
 
-  /** Store messages as turns and have knowledge extracted from them. */
-  infer(messages: Turn[], options: Options<"create_memory", "text" | "messages" | "infer"> = {}) {
-    const fields = { ...options, messages, infer: true } as Fields<"create_memory">;
+  /** Store a text or messages as turns and have knowledge extracted from them. */
+  infer(said: string | Turn[], options: Options<"create_memory", "text" | "messages" | "infer"> = {}) {
+    const content = typeof said === "string" ? { text: said } : { messages: said };
+    const fields = { ...options, ...content, infer: true } as Fields<"create_memory">;
     return this.call("create_memory", {}, fields) as Promise<Schemas["InferenceAnswer"]>;
   }
 

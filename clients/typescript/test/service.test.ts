@@ -44,6 +44,7 @@ test("turns are added, streamed, listed in pages, put into a prompt, and ended",
   assert.match(prompt.context, /4 May/);
   await memory.end("journey", { outcome: "success" });
   assert.ok(await memory.infer([{ role: "user", content: "I live in Lisbon." }]));
+  assert.ok(await memory.infer("I live in Lisbon."));
 });
 
 test("knowledge and work go on in the next session", async () => {

@@ -16,6 +16,7 @@ date ("in May 2023") and is true from then on. A claim about a plan is true unti
 state is true as long as its dates say.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -45,7 +46,7 @@ from memory.extraction.rules.corrections import (
 )
 from memory.extraction.rules.names import Names, collect_names, is_name, personal_name
 from memory.extraction.rules.nouns import STATES_SECRET
-from memory.extraction.rules.passages import clauses_of, extract_prose, sentences_of
+from memory.extraction.rules.passages import Clause, clauses_of, extract_prose, sentences_of
 from memory.extraction.rules.patterns import people_spoken_of, statements_of
 from memory.extraction.rules.quantities import read_changed_quantity
 from memory.extraction.rules.readings import ClauseContext
@@ -57,6 +58,8 @@ from memory.identity import normalize_claim, normalize_name
 from memory.models.facts import Certainty
 from memory.providers.language_models import Meter
 from memory.redaction import redact_known_forms
+
+_EXCEPTION = re.compile(r"\b(?:except(?:ing)?|apart from|aside from|other than)\b", re.IGNORECASE)
 
 
 class RuleExtractor:
@@ -140,7 +143,8 @@ class _Reader:
                 if not statements:
                     statements = list(read_work(said))
                 statements += read_beginning(said)
-                yield from (_grounded(with_regions(each, regions), stems) for each in statements)
+                kept = (each for each in statements if not _loses_exception(each, clause))
+                yield from (_grounded(with_regions(each, regions), stems) for each in kept)
             before, people = sentence, met
 
     def keep(self, statement: Statement) -> None:
@@ -224,6 +228,11 @@ def _speaker(turn: ChunkTurn) -> Speaker | None:
     if name:
         return Speaker(label=name, person=name)
     return Speaker(label=THE_USER, person="") if turn.role == "user" else None
+
+
+def _loses_exception(statement: Statement, clause: Clause) -> bool:
+    """Return True if the clause names an exception that the claim leaves out: "I'm vegetarian, except for fish"."""
+    return _EXCEPTION.search(clause.text) is not None and _EXCEPTION.search(statement.claim) is None
 
 
 def _grounded(statement: Statement, stems: frozenset[str]) -> Statement:

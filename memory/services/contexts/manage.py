@@ -247,9 +247,10 @@ def change_context(
             raise Unprocessable(
                 f"the name {OWN_CONTEXT} is reserved for an agent's long-term memory and cannot be changed"
             )
-        set_columns(context, changes)
-        with refuse_taken_name():
-            save_shared_row(owner, context, columns=list(changes), operation="update", now=now)
+        if changes:
+            set_columns(context, changes)
+            with refuse_taken_name():
+                save_shared_row(owner, context, columns=list(changes), operation="update", now=now)
     return context
 
 

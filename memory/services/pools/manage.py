@@ -240,8 +240,9 @@ def change_pool(
         pool = lock_managed_pool(owner, pool_id, expected=expected, now=now)
         if pool.is_own and changes.get("expires_at") is not None:
             raise Unprocessable("expires_at cannot be set for an agent's own pool, which never expires")
-        set_columns(pool, changes)
-        save_shared_row(owner, pool, columns=list(changes), operation="update", now=now)
+        if changes:
+            set_columns(pool, changes)
+            save_shared_row(owner, pool, columns=list(changes), operation="update", now=now)
     return pool
 
 

@@ -93,6 +93,8 @@ def test_plain_statements_become_normalized_claims(text: str, claim: str) -> Non
     "text",
     [
         "Do I live in Porto?",
+        "I'm vegetarian, except for fish.",
+        "I prefer tea, except in the morning.",
         "My friend Tom died laughing at the joke.",
         "My friend Tom died inside.",
         "I live in Porto, right?",

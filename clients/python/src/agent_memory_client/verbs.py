@@ -17,9 +17,10 @@ def remember(text: str, /, **options: Any) -> Call[models.MemoryAnswer]:
     return Call(operation=OPERATIONS["create_memory"], ids=(), fields=fields, answer=models.MemoryAnswer)
 
 
-def infer(messages: Iterable[Mapping[str, Any]], /, **options: Any) -> Call[models.InferenceAnswer]:
-    """Store messages as turns and have knowledge extracted from them. Options: conversation_id, channel, …."""
-    fields = {"messages": list(messages), "infer": True, **options}
+def infer(said: str | Iterable[Mapping[str, Any]], /, **options: Any) -> Call[models.InferenceAnswer]:
+    """Store a text or messages as turns and have knowledge extracted. Options: conversation_id, channel, …."""
+    content = {"text": said} if isinstance(said, str) else {"messages": list(said)}
+    fields = {**content, "infer": True, **options}
     return Call(operation=OPERATIONS["create_memory"], ids=(), fields=fields, answer=models.InferenceAnswer)
 
 

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 from weakref import WeakValueDictionary
 
 from agent_memory_client import AsyncClient
@@ -91,7 +91,10 @@ async def open_nodes(memory: AsyncClient, names: Names) -> Answer:
 async def create_entities(memory: AsyncClient, entities: list[GraphEntity]) -> Answer:
     """Create entities. Those that exist stay as they are."""
     async with lock_of(memory):
-        new = {each.name: each.model_dump() for each in entities}
+        new: dict[str, dict[str, Any]] = {}
+        for each in entities:
+            held = new.setdefault(each.name, each.model_dump())["observations"]
+            held.extend(text for text in each.observations if text not in held)
         known = {each["name"] for each in await find_entities(memory, list(new))}
         added = [each for name, each in new.items() if name not in known]
         await check_room(memory, ENTITIES, len(added))

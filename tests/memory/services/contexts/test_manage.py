@@ -190,6 +190,12 @@ def test_an_agent_without_access_finds_nothing_to_manage(
     assert find_context(owner, context.id).version == 1
 
 
+def test_a_change_of_nothing_keeps_the_version(owner: Owner, context: PersistentContext) -> None:
+    changed = change_context(owner, context.id, changes={}, expected=None, now=LATER)
+
+    assert changed.version == find_context(owner, context.id).version == 1
+
+
 def test_a_stale_version_changes_nothing(owner: Owner, context: PersistentContext) -> None:
     for attempt in attempts(owner, context, 2):
         with pytest.raises(StaleVersion):

@@ -218,6 +218,16 @@ def test_each_change_raises_the_version_and_is_audited(owner: Owner) -> None:
     assert [row.operation for row in rows] == ["create", "update", "grant", "revoke", "update"]
 
 
+def test_a_change_of_nothing_keeps_the_version_and_is_not_audited(owner: Owner) -> None:
+    pool = make_pool(owner)
+
+    change_pool(owner, "board", changes={}, **ANY)
+
+    pool.refresh_from_db()
+    assert pool.version == 1
+    assert AuditEntry.objects.filter(affected_ids=[str(pool.id)]).count() == 1
+
+
 def test_a_stale_change_is_refused_and_changes_nothing(owner: Owner) -> None:
     pool = make_pool(owner, data={"a": 1})
     stale: dict[str, Any] = {"expected": frozenset({2, 7}), "now": NOW}
