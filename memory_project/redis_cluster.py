@@ -88,7 +88,7 @@ class Slot:
     def connect(self, try_node: Callable[[Node], None], *, seconds: float) -> None:
         """Call `try_node`, which raises what a node says, until one is the master. Raises RedisError.
 
-        After `seconds`, no further node is tried; the next call begins with another one.
+        After `seconds`, no further node is tried; the next call begins with the one that was named last, or another.
         """
         ends_at, tried = time.monotonic() + seconds, set[Node]()
         waiting = [*self._nodes]
@@ -102,7 +102,10 @@ class Slot:
                 try_node(node)
             except MovedError as moved:
                 # a node that knows no host names itself
-                waiting.insert(0, (moved.host or node[0], moved.port))
+                named = (moved.host or node[0], moved.port)
+                waiting.insert(0, named)
+                # the next call begins with it, if no time is left in this one
+                self._nodes = (named, *self._others(named))
             except (redis.ConnectionError, redis.TimeoutError, ClusterDownError) as err:
                 failure = err
                 self._nodes = (*self._others(node), *((node,) if node in self._given else ()))

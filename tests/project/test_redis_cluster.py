@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import redis as redis_client
 from django.core.cache import caches
 from django.test import Client, override_settings
+from redis.exceptions import MovedError
 
 from ledger import store
 from ledger.journal import flush_everything, restore_all_ledgers
@@ -23,7 +25,7 @@ from memory.owner import Owner
 from memory_project import redis
 from memory_project.env import SettingError
 from memory_project.redis import SHARED_KEYS, ConversationRef, conversation_key
-from memory_project.redis_cluster import ClusterUnavailable, with_prefix
+from memory_project.redis_cluster import ClusterUnavailable, Slot, with_prefix
 from memory_project.redis_urls import cache_settings, parse_cluster
 from tests.api_client import ServiceClient
 from tests.redis_elsewhere import redis_at
@@ -316,3 +318,20 @@ def test_a_start_without_another_broker_is_refused() -> None:
 
     assert ended.returncode == 1
     assert "CELERY_BROKER_URL must be set where REDIS_URL names a Redis Cluster" in ended.stderr
+
+
+def test_the_master_that_a_slow_node_names_is_tried_first_the_next_time() -> None:
+    slot = Slot(parse_cluster("redis+cluster://slow:6379,other:6379"))
+    tried = []
+
+    def try_node(node: tuple[str, int]) -> None:
+        tried.append(node)
+        if node[0] == "slow":
+            time.sleep(0.05)
+            raise MovedError("866 master:6379")
+
+    with pytest.raises(ClusterUnavailable):
+        slot.connect(try_node, seconds=0.02)
+    slot.connect(try_node, seconds=0.02)
+
+    assert tried == [("slow", 6379), ("master", 6379)]
