@@ -48,7 +48,8 @@ def test_vectors_of_turns_are_stored_before_the_answer(client: ServiceClient) ->
 def test_the_time_of_a_turn_may_be_sent_as_its_event_time(client: ServiceClient) -> None:
     times = {"event_time": "2026-05-04T12:00:00+02:00", "timestamp": "2026-05-04T10:00:00Z"}
     say(client, turn("One.", event_time=times["event_time"]), turn("Two.", **times))
-    client.generic("POST", FOR_AGENT, body_of([line(3, event_time=times["event_time"])]), NDJSON)
+    answer = client.generic("POST", FOR_AGENT, body_of([line(3, event_time=times["event_time"])]), NDJSON)
+    b"".join(answer.streaming_content)
 
     assert [read["timestamp"] for read in log(client)] == ["2026-05-04T10:00:00Z"] * 3
 
