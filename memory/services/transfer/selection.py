@@ -56,7 +56,7 @@ class TransferScope:
 def is_selected(name: str, scope: TransferScope, row: str = "t") -> sql.Composable:
     """Return the condition on a row of a table that an archive of the scope has it; `row` is its alias in SQL.
 
-    It contains the conditions on what the row goes with. No ids are kept anywhere: a replica may be asked, which takes
+    It contains the conditions on what the row goes with. No ids of rows are kept: a replica may be asked, which takes
     no temporary table, and ids of millions of rows need no memory.
     """
     if scope.is_whole:
