@@ -76,6 +76,24 @@ ORDER BY c.oid
 """
 
 
+FIND_JOINED_ROWS = """
+SELECT 1 FROM pg_proc WHERE oid = to_regproc('memory_check_users') AND prosrc ~ 'FROM written w[^;]*JOIN accounts'
+"""
+CHECK_EACH_USER = """
+CREATE OR REPLACE FUNCTION memory_check_users() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    named record;
+BEGIN
+    FOR named IN SELECT DISTINCT w.account_id, w.user_id::text FROM written w WHERE w.user_id <> '' LOOP
+        PERFORM memory_refuse_if_erased(named.account_id, named.user_id)
+        FROM accounts a WHERE a.id = named.account_id AND a.has_erasures;
+    END LOOP;
+    RETURN NULL;
+END $$
+"""
+"""The check of inserted rows for erased users: Citus refuses to join rows of a statement's trigger with a table."""
+
+
 class DistributionError(Exception):
     """The database cannot be distributed; the message says why."""
 
@@ -192,6 +210,8 @@ def plan_objects() -> Iterator[DistributionStep]:
         )
     for (function,) in query(FIND_FUNCTIONS):
         yield make_step("copy function", function, "SELECT create_distributed_function(%s)", parameters=(function,))
+    if query(FIND_JOINED_ROWS):
+        yield make_step("replace function", "memory_check_users()", CHECK_EACH_USER)
 
 
 def plan_tables() -> Iterator[DistributionStep]:

@@ -3,11 +3,19 @@
 What it does on a distributed database is described in `docs/scale.md`: the servers of the tests have no such extension.
 """
 
+from dataclasses import replace
+
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
 
-from memory_project.postgresql.distribution import Machine, parse_machine
+from memory.models import UserProfile
+from memory.owner import Owner
+from memory.services.custody.subjects import request_subject
+from memory_project.postgresql.distribution import CHECK_EACH_USER, FIND_JOINED_ROWS, Machine, parse_machine
+from tests.memory.facts import know
 
 
 @pytest.mark.django_db
@@ -34,3 +42,18 @@ def test_an_address_has_a_host_and_perhaps_a_port(text: str, machine: Machine) -
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no address: write host:port"):
         parse_machine(text)
+
+
+@pytest.mark.django_db
+def test_the_check_of_erased_users_that_is_stored_instead_refuses_their_rows_and_no_others(owner: Owner) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(FIND_JOINED_ROWS)
+        assert cursor.fetchone()
+        cursor.execute(CHECK_EACH_USER)
+        cursor.execute(FIND_JOINED_ROWS)
+        assert not cursor.fetchone()
+    request_subject(owner, "ana", reason="", now=timezone.now())
+
+    know(replace(owner, user_id="ben"), "Ben likes figs.")
+    with pytest.raises(DatabaseError, match="This user was erased"), transaction.atomic():
+        UserProfile.objects.create(account_id=owner.account_id, user_id="ana")
