@@ -11,6 +11,12 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from memory_project.postgresql.distributed_functions import (
+    DELEGATED_FUNCTIONS,
+    FIND_BODY,
+    FIND_DELEGATION,
+    REPLACED_FUNCTIONS,
+)
 from memory_project.postgresql.options import SESSION_SETTINGS
 from memory_project.tenancy import INSTALLATION_TABLES, LOCAL_TABLES
 
@@ -76,24 +82,6 @@ ORDER BY c.oid
 """
 
 
-FIND_JOINED_ROWS = """
-SELECT 1 FROM pg_proc WHERE oid = to_regproc('memory_check_users') AND prosrc ~ 'FROM written w[^;]*JOIN accounts'
-"""
-CHECK_EACH_USER = """
-CREATE OR REPLACE FUNCTION memory_check_users() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    named record;
-BEGIN
-    FOR named IN SELECT DISTINCT w.account_id, w.user_id::text FROM written w WHERE w.user_id <> '' LOOP
-        PERFORM memory_refuse_if_erased(named.account_id, named.user_id)
-        FROM accounts a WHERE a.id = named.account_id AND a.has_erasures;
-    END LOOP;
-    RETURN NULL;
-END $$
-"""
-"""The check of inserted rows for erased users: Citus refuses to join rows of a statement's trigger with a table."""
-
-
 class DistributionError(Exception):
     """The database cannot be distributed; the message says why."""
 
@@ -142,6 +130,7 @@ def plan_distribution(coordinator: Machine, workers: Sequence[Machine]) -> list[
         *plan_machines(coordinator, workers),
         *plan_objects(),
         *plan_tables(),
+        *plan_delegations(),
         *plan_references(),
     ]
 
@@ -210,8 +199,9 @@ def plan_objects() -> Iterator[DistributionStep]:
         )
     for (function,) in query(FIND_FUNCTIONS):
         yield make_step("copy function", function, "SELECT create_distributed_function(%s)", parameters=(function,))
-    if query(FIND_JOINED_ROWS):
-        yield make_step("replace function", "memory_check_users()", CHECK_EACH_USER)
+    for name, (pattern, statement) in REPLACED_FUNCTIONS.items():
+        if any(pattern in body for (body,) in query(FIND_BODY, [name])):
+            yield make_step("replace function", name, statement)
 
 
 def plan_tables() -> Iterator[DistributionStep]:
@@ -233,6 +223,14 @@ def plan_tables() -> Iterator[DistributionStep]:
         others = "" if name == FIRST_TABLE else f", colocate_with => '{FIRST_TABLE}'"
         statement = f"SELECT create_distributed_table(%s, 'account_id'{others})"
         yield make_step("distribute table", name, statement, parameters=(name,))
+
+
+def plan_delegations() -> Iterator[DistributionStep]:
+    """Have functions that work for one account run on its machine, in transactions as well."""
+    for function in DELEGATED_FUNCTIONS:
+        if not query(FIND_DELEGATION, [function]):
+            statement = f"SELECT create_distributed_function(%s, 'account', '{FIRST_TABLE}', true)"
+            yield make_step("delegate function", function, statement, parameters=(function,))
 
 
 def plan_references() -> Iterator[DistributionStep]:

@@ -181,7 +181,8 @@ def visible_goals(owner: Owner, *, now: datetime) -> QuerySet[Goal]:
     The id of a parent that the owner may not see is None.
     """
     seen: Any = Goal.objects.visible_to(owner, Kind.GOAL)
-    parents = Link.objects.filter(account_id=OuterRef("account_id"), source_id=OuterRef("pk"), type=SUBGOAL_OF)
+    # the account by its value: by a reference to the outer row, a distributed database does not find the machine
+    parents = Link.objects.filter(account_id=owner.account_id, source_id=OuterRef("pk"), type=SUBGOAL_OF)
     parents = parents.filter(Exists(seen.filter(id=OuterRef("target_id"))))
     rows: Any = seen.live(now)
     return cast("QuerySet[Goal]", rows.annotate(parent_id=Subquery(parents.values("target_id"))))

@@ -11,10 +11,12 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from memory.models import UserProfile
+from memory.models import Link, UserProfile
+from memory.models.goals import SUBGOAL_OF
 from memory.owner import Owner
 from memory.services.custody.subjects import request_subject
-from memory_project.postgresql.distribution import CHECK_EACH_USER, FIND_JOINED_ROWS, Machine, parse_machine
+from memory_project.postgresql.distributed_functions import FIND_BODY, REPLACED_FUNCTIONS
+from memory_project.postgresql.distribution import Machine, parse_machine
 from tests.memory.facts import know
 
 
@@ -44,16 +46,31 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         parse_machine(text)
 
 
-@pytest.mark.django_db
-def test_the_check_of_erased_users_that_is_stored_instead_refuses_their_rows_and_no_others(owner: Owner) -> None:
+@pytest.fixture
+def replaced(db: None) -> None:
+    """The functions of triggers as the command stores them."""
     with connection.cursor() as cursor:
-        cursor.execute(FIND_JOINED_ROWS)
-        assert cursor.fetchone()
-        cursor.execute(CHECK_EACH_USER)
-        cursor.execute(FIND_JOINED_ROWS)
-        assert not cursor.fetchone()
+        for name, (pattern, statement) in REPLACED_FUNCTIONS.items():
+            cursor.execute(FIND_BODY, [name])
+            assert pattern in cursor.fetchone()[0], name
+            cursor.execute(statement)
+            cursor.execute(FIND_BODY, [name])
+            assert pattern not in cursor.fetchone()[0], name
+
+
+def test_the_check_of_erased_users_that_is_stored_instead_refuses_their_rows_and_no_others(
+    owner: Owner, replaced: None
+) -> None:
     request_subject(owner, "ana", reason="", now=timezone.now())
 
     know(replace(owner, user_id="ben"), "Ben likes figs.")
     with pytest.raises(DatabaseError, match="This user was erased"), transaction.atomic():
         UserProfile.objects.create(account_id=owner.account_id, user_id="ana")
+
+
+def test_the_check_of_rings_that_is_stored_instead_refuses_them(owner: Owner, replaced: None) -> None:
+    first, second = (know(owner, text) for text in ("Oven first.", "Bread second."))
+    Link.objects.create(account_id=owner.account_id, source_id=first.id, target_id=second.id, type=SUBGOAL_OF)
+
+    with pytest.raises(DatabaseError, match="goals in a ring"), transaction.atomic():
+        Link.objects.create(account_id=owner.account_id, source_id=second.id, target_id=first.id, type=SUBGOAL_OF)
