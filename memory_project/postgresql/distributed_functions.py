@@ -31,7 +31,7 @@ BEGIN
         )
         SELECT FROM ahead WHERE id = NEW.source_id
     ) THEN
-        RAISE EXCEPTION 'goals in a ring' USING ERRCODE = 'check_violation', CONSTRAINT = 'goal_links_without_rings';
+        RAISE EXCEPTION 'goals in a ring: constraint "goal_links_without_rings"' USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
 END $$

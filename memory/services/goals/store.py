@@ -27,6 +27,7 @@ from memory.services.accounts.access import ExpectedVersions, check_author, chec
 from memory.services.entities.resolve import holder_of_row
 from memory.services.memories.store import ClientVector
 from memory.services.recall.recall import embed_search_query, record_search
+from memory_project.postgresql.constraints import broken_constraint
 
 PARENT_CYCLE = "this link would close a cycle: a goal would be a subgoal of itself"
 BLOCKER_CYCLE = "this link would close a cycle: a goal would wait for itself"
@@ -141,7 +142,7 @@ def insert_goal_links(account_id: UUID, links: Sequence[GoalLink]) -> None:
     try:
         Link.objects.bulk_create(rows)
     except IntegrityError as err:
-        constraint = getattr(getattr(err.__cause__, "diag", None), "constraint_name", None)
+        constraint = broken_constraint(err)
         if constraint == "goal_links_without_rings":
             raise Unprocessable("this link would close a cycle of goals") from err
         if constraint in ("goal_has_one_parent", "link_once"):

@@ -5,16 +5,20 @@ What it does on a distributed database is described in `docs/scale.md`: the serv
 
 from dataclasses import replace
 
+import psycopg
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
-from memory.models import Link, UserProfile
+from memory.errors import Unprocessable
+from memory.models import UserProfile
 from memory.models.goals import SUBGOAL_OF
 from memory.owner import Owner
 from memory.services.custody.subjects import request_subject
+from memory.services.goals.store import GoalLink, insert_goal_links
+from memory_project.postgresql.constraints import broken_constraint
 from memory_project.postgresql.distributed_functions import FIND_BODY, REPLACED_FUNCTIONS
 from memory_project.postgresql.distribution import Machine, parse_machine
 from tests.memory.facts import know
@@ -69,8 +73,23 @@ def test_the_check_of_erased_users_that_is_stored_instead_refuses_their_rows_and
 
 
 def test_the_check_of_rings_that_is_stored_instead_refuses_them(owner: Owner, replaced: None) -> None:
-    first, second = (know(owner, text) for text in ("Oven first.", "Bread second."))
-    Link.objects.create(account_id=owner.account_id, source_id=first.id, target_id=second.id, type=SUBGOAL_OF)
+    first, second = (know(owner, text).id for text in ("Oven first.", "Bread second."))
+    insert_goal_links(owner.account_id, [GoalLink(first, SUBGOAL_OF, second)])
 
-    with pytest.raises(DatabaseError, match="goals in a ring"), transaction.atomic():
-        Link.objects.create(account_id=owner.account_id, source_id=second.id, target_id=first.id, type=SUBGOAL_OF)
+    with pytest.raises(Unprocessable, match="cycle"), transaction.atomic():
+        insert_goal_links(owner.account_id, [GoalLink(second, SUBGOAL_OF, first)])
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ('duplicate key value violates unique constraint "link_once_102147"', "link_once"),
+        ('duplicate key value violates unique constraint "link_once"', "link_once"),
+        ("division by zero", None),
+    ],
+)
+def test_a_constraint_that_a_shard_names_is_that_of_its_table(message: str, name: str | None) -> None:
+    error = IntegrityError(message)
+    error.__cause__ = psycopg.IntegrityError(message)
+
+    assert broken_constraint(error) == name
