@@ -20,7 +20,7 @@ from psycopg import sql
 from ledger.journal import flush_everything
 from memory.services.transfer.redis_lines import REDIS_FILE, redis_lines
 from memory.services.transfer.rules import SHARED, TO_EMBED, ExportedTable, exported_tables
-from memory.services.transfer.selection import Session, TransferScope, select_rows
+from memory.services.transfer.selection import Session, TransferScope, select_rows, selected_sql
 from memory.services.transfer.snapshot import open_snapshot
 from memory_project.encryption import unseal
 
@@ -174,11 +174,6 @@ def column_sql(scope: TransferScope, table: ExportedTable, column: str) -> sql.C
     return sql.SQL("CASE WHEN {} THEN {} END").format(selected_sql(references[column].target, name), name)
 
 
-def selected_sql(table: str, row_id: sql.Composable) -> sql.Composable:
-    selected = sql.SQL("EXISTS (SELECT FROM transfer_selected s WHERE s.name = {} AND s.id = {})")
-    return selected.format(sql.Literal(table), row_id)
-
-
 def embedding_models(session: Session, scope: TransferScope) -> list[str]:
     """Return the models of the account's vectors."""
     rows = session.execute("SELECT DISTINCT model FROM memory_vectors WHERE account_id = %s", [scope.account_id])
@@ -187,11 +182,9 @@ def embedding_models(session: Session, scope: TransferScope) -> list[str]:
 
 def selected_conversations(session: Session, scope: TransferScope) -> set[str]:
     """Return the client's ids of the conversations that were selected."""
-    rows = session.execute(
-        "SELECT c.conversation_id FROM conversations c JOIN transfer_selected s ON s.id = c.id"
-        " WHERE s.name = 'conversations' AND c.account_id = %s",
-        [scope.account_id],
-    )
+    statement = sql.SQL("SELECT c.conversation_id FROM conversations c WHERE c.account_id = {} AND {}")
+    selected = selected_sql("conversations", sql.SQL("c.id"))
+    rows = session.execute(statement.format(sql.Literal(scope.account_id), selected))
     return {row[0] for row in rows}
 
 

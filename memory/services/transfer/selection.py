@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from django.conf import settings
 from psycopg import sql
 
 from memory.services.transfer.rules import BY_CONVERSATION, SHARED, ExportedTable, exported_tables
@@ -18,10 +19,18 @@ Session = psycopg.Connection[Any]
 
 CREATE = "CREATE TEMPORARY TABLE transfer_selected (name text, id uuid, PRIMARY KEY (name, id)) ON COMMIT DROP"
 
-IN_CONVERSATION = """
-EXISTS (SELECT FROM conversations c JOIN transfer_selected s ON s.name = 'conversations' AND s.id = c.id
-    WHERE c.account_id = t.account_id AND c.conversation_id = t.conversation_id)
-"""
+# of all rows at once: a distributed database refuses to look up each row in a table that is on one machine alone
+IS_SELECTED = (
+    "{id} IN (SELECT s.id FROM transfer_selected s WHERE s.name = {name})"
+    if settings.DATABASE_IS_DISTRIBUTED
+    else "EXISTS (SELECT FROM transfer_selected s WHERE s.name = {name} AND s.id = {id})"
+)
+IN_CONVERSATION = (
+    "t.conversation_id IN (SELECT c.conversation_id FROM conversations c WHERE c.account_id = {account} AND {selected})"
+    if settings.DATABASE_IS_DISTRIBUTED
+    else "EXISTS (SELECT FROM conversations c"
+    " WHERE c.account_id = t.account_id AND c.conversation_id = t.conversation_id AND {selected})"
+)
 # marks of the agent, and the ends of ledgers with one, in conversations that have no turn
 IN_NO_CONVERSATION = """
 (t.agent_id = {agent} OR t.event = 'ended' AND EXISTS (SELECT FROM injections o WHERE o.account_id = t.account_id
@@ -86,14 +95,16 @@ def insert_selected(session: Session, scope: TransferScope, name: str, condition
 
 def is_selected(table: ExportedTable) -> sql.Composable:
     """Return the condition on rows `r` of a table that they are selected."""
-    selected = sql.SQL("EXISTS (SELECT FROM transfer_selected s WHERE s.name = {} AND s.id = r.id)")
-    return selected.format(sql.Literal(table.name))
+    return selected_sql(table.name, sql.SQL("r.id"))
 
 
 def selection_of(table: ExportedTable, scope: TransferScope) -> sql.Composable | None:
     """Return the condition on rows `t` of a table; None if none of its rows is selected."""
     if table.name in BY_CONVERSATION:
-        condition: sql.Composable = sql.SQL(IN_CONVERSATION)
+        selected = selected_sql("conversations", sql.SQL("c.id"))
+        condition: sql.Composable = sql.SQL(IN_CONVERSATION).format(
+            account=sql.Literal(scope.account_id), selected=selected
+        )
         if table.name == "injections" and scope.agent_id:
             condition += sql.SQL(" OR ") + sql.SQL(IN_NO_CONVERSATION).format(agent=sql.Literal(scope.agent_id))
         return condition
@@ -116,5 +127,9 @@ def selection_of(table: ExportedTable, scope: TransferScope) -> sql.Composable |
 
 
 def goes_with(column: str, target: str) -> sql.Composable:
-    selected = sql.SQL("EXISTS (SELECT FROM transfer_selected s WHERE s.name = {} AND s.id = t.{})")
-    return selected.format(sql.Literal(target), sql.Identifier(column))
+    return selected_sql(target, sql.SQL("t.{}").format(sql.Identifier(column)))
+
+
+def selected_sql(table: str, row_id: sql.Composable) -> sql.Composable:
+    """Return the condition on the id of a row of the table that the row is selected."""
+    return sql.SQL(IS_SELECTED).format(name=sql.Literal(table), id=row_id)
