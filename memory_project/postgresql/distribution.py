@@ -39,8 +39,6 @@ MAKE_NOTES = f"""
 CREATE TABLE IF NOT EXISTS {NOTES} (name text, place text, rule text NOT NULL, PRIMARY KEY (place, name))
 """
 
-RUN_ON_WORKERS = "SELECT nodename, success, result FROM run_command_on_workers(%s)"
-
 # composed of names of tables alone, here and below
 TABLES = f"""
 CREATE TEMPORARY VIEW tables_to_distribute AS
@@ -128,8 +126,8 @@ def plan_distribution(coordinator: Machine, workers: Sequence[Machine]) -> list[
     query("DROP VIEW IF EXISTS tables_to_distribute")
     query(TABLES, {"installation": list(INSTALLATION_TABLES), "local": [*LOCAL_TABLES, NOTES]})
     return [
-        *plan_settings(),
         *plan_machines(coordinator, workers),
+        *plan_settings(),
         *plan_objects(),
         *plan_tables(),
         *plan_delegations(),
@@ -158,14 +156,14 @@ def require_citus() -> None:
 
 
 def plan_settings() -> Iterator[DistributionStep]:
-    """Give sessions with the coordinator their settings."""
+    """Give sessions with all machines their settings, those of searches too: Citus passes them on to the workers."""
     (database,) = query("SELECT quote_ident(current_database())")[0]
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, **SESSION_SETTINGS}.items():
         yield make_step("set", name, f"ALTER DATABASE {database} SET {name} = '{value}'")
 
 
 def plan_machines(coordinator: Machine, workers: Sequence[Machine]) -> Iterator[DistributionStep]:
-    """Add the machines that the coordinator does not know, and give sessions with workers the settings of searches."""
+    """Add the machines that the coordinator does not know."""
     known = {(host, port) for host, port in query("SELECT nodename, nodeport FROM pg_dist_node")}
     if not query("SELECT 1 FROM pg_dist_node WHERE groupid = 0"):
         place = (coordinator.host, coordinator.port)
@@ -176,10 +174,6 @@ def plan_machines(coordinator: Machine, workers: Sequence[Machine]) -> Iterator[
         place = (worker.host, worker.port)
         if place not in known:
             yield make_step("add worker", str(worker), "SELECT citus_add_node(%s, %s)", parameters=place)
-    (database,) = query("SELECT quote_ident(current_database())")[0]
-    for name, value in {**SETTINGS, **SESSION_SETTINGS}.items():
-        setting = f"ALTER DATABASE {database} SET {name} = '{value}'"
-        yield make_step("set on workers", name, RUN_ON_WORKERS, parameters=(setting,))
 
 
 def plan_objects() -> Iterator[DistributionStep]:
