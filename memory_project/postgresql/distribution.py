@@ -30,10 +30,8 @@ SETTINGS = {
     "citus.enable_unsafe_triggers": "on",
     "citus.allow_nested_distributed_execution": "on",
     "citus.propagate_set_commands": "local",
-    "citus.multi_shard_modify_mode": "sequential",
 }
-"""Settings of every session with the database: its triggers stay within an account, SET LOCAL reaches workers, and
-statements over all accounts may stand in a transaction with one that writes copied tables."""
+"""Settings of every session with the database: its triggers stay within an account, and SET LOCAL reaches workers."""
 
 MAKE_NOTES = f"""
 CREATE TABLE IF NOT EXISTS {NOTES} (name text, place text, rule text NOT NULL, PRIMARY KEY (place, name))
@@ -138,7 +136,7 @@ def plan_distribution(coordinator: Machine, workers: Sequence[Machine]) -> list[
 def run_step(step: DistributionStep) -> None:
     """Run one step."""
     with transaction.atomic():
-        for name, value in SETTINGS.items():
+        for name, value in {**SETTINGS, "citus.multi_shard_modify_mode": "sequential"}.items():
             query(f"SET LOCAL {name} = '{value}'")
         for statement, parameters in step.statements:
             query(statement, parameters or None)
