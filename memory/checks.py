@@ -79,7 +79,7 @@ SELECT current_setting('max_connections')::int - current_setting('superuser_rese
 
 MODELS = """
 SELECT (SELECT model FROM memory_vectors WHERE model <> %s LIMIT 1),
-    EXISTS (SELECT FROM memory_vectors WHERE model = %s)
+    EXISTS (SELECT 1 FROM memory_vectors WHERE model = %s)
 """
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
+from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
@@ -122,11 +123,13 @@ def drop_day(cursor: CursorWrapper, table: DayTable) -> dict[str, int]:
 def detach(cursor: CursorWrapper, table: DayTable) -> None:
     """Detach a partition without blocking others.
 
-    Inside a transaction of the caller, where that is impossible, new readers wait until it ends.
+    Inside a transaction of the caller, where that is impossible, new readers wait until it ends; and in a distributed
+    database, for as long as it takes.
     """
     if not table.is_attached:
         return
-    how = "FINALIZE" if table.is_half_detached else "" if connection.in_atomic_block else "CONCURRENTLY"
+    blocks = connection.in_atomic_block or settings.DATABASE_IS_DISTRIBUTED
+    how = "FINALIZE" if table.is_half_detached else "" if blocks else "CONCURRENTLY"
     with impatience(cursor):
         cursor.execute(statement(f"ALTER TABLE {PARENT} DETACH PARTITION {{table}} {how}", table))
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from django.db import IntegrityError, models, transaction
 from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Now
 from django.db.models.lookups import IsNull
 
 from memory.models.accounts import Account
@@ -146,12 +146,14 @@ class JobRun(models.Model):
 
     def begin(self, *, leased_by: str, lease: timedelta) -> Self:
         """Mark the run as running under a lease. Raises IntegrityError if another run of the job is running."""
+        # not by COALESCE, in which a distributed database refuses the time
+        first = {"started_at": Now()} if self.started_at is None else {}
         JobRun.objects.filter(id=self.id).update(
             status=JobRun.Status.RUNNING,
             leased_by=leased_by,
             lease_until=Now() + lease,
             attempts=F("attempts") + 1,
-            started_at=Coalesce("started_at", Now()),
+            **first,
         )
         self.refresh_from_db()
         return self

@@ -73,11 +73,9 @@ VALUES (%(id)s, %(account_id)s, %(agent_id)s, %(session_id)s, %(key)s, %(value)s
 ON CONFLICT (account_id, agent_id, session_id, memory_key) WHERE NOT superseded DO UPDATE SET
     memory_value = EXCLUDED.memory_value, memory_type = EXCLUDED.memory_type, ttl_seconds = EXCLUDED.ttl_seconds,
     expires_at = EXCLUDED.expires_at, promoted_at = NULL, updated_at = EXCLUDED.updated_at,
-    (access_count, last_accessed_at, created_at) = (
-        SELECT CASE WHEN over THEN 0 ELSE old.access_count END, CASE WHEN over THEN NULL ELSE old.last_accessed_at END,
-            CASE WHEN over THEN EXCLUDED.created_at ELSE old.created_at END
-        FROM (SELECT old.expires_at <= %(now)s AS over) AS cleaner
-    )
+    access_count = CASE WHEN old.expires_at <= %(now)s THEN 0 ELSE old.access_count END,
+    last_accessed_at = CASE WHEN old.expires_at <= %(now)s THEN NULL ELSE old.last_accessed_at END,
+    created_at = CASE WHEN old.expires_at <= %(now)s THEN EXCLUDED.created_at ELSE old.created_at END
 RETURNING *
 """
 

@@ -351,7 +351,7 @@ def search_entities(owner: Owner, query: MemoryQuery, *, now: datetime) -> Searc
 # looked up by key, for the few rows that are returned
 TEAM = """(
     SELECT team_id FROM persistent_contexts
-    WHERE persistent_contexts.id = memories.context_id AND persistent_contexts.account_id = memories.account_id
+    WHERE persistent_contexts.id = memories.context_id AND persistent_contexts.account_id = %(account_id)s
 ) AS team_id"""
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from memory.models import Account
@@ -70,9 +71,18 @@ def walk_accounts(
 
 def next_account_with(rows: QuerySet[Any], *, after: UUID | None = None) -> UUID | None:
     """Return the next account behind this one, by id, that has rows in the query, or None if there is none."""
-    rows_of_account = rows.order_by().filter(account_id=OuterRef("id"))
-    accounts = Account.objects.filter(Exists(rows_of_account), id__gt=after or FIRST_ID)
+    accounts = accounts_that_have(rows).filter(id__gt=after or FIRST_ID)
     return accounts.order_by("id").values_list("id", flat=True).first()
+
+
+def accounts_that_have(rows: QuerySet[Any]) -> QuerySet[Account]:
+    """Return the accounts that have rows in the query.
+
+    A distributed database gathers the rows' accounts from all machines: it refuses to look rows up for each account.
+    """
+    if settings.DATABASE_IS_DISTRIBUTED:
+        return Account.objects.filter(id__in=rows.order_by().values("account_id").distinct())
+    return Account.objects.filter(Exists(rows.order_by().filter(account_id=OuterRef("id"))))
 
 
 def format_place(row: Any, order_by: str) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.db.models import Model, QuerySet
 
-from memory.models import Account
+from memory.services.account_walk import accounts_that_have
 
 Row = TypeVar("Row", bound=Model)
 T = TypeVar("T")
@@ -56,5 +56,4 @@ def count_due_rows(due: QuerySet[Any], *, account_id: UUID | None) -> int:
 
 def accounts_with(due: QuerySet[Any], *, limit: int) -> list[UUID]:
     """Return at most `limit` accounts that have rows in the query, in random order."""
-    rows_of_account = due.order_by().filter(account_id=OuterRef("id"))
-    return list(Account.objects.filter(Exists(rows_of_account)).order_by("?").values_list("id", flat=True)[:limit])
+    return list(accounts_that_have(due).order_by("?").values_list("id", flat=True)[:limit])

@@ -21,7 +21,6 @@ from django.db.models import (
     OuterRef,
     Q,
     QuerySet,
-    Subquery,
     Value,
     When,
 )
@@ -132,13 +131,12 @@ def ended_marks(now: datetime) -> QuerySet[Injection]:
     newest of all on, a flush knows which entries of the stream are stored.
     """
     own = Injection.objects.filter(account_id=OuterRef("account_id"))
-    newest = own.order_by("-stream_id").values("stream_id")[:1]
+    has_later = Exists(own.filter(stream_id__gt=OuterRef("stream_id")))
     same = Injection.objects.filter(account_id=OuterRef("account_id"), conversation_id=OuterRef("conversation_id"))
     ended_later = Exists(same.filter(event=Injection.Event.ENDED, stream_id__gt=OuterRef("stream_id")))
     has_earlier = Exists(same.filter(stream_id__lt=OuterRef("stream_id")))
     is_over = Q(ended_later) | Q(~has_earlier, event=Injection.Event.ENDED)
-    rows = Injection.objects.filter(is_over, ~is_held(), account__legal_hold=False)
-    rows = rows.exclude(stream_id=Subquery(newest))
+    rows = Injection.objects.filter(is_over, has_later, ~is_held(), account__legal_hold=False)
     return rows.filter(at__lt=cut_at(now, "account__journal_days"))
 
 

@@ -21,6 +21,7 @@ from rest_framework import exceptions
 from memory_project.http.error_codes import type_of
 from memory_project.logs import current_request_id
 from memory_project.postgresql.base import OutcomeUnknownError
+from memory_project.postgresql.constraints import broken_constraint
 from memory_project.redis_cluster import ClusterUnavailable
 
 logger = logging.getLogger(__name__)
@@ -160,7 +161,7 @@ def _describe_bad_request(exc: BaseException) -> ProblemDetails | None:
     if isinstance(exc, RequestDataTooBig):
         return ProblemDetails(status=413, code="body_too_large", detail="The request body is too large.")
     if isinstance(exc, IntegrityError):
-        constraint = getattr(getattr(exc.__cause__, "diag", None), "constraint_name", None)
+        constraint = broken_constraint(exc)
         logger.error("a write broke a constraint: %s", constraint or type(exc).__name__)
         detail = "Another write came first. Read the present state and try again."
         return ProblemDetails(status=409, code="conflict", detail=detail)

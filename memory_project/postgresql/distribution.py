@@ -11,6 +11,12 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from memory_project.postgresql.distributed_functions import (
+    DELEGATED_FUNCTIONS,
+    FIND_BODY,
+    FIND_DELEGATION,
+    REPLACED_FUNCTIONS,
+)
 from memory_project.postgresql.options import SESSION_SETTINGS
 from memory_project.tenancy import INSTALLATION_TABLES, LOCAL_TABLES
 
@@ -30,8 +36,6 @@ SETTINGS = {
 MAKE_NOTES = f"""
 CREATE TABLE IF NOT EXISTS {NOTES} (name text, place text, rule text NOT NULL, PRIMARY KEY (place, name))
 """
-
-RUN_ON_WORKERS = "SELECT nodename, success, result FROM run_command_on_workers(%s)"
 
 # composed of names of tables alone, here and below
 TABLES = f"""
@@ -120,10 +124,11 @@ def plan_distribution(coordinator: Machine, workers: Sequence[Machine]) -> list[
     query("DROP VIEW IF EXISTS tables_to_distribute")
     query(TABLES, {"installation": list(INSTALLATION_TABLES), "local": [*LOCAL_TABLES, NOTES]})
     return [
-        *plan_settings(),
         *plan_machines(coordinator, workers),
+        *plan_settings(),
         *plan_objects(),
         *plan_tables(),
+        *plan_delegations(),
         *plan_references(),
     ]
 
@@ -149,14 +154,14 @@ def require_citus() -> None:
 
 
 def plan_settings() -> Iterator[DistributionStep]:
-    """Give sessions with the coordinator their settings."""
+    """Give sessions with all machines their settings, those of searches too: Citus passes them on to the workers."""
     (database,) = query("SELECT quote_ident(current_database())")[0]
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, **SESSION_SETTINGS}.items():
         yield make_step("set", name, f"ALTER DATABASE {database} SET {name} = '{value}'")
 
 
 def plan_machines(coordinator: Machine, workers: Sequence[Machine]) -> Iterator[DistributionStep]:
-    """Add the machines that the coordinator does not know, and give sessions with workers the settings of searches."""
+    """Add the machines that the coordinator does not know."""
     known = {(host, port) for host, port in query("SELECT nodename, nodeport FROM pg_dist_node")}
     if not query("SELECT 1 FROM pg_dist_node WHERE groupid = 0"):
         place = (coordinator.host, coordinator.port)
@@ -167,10 +172,6 @@ def plan_machines(coordinator: Machine, workers: Sequence[Machine]) -> Iterator[
         place = (worker.host, worker.port)
         if place not in known:
             yield make_step("add worker", str(worker), "SELECT citus_add_node(%s, %s)", parameters=place)
-    (database,) = query("SELECT quote_ident(current_database())")[0]
-    for name, value in {**SETTINGS, **SESSION_SETTINGS}.items():
-        setting = f"ALTER DATABASE {database} SET {name} = '{value}'"
-        yield make_step("set on workers", name, RUN_ON_WORKERS, parameters=(setting,))
 
 
 def plan_objects() -> Iterator[DistributionStep]:
@@ -192,6 +193,9 @@ def plan_objects() -> Iterator[DistributionStep]:
         )
     for (function,) in query(FIND_FUNCTIONS):
         yield make_step("copy function", function, "SELECT create_distributed_function(%s)", parameters=(function,))
+    for name, (pattern, statement) in REPLACED_FUNCTIONS.items():
+        if any(pattern in body for (body,) in query(FIND_BODY, [name])):
+            yield make_step("replace function", name, statement)
 
 
 def plan_tables() -> Iterator[DistributionStep]:
@@ -213,6 +217,14 @@ def plan_tables() -> Iterator[DistributionStep]:
         others = "" if name == FIRST_TABLE else f", colocate_with => '{FIRST_TABLE}'"
         statement = f"SELECT create_distributed_table(%s, 'account_id'{others})"
         yield make_step("distribute table", name, statement, parameters=(name,))
+
+
+def plan_delegations() -> Iterator[DistributionStep]:
+    """Have functions that work for one account run on its machine, in transactions as well."""
+    for function in DELEGATED_FUNCTIONS:
+        if not query(FIND_DELEGATION, [function]):
+            statement = f"SELECT create_distributed_function(%s, 'account', '{FIRST_TABLE}', true)"
+            yield make_step("delegate function", function, statement, parameters=(function,))
 
 
 def plan_references() -> Iterator[DistributionStep]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -22,31 +23,39 @@ from memory.tiers.base import MovedLines
 Action = ContextAccessLog.Action
 READ_ACTIONS = frozenset({Action.READ.value, Action.SEARCH.value})
 
+# of one account, in a distributed database, which finds the machine by its value
+LINE_ACCOUNT, SEEN_ACCOUNT, LOCKED_ACCOUNT = (
+    (["%(account_id)s"] * 3)
+    if settings.DATABASE_IS_DISTRIBUTED
+    else [f"{name}.account_id" for name in ("line", "seen", "locked")]
+)
 # the lock keeps contexts from being deleted meanwhile; the join drops lines of deleted contexts
-INSERT_LINES = """
+INSERT_LINES = f"""
 INSERT INTO context_access_logs
     (id, account_id, context_id, entry_id, agent_id, actor, action, count, accessed_at)
 SELECT line.* FROM unnest(
-    %s::uuid[], %s::uuid[], %s::uuid[], %s::uuid[], %s::text[], %s::text[], %s::text[], %s::int[], %s::timestamptz[]
+    %(ids)s::uuid[], %(accounts)s::uuid[], %(contexts)s::uuid[], %(entries)s::uuid[], %(agents)s::text[],
+    %(actors)s::text[], %(actions)s::text[], %(counts)s::int[], %(times)s::timestamptz[]
 ) AS line (id, account_id, context_id, entry_id, agent_id, actor, action, count, accessed_at)
-JOIN persistent_contexts c ON c.account_id = line.account_id AND c.id = line.context_id
+JOIN persistent_contexts c ON c.account_id = {LINE_ACCOUNT} AND c.id = line.context_id
 ORDER BY c.id FOR KEY SHARE OF c
 ON CONFLICT (id, account_id) DO NOTHING RETURNING id
-"""
+"""  # noqa: S608  made of constants
 
 # in the order that all transactions lock memories in
-COUNT_READS = """
+COUNT_READS = f"""
 WITH seen AS (
-    SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::int[], %s::timestamptz[]) AS seen (account_id, id, reads, at)
+    SELECT * FROM unnest(%(accounts)s::uuid[], %(entries)s::uuid[], %(counts)s::int[], %(latest)s::timestamptz[])
+        AS seen (account_id, id, reads, at)
 ), locked AS MATERIALIZED (
     SELECT m.account_id, m.id, seen.reads, seen.at
-    FROM memories m JOIN seen ON m.account_id = seen.account_id AND m.id = seen.id
+    FROM memories m JOIN seen ON m.account_id = {SEEN_ACCOUNT} AND m.id = seen.id
     ORDER BY m.id FOR NO KEY UPDATE OF m
 )
 UPDATE memories m SET access_count = m.access_count + locked.reads,
     last_accessed = greatest(m.last_accessed, locked.at)
-FROM locked WHERE m.account_id = locked.account_id AND m.id = locked.id
-"""
+FROM locked WHERE m.account_id = {LOCKED_ACCOUNT} AND m.id = locked.id
+"""  # noqa: S608  made of constants
 
 
 def entry_reference(entry: ContextEntry) -> EntryReference:
@@ -101,12 +110,25 @@ def write_access_lines(size: int, *, after: str, account_id: UUID | None, now: d
         return MovedLines(examined=0, changed=0, cursor=cursor)
     # a line may have been sent twice if the connection broke in between
     different = {line.id: line for line in lines}
+    new: set[UUID] = set()
     with transaction.atomic():
-        new = insert_access_lines(list(different.values()))
-        count_reads([different[line_id] for line_id in new if different[line_id].action in READ_ACTIONS])
+        for group in group_lines(list(different.values())):
+            stored = insert_access_lines(group)
+            count_reads([different[line_id] for line_id in stored if different[line_id].action in READ_ACTIONS])
+            new |= stored
         # after the outermost commit: a line must not be deleted before its row is safe
         transaction.on_commit(lambda: access_log.delete_access_lines(lines))
     return MovedLines(examined=len(lines), changed=len(new), cursor=cursor)
+
+
+def group_lines(lines: Sequence[AccessLine]) -> list[list[AccessLine]]:
+    """Return all lines at once, or in a distributed database those of each account."""
+    if not settings.DATABASE_IS_DISTRIBUTED:
+        return [list(lines)]
+    groups: dict[UUID, list[AccessLine]] = {}
+    for line in lines:
+        groups.setdefault(line.account_id, []).append(line)
+    return [groups[account_id] for account_id in sorted(groups)]
 
 
 def insert_access_lines(lines: Sequence[AccessLine]) -> set[UUID]:
@@ -120,7 +142,9 @@ def insert_access_lines(lines: Sequence[AccessLine]) -> set[UUID]:
         )
         for line in lines
     ]
-    inserted = fetch_rows(INSERT_LINES, [list(column) for column in zip(*rows, strict=True)])
+    columns = ("ids", "accounts", "contexts", "entries", "agents", "actors", "actions", "counts", "times")
+    values = {name: list(column) for name, column in zip(columns, zip(*rows, strict=True), strict=True)}
+    inserted = fetch_rows(INSERT_LINES, values | {"account_id": lines[0].account_id})
     return {line_id for (line_id,) in inserted}
 
 
@@ -137,7 +161,8 @@ def count_reads(lines: Sequence[AccessLine]) -> None:
         return
     accounts, entries = zip(*reads, strict=True)
     counts, latest = [len(times) for times in reads.values()], [max(times) for times in reads.values()]
-    execute_statement(COUNT_READS, [list(accounts), list(entries), counts, latest])
+    asked = {"accounts": list(accounts), "entries": list(entries), "counts": counts, "latest": latest}
+    execute_statement(COUNT_READS, asked | {"account_id": accounts[0]})
 
 
 def access_logs(owner: Owner, context_id: UUID) -> QuerySet[ContextAccessLog]:

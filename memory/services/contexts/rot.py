@@ -37,15 +37,15 @@ NOT (m.pinned OR m.archived OR m.quarantined) AND (m.expires_at IS NULL OR m.exp
 AND m.source <> '{ITEM_SOURCE}'
 AND aged.days_of_stretch >= %(stale_days)s * {scoring.SUPERSEDED_SCALE} AND (
     aged.days_of_stretch >= %(stale_days)s OR EXISTS (
-        SELECT FROM memory_links l JOIN memories newer ON newer.account_id = l.account_id AND newer.id = l.source_id
-        WHERE l.account_id = m.account_id AND l.target_id = m.id AND l.type = 'SUPERSEDES'
+        SELECT FROM memory_links l JOIN memories newer ON newer.account_id = %(account_id)s AND newer.id = l.source_id
+        WHERE l.account_id = %(account_id)s AND l.target_id = m.id AND l.type = 'SUPERSEDES'
             AND newer.kind = 'context_entry' AND newer.context_id = m.context_id
             AND NOT (newer.archived OR newer.quarantined)
             AND (newer.expires_at IS NULL OR newer.expires_at > %(now)s)
     )
 )"""
 AGED = f"""
-JOIN persistent_contexts c ON c.account_id = m.account_id AND c.id = m.context_id AND NOT c.archived
+JOIN persistent_contexts c ON c.account_id = %(account_id)s AND c.id = m.context_id AND NOT c.archived
 CROSS JOIN LATERAL (
     SELECT date_part('epoch', %(now)s - greatest(m.updated_at, m.last_accessed)) / 86400
         / ((1 + ln(1 + m.access_count::float8)) * ({scoring.MIN_STALENESS_SCALE} + m.importance)) AS days_of_stretch

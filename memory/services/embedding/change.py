@@ -39,7 +39,7 @@ STALE_FOR = timedelta(minutes=5)
 """Time after the switch for which a process may still store what it embedded by the former model."""
 MAX_COUNTED = 10_000
 PROBE_SECONDS = 20.0
-OTHER_WIDTH = "SELECT EXISTS (SELECT FROM memory_vectors WHERE model = %s AND width <> %s)"
+OTHER_WIDTH = "SELECT EXISTS (SELECT 1 FROM memory_vectors WHERE model = %s AND width <> %s)"
 
 
 VECTORS_BY_MODEL = """

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -35,7 +36,7 @@ RELATIONSHIP_TYPE_PATTERN = r"^[A-Z][A-Z0-9_]{0,49}\Z"
 # a link that exists keeps its weight unless another one is given
 UPSERT_LINKS = """
 INSERT INTO memory_links AS link (id, account_id, source_id, target_id, type, weight, properties)
-SELECT id, %(account_id)s, source_id, target_id, type, coalesce(weight, 1), properties::jsonb
+SELECT id, %(account_id)s::uuid, source_id, target_id, type, coalesce(weight, 1), properties::jsonb
 FROM unnest(%(ids)s::uuid[], %(sources)s::uuid[], %(targets)s::uuid[], %(types)s::text[], %(weights)s::float8[],
     %(properties)s::text[]) AS given (id, source_id, target_id, type, weight, properties)
 ON CONFLICT (account_id, source_id, type, target_id) DO UPDATE SET
@@ -144,7 +145,8 @@ def upsert_links(account_id: UUID, drafts: Sequence[RelationshipDraft]) -> dict[
         "properties": [json.dumps(draft.properties) for draft in drafts],
         "weightless": [draft.id for draft in drafts if draft.weight is None],
     }
-    with binary_cursor() as cursor:
+    # a distributed database executes it in two parts, and refuses parameters of which one part has only some
+    with binary_cursor(binds_here=settings.DATABASE_IS_DISTRIBUTED) as cursor:
         cursor.execute(UPSERT_LINKS, values)
         links = [Link(**row) for row in fetch_dicts(cursor)]
     for link in links:

@@ -27,6 +27,7 @@ from memory.services.accounts.access import ExpectedVersions, check_author, chec
 from memory.services.entities.resolve import holder_of_row
 from memory.services.memories.store import ClientVector
 from memory.services.recall.recall import embed_search_query, record_search
+from memory_project.postgresql.constraints import broken_constraint
 
 PARENT_CYCLE = "this link would close a cycle: a goal would be a subgoal of itself"
 BLOCKER_CYCLE = "this link would close a cycle: a goal would wait for itself"
@@ -141,7 +142,7 @@ def insert_goal_links(account_id: UUID, links: Sequence[GoalLink]) -> None:
     try:
         Link.objects.bulk_create(rows)
     except IntegrityError as err:
-        constraint = getattr(getattr(err.__cause__, "diag", None), "constraint_name", None)
+        constraint = broken_constraint(err)
         if constraint == "goal_links_without_rings":
             raise Unprocessable("this link would close a cycle of goals") from err
         if constraint in ("goal_has_one_parent", "link_once"):
@@ -181,7 +182,8 @@ def visible_goals(owner: Owner, *, now: datetime) -> QuerySet[Goal]:
     The id of a parent that the owner may not see is None.
     """
     seen: Any = Goal.objects.visible_to(owner, Kind.GOAL)
-    parents = Link.objects.filter(account_id=OuterRef("account_id"), source_id=OuterRef("pk"), type=SUBGOAL_OF)
+    # the account by its value: by a reference to the outer row, a distributed database does not find the machine
+    parents = Link.objects.filter(account_id=owner.account_id, source_id=OuterRef("pk"), type=SUBGOAL_OF)
     parents = parents.filter(Exists(seen.filter(id=OuterRef("target_id"))))
     rows: Any = seen.live(now)
     return cast("QuerySet[Goal]", rows.annotate(parent_id=Subquery(parents.values("target_id"))))

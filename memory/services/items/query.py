@@ -18,7 +18,6 @@ from django.db.models import (
     BooleanField,
     CharField,
     DateTimeField,
-    DurationField,
     F,
     Func,
     Min,
@@ -248,9 +247,9 @@ class ItemStore:
         with transaction.atomic():
             # in the order of their ids, as all writers lock them
             list(held.order_by("id").select_for_update(no_key=True).values_list("id"))
-            ttl = Func(own, template="make_interval(secs => %(expressions)s)", output_field=DurationField())
-            later = Coalesce(Value(self.now) + ttl, F("expires_at"), output_field=DateTimeField())
-            held.update(expires_at=later)
+            # from a number: a distributed database refuses to add an interval, which depends on the session's time zone
+            then = Func(Value(self.now.timestamp()), own, template="to_timestamp(%(expressions)s)", arg_joiner=" + ")
+            held.update(expires_at=Coalesce(then, F("expires_at"), output_field=DateTimeField()))
 
     def log(self, rows: Sequence[ContextEntry], action: Action) -> None:
         log_reads(self.owner, [entry_reference(row) for row in rows], action=action, now=self.now)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -29,12 +29,14 @@ TTL_SECONDS = "ttl_seconds"
 
 MAX_TTL_SECONDS = 10 * 365 * 86_400
 
+# with no function of a column that the session's settings may change, which a distributed database refuses
 SET_TIMES = """
 UPDATE memories m SET updated_at = %(now)s, embed_after = CASE WHEN new.is_indexed THEN m.embed_after END,
-    expires_at = %(now)s + make_interval(secs => new.ttl),
+    expires_at = new.expires_at,
     metadata = CASE WHEN new.ttl IS NULL THEN m.metadata - 'ttl_seconds'
-        ELSE m.metadata || jsonb_build_object('ttl_seconds', new.ttl) END
-FROM unnest(%(ids)s::uuid[], %(ttls)s::float8[], %(indexed)s::boolean[]) AS new (id, ttl, is_indexed)
+        ELSE m.metadata || ('{"ttl_seconds": ' || new.ttl::text || '}')::jsonb END
+FROM unnest(%(ids)s::uuid[], %(ttls)s::float8[], %(expiries)s::timestamptz[], %(indexed)s::boolean[])
+    AS new (id, ttl, expires_at, is_indexed)
 WHERE m.account_id = %(account_id)s AND m.id = new.id
 """
 
@@ -190,6 +192,7 @@ def set_times(owner: Owner, rows: Sequence[ContextEntry], drafts: Sequence[ItemD
             "now": now,
             "ids": [row.id for row, _ in changed],
             "ttls": [draft.ttl_seconds for _, draft in changed],
+            "expiries": [draft.ttl_seconds and now + timedelta(seconds=draft.ttl_seconds) for _, draft in changed],
             "indexed": [bool(draft.texts) for _, draft in changed],
             "account_id": owner.account_id,
         },

@@ -60,8 +60,8 @@ ALERTS = (*ALERTS_OF_ROWS, *ALERTS_OF_REDIS)
 INSTALLATION = """
 SELECT greatest(pg_postmaster_start_time(), (SELECT max(applied) FROM django_migrations)),
     (SELECT max(applied) FROM django_migrations),
-    (SELECT count(*) FROM (SELECT FROM conversations WHERE extract_parked_at IS NOT NULL LIMIT %s) AS parked),
-    (SELECT count(*) FROM (SELECT FROM conversations WHERE summary_parked_at IS NOT NULL LIMIT %s) AS parked),
+    (SELECT count(*) FROM (SELECT 1 FROM conversations WHERE extract_parked_at IS NOT NULL LIMIT %s) AS parked),
+    (SELECT count(*) FROM (SELECT 1 FROM conversations WHERE summary_parked_at IS NOT NULL LIMIT %s) AS parked),
     ARRAY(SELECT right(relname, 8) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
         WHERE inhparent = to_regclass('memory_audit_log'))
 """

@@ -11,12 +11,13 @@ from enum import StrEnum
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef, Q, Sum
+from django.db.models import F, Q, Sum
 
 from memory import conf
-from memory.models import Account, ModelUsage
+from memory.models import ModelUsage
 from memory.models.statements import execute_statement
 from memory.providers.language_models import Usage
+from memory.services.account_walk import accounts_that_have
 from memory_project.ids import uuid7
 
 logger = logging.getLogger(__name__)
@@ -89,13 +90,10 @@ def accounts_over_budget(budget: TokenBudget, *, now: datetime) -> list[UUID]:
     if not budget.tokens_per_day:
         return []
     is_embedding = Q(use=TokenBudget.EMBEDDING)
-    of_account = ModelUsage.objects.filter(
+    of_today = ModelUsage.objects.filter(
         is_embedding if budget == TokenBudget.EMBEDDING else ~is_embedding,
-        account_id=OuterRef("id"),
         day=now.astimezone(UTC).date(),
     )
-    tokens = (
-        of_account.order_by().values("account_id").annotate(tokens=Sum(F("prompt_tokens") + F("completion_tokens")))
-    )
-    spent = Account.objects.filter(Exists(tokens.filter(tokens__gte=budget.tokens_per_day)))
+    tokens = of_today.order_by().values("account_id").annotate(tokens=Sum(F("prompt_tokens") + F("completion_tokens")))
+    spent = accounts_that_have(tokens.filter(tokens__gte=budget.tokens_per_day))
     return list(spent.order_by("id").values_list("id", flat=True))

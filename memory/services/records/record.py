@@ -43,6 +43,7 @@ from memory.services.records.slots import (
     store_trace,
 )
 from memory_project.ids import uuid7
+from memory_project.postgresql.constraints import broken_constraint
 
 Slot = TurnSlot.Slot
 Status = TurnRecord.Status
@@ -251,7 +252,7 @@ def insert_record(record: TurnRecord) -> None:
     try:
         record.save(force_insert=True)
     except IntegrityError as err:
-        if getattr(getattr(err.__cause__, "diag", None), "constraint_name", None) == "turn_records_pkey":
+        if broken_constraint(err) == "turn_records_pkey":
             raise Conflict(
                 "this draft is recorded already: send a client_id with a draft that may be repeated"
             ) from err

@@ -43,6 +43,7 @@ from memory.services.transfer.store import (
     set_late_references,
     store_rows,
 )
+from memory_project.postgresql.constraints import broken_constraint
 
 BATCH_ROWS = 500
 BATCH_BYTES = 16 * 1024**2
@@ -227,7 +228,7 @@ def do_batch(load: Load, step: LoadStep, rows: list[Row]) -> None:
         # a deadlock or a lost connection: the batch is repeated
         raise
     except DatabaseError as err:
-        refused = getattr(getattr(err.__cause__, "diag", None), "constraint_name", None) or type(err).__name__
+        refused = broken_constraint(err) or type(err).__name__
         raise Unprocessable(f"the database refuses rows of {step.file}: {refused}") from err
     note_unstored(load.account_id, load.transfer.id, outcome.unstored)
     load.counts[step.name] += len(outcome.stored)

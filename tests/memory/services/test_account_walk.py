@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from django.conf import LazySettings
 
 from memory.models import Account, Conversation
-from memory.services.account_walk import read_account_page
+from memory.services.account_walk import accounts_that_have, read_account_page
 from memory_project.ids import uuid7
 from tests.memory.episodes import NOW
 
@@ -63,3 +64,14 @@ def test_a_walk_of_an_account_leaves_the_others() -> None:
     account = end_conversations("b", 3)
 
     assert walk(limit=2, account=account) == [["b0", "b1"], ["b2"]]
+
+
+@pytest.mark.parametrize("is_distributed", [False, True])
+def test_accounts_that_have_rows_are_found_once_by_both_forms(is_distributed: bool, settings: LazySettings) -> None:
+    settings.DATABASE_IS_DISTRIBUTED = is_distributed
+    end_conversations("none", 0)
+    accounts = {end_conversations(name, 3).id for name in ("one", "two")}
+
+    found = accounts_that_have(Conversation.objects.filter(ended_at__isnull=False).order_by("ended_at"))
+
+    assert sorted(found.values_list("id", flat=True)) == sorted(accounts)
