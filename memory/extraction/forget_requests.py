@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from memory.extraction.grounding import word_stems
 from memory.extraction.rules.attributes import is_same_meaning, read_meaning
 from memory.extraction.rules.words import PERSON_RELATIONS
+from memory.extraction.statement_words import MIN_STATED, read_words
 from memory.identity import normalize_claim
 from memory.providers.sentences import split_sentences
 from memory.scoring import MAX_STATEMENT_CHARACTERS
@@ -42,17 +43,19 @@ _FORMS = tuple(
 """The forms of requests. A form without a topic and a statement asks to forget everything."""
 _BEFORE = re.compile(
     r"(?:(?:please|ok(?:ay)?|hey|actually|sorry|no|wait|and|also|just|then|now|oh|"
-    r"(?:can|could|would|will) you|i(?:'d| would) like you to|i (?:want|need) you to|you (?:can|should|may))"
+    r"(?:can|could) you|(?:would|will) you(?=.*\bplease\b)|i(?:'d| would) like you to|"
+    r"i (?:want|need) you to|you (?:can|should|may))"
     r"[,!.:]?\s+)+",
     re.IGNORECASE,
 )
 _NOT_SAID = re.compile(
     r"\b(?:it|that|this|them|those|these|last|previous|question|request|message|order|idea|suggestion|comment|prompt"
-    r"|instructions?|rules?|plan|point|answer)\b|^(?:me|myself)$",
+    r"|instructions?|rules?|plan|point|answer|tonight|today|tomorrow|now|for (?:a|an|one))\b|^(?:me|myself)$",
     re.IGNORECASE,
 )
-"""Topics that no claim is about: what somebody said a moment ago."""
+"""Topics that no claim is about: what somebody said a moment ago, and what is to be left aside for a while."""
 _ASKED = re.compile(r"(?:i|we) (?:ever )?(?:asked|said|brought|wrote|texted|called)\b", re.IGNORECASE)
+_JOINED = re.compile(r"\w,?\s(?:and|but|then|or)\b", re.IGNORECASE)
 _EMPTY = frozenset(word_stems("my the a an our your about and or of in on at to for with is are"))
 _BY_WORD = {
     "job": ("employer", "profession"),
@@ -130,14 +133,26 @@ def read_forget_requests(text: str) -> Iterator[ForgetRequest]:
     """Yield what a short turn of a user asks to forget."""
     if len(text) > MAX_STATEMENT_CHARACTERS or '"' in text:
         return
-    for sentence in map(str.strip, split_sentences(text.replace("’", "'"))):
-        lead = _BEFORE.match(sentence)
-        # a question is a request only after "can you" and the like
-        orders = [sentence, sentence[lead.end() :].rstrip("?")] if lead else [sentence]
-        found = (form.fullmatch(order.strip()) for order in orders for form in _FORMS)
-        match = next(filter(None, found), None)
-        if match and (request := _request(match)):
-            yield request
+    yield from filter(None, map(_read_sentence, _sentences(text)))
+
+
+def only_asks_to_forget(text: str) -> bool:
+    """Return True if no sentence of a turn that asks to forget something states or asks something else."""
+    others = (each for each in _sentences(text) if _read_sentence(each) is None or _JOINED.search(each))
+    return all(len(read_words(each).content) < MIN_STATED for each in others)
+
+
+def _sentences(text: str) -> list[str]:
+    return [sentence.strip() for sentence in split_sentences(text.replace("’", "'"))]
+
+
+def _read_sentence(sentence: str) -> ForgetRequest | None:
+    lead = _BEFORE.match(sentence)
+    # a question is a request only after "can you" and the like
+    orders = [sentence, sentence[lead.end() :].rstrip("?")] if lead else [sentence]
+    found = (form.fullmatch(order.strip()) for order in orders for form in _FORMS)
+    match = next(filter(None, found), None)
+    return _request(match) if match else None
 
 
 def _request(match: re.Match[str]) -> ForgetRequest | None:

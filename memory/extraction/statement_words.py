@@ -85,7 +85,7 @@ STOP_WORDS = frozenset(
     )
 )
 _SUBJECT_WORDS = 5
-_MIN_STATED = 2
+MIN_STATED = 2
 """Content words of a sentence that states something."""
 _MAX_SENTENCES = 30
 _LONG_CHARACTERS = 400
@@ -197,7 +197,7 @@ def says_no_more(text: str, claims: Iterable[str]) -> bool:
 
     A single statement says no more than what was learned from it, in whatever language the claims are.
     """
-    stated = [part for part in read_words(text).parts if len(part.content) >= _MIN_STATED and "?" not in part.text]
+    stated = [part for part in read_words(text).parts if len(part.content) >= MIN_STATED and "?" not in part.text]
     known = frozenset(stem for claim in claims for stem in _stems(read_words(claim).content))
     stems = [_stems(part.content) for part in stated]
     return len(stems) <= 1 or all(2 * len(each & known) >= len(each) for each in stems)

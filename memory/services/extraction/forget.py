@@ -1,8 +1,8 @@
 """Carrying out what users ask to be forgotten ("Forget what I said about my address").
 
 The facts that rest on what this user said before alone, and say what is to be forgotten, are retracted: nothing is
-erased, and they are learned again once the user says it again. The turns that say nothing else, and the turn that asks,
-are buried: no search finds them, and lists show them. Erasure is for staff and for the API.
+erased, and they are learned again once the user says it again. The turns that say it and the turn that asks are buried
+unless they say something else: no search finds them, and lists show them. Erasure is for staff and the API.
 
 Where no fact fits, too many do, a turn that says more still says it, or the account does not prefer what is new, the
 request waits in the inbox of staff (`ForgetState.OPEN` in the metadata of the turn).
@@ -18,7 +18,7 @@ from django.db import transaction
 
 from memory.audit import record_audit
 from memory.errors import require_found
-from memory.extraction.forget_requests import ForgetRequest, read_forget_requests
+from memory.extraction.forget_requests import ForgetRequest, only_asks_to_forget, read_forget_requests
 from memory.extraction.knowledge import Chunk, ChunkTurn
 from memory.extraction.orders import gives_orders
 from memory.extraction.rules import RuleExtractor
@@ -173,7 +173,8 @@ def forget_requested(
         # a turn that is extracted again may have nothing left to forget
         before = asked[place].turn.metadata.get(FORGET_KEY, ForgetState.OPEN)
         note_request(asked[place].turn, ForgetState.DONE if is_done else before)
-    mark_memories(owner, [*silent, *dict.fromkeys(each.turn.id for each in asked)], mark="bury", now=now)
+    only_asking = dict.fromkeys(each.turn.id for each in asked if only_asks_to_forget(each.turn.text))
+    mark_memories(owner, [*silent, *only_asking], mark="bury", now=now)
     forget_preferences(owner, ended, now=now)
     return {fact.id for fact in ended}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.extraction.forget_requests import ForgetRequest, read_forget_requests
+from memory.extraction.forget_requests import ForgetRequest, only_asks_to_forget, read_forget_requests
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,8 @@ from memory.extraction.forget_requests import ForgetRequest, read_forget_request
         ("Forget that I live in Porto.", ForgetRequest(stated="I live in Porto")),
         ("Forget that I told you that I live in Porto.", ForgetRequest(stated="I live in Porto")),
         ("Please don't remember that I'm vegan.", ForgetRequest(stated="I'm vegan")),
+        ("Will you please forget my birthday?", ForgetRequest(topic="birthday", is_own=True)),
+        ("Would you forget my birthday, please?", ForgetRequest(topic="birthday", is_own=True)),
         ("Delete everything you know about me.", ForgetRequest()),
     ],
 )
@@ -36,6 +38,11 @@ def test_a_request_is_read(text: str, request_read: ForgetRequest) -> None:
         "Forget my last message.",
         "Forget that I asked.",
         "Did you forget my address?",
+        "Will you forget that I'm vegan?",
+        "Would you forget my birthday?",
+        "Forget my diet tonight.",
+        "Forget my diet for now.",
+        "Forget my budget for a moment.",
         "Don't remember my address, let me look.",
         "I don't remember that I live in Porto.",
         'She said "forget my address".',
@@ -97,3 +104,17 @@ def test_a_statement_covers_the_claims_that_say_the_same() -> None:
     assert found.covers("The user lives in Porto", speaker="The user", claims_stated=said)
     assert found.covers("The user is based in Porto", speaker="The user", claims_stated=said)
     assert not found.covers("The user lives in Braga", speaker="The user", claims_stated=said)
+
+
+@pytest.mark.parametrize(
+    ("text", "asks_only"),
+    [
+        ("Forget my address.", True),
+        ("Ok. Forget my address. Thanks!", True),
+        ("Forget that I live in Porto. I live in Braga now.", False),
+        ("Forget my budget. What is the best laptop overall?", False),
+        ("Forget my budget and book a table at Luigi.", False),
+    ],
+)
+def test_a_turn_only_asks_if_no_other_sentence_states_something(text: str, *, asks_only: bool) -> None:
+    assert only_asks_to_forget(text) is asks_only

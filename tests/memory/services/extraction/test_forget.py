@@ -80,6 +80,22 @@ def test_a_request_that_fits_no_fact_waits_for_staff(user: Owner) -> None:
     assert state_of("Delete everything you know about me.") == "open"
 
 
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "Forget that I live in Porto. I live in Braga now.",
+        "Forget my budget. What is the best laptop overall?",
+        "Forget my address. I want to book a table at Luigi for 8 people.",
+    ],
+)
+def test_a_turn_that_asks_and_says_more_is_found(user: Owner, asks: str) -> None:
+    say_one(user, "I live in Porto.", days=0)
+    say_one(user, asks, days=5)
+
+    assert state_of(asks) in ("done", "open")
+    assert asks not in buried()
+
+
 def test_a_request_that_is_extracted_again_stays_done(user: Owner) -> None:
     say_one(user, ADDRESS, ASKS, days=0)
     Conversation.objects.update(extracted_count=0, extract_after=NOW)
