@@ -96,6 +96,15 @@ def test_a_turn_that_asks_and_says_more_is_found(user: Owner, asks: str) -> None
     assert asks not in buried()
 
 
+def test_a_sentence_that_says_more_than_what_is_forgotten_is_found(user: Owner) -> None:
+    both = "My address is 12 Rose Street and the spare key is under the blue pot."
+    say_one(user, both, days=0)
+    say_one(user, ASKS, days=5)
+
+    assert claims(status=Fact.Status.ACTIVE) == []
+    assert (buried(), state_of(ASKS)) == ([ASKS], "open")
+
+
 def test_a_request_that_is_extracted_again_stays_done(user: Owner) -> None:
     say_one(user, ADDRESS, ASKS, days=0)
     Conversation.objects.update(extracted_count=0, extract_after=NOW)
