@@ -25,7 +25,7 @@ from memory.extraction.rules import RuleExtractor
 from memory.extraction.rules.names import personal_name
 from memory.extraction.rules.subjects import THE_USER
 from memory.extraction.statement_words import says_no_more
-from memory.models import Fact, Kind, Link, Memory, Turn
+from memory.models import Fact, Kind, Link, Turn
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.services.entities.resolve import filter_by_holder
@@ -130,22 +130,13 @@ def is_said_before(evidence: Sequence[Turn], asking: Turn) -> bool:
     )
 
 
-def lock_forgotten(
-    owner: Owner, asked: Sequence[AskedToForget], turn_ids: Collection[UUID], *, now: datetime
-) -> set[UUID]:
-    """Lock the known facts that requests cover, with their copies and turns, and the turns of the extraction.
-
-    All are locked by id in one statement, as a recall that counts reads of both locks them. Returns the ids of the
-    facts.
-    """
+def find_to_lock(owner: Owner, asked: Sequence[AskedToForget], *, now: datetime) -> tuple[set[UUID], set[UUID]]:
+    """Return the known facts that requests cover, and the turns that these were learned from."""
     if not asked:
-        return set()
+        return set(), set()
     facts = {fact.id for covered in find_forgotten(owner, asked, now=now).values() for fact in covered}
     said = {turn.id for turns in read_evidence(owner.account_id, facts).values() for turn in turns}
-    ids = facts | find_copy_ids(owner.account_id, facts) | said | set(turn_ids)
-    rows = Memory.objects.filter(account_id=owner.account_id, id__in=ids).order_by("id").select_for_update()
-    list(rows.values_list("id", flat=True))
-    return facts
+    return facts, said
 
 
 def forget_requested(
