@@ -131,7 +131,8 @@ def doubtful_facts(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
 
 
 def open_forget_requests(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
-    asked = among_newest(rows).filter(metadata__contains={FORGET_KEY: ForgetState.OPEN})
+    # few, which an index finds
+    asked = rows.filter(metadata__contains={FORGET_KEY: ForgetState.OPEN.value})
     return annotate(asked, text_start=text_excerpt("text"))
 
 
