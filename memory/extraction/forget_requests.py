@@ -73,7 +73,6 @@ _BY_WORD = {
     "name": ("name", "called"),
     "address": (),
     "email": ("only:email address",),
-    "phone": ("only:phone number",),
 }
 """Attributes of claims about the user in other words than those of a topic."""
 _AT_NUMBER = re.compile(r"lives? at \d")
@@ -115,7 +114,8 @@ class ForgetRequest:
         """Return True if a claim names the thing as the user's: "The user's dog is", "has a dog", "walks their dog"."""
         topic, is_of_one = re.escape(self.topic), set(_OWNER.findall(rest)) <= set(_OWNER.findall(f"{self.topic}'s"))
         if is_owned:
-            says = r"\b" if self.topic.split()[-1].casefold() in PERSON_RELATIONS else r"(?:'s| is| are| was| were)\b"
+            is_someone = self.topic.split()[-1].casefold() in PERSON_RELATIONS
+            says = r"(?: (?-i:[A-Z])\w+)?(?:'s| \w+(?:s|ed|re))\b" if is_someone else r"(?:'s| is| are| was| were)\b"
             return is_of_one and re.match(rf"(?:new |current |old )?{topic}{says}", rest, re.IGNORECASE) is not None
         ends = r"(?=[.,]?$|,| (?:called|named|in|at|with|to|of|from|for|on|and|who|that)\b)"
         pattern = rf"(?:(?:has|have|owns) an? (?:[\w-]+ )?|\w+ their ){topic}{ends}"

@@ -69,6 +69,8 @@ def test_what_only_sounds_like_one_is_none(text: str) -> None:
         ("Forget my birthday.", "The user was born on 3 May", True),
         ("Forget my name.", "The user's name is Eva", True),
         ("Forget my email.", "The user's email address is eva@example.com", True),
+        ("Forget my sister.", "The user's sister lives in Braga", True),
+        ("Forget my sister.", "The user's sister Eva moved to Braga", True),
         ("Forget my dog.", "The user has a black dog called Rex", True),
         ("Forget my dog.", "The user walks their dog at six", True),
         ("Forget my dog.", "The user's dog's name is Rex", True),
@@ -82,7 +84,9 @@ def test_what_only_sounds_like_one_is_none(text: str) -> None:
         ("Forget my name.", "The user's dog's name is Rex", False),
         ("Forget my dog.", "The user's sister has a dog", False),
         ("Forget what I said about work.", "Eva worked at Acme", False),
+        ("Forget my sister.", "The user's sister-in-law is Ana", False),
         # of something else
+        ("Forget my mother.", "The user's mother tongue is Polish", False),
         ("Forget my home.", "The user works from home", False),
         ("Forget my address.", "The user lives on a farm", False),
         ("Forget my work.", "The user worked out at the gym", False),
