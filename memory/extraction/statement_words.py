@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -65,7 +65,8 @@ _NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][a-zA-Z'-]+|\b[A-Za-z]+[-_./][\w.-
 _CAPITALIZED = re.compile(r"\b[A-Z][a-zA-Z-]{2,}")
 """A name, or the first word of a sentence: that both statements have one says more the rarer it is."""
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|\n+|,\s+(?:so|and|but|because|since)\s+|\s+-\s+")
-_JOINED = re.compile(r"\s+(?:and|but)\s+")
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+|\s+-\s+")
+_JOINED = re.compile(r",?\s+(?:and|but|so)\s+")
 _THING = re.compile(r"\b(?:my|our|the|his|her|their)\s+(\w+)", re.IGNORECASE)
 _QUALIFIED = re.compile(
     r"\b(?:my|our|the|his|her|their|your)\s+(?!(?:new|old|current|former|previous|first|second|last|next|other|same)\b)"
@@ -198,20 +199,26 @@ def says_no_more(text: str, claims: Iterable[str]) -> bool:
 
     A single statement says no more than what was learned from it, in whatever language the claims are.
     """
-    stated = [part for part in read_words(text).parts if len(part.content) >= MIN_STATED and "?" not in part.text]
+    sentences = _SENTENCE.split(text)[:_MAX_SENTENCES]
+    stated = [clauses for clauses in map(_clauses, sentences) if clauses]
     known = frozenset(stem for claim in claims for stem in _stems(read_words(claim).content))
-    clauses = [_stems(clause) for part in stated for clause in _clauses(part)]
+    clauses = [clause for each in stated for clause in each]
     is_other_language = known.isdisjoint(stem for clause in clauses for stem in clause)
     if len(stated) <= 1 and (len(clauses) <= 1 or is_other_language):
         return True
     return all(2 * len(each & known) >= len(each) for each in clauses)
 
 
-def _clauses(part: StatementPart) -> Iterator[frozenset[str]]:
-    """Yield the words of the clauses that state something; after "and", one word does."""
-    for piece in part.text.split(", "):
-        first, *later = (_content_words(each) for each in _JOINED.split(piece))
-        yield from (words for words in (first, *later) if len(words) >= (MIN_STATED if words is first else 1))
+def _clauses(sentence: str) -> list[frozenset[str]]:
+    """Return the stems of the clauses that state something and ask nothing; after "and", one word does."""
+    found = []
+    for number, joined in enumerate(_JOINED.split(sentence)):
+        for place, piece in enumerate(joined.split(", ")):
+            least = 1 if number and not place else MIN_STATED
+            stems = _stems(_content_words(piece))
+            if len(stems) >= least and "?" not in piece:
+                found.append(stems)
+    return found
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:

@@ -18,6 +18,9 @@ CLAIM = "The user's address is 12 Rose Street"
         ("My address is 12 Rose Street and the spare key is under the blue pot.", CLAIM, False),
         ("My address is 12 Rose Street, the spare key is under the blue pot.", CLAIM, False),
         ("I'm vegan and pregnant.", "The user is vegan", False),
+        ("I'm vegan, and pregnant.", "The user is vegan", False),
+        ("My address is 12 Rose Street and the key is under the pot, but what about you?", CLAIM, False),
+        ("My address is 12 Rose Street, and yours?", CLAIM, True),
         ("I work at Brightwave. Parking there is really horrible.", "The user works at Brightwave", False),
     ],
 )
