@@ -131,7 +131,8 @@ def doubtful_facts(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
 
 
 def open_forget_requests(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
-    asked = among_newest(rows).filter(buried=True, metadata__contains={FORGET_KEY: ForgetState.OPEN})
+    # few, which an index finds
+    asked = rows.filter(metadata__contains={FORGET_KEY: ForgetState.OPEN.value})
     return annotate(asked, text_start=text_excerpt("text"))
 
 
@@ -165,7 +166,7 @@ def describe_doubtful(source: str, row: Any) -> InboxItem:
 
 
 def describe_forget_request(source: str, row: Any) -> InboxItem:
-    note = "No fact fitted it, or something else still says it. No search finds this turn."
+    note = "No fact fitted it, or something else still says it."
     return describe_memory(source, row, "A user asks to forget something", note)
 
 
@@ -319,7 +320,7 @@ SOURCES: Mapping[str, Source] = {
                 done="The request is closed.",
             ),
             "none": Decision(
-                label="It is no request", key="u", run=take_for_statement, done="Searches find the turn again."
+                label="It is no request", key="u", run=take_for_statement, done="Searches find the turn."
             ),
         },
     ),

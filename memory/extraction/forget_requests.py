@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from memory.extraction.grounding import word_stems
 from memory.extraction.rules.attributes import is_same_meaning, read_meaning
+from memory.extraction.rules.words import PERSON_RELATIONS
+from memory.extraction.statement_words import MIN_STATED, read_words
 from memory.identity import normalize_claim
 from memory.providers.sentences import split_sentences
 from memory.scoring import MAX_STATEMENT_CHARACTERS
@@ -41,35 +43,40 @@ _FORMS = tuple(
 """The forms of requests. A form without a topic and a statement asks to forget everything."""
 _BEFORE = re.compile(
     r"(?:(?:please|ok(?:ay)?|hey|actually|sorry|no|wait|and|also|just|then|now|oh|"
-    r"(?:can|could|would|will) you|i(?:'d| would) like you to|i (?:want|need) you to|you (?:can|should|may))"
+    r"(?:can|could) you|(?:would|will) you(?=.*\bplease\b)|i(?:'d| would) like you to|"
+    r"i (?:want|need) you to|you (?:can|should|may))"
     r"[,!.:]?\s+)+",
     re.IGNORECASE,
 )
 _NOT_SAID = re.compile(
     r"\b(?:it|that|this|them|those|these|last|previous|question|request|message|order|idea|suggestion|comment|prompt"
-    r"|instructions?|rules?|plan|point|answer)\b|^(?:me|myself)$",
+    r"|instructions?|rules?|plan|point|answer|tonight|today|tomorrow|now|for (?:a|an|one))\b|^(?:me|myself)$",
     re.IGNORECASE,
 )
-"""Topics that no claim is about: what somebody said a moment ago."""
+"""Topics that no claim is about: what somebody said a moment ago, and what is to be left aside for a while."""
 _ASKED = re.compile(r"(?:i|we) (?:ever )?(?:asked|said|brought|wrote|texted|called)\b", re.IGNORECASE)
+_JOINED = re.compile(r"\w,?\s(?:and|but|then|or)\b", re.IGNORECASE)
 _EMPTY = frozenset(word_stems("my the a an our your about and or of in on at to for with is are"))
 _BY_WORD = {
-    "address": (r"\baddress\b|\blives? (?:at|on) ", ()),
-    "job": (r"\b(?:job|profession)\b", ("employer", "profession")),
-    "work": (r"\b(?:job|profession)\b", ("employer", "profession")),
-    "employer": (r"\bemployer\b", ("employer",)),
-    "company": (r"\bcompany\b", ("employer",)),
-    "home": (r"\bhome\b|\blives? ", ("residence",)),
-    "hometown": (r"\bhometown\b", ("residence", "origin")),
-    "city": (r"\bcity\b", ("residence",)),
-    "age": (r"\bage\b", ("age",)),
-    "birthday": (r"\bbirthday\b", ("birthday",)),
-    "diet": (r"\bdiet\b", ("diet",)),
-    "husband": (r"\bhusband\b", ("spouse",)),
-    "wife": (r"\bwife\b", ("spouse",)),
-    "name": (r"\bname\b", ("name", "called")),
+    "job": ("employer", "profession"),
+    "work": ("employer", "profession"),
+    "employer": ("employer",),
+    "company": ("employer",),
+    "home": ("residence",),
+    "hometown": ("residence", "origin"),
+    "city": ("residence",),
+    "age": ("age",),
+    "birthday": ("birthday",),
+    "diet": ("diet",),
+    "husband": ("spouse",),
+    "wife": ("spouse",),
+    "name": ("name", "called"),
+    "address": (),
+    "email": ("only:email address",),
 }
-"""A pattern and attributes of claims about the user in other words than those of a topic."""
+"""Attributes of claims about the user in other words than those of a topic."""
+_AT_NUMBER = re.compile(r"lives? at \d")
+_OWNER = re.compile(r"[\w-]+'s\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,35 +103,56 @@ class ForgetRequest:
                 for each in claims_stated
             )
         about = re.match(rf"{re.escape(speaker)}(?:'s)? ", claim, re.IGNORECASE)
-        if not self.topic or (self.is_own and about is None):
-            return False
         rest = claim[about.end() :] if about else claim
-        if about and self._is_aspect(claim, rest):
-            return True
+        if self.is_own or self.topic.casefold() in _BY_WORD:
+            is_thing = about is not None and self._is_thing(rest, is_owned=about[0].endswith("'s "))
+            return is_thing or self._is_aspect(claim, rest, speaker)
         wanted = word_stems(self.topic) - _EMPTY
         return bool(wanted) and wanted <= word_stems(rest)
 
-    def _is_aspect(self, claim: str, rest: str) -> bool:
-        """Return True if the claim says it in other words: "works at Acme" is about a job."""
-        pattern, attributes = _BY_WORD.get(self.topic.casefold(), ("", ()))
-        if not pattern:
-            return False
-        parts = read_meaning(claim).parts
-        return (parts is not None and parts.attribute in attributes) or re.search(pattern, rest) is not None
+    def _is_thing(self, rest: str, *, is_owned: bool) -> bool:
+        """Return True if a claim names the thing as the user's: "The user's dog is", "has a dog", "walks their dog"."""
+        topic, is_of_one = re.escape(self.topic), set(_OWNER.findall(rest)) <= set(_OWNER.findall(f"{self.topic}'s"))
+        if is_owned:
+            is_someone = self.topic.split()[-1].casefold() in PERSON_RELATIONS
+            says = r"(?: (?-i:[A-Z])\w+)?(?:'s| \w+(?:s|ed|re))\b" if is_someone else r"(?:'s| is| are| was| were)\b"
+            return is_of_one and re.match(rf"(?:new |current |old )?{topic}{says}", rest, re.IGNORECASE) is not None
+        ends = r"(?=[.,]?$|,| (?:called|named|in|at|with|to|of|from|for|on|and|who|that)\b)"
+        pattern = rf"(?:(?:has|have|owns) an? (?:[\w-]+ )?|\w+ their ){topic}{ends}"
+        return is_of_one and re.match(pattern, rest, re.IGNORECASE) is not None
+
+    def _is_aspect(self, claim: str, rest: str, speaker: str) -> bool:
+        """Return True if the claim says it of the user in other words: "works at Acme" is about a job."""
+        topic, parts = self.topic.casefold(), read_meaning(claim).parts
+        if parts is None or parts.subject.casefold() != speaker.casefold():
+            return topic == "address" and claim != rest and _AT_NUMBER.match(rest) is not None
+        return parts.attribute in _BY_WORD.get(topic, ())
 
 
 def read_forget_requests(text: str) -> Iterator[ForgetRequest]:
     """Yield what a short turn of a user asks to forget."""
     if len(text) > MAX_STATEMENT_CHARACTERS or '"' in text:
         return
-    for sentence in map(str.strip, split_sentences(text.replace("’", "'"))):
-        lead = _BEFORE.match(sentence)
-        # a question is a request only after "can you" and the like
-        orders = [sentence, sentence[lead.end() :].rstrip("?")] if lead else [sentence]
-        found = (form.fullmatch(order.strip()) for order in orders for form in _FORMS)
-        match = next(filter(None, found), None)
-        if match and (request := _request(match)):
-            yield request
+    yield from filter(None, map(_read_sentence, _sentences(text)))
+
+
+def only_asks_to_forget(text: str) -> bool:
+    """Return True if no sentence of a turn that asks to forget something states or asks something else."""
+    others = (each for each in _sentences(text) if _read_sentence(each) is None or _JOINED.search(each))
+    return all(len(read_words(each).content) < MIN_STATED for each in others)
+
+
+def _sentences(text: str) -> list[str]:
+    return [sentence.strip() for sentence in split_sentences(text.replace("’", "'"))]
+
+
+def _read_sentence(sentence: str) -> ForgetRequest | None:
+    lead = _BEFORE.match(sentence)
+    # a question is a request only after "can you" and the like
+    orders = [sentence, sentence[lead.end() :].rstrip("?")] if lead else [sentence]
+    found = (form.fullmatch(order.strip()) for order in orders for form in _FORMS)
+    match = next(filter(None, found), None)
+    return _request(match) if match else None
 
 
 def _request(match: re.Match[str]) -> ForgetRequest | None:

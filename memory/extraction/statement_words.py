@@ -65,6 +65,8 @@ _NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][a-zA-Z'-]+|\b[A-Za-z]+[-_./][\w.-
 _CAPITALIZED = re.compile(r"\b[A-Z][a-zA-Z-]{2,}")
 """A name, or the first word of a sentence: that both statements have one says more the rarer it is."""
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|\n+|,\s+(?:so|and|but|because|since)\s+|\s+-\s+")
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+|\s+-\s+")
+_JOINED = re.compile(r",?\s+(?:and|but|so)\s+")
 _THING = re.compile(r"\b(?:my|our|the|his|her|their)\s+(\w+)", re.IGNORECASE)
 _QUALIFIED = re.compile(
     r"\b(?:my|our|the|his|her|their|your)\s+(?!(?:new|old|current|former|previous|first|second|last|next|other|same)\b)"
@@ -85,7 +87,7 @@ STOP_WORDS = frozenset(
     )
 )
 _SUBJECT_WORDS = 5
-_MIN_STATED = 2
+MIN_STATED = 2
 """Content words of a sentence that states something."""
 _MAX_SENTENCES = 30
 _LONG_CHARACTERS = 400
@@ -193,14 +195,30 @@ def part_about(other: StatementWords, words: StatementWords) -> StatementPart:
 
 
 def says_no_more(text: str, claims: Iterable[str]) -> bool:
-    """Return True if each sentence of a text that states something is, for the better half, in the claims.
+    """Return True if each clause of a text that states something is, for the better half, in the claims.
 
     A single statement says no more than what was learned from it, in whatever language the claims are.
     """
-    stated = [part for part in read_words(text).parts if len(part.content) >= _MIN_STATED and "?" not in part.text]
+    sentences = _SENTENCE.split(text)[:_MAX_SENTENCES]
+    stated = [clauses for clauses in map(_clauses, sentences) if clauses]
     known = frozenset(stem for claim in claims for stem in _stems(read_words(claim).content))
-    stems = [_stems(part.content) for part in stated]
-    return len(stems) <= 1 or all(2 * len(each & known) >= len(each) for each in stems)
+    clauses = [clause for each in stated for clause in each]
+    is_other_language = known.isdisjoint(stem for clause in clauses for stem in clause)
+    if len(stated) <= 1 and (len(clauses) <= 1 or is_other_language):
+        return True
+    return all(2 * len(each & known) >= len(each) for each in clauses)
+
+
+def _clauses(sentence: str) -> list[frozenset[str]]:
+    """Return the stems of the clauses that state something and ask nothing; after "and", one word does."""
+    found = []
+    for number, joined in enumerate(_JOINED.split(sentence)):
+        for place, piece in enumerate(joined.split(", ")):
+            least = 1 if number and not place else MIN_STATED
+            stems = _stems(_content_words(piece))
+            if len(stems) >= least and "?" not in piece:
+                found.append(stems)
+    return found
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:

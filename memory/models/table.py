@@ -164,6 +164,10 @@ class MemoryTable(MemoryRow):
                 condition=Q(wording=None, kind__in=DEDUPLICATED),
             ),
             models.Index(fields=["account", "id"], name="memory_pinned", condition=Q(pinned=True)),
+            # turns that wait for staff, of all accounts
+            models.Index(
+                fields=["id"], name="memory_to_forget", condition=Q(metadata__contains={"forget_request": "open"})
+            ),
             models.Index(fields=["account", "agent_id"], name="memory_pending", condition=Q(embed_after__isnull=False)),
             *(index for item in kind_models().items() for index in kind_indexes(*item)),
         ]

@@ -1,8 +1,8 @@
 """Carrying out what users ask to be forgotten ("Forget what I said about my address").
 
 The facts that rest on what this user said before alone, and say what is to be forgotten, are retracted: nothing is
-erased, and they are learned again once the user says it again. The turns that say nothing else, and the turn that asks,
-are buried: no search finds them, and lists show them. Erasure is for staff and for the API.
+erased, and they are learned again once the user says it again. The turns that say it and the turn that asks are buried
+unless they say something else: no search finds them, and lists show them. Erasure is for staff and the API.
 
 Where no fact fits, too many do, a turn that says more still says it, or the account does not prefer what is new, the
 request waits in the inbox of staff (`ForgetState.OPEN` in the metadata of the turn).
@@ -18,14 +18,14 @@ from django.db import transaction
 
 from memory.audit import record_audit
 from memory.errors import require_found
-from memory.extraction.forget_requests import ForgetRequest, read_forget_requests
+from memory.extraction.forget_requests import ForgetRequest, only_asks_to_forget, read_forget_requests
 from memory.extraction.knowledge import Chunk, ChunkTurn
 from memory.extraction.orders import gives_orders
 from memory.extraction.rules import RuleExtractor
 from memory.extraction.rules.names import personal_name
 from memory.extraction.rules.subjects import THE_USER
 from memory.extraction.statement_words import says_no_more
-from memory.models import Fact, Kind, Link, Memory, Turn
+from memory.models import Fact, Kind, Link, Turn
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.services.entities.resolve import filter_by_holder
@@ -41,6 +41,8 @@ MAX_FORGOTTEN = 20
 """Facts that one request retracts. Where more fit, staff decide."""
 FORGET_KEY = "forget_request"
 """The key in the metadata of a turn that asked to forget something."""
+
+SAID_COLUMNS = ("role", "name", "user_id", "event_time", "log_id", "index", "buried")
 
 
 class ForgetState(StrEnum):
@@ -86,18 +88,30 @@ def claims_of(turn: Turn, stated: str) -> tuple[str, ...]:
     return tuple(fact.claim for fact in extraction.facts)
 
 
-def find_forgotten(owner: Owner, asked: Sequence[AskedToForget], *, now: datetime) -> dict[int, list[Fact]]:
-    """Return the believed facts that each request covers, by its place. Two statements; none without a request.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """The facts that each request covers, by its place. `is_whole` is False if there were too many to look at all."""
+
+    facts: dict[int, list[Fact]]
+    evidence: dict[UUID, list[Turn]]
+    is_whole: bool = True
+
+    def turns_of(self, place: int) -> list[Turn]:
+        return [turn for fact in self.facts[place] for turn in self.evidence[fact.id]]
+
+
+def find_forgotten(
+    owner: Owner, asked: Sequence[AskedToForget], *, status: str = Fact.Status.ACTIVE, now: datetime
+) -> Covered:
+    """Return the believed facts, or those of another status, that requests cover. Three statements.
 
     They are the owner's, were extracted, and rest on turns alone that the same speaker said before the request.
     """
-    if not asked:
-        return {}
     rows = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now).filter(filter_by_holder(owner))
-    believed = rows.filter(status=Fact.Status.ACTIVE, source=EXTRACTED_SOURCE, pinned=False)
-    newest = list(believed.order_by("-recorded_at", "-id")[:MAX_CANDIDATES])
+    known = rows.filter(status=status, source=EXTRACTED_SOURCE, pinned=False)
+    newest = list(known.order_by("-recorded_at", "-id")[:MAX_CANDIDATES])
     evidence = read_evidence(owner.account_id, [fact.id for fact in newest])
-    return {
+    facts = {
         place: [
             fact
             for fact in newest
@@ -106,13 +120,15 @@ def find_forgotten(owner: Owner, asked: Sequence[AskedToForget], *, now: datetim
         ]
         for place, each in enumerate(asked)
     }
+    return Covered(facts=facts, evidence=evidence, is_whole=len(newest) < MAX_CANDIDATES)
 
 
 def read_evidence(account_id: UUID, fact_ids: Collection[UUID]) -> dict[UUID, list[Turn]]:
-    """Return the turns that each fact was learned from."""
+    """Return the turns that each fact was learned from, without their texts."""
     links = Link.objects.filter(account_id=account_id, type=DERIVED_FROM, source_id__in=fact_ids)
     pairs = list(links.values_list("source_id", "target_id"))
-    turns = Turn.objects.filter(account_id=account_id).in_bulk({target for _fact, target in pairs})
+    rows = Turn.objects.filter(account_id=account_id).only(*SAID_COLUMNS)
+    turns = rows.in_bulk({target for _fact, target in pairs})
     found: dict[UUID, list[Turn]] = {}
     for fact_id, target in pairs:
         if target in turns:
@@ -130,22 +146,14 @@ def is_said_before(evidence: Sequence[Turn], asking: Turn) -> bool:
     )
 
 
-def lock_forgotten(
-    owner: Owner, asked: Sequence[AskedToForget], turn_ids: Collection[UUID], *, now: datetime
-) -> set[UUID]:
-    """Lock the known facts that requests cover, with their copies and turns, and the turns of the extraction.
-
-    All are locked by id in one statement, as a recall that counts reads of both locks them. Returns the ids of the
-    facts.
-    """
+def find_to_lock(owner: Owner, asked: Sequence[AskedToForget], *, now: datetime) -> tuple[set[UUID], set[UUID]]:
+    """Return the known facts that requests cover, and the turns that these were learned from."""
     if not asked:
-        return set()
-    facts = {fact.id for covered in find_forgotten(owner, asked, now=now).values() for fact in covered}
-    said = {turn.id for turns in read_evidence(owner.account_id, facts).values() for turn in turns}
-    ids = facts | find_copy_ids(owner.account_id, facts) | said | set(turn_ids)
-    rows = Memory.objects.filter(account_id=owner.account_id, id__in=ids).order_by("id").select_for_update()
-    list(rows.values_list("id", flat=True))
-    return facts
+        return set(), set()
+    covered = find_forgotten(owner, asked, now=now)
+    places = range(len(asked))
+    said = {turn.id for place in places for turn in covered.turns_of(place)}
+    return {fact.id for place in places for fact in covered.facts[place]}, said
 
 
 def forget_requested(
@@ -159,23 +167,31 @@ def forget_requested(
         return set()
     covered = find_forgotten(owner, asked, now=now)
     prefers_new = find_policy(owner) == "prefer_new"
-    retracted: dict[UUID, Fact] = {}
-    done: dict[int, bool] = {}
-    for place, facts in covered.items():
-        done[place] = prefers_new and 0 < len(facts) <= MAX_FORGOTTEN and {fact.id for fact in facts} <= set(may_end)
-        retracted |= {fact.id: fact for fact in facts} if done[place] else {}
-    evidence = read_evidence(owner.account_id, retracted)
+    done = {
+        place: prefers_new and 0 < len(facts) <= MAX_FORGOTTEN and {fact.id for fact in facts} <= set(may_end)
+        for place, facts in covered.facts.items()
+    }
+    forgotten = find_done(owner, asked, [place for place, facts in covered.facts.items() if not facts], now=now)
+    retracted = {fact.id: fact for place, facts in covered.facts.items() if done[place] for fact in facts}
     ended = retract_all(owner, list(retracted.values()), now=now)
-    silent = [turn.id for turn in find_silent(owner, evidence, retracted)]
-    for place, facts in covered.items():
-        said = {turn.id for fact in facts for turn in evidence.get(fact.id, [])}
-        is_done = done[place] and said <= set(silent)
-        # a turn that is extracted again may have nothing left to forget
-        before = asked[place].turn.metadata.get(FORGET_KEY, ForgetState.OPEN)
-        note_request(asked[place].turn, ForgetState.DONE if is_done else before)
-    mark_memories(owner, [*silent, *dict.fromkeys(each.turn.id for each in asked)], mark="bury", now=now)
+    silent = find_silent(owner, {fact_id: covered.evidence[fact_id] for fact_id in retracted}, retracted)
+    for place in done:
+        is_said = any(turn.id not in silent for turn in covered.turns_of(place))
+        done[place] = covered.is_whole and (place in forgotten or (done[place] and not is_said))
+    note_requests(owner, asked, done)
+    only_asking = dict.fromkeys(each.turn.id for each in asked if only_asks_to_forget(each.turn.text))
+    mark_memories(owner, [*silent, *only_asking], mark="bury", now=now)
     forget_preferences(owner, ended, now=now)
     return {fact.id for fact in ended}
+
+
+def find_done(owner: Owner, asked: Sequence[AskedToForget], places: Sequence[int], *, now: datetime) -> set[int]:
+    """Return those of the places whose requests cover only what is retracted already, with all of its turns buried."""
+    if not places:
+        return set()
+    former = find_forgotten(owner, [asked[place] for place in places], status=Fact.Status.RETRACTED, now=now)
+    turns = {place: former.turns_of(number) for number, place in enumerate(places)}
+    return {place for place, said in turns.items() if said and all(turn.buried for turn in said)}
 
 
 def retract_all(owner: Owner, facts: Sequence[Fact], *, now: datetime) -> list[Fact]:
@@ -189,17 +205,26 @@ def retract_all(owner: Owner, facts: Sequence[Fact], *, now: datetime) -> list[F
     return ended
 
 
-def find_silent(owner: Owner, evidence: dict[UUID, list[Turn]], retracted: dict[UUID, Fact]) -> list[Turn]:
+def find_silent(owner: Owner, evidence: dict[UUID, list[Turn]], retracted: dict[UUID, Fact]) -> list[UUID]:
     """Return the turns that say nothing but what was retracted."""
     claims: dict[UUID, list[str]] = {}
-    turns = {turn.id: turn for said in evidence.values() for turn in said}
     for fact_id, said in evidence.items():
         for turn in said:
             claims.setdefault(turn.id, []).append(retracted[fact_id].text)
-    links = Link.objects.filter(account_id=owner.account_id, type=DERIVED_FROM, target_id__in=turns)
+    links = Link.objects.filter(account_id=owner.account_id, type=DERIVED_FROM, target_id__in=claims)
     believed = Fact.objects.filter(account_id=owner.account_id, status=Fact.Status.ACTIVE)
-    telling = set(links.filter(source_id__in=believed.values("id")).values_list("target_id", flat=True))
-    return [turn for turn in turns.values() if turn.id not in telling and says_no_more(turn.text, claims[turn.id])]
+    telling = links.filter(source_id__in=believed.values("id")).values("target_id")
+    others = Turn.objects.filter(account_id=owner.account_id, id__in=claims).exclude(id__in=telling)
+    return [turn_id for turn_id, text in others.values_list("id", "text") if says_no_more(text, claims[turn_id])]
+
+
+def note_requests(owner: Owner, asked: Sequence[AskedToForget], done: dict[int, bool]) -> None:
+    """Note in the locked turns whether all of their requests were carried out. What was done or closed stays so."""
+    rows = Turn.objects.filter(account_id=owner.account_id, id__in={each.turn.id for each in asked})
+    for turn in rows.only("account_id", "metadata"):
+        is_done = all(done[place] for place, each in enumerate(asked) if each.turn.id == turn.id)
+        if is_done or FORGET_KEY not in turn.metadata:
+            note_request(turn, ForgetState.DONE if is_done else ForgetState.OPEN)
 
 
 def note_request(turn: Turn, state: str) -> None:

@@ -27,7 +27,7 @@ from memory.extraction.knowledge import (
 )
 from memory.extraction.rules.attributes import ClaimReading, contradicts, read_meaning
 from memory.identity import normalize_name
-from memory.models import Fact, Kind, Link
+from memory.models import Fact, Kind, Link, Memory
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
 from memory.scoring import CONFIDENCE_BY_CERTAINTY
@@ -35,7 +35,7 @@ from memory.services.entities.learn import EntityDraft, ResolvedEntity, upsert_e
 from memory.services.entities.relate import RelationshipDraft, StoredRelationship, create_relationships
 from memory.services.entities.resolve import filter_by_holder, lock_holder
 from memory.services.entities.store import entity_text
-from memory.services.extraction.forget import find_requests, forget_requested, lock_forgotten
+from memory.services.extraction.forget import find_requests, find_to_lock, forget_requested
 from memory.services.extraction.outcomes import (
     ExtractionInput,
     FactResult,
@@ -76,9 +76,9 @@ def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: dat
     turns = {turn.id: turn for inputs in work for turn in inputs.turns.values()}
     turn_ids = list(turns)
     asked = find_requests(list(turns.values()))
-    forgotten = lock_forgotten(owner, asked, turn_ids, now=now)
+    forgotten, said = find_to_lock(owner, asked, now=now)
     outdated = {each.fact_id for each in find_outdated(owner, turn_ids)} | forgotten
-    contested = lock_contested(owner, work, outdated, now=now)
+    contested = lock_contested(owner, work, outdated, turns=said.union(turn_ids) if asked else (), now=now)
     # before facts are replaced, from which preferences were learned
     known = read_preferences(owner)
     stored = []
@@ -104,11 +104,17 @@ def store_extractions(owner: Owner, work: Sequence[ExtractionInput], *, now: dat
 
 
 def lock_contested(
-    owner: Owner, work: Sequence[ExtractionInput], outdated: Collection[UUID], *, now: datetime
+    owner: Owner,
+    work: Sequence[ExtractionInput],
+    outdated: Collection[UUID],
+    *,
+    turns: Collection[UUID] = (),
+    now: datetime,
 ) -> set[ExtractedFact]:
     """Lock the facts that may end, with their copies, and return the extracted facts that may contradict others.
 
-    `outdated` are further facts that may end.
+    `outdated` are further facts that may end, and `turns` are locked as well: all by id in one statement, as a recall
+    that counts reads of both locks them.
     """
     facts = [(inputs, fact) for inputs in work for fact in inputs.extraction.facts]
     said = [said_claim(inputs, fact) for inputs, fact in facts]
@@ -116,8 +122,10 @@ def lock_contested(
     ids = {fact.id for found in contradicted for fact in found}.union(outdated)
     for inputs, fact in facts:
         ids |= {inputs.known[number] for number in (*fact.corrects, *fact.contradicts) if number in inputs.known}
-    if ids:
-        lock_active_facts(owner, sorted(ids | find_copy_ids(owner.account_id, ids)))
+    if ids or turns:
+        ids |= find_copy_ids(owner.account_id, ids).union(turns)
+        rows = Memory.objects.filter(account_id=owner.account_id, id__in=ids).order_by("id").select_for_update()
+        list(rows.values_list("id", flat=True))
     against_known = {fact for (_inputs, fact), found in zip(facts, contradicted, strict=True) if found}
     return against_known | find_contested([fact for _inputs, fact in facts])
 

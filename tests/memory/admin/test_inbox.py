@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from memory.admin.inbox import open_forget_requests
 from memory.models import Account, AuditEntry, Conversation, Fact, Link, Memory, Turn
 from memory.owner import Owner
 from memory.services.memories.correct import mark_memories
@@ -134,6 +136,21 @@ def test_a_request_to_forget_is_decided(staff: Client, owner: Owner, decision: s
     asked.refresh_from_db()
     assert (asked.metadata, asked.buried) == ({"forget_request": "closed"}, is_buried)
     assert items(staff) == []
+
+
+def test_an_old_request_to_forget_is_found_by_its_index(
+    staff: Client, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(replace(owner, user_id="u1"), turn("Delete everything you know about me."))
+    extract_all(timezone.now() + timedelta(days=1))
+    say(owner, turn("Good morning."), turn("Nice weather."))
+    monkeypatch.setattr("memory.admin.inbox.RECENT_ROWS", 2)
+
+    assert len(items(staff, kind="forgetting")) == 1
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    plan = open_forget_requests(Turn.objects.all(), timezone.now()).order_by("-pk").explain()
+    assert "memory_to_forget" in plan
 
 
 @pytest.mark.parametrize(

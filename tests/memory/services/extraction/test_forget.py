@@ -7,7 +7,7 @@ import pytest
 
 from memory.models import Account, Conversation, Fact, Turn, UserProfile
 from memory.owner import Owner
-from memory.services.extraction.forget import FORGET_KEY
+from memory.services.extraction.forget import FORGET_KEY, find_requests, forget_requested, read_evidence
 from tests.memory.episodes import NOW
 from tests.memory.knowledge import TURN_TIME, claims, extract_all, say_sentences
 from tests.memory.recalls import found_by_words
@@ -80,6 +80,31 @@ def test_a_request_that_fits_no_fact_waits_for_staff(user: Owner) -> None:
     assert state_of("Delete everything you know about me.") == "open"
 
 
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "Forget that I live in Porto. I live in Braga now.",
+        "Forget my budget. What is the best laptop overall?",
+        "Forget my address. I want to book a table at Luigi for 8 people.",
+    ],
+)
+def test_a_turn_that_asks_and_says_more_is_found(user: Owner, asks: str) -> None:
+    say_one(user, "I live in Porto.", days=0)
+    say_one(user, asks, days=5)
+
+    assert state_of(asks) in ("done", "open")
+    assert asks not in buried()
+
+
+def test_a_sentence_that_says_more_than_what_is_forgotten_is_found(user: Owner) -> None:
+    both = "My address is 12 Rose Street and the spare key is under the blue pot."
+    say_one(user, both, days=0)
+    say_one(user, ASKS, days=5)
+
+    assert claims(status=Fact.Status.ACTIVE) == []
+    assert (buried(), state_of(ASKS)) == ([ASKS], "open")
+
+
 def test_a_request_that_is_extracted_again_stays_done(user: Owner) -> None:
     say_one(user, ADDRESS, ASKS, days=0)
     Conversation.objects.update(extracted_count=0, extract_after=NOW)
@@ -89,6 +114,66 @@ def test_a_request_that_is_extracted_again_stays_done(user: Owner) -> None:
 
     assert claims(status=Fact.Status.ACTIVE) == []
     assert state_of(ASKS) == "done"
+
+
+@pytest.mark.parametrize("asks", ["Forget my address. Forget my shoe size.", "Forget my shoe size. Forget my address."])
+def test_a_turn_that_asks_twice_is_done_once_both_are(user: Owner, asks: str) -> None:
+    say_one(user, ADDRESS, days=0)
+    say_one(user, asks, days=5)
+
+    assert claims(status=Fact.Status.RETRACTED) == [CLAIM]
+    assert state_of(asks) == "open"
+
+
+def test_a_second_request_for_what_is_forgotten_is_done(user: Owner) -> None:
+    again = "Forget my address!"
+    say_one(user, ADDRESS, days=0)
+    say_one(user, ASKS, days=5)
+    say_one(user, again, days=6)
+
+    assert (buried(), state_of(ASKS), state_of(again)) == ([ADDRESS, ASKS, again], "done", "done")
+
+
+def test_a_second_request_stays_open_while_a_turn_still_says_it(user: Owner) -> None:
+    again = "Forget my address!"
+    say_one(user, "My address is 12 Rose Street. My sister lives in Braga.", days=0)
+    say_one(user, ASKS, days=5)
+    say_one(user, again, days=6)
+
+    assert (state_of(ASKS), state_of(again)) == ("open", "open")
+
+
+def test_a_request_that_staff_closed_meanwhile_stays_closed(user: Owner) -> None:
+    say_one(user, ASKS, days=5)
+    stale = Turn.objects.get()
+    Turn.objects.update(metadata={FORGET_KEY: "closed", "topic": "home"})
+    stale.metadata = {}
+
+    forget_requested(user, find_requests([stale]), may_end=(), now=NOW)
+
+    assert Turn.objects.get().metadata == {FORGET_KEY: "closed", "topic": "home"}
+
+
+def test_a_request_is_open_if_there_are_too_many_facts_to_look_at(user: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory.services.extraction.forget.MAX_CANDIDATES", 2)
+    asks = "Forget what I said about jazz."
+    say_one(user, "I love jazz.", days=0)
+    say_one(user, ADDRESS, days=1)
+    say_one(user, "My sister hates jazz.", days=2)
+    say_one(user, asks, days=5)
+
+    assert "The user loves jazz" in claims(status=Fact.Status.ACTIVE)
+    assert len(claims(status=Fact.Status.RETRACTED)) == 1
+    assert state_of(asks) == "open"
+
+
+def test_the_evidence_is_read_without_its_texts(user: Owner) -> None:
+    say_one(user, ADDRESS, days=0)
+    fact_id = Fact.objects.get().id
+
+    [turn] = read_evidence(user.account_id, [fact_id])[fact_id]
+
+    assert {"text", "payload"} <= turn.get_deferred_fields()
 
 
 def test_facts_of_others_stay(user: Owner) -> None:

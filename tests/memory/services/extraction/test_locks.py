@@ -17,6 +17,7 @@ from memory.services.profiles import learn_preferences
 from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import know
+from tests.memory.knowledge import TURN_TIME, extract_all, say_sentences
 from tests.memory.turns import say, turn
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]
@@ -28,8 +29,13 @@ def learned(claim: str, *, number: int = 1, corrects: tuple[int, ...] = ()) -> E
     )
 
 
-def store(owner: Owner, *extractions: Extraction, known: Mapping[int, UUID] | None = None) -> ItemCounts:
-    turns = {0: say(owner, turn("I like coffee, work at Initech and live in Oslo")).turns[0]}
+def store(
+    owner: Owner,
+    *extractions: Extraction,
+    known: Mapping[int, UUID] | None = None,
+    said: str = "I like coffee, work at Initech and live in Oslo",
+) -> ItemCounts:
+    turns = {0: say(owner, turn(said)).turns[0]}
     work = [
         ExtractionInput(owner=owner, turns=turns, extraction=extraction, known=known or {}, embedded=NOTHING, now=NOW)
         for extraction in extractions
@@ -75,3 +81,23 @@ def test_the_copies_of_facts_are_locked_with_them_in_one_order(owner: Owner, sta
 
     ended = {fact.id for fact in Fact.objects.filter(status="superseded")}
     assert ended == {hobby.id, copied.id, job.id}
+
+
+def test_what_is_forgotten_is_locked_together_with_what_is_contradicted(
+    owner: Owner, start_concurrently: Start
+) -> None:
+    ana = replace(owner, user_id="ana")
+    home = know(ana, "The user lives in Rome")
+    say_sentences(ana, "My address is 12 Rose Street.", name="", conversation_id="before", at=TURN_TIME)
+    extract_all(NOW)
+    address = Fact.objects.exclude(id=home.id).get()
+    moved = Extraction(source="test", facts=(learned("The user lives in Oslo"),))
+
+    with transaction.atomic():
+        Fact.objects.select_for_update().get(id=home.id)
+        storing = start_concurrently(lambda: over_own_connection(lambda: store(ana, moved, said="Forget my address.")))
+        Fact.objects.select_for_update(nowait=True).get(id=address.id)
+    storing.result(PATIENCE_SECONDS)
+
+    statuses = {fact.id: fact.status for fact in Fact.objects.all()}
+    assert (statuses[home.id], statuses[address.id]) == ("superseded", "retracted")
