@@ -5,9 +5,9 @@ relatives ("my sister"), and turn them into claims in uniform words: "Ana lives 
 A clause that makes no such statement may be about work: a decision, a lasting wish, a setting, a schedule, an owner or
 a contact (`work`). Claims about things keep the speaker's words: "The staging db runs on pg 15". "We" is the
 user's team where it deploys, ships, uses and the like, otherwise the user: "The user's team uses pnpm, not npm".
-Statements that the rules do not understand for sure are left out. So are sentences that give a password or hold the
-number of a card, a key or a token, and texts of machines, quotations, questions, suppositions, jokes and reports of
-what others said, since nobody states them.
+Statements that the rules do not understand for sure are left out. So are sentences that give a password or the number
+of a passport or of social security, or hold the number of a card, a key or a token, and texts of machines, quotations,
+questions, suppositions, jokes and reports of what others said, since nobody states them.
 
 A turn passes through `passages` (which parts are stated), `subjects` (whom a clause is about), `verbs` (the verb and
 its form), `grammar`, `copulas`, `relations`, `quantities` and `patterns` (the claim), and `corrections` (the effect on
