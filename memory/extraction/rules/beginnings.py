@@ -42,6 +42,7 @@ _LEADING = re.compile(
 _BEYOND_THE_NAME = re.compile(rf"(?:, {NAME})?,? ")
 _TO_LIVE = re.compile(r",? to live\b(?! (?:for|until|till)\b).*")
 _NOTHING = re.compile(r"[ .!]*")
+_COMPANIONS = re.compile(r"(?:,? with (?:my|our|his|her|their) [a-z]+)?[ .!]*")
 _ENDS = re.compile(
     r"\b(?:until|till|temporar\w+|return(?:s|ing)?|(?:come|coming|be|go|going|am) back"
     r"|for (?:(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|\d+|the|some|only|just|about|a few) ){1,3}"
@@ -114,7 +115,7 @@ def _only_date(words: str, said: ClauseContext) -> datetime | None:
     """Return the start of the date that the words are; None if they go on, as in "from May to July"."""
     words = _TO_LIVE.sub("", words)
     dates = find_dates(words[:_MAX_DATE_CHARACTERS], at=said.turn.timestamp, tense=Tense.FUTURE)
-    if not dates or dates[0].begin != 0 or not _NOTHING.fullmatch(words[dates[0].stop :]):
+    if not dates or dates[0].begin != 0 or not _COMPANIONS.fullmatch(words[dates[0].stop :]):
         return None
     is_start = dates[0].bound in (Bound.WITHIN, Bound.SINCE) and dates[0].start > said.turn.timestamp
     return dates[0].start if is_start else None

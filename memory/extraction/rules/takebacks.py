@@ -17,9 +17,10 @@ _FIRM = re.compile(
 _WORD = re.compile(rf"{_BEFORE}(?:(?P<no>no),|(?:sorry|wait),|I mean(?:t)?|(?:make|strike) that|actually)\s+", re.I)
 _ALL = re.compile(rf"{_BEFORE}(?:scratch|strike) that[.!]*$", re.IGNORECASE)
 
-_PREPOSITION = r"(?P<preposition>(?:at|to|on|in|from|for|with|by|of|until|since) )?"
+_PREPOSITIONS = ("at", "to", "on", "in", "from", "for", "with", "by", "of", "until", "since")
+_PREPOSITION = rf"(?P<preposition>(?:{'|'.join(_PREPOSITIONS)}) )?"
 _TIME = (
-    r"(?:\$|€|£)?\d[\w.:,/%-]*(?: (?!(?:is|are|was|were|will|would|can)\b)[a-z]\w*){0,2}"
+    r"(?:\$|€|£)?\d[\w.:,/%-]*(?: \d[\d-]*)*(?: (?!(?:is|are|was|were|will|would|can)\b)[a-z]\w*){0,2}"
     r"|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half past \w+|noon|midnight)(?: [a-z]\w*)?"
     r"|(?:today|tomorrow|tonight|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|next \w+)"
     r"(?: (?:morning|afternoon|evening|night|at \d[\w:.]*))?"
@@ -88,7 +89,8 @@ def _repeats_clause(stated: str, rest: str, *, is_firm: bool) -> bool:
         same = next((place for place, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
         is_general = same == 2 and new[1] in _GENERAL_VERBS
         least = 2 if new[:1] and new[0] in _PRONOUNS else 3
-        if same >= least and new[same] != "not" and (is_firm or not is_general):
+        goes_on = old[same : same + 1] and old[same] not in _PREPOSITIONS and new[same] not in ("not", "no")
+        if same >= least and goes_on and (is_firm or not is_general):
             return True
     return False
 

@@ -23,6 +23,7 @@ def begun(text: str) -> list[tuple[str, datetime | None, datetime | None]]:
         ("I start my new role with Acme in June.", "The user works at Acme", JUNE),
         ("I'm moving to Ovar, Portugal in June.", "The user lives in Ovar, Portugal", JUNE),
         ("I'm moving to Ovar in June to live with Ana.", "The user lives in Ovar", JUNE),
+        ("I'm moving to Lyon in June with my wife.", "The user lives in Lyon", JUNE),
         ("I'm moving house to Ovar in June.", "The user lives in Ovar", JUNE),
         ("My brother lives in Ovar. I'm moving to Ovar in June.", "The user lives in Ovar", JUNE),
         ("I start my new job at Acme on Monday.", "The user works at Acme", datetime(2023, 5, 22, tzinfo=UTC)),
