@@ -30,6 +30,13 @@ INVISIBLE_CODE_POINTS = frozenset(code_points(*CONTROLS, *IGNORABLE))
 """All code points that `drop_invisible` drops."""
 _INVISIBLE = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in (*CONTROLS, *IGNORABLE)) + "]")
 
+_JOINED = re.compile("[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in JOINERS) + "]")
+
 
 def drop_invisible(text: str) -> str:
     return _INVISIBLE.sub("", text)
+
+
+def is_blank(text: str) -> bool:
+    """Return True if a text has nothing that a reader sees: only white space, invisible characters and joiners."""
+    return not _JOINED.sub("", drop_invisible(text)).strip()

@@ -12,6 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from memory.dates import CLOCK_SKEW
+from memory.invisible_characters import is_blank
 from memory_project.http.answers import AnswerSerializer
 from memory_project.http.serializers import (
     ActingFields,
@@ -116,11 +117,11 @@ NOT_CHANGES = frozenset({*OwnerFields._declared_fields, "embedding", "embedding_
 
 
 class NonBlankText(Text):
-    """A text with at least one character that is not white space."""
+    """A text with at least one character that readers see."""
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
-        if not text.strip():
+        if is_blank(text):
             self.fail("blank")
         return text
 

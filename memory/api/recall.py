@@ -29,7 +29,7 @@ from memory.api.vectors import QueryVectorFields, QuestionFields, read_vector
 from memory.api.views import FollowUpResponse, OwnerViewSet
 from memory.errors import Unprocessable
 from memory.kinds import Kind, kind_choices, kinds_of_types
-from memory.models import Fact, Goal, TurnSlot
+from memory.models import Goal, TurnSlot
 from memory.owner import Owner
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Mode, Posture, Query, Scope
@@ -201,8 +201,7 @@ class CandidateAnswer(SnippetFields):
 
     @staticmethod
     def compute_status(candidate: Candidate) -> str | None:
-        is_over = candidate.valid_to is not None and candidate.valid_to <= timezone.now()
-        return "ended" if candidate.status == Fact.Status.ACTIVE and is_over else candidate.status or None
+        return candidate.status or None
 
     @staticmethod
     def compute_confidence(candidate: Candidate) -> float | None:

@@ -15,7 +15,7 @@ from typing import Any
 from memory.kinds import Kind, all_kinds, kinds_where
 from memory.models.statements import Ids, half_vector
 from memory.owner import Owner
-from memory.retrieval.candidates import Candidate, Metric
+from memory.retrieval.candidates import ENDED, Candidate, Metric
 from memory.retrieval.kind_searches import CONFIDENT, TRUE, TRUE_AND_BELIEVED_NOW, VERSION_BELIEVED_THEN
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, RecallContext, Retriever, VisibleRows
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Mode, Query, Scope
@@ -68,12 +68,26 @@ JOIN_BELIEVED_VERSION = f"""LEFT JOIN LATERAL (
     SELECT * FROM fact_versions AS known WHERE {VERSION_BELIEVED_THEN.format("memories.id")} OFFSET 0
 ) AS known ON true"""
 
+_WITH_STATUS = ", ".join(f"'{kind}'" for kind in sorted(kinds_where(lambda spec: spec.has_status)))
+_IS_OVER = "{}.valid_to <= %(now)s::timestamptz"
+STATUS = f"""CASE WHEN memories.kind NOT IN ({_WITH_STATUS}) THEN ''
+    WHEN memories.kind = 'fact' AND memories.status = 'active' AND {_IS_OVER.format("memories")} THEN '{ENDED}'
+    WHEN memories.status = 'superseded' AND NOT {_IS_OVER.format("memories")} THEN 'active'
+    ELSE memories.status END AS status"""
+"""The status of facts and goals at the time of the question. A fact is `superseded` from where its successor begins."""
+STATUS_BELIEVED_THEN = f"""CASE WHEN memories.kind NOT IN ({_WITH_STATUS}) THEN ''
+    WHEN memories.kind <> 'fact' THEN memories.status
+    WHEN known.valid_to IS NULL OR NOT {_IS_OVER.format("known")} THEN 'active'
+    WHEN known.reason = 'superseded' OR known.retracted_at IS NULL AND memories.status = 'superseded' THEN 'superseded'
+    ELSE '{ENDED}' END AS status"""
+
 COLUMNS_BELIEVED_THEN = {
     TEXT: f"left(coalesce(known.claim, memories.text), {MAX_TEXT_CHARACTERS} + 1) AS text",
     TEMPORAL.format("memories"): TEMPORAL.format("known"),
     CONFIDENCE: "known.confidence",
     STATED_FROM.format("memories"): STATED_FROM.format("known"),
     "memories.valid_to": "known.valid_to",
+    STATUS: STATUS_BELIEVED_THEN,
 }
 """Columns of a fact as it was believed at `known_at`. It is found by its current text."""
 
@@ -258,17 +272,12 @@ def timings_sql(retrievers: Sequence[str]) -> str:
     return f"json_build_array({', '.join(timings)})"
 
 
-def status_column() -> str:
-    names = ", ".join(f"'{kind}'" for kind in sorted(kinds_where(lambda spec: spec.has_status)))
-    return f"CASE WHEN memories.kind IN ({names}) THEN memories.status ELSE '' END AS status"
-
-
 def scored_sql(shape: GatheringShape) -> str:
     """Return a SELECT of every found memory with its scores by words and by meaning.
 
     OFFSET 0 makes the planner look memories up one by one; it would read whole tables for some hundreds.
     """
-    columns: list[str] = [*COLUMNS, status_column()]
+    columns: list[str] = [*COLUMNS, STATUS]
     joins: list[str] = []
     if shape.has_known_at:
         columns = [COLUMNS_BELIEVED_THEN.get(column, column) for column in columns]

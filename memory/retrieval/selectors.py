@@ -18,7 +18,7 @@ from uuid import UUID
 from memory.identity import normalize_claim
 from memory.kinds import spec_of
 from memory.models import Fact
-from memory.retrieval.candidates import Candidate
+from memory.retrieval.candidates import ENDED, Candidate
 from memory.retrieval.floods import limit_templates
 from memory.retrieval.plans import LinkBetween, ScoringContext, Selector
 from memory.retrieval.replacements import order_by_replacement
@@ -211,7 +211,7 @@ def find_successors(candidates: Sequence[Candidate], links: Iterable[LinkBetween
     successors: dict[UUID, list[Candidate]] = defaultdict(list)
     for link in links:
         old, new = by_id.get(link.target), by_id.get(link.source)
-        if link.type == SUPERSEDES and old and new and old.status != Fact.Status.ACTIVE:
+        if link.type == SUPERSEDES and old and new and old.status not in (Fact.Status.ACTIVE, ENDED):
             successors[old.id].append(new)
     return successors
 

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from memory.audit import texts_metadata
 from memory.errors import Unprocessable, require_found
+from memory.invisible_characters import is_blank
 from memory.masking import masks_secrets
 from memory.models import Kind, Memory
 from memory.owner import Owner
@@ -79,7 +80,7 @@ def store_note(owner: Owner, draft: NoteDraft, *, embedded: EmbeddedTexts, now: 
 
 def check_note_values(values: Mapping[str, Any], *, now: datetime) -> None:
     """Raise Unprocessable for invalid values from any caller; the edges report shape errors in more detail before."""
-    if "text" in values and not (values["text"].strip() and len(values["text"]) <= MAX_NOTE_CHARACTERS):
+    if "text" in values and (is_blank(values["text"]) or len(values["text"]) > MAX_NOTE_CHARACTERS):
         raise Unprocessable(f"the text of a note must have 1 to {MAX_NOTE_CHARACTERS} characters, not only blanks")
     if not 0 <= values.get("importance", 0) <= 1:
         raise Unprocessable("importance must be between 0 and 1")

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from memory.identity import normalize_claim
-from memory.invisible_characters import INVISIBLE_CODE_POINTS, drop_invisible
+from memory.invisible_characters import INVISIBLE_CODE_POINTS, drop_invisible, is_blank
 from memory.providers.material import encode_line
 from memory.services.prompt_context.layout import clean_line
 
@@ -32,6 +32,12 @@ def test_no_letter_and_no_white_space_counts_as_invisible() -> None:
     for point in INVISIBLE_CODE_POINTS:
         assert not chr(point).isspace()
         assert unicodedata.category(chr(point)) in {"Cc", "Cf", "Cn", "Mn"} or "FILLER" in unicodedata.name(chr(point))
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\u200b", "\u200b \ufeff\u2060", "\u200d\u200c"], ids=ascii)
+def test_a_text_without_visible_characters_is_blank(text: str) -> None:
+    assert is_blank(text)
+    assert not is_blank(f"{text}a")
 
 
 def test_visible_characters_are_kept() -> None:

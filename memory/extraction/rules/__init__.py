@@ -5,9 +5,9 @@ relatives ("my sister"), and turn them into claims in uniform words: "Ana lives 
 A clause that makes no such statement may be about work: a decision, a lasting wish, a setting, a schedule, an owner or
 a contact (`work`). Claims about things keep the speaker's words: "The staging db runs on pg 15". "We" is the
 user's team where it deploys, ships, uses and the like, otherwise the user: "The user's team uses pnpm, not npm".
-Statements that the rules do not understand for sure are left out. So are sentences that give a password or hold the
-number of a card, a key or a token, and texts of machines, quotations, questions, suppositions, jokes and reports of
-what others said, since nobody states them.
+Statements that the rules do not understand for sure are left out. So are sentences that give a password or the number
+of a passport or of social security, or hold the number of a card, a key or a token, and texts of machines, quotations,
+questions, suppositions, jokes and reports of what others said, since nobody states them.
 
 A turn passes through `passages` (which parts are stated), `subjects` (whom a clause is about), `verbs` (the verb and
 its form), `grammar`, `copulas`, `relations`, `quantities` and `patterns` (the claim), and `corrections` (the effect on
@@ -17,7 +17,7 @@ state is true as long as its dates say.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory.extraction.grounding import is_grounded, word_stems
@@ -133,6 +133,7 @@ class _Reader:
                     names=self.names,
                     before=before,
                     spoken_of=one[0] if len(one) == 1 else None,
+                    places=self.places(regions),
                 )
                 statements = list(read_changed_quantity(said)) or list(statements_of(said))
                 met = list({each.label: each for each in (*met, *people_spoken_of(said, statements))}.values())
@@ -146,6 +147,12 @@ class _Reader:
                 kept = (each for each in statements if not _loses_exception(each, clause))
                 yield from (_grounded(with_regions(each, regions), stems) for each in kept)
             before, people = sentence, met
+
+    def places(self, regions: Mapping[str, str]) -> frozenset[str]:
+        """Return the names that are places by earlier facts, or by the region that followed them, in lower case."""
+        known = (each.reading.parts for each in self.earlier)
+        homes = (parts.value for parts in known if parts is not None and parts.attribute in ("residence", "birthplace"))
+        return frozenset(name.casefold() for name in (*regions, *homes))
 
     def keep(self, statement: Statement) -> None:
         key = (normalize_claim(statement.claim), statement.valid_from, statement.valid_to)

@@ -62,17 +62,23 @@ _DEPENDENT = words(
     "office "
     "machine device system tool thing program package library model data set group party dog cat car bike"
 )
-_CREDENTIAL = r"\b(?:passwords?|passphrase|passwd|secret|pin|cvv|(?:api|secret|private|access) (?:key|token)|token)"
+_IDENTITY = r"(?:(?:social security|national insurance|passport) (?:number|no\b\.?|#)|ssn)"
+_CREDENTIAL = (
+    r"\b(?:passwords?|passphrase|passwd|secret|pin|cvv|(?:api|secret|private|access) (?:key|token)|token"
+    rf"|{_IDENTITY})"
+)
 _WHERE = r"(?:in|at|on|under|behind|by|with|stored|kept|changed|set|reset|updated)\b"
+_DIGITS = r"(?<![\w-])(?:[A-Z]{0,3}-?)\d(?:[ -]?\d){4}"
 STATES_SECRET = re.compile(
     rf"{_CREDENTIAL}(?: (?:of|for|in|on|at|to|from|with) [^.]{{1,60}}?)?"
     r"(?: (?:is|was|are|were|(?:has|have|had)(?: just)? been)(?: now)?+(?: (?:changed|set|reset|updated) to)?+"
     r"| ?[:=]| to)"
     rf" ?(?!{_WHERE}|the |an? |be )\S"
-    rf"|\S as (?:my|our|the|their|an?) (?:[\w'-]+ ){{0,3}}{_CREDENTIAL}",
+    rf"|\S as (?:my|our|the|their|an?) (?:[\w'-]+ ){{0,3}}{_CREDENTIAL}"
+    rf"|\b{_IDENTITY}.*?{_DIGITS}|{_DIGITS}.*\b{_IDENTITY}",
     re.IGNORECASE,
 )
-"""A sentence that gives a password or the like, and not only the place where it is kept."""
+"""A sentence that gives a password, a passport number or the like, and not only the place where it is kept."""
 _TRANSIENT = re.compile(
     r"\b(?:cpu|usage|error rate|load average|disk space|battery|temperature outside|weather)$", re.IGNORECASE
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memory.extraction.rules.phrases import GAP
+from memory.extraction.rules.takebacks import without_taken_back
 from memory.extraction.rules.words import HEDGES
 from memory.providers.sentences import is_question, split_sentences
 
@@ -94,14 +95,6 @@ _NOT_ASSERTED = re.compile(
     r"|not (?:true|the case)|(?<!is )(?<!to )(?<!= )(?<!default )false|fake|lied|lying|untrue)\b",
     re.IGNORECASE,
 )
-_TAKEN_BACK = re.compile(
-    r"(?<=[\w%)])\s*[,;:…–—-]+\s*(?:and |but )?(?:(?:no,? wait|(?:wait|er+|um+|hm+|sorry|oops|actually),? no"
-    r"|no,? (?:sorry|actually|rather)|scratch that|strike that|make that|or rather)\b[,:]?"
-    r"|(?:no|sorry|wait),|I mean(?:t)?(?= (?:(?:at|to|on|in|from)\b|(?-i:(?!I\b)[A-Z0-9])))"
-    r"|actually(?= (?-i:[A-Z0-9])[\w:.-]*(?: \w+){0,2}\.?$))\s+",
-    re.IGNORECASE,
-)
-"""What follows a value that was not meant: "on Monday, sorry, Tuesday", "at 5, no, at 6"."""
 _IF_IN_DOUBT = re.compile(
     r",? if (?:in doubt|needed|unsure|necessary|possible|you need \w+|there are questions)\b", re.I
 )
@@ -233,9 +226,8 @@ def sentences_of(text: str) -> list[str]:
 
 
 def _without_taken_back(sentence: str) -> str:
-    """Return the sentence from behind the last value that it takes back. "Wait, no, I live in Porto" is whole."""
-    ends = [match.end() for match in _TAKEN_BACK.finditer(sentence) if sentence.count(" ", 0, match.start()) > 1]
-    return sentence[ends[-1] :] if ends else sentence
+    """Return the sentence without what it takes back. One that is too long for a claim stays as it is."""
+    return without_taken_back(sentence) if len(sentence) <= MAX_CLAIM_SENTENCE_CHARACTERS else sentence
 
 
 def _is_asserted(sentence: str) -> bool:

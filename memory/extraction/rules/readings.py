@@ -37,6 +37,8 @@ class ClauseContext:
     names: Names
     before: str = ""
     spoken_of: Subject | None = None
+    places: frozenset[str] = frozenset()
+    """Names, in lower case, that are places by what was said elsewhere: homes, and what a region follows."""
 
 
 def make_statement(said: ClauseContext, subject: Subject, *, attribute: str, value: str, claim: str) -> Statement:

@@ -17,6 +17,7 @@ from memory.audit import record_audit
 from memory.errors import Conflict, Unprocessable
 from memory.extraction.rules.attributes import read_meaning
 from memory.identity import fact_identity
+from memory.invisible_characters import is_blank
 from memory.masking import masks_secrets
 from memory.models import Certainty, Fact, FactVersion, Kind, Temporal
 from memory.models.facts import ValidFromSource
@@ -128,7 +129,7 @@ def check_fact_draft(draft: FactDraft) -> None:
 
 
 def check_claim(claim: str) -> None:
-    if not claim.strip() or len(claim) > MAX_CLAIM_CHARACTERS or "\x00" in claim:
+    if is_blank(claim) or len(claim) > MAX_CLAIM_CHARACTERS or "\x00" in claim:
         raise Unprocessable(
             f"a claim must have 1 to {MAX_CLAIM_CHARACTERS} characters, not only blanks, and no NUL character"
         )

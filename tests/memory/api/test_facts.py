@@ -76,6 +76,7 @@ INVALID: list[dict[str, Any]] = [
     {"source_turn_id": "first"},
     {"metadata": []},
     {"embedding": []},
+    {"claim": "\u200b \u200d\ufeff"},
     {"surprise": 1},
 ]
 """Fields that make a body invalid."""
@@ -160,6 +161,7 @@ def test_a_correction_keeps_the_former_belief(api: ServiceClient, fact_id: str) 
     "change",
     [
         {"claim": " "},
+        {"claim": "\u200b\u2060"},
         {"claim": None},
         {"confidence": 2},
         {"temporal": None},

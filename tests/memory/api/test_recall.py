@@ -77,6 +77,45 @@ def test_a_fact_that_is_over_has_ended(api: ServiceClient) -> None:
     assert (result["text"], result["status"]) == ("The boiler was rented.", "ended")
 
 
+def test_a_fact_that_another_one_replaces_later_is_active_until_then(api: ServiceClient) -> None:
+    first = learn(api, "The boiler is in the cellar.")
+    ahead = (timezone.now() + timedelta(days=30)).isoformat()
+    after = {"agent_id": "assistant", "claim": "The boiler is in the attic.", "confidence": 0.9, "valid_from": ahead}
+    answer = api.post(f"/facts/{first}/supersede", after)
+    assert answer.status_code == 201, answer.content
+
+    [result] = ask(api, kinds=["fact"])["results"]
+
+    assert (result["id"], result["status"], result["superseded_by"]) == (first, "active", None)
+
+
+def test_with_known_at_the_status_is_the_one_believed_then(api: ServiceClient) -> None:
+    first = learn(api, "The boiler is in the cellar.")
+    known_at = timezone.now().isoformat()
+    answer = api.post(
+        f"/facts/{first}/supersede",
+        {"agent_id": "assistant", "claim": "The boiler is in the attic.", "confidence": 0.9},
+    )
+    assert answer.status_code == 201, answer.content
+
+    [then] = ask(api, kinds=["fact"], known_at=known_at, as_of=known_at)["results"]
+    now = ask(api, kinds=["fact"], known_at=timezone.now().isoformat(), as_of=known_at)["results"]
+
+    assert (then["id"], then["status"]) == (first, "active")
+    assert [(each["id"], each["status"]) for each in now] == [(first, "superseded")]
+
+
+def test_with_known_at_a_fact_that_is_retracted_now_was_active(api: ServiceClient) -> None:
+    fact_id = learn(api, "The boiler is in the cellar.")
+    known_at = timezone.now().isoformat()
+    retracted = api.delete(f"/facts/{fact_id}?agent_id=assistant")
+    assert retracted.status_code in (200, 204), retracted.content
+
+    [result] = ask(api, kinds=["fact"], known_at=known_at)["results"]
+
+    assert (result["id"], result["status"]) == (fact_id, "active")
+
+
 def test_a_result_has_the_id_returned_when_the_memory_was_stored(api: ServiceClient) -> None:
     fact_id = learn(api, "The boiler is in the cellar.")
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.memory.extraction.spoken import claims, said
 
+JUNE = datetime(2023, 6, 1, tzinfo=UTC)
+
 
 def begun(text: str) -> list[tuple[str, datetime | None, datetime | None]]:
     return [(fact.claim, fact.valid_from, fact.valid_to) for fact in said(text).facts if fact.temporal == "current"]
@@ -14,8 +16,16 @@ def begun(text: str) -> list[tuple[str, datetime | None, datetime | None]]:
 @pytest.mark.parametrize(
     ("text", "claim", "begins"),
     [
-        ("I start at Acme on 1 December.", "The user works at Acme", datetime(2023, 12, 1, tzinfo=UTC)),
-        ("I'm starting at Acme on 1 December.", "The user works at Acme", datetime(2023, 12, 1, tzinfo=UTC)),
+        ("I start work at Acme on 1 December.", "The user works at Acme", datetime(2023, 12, 1, tzinfo=UTC)),
+        ("I'm starting at Acme GmbH on 1 June.", "The user works at Acme GmbH", datetime(2023, 6, 1, tzinfo=UTC)),
+        ("I got a new job! I start at Acme on 1 June.", "The user works at Acme", datetime(2023, 6, 1, tzinfo=UTC)),
+        ("My daughter starts her new job at Acme in June.", "The user's daughter works at Acme", JUNE),
+        ("I start my new role with Acme in June.", "The user works at Acme", JUNE),
+        ("I'm moving to Ovar, Portugal in June.", "The user lives in Ovar, Portugal", JUNE),
+        ("I'm moving to Ovar in June to live with Ana.", "The user lives in Ovar", JUNE),
+        ("I'm moving to Lyon in June with my wife.", "The user lives in Lyon", JUNE),
+        ("I'm moving house to Ovar in June.", "The user lives in Ovar", JUNE),
+        ("My brother lives in Ovar. I'm moving to Ovar in June.", "The user lives in Ovar", JUNE),
         ("I start my new job at Acme on Monday.", "The user works at Acme", datetime(2023, 5, 22, tzinfo=UTC)),
         ("I'll start working for Acme next week.", "The user works at Acme", datetime(2023, 5, 22, tzinfo=UTC)),
         ("From 3 June I work at Globex.", "The user works at Globex", datetime(2023, 6, 3, tzinfo=UTC)),
@@ -31,7 +41,7 @@ def begun(text: str) -> list[tuple[str, datetime | None, datetime | None]]:
     ],
 )
 def test_what_begins_then_has_no_end(text: str, claim: str, begins: datetime) -> None:
-    assert begun(text) == [(claim, begins, None)]
+    assert [each for each in begun(text) if each[1] == begins] == [(claim, begins, None)]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +56,27 @@ def test_what_begins_then_has_no_end(text: str, claim: str, begins: datetime) ->
         "I'm visiting Lyon in August.",
         "I'm working at Acme next week.",
         "If I move to Lyon in August, I need a car.",
+        "I'm moving to Windows next week.",
+        "We're moving to PostgreSQL next month.",
+        "Our team moves to Jira next month.",
+        "Our team is moving to Berlin next month.",
+        "I start with Python tomorrow.",
+        "I'm starting with Kubernetes next week.",
+        "I start working with Kubernetes next week.",
+        "I start at Planet Fitness tomorrow.",
+        "I start at Yoga Studio Lyon tomorrow.",
+        "My daughter starts at Greenwood Primary in September.",
+        "I'm moving to Lyon in August for three months.",
+        "I'm moving to Lyon in August until Christmas.",
+        "I'm moving to Lyon in August, but I come back in October.",
+        "I'm moving to Lyon in August or September.",
+        "I'm moving to Lyon in August, maybe.",
+        "In August I'm moving to Lyon for three months.",
+        "I'm moving to Lyon in August, if the visa comes.",
+        "I will work at Acme from June to July.",
+        "From June I work at Acme until September.",
+        "From June to July I work at Acme.",
+        "I start my new job at Acme in June for three months.",
     ],
 )
 def test_what_does_not_surely_begin_is_no_state(text: str) -> None:
@@ -53,8 +84,21 @@ def test_what_does_not_surely_begin_is_no_state(text: str) -> None:
 
 
 def test_the_plan_is_over_after_its_day() -> None:
-    plan, state = said("I start at Acme on 1 December.").facts
+    plan, state = said("I start work at Acme on 1 December.").facts
+
+    assert (plan.claim, plan.temporal) == ("The user starts work at Acme on 1 December 2023", "future")
+    assert plan.valid_to == datetime(2023, 12, 2, tzinfo=UTC)
+    assert claims("I start work at Acme on 1 December.") == [plan.claim, state.claim]
+
+
+def test_a_plan_that_may_begin_anything_stays_a_plan() -> None:
+    [plan] = said("I start at Acme on 1 December.", known=["The user works at Globex"]).facts
 
     assert (plan.claim, plan.temporal) == ("The user starts at Acme on 1 December 2023", "future")
-    assert plan.valid_to == datetime(2023, 12, 2, tzinfo=UTC)
-    assert claims("I start at Acme on 1 December.") == [plan.claim, state.claim]
+    assert plan.contradicts == ()
+
+
+def test_a_known_home_is_a_place() -> None:
+    found = said("I'm moving to Ovar in June.", known=["Ben lives in Ovar"]).facts
+
+    assert "The user lives in Ovar" in [fact.claim for fact in found]

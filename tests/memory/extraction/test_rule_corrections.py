@@ -41,6 +41,14 @@ def test_a_correction_retracts_the_earlier_statement(first: str, second: str, cl
         ("I work at Acme, or rather at Globex.", []),
         ("My name is Ana, actually Anna.", []),
         ("I live in Lisbon - scratch that, I live in Porto.", ["The user lives in Porto"]),
+        ("I live in Lisbon, no, I live in Porto.", ["The user lives in Porto"]),
+        ("I'm allergic to nuts, no, I'm allergic to shellfish.", ["The user is allergic to shellfish"]),
+        ("I'm allergic to nuts, no wait, to shellfish, and I live in Porto.", ["The user lives in Porto"]),
+        ("My favourite colour is blue, no wait, green.", []),
+        ("I have two cats, make that three.", []),
+        ("My phone number is 555 1234, no, 555 9999.", []),
+        ("I'm vegan, or rather vegetarian.", []),
+        ("I live in Porto, strike that.", []),
         ("I have two cats, no dogs.", ["The user has two cats"]),
         ("I live in Porto, I mean it.", ["The user lives in Porto"]),
         ("Oh sorry, wait, no, I live in Porto.", ["The user lives in Porto"]),
@@ -48,6 +56,34 @@ def test_a_correction_retracts_the_earlier_statement(first: str, second: str, cl
 )
 def test_what_a_sentence_takes_back_is_not_stated(text: str, stated: list[str]) -> None:
     assert claims(text) == stated
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("I am allergic to nuts, wait, is that a problem.", "The user is allergic to nuts"),
+        ("I am allergic to nuts, strike that from the menu.", "The user is allergic to nuts"),
+        ("I am allergic to nuts, no, not to milk.", "The user is allergic to nuts"),
+        ("I am allergic to nuts, no, to be honest.", "The user is allergic to nuts"),
+        ("I am allergic to nuts, no, I do not eat fish.", "The user is allergic to nuts"),
+        ("I am allergic to nuts, wait, I am late.", "The user is allergic to nuts"),
+        ("I live in Porto, no, I live alone.", "The user lives in Porto"),
+        ("I have a dog, no, I have no cats.", "The user has a dog"),
+        ("I work at Acme, make that clear to everyone.", "The user works at Acme"),
+        ("My favourite colour is blue, make that your default.", "The user's favorite colour is blue"),
+        ("I live in Porto - sorry, forgot to mention that.", "The user lives in Porto"),
+        ("I live in Porto, I mean in the old town.", "The user lives in Porto"),
+        ("I am vegan, so for me: no, cheese is not fine.", "The user is vegan"),
+    ],
+)
+def test_what_replaces_no_value_takes_nothing_back(text: str, stated: str) -> None:
+    assert stated in claims(text)
+
+
+def test_a_message_about_another_number_takes_no_number_back() -> None:
+    found = claims("My phone number is 555 1234, wait, I will send the other one later.")
+
+    assert [claim for claim in found if "555 1234" in claim]
 
 
 def test_a_correction_retracts_a_known_fact() -> None:

@@ -178,6 +178,11 @@ def test_talk_that_states_nothing_lasting_yields_no_claim(text: str) -> None:
         "I live in Porto and my password is hunter22.",
         "My credit card number is 4111 1111 1111 1111.",
         "The staging key is AKIAIOSFODNN7EXAMPLE.",
+        "My social security number is 078-05-1120.",
+        "My SSN: 078-05-1120",
+        "My national insurance number is QQ 12 34 56 C.",
+        "My passport number is X1234567.",
+        "I use X1234567, the passport number of my brother.",
     ],
 )
 def test_a_sentence_that_gives_a_password_or_another_secret_yields_no_claim(text: str) -> None:
@@ -188,6 +193,7 @@ def test_a_sentence_that_gives_a_password_or_another_secret_yields_no_claim(text
     ("text", "claim"),
     [
         ("The password is kept in 1Password.", "The password is kept in 1Password"),
+        ("The passport number is kept in 1Password.", "The passport number is kept in 1Password"),
         ("The password policy is 12 characters.", "The password policy is 12 characters"),
         ("The API token expires after 15 minutes.", "The API token expires after 15 minutes"),
     ],

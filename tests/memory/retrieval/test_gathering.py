@@ -88,6 +88,16 @@ def test_candidates_have_the_columns_of_their_kind(owner: Owner) -> None:
     assert (known.valid_from, known.valid_to, known.index) == (None, day(9), None)
 
 
+@pytest.mark.parametrize(("ends", "status"), [(-1, "ended"), (1, "active")])
+def test_a_fact_has_ended_if_it_is_over_at_the_time_of_the_question(owner: Owner, ends: int, status: str) -> None:
+    know(owner, valid_from=day(-9), valid_to=day(ends))
+    query = asked(windows=[ALWAYS], as_of=day(-2))
+
+    [known] = gathered(owner, query, NO_ANALYSIS, "temporal").candidates
+
+    assert known.status == status
+
+
 def test_metrics_count_results_of_each_retriever(owner: Owner) -> None:
     for number in range(3):
         node(owner, f"boiler {number}", pinned=number == 0)

@@ -199,7 +199,7 @@ def test_conversations_extracted_at_the_same_time_leave_one_residence(user: Owne
 
 def test_the_former_employer_is_true_until_the_new_job_begins(user: Owner) -> None:
     extract_sentences(user, "I work at Brightwave.", days=0)
-    extract_sentences(user, "I start at Acme on 1 June.", days=5)
+    extract_sentences(user, "I start my new job at Acme on 1 June.", days=5)
 
     begins = datetime(2026, 6, 1, tzinfo=UTC)
     former, new = (Fact.objects.get(text=f"The user works at {name}") for name in ("Brightwave", "Acme"))
@@ -212,3 +212,11 @@ def test_a_child_grows_older(user: Owner) -> None:
     extract_sentences(user, "My son is 8.", days=60)
 
     assert current(user) == ["The user's daughter is 4", "The user's son is 8"]
+
+
+def test_a_gym_and_a_migration_end_no_job_and_no_home(user: Owner) -> None:
+    extract_sentences(user, "I work at Brightwave.", "I live in Porto.", days=0)
+    extract_sentences(user, "I start at Planet Fitness on 1 June.", "We're moving to PostgreSQL on 1 June.", days=5)
+
+    held = Fact.objects.filter(text__in=["The user works at Brightwave", "The user lives in Porto"])
+    assert [fact.valid_to for fact in held] == [None, None]
