@@ -198,10 +198,11 @@ def table_lines(session: Session, scope: TransferScope, table: ExportedTable) ->
 def column_sql(scope: TransferScope, table: ExportedTable, column: str) -> sql.Composable:
     """Return what a column of a line is in SQL. References to rows that are not selected are null."""
     if column == TO_EMBED:
+        # the account as its value, as in all other conditions: a distributed database takes them for one machine then
         return sql.SQL(
-            "t.embed_after IS NOT NULL OR EXISTS (SELECT FROM memory_vectors v WHERE v.account_id = t.account_id"
+            "t.embed_after IS NOT NULL OR EXISTS (SELECT FROM memory_vectors v WHERE v.account_id = {}"
             " AND v.memory_id = t.id)"
-        )
+        ).format(sql.Literal(scope.account_id))
     name = sql.SQL("t.{}").format(sql.Identifier(column))
     references = {each.column: each for each in table.all_references}
     if scope.is_whole or column not in references or references[column].target in SHARED:
