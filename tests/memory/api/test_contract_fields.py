@@ -100,12 +100,12 @@ def test_the_name_that_other_services_use_is_answered_with_ours(
 
 
 def test_unknown_fields_of_a_turn_are_answered_with_those_that_there_are(api: ServiceClient) -> None:
-    turn = {"role": "user", "content": "It leaks.", "timestmp": "2026-03-01T09:00:00Z", "weather": "calm"}
+    turn = {"role": "user", "content": "It leaks.", "timestamps": "2026-03-01T09:00:00Z", "weather": "calm"}
 
     errors = api.post("/conversations/c1/turns", {"agent_id": "a", "turns": [turn]}).json()["errors"]
 
-    assert 'Did you mean "timestamp"?' in errors["turns.0.timestmp"][0]
-    assert errors["turns.0.timestmp"][0].endswith(
+    assert 'Did you mean "timestamp"?' in errors["turns.0.timestamps"][0]
+    assert errors["turns.0.timestamps"][0].endswith(
         "Allowed: annotations, audio, client_id, content, embedding, embedding_model, event_time, function_call, "
         "index, metadata, model, name, refusal, role, timestamp, tool_call_id, tool_calls."
     )
