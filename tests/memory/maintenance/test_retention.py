@@ -182,8 +182,7 @@ def test_only_the_journal_of_ended_ledgers_goes_and_the_others_can_be_restored(o
     flush_journal(100)
     Injection.objects.all().update(at=NOW)
 
-    for _ in range(2):
-        clean("injections", now=after(11))
+    assert [clean(stage, now=after(11)) for stage in ("injections", "ledger_ends")] == [2, 2]
 
     left = Injection.objects.order_by("conversation_id").values_list("conversation_id", "item_key")
     assert list(left) == [("b", "later"), ("c", "item")]
@@ -202,8 +201,7 @@ def test_the_newest_entry_of_the_journal_stays_since_flushes_go_on_from_it(owner
     Injection.objects.all().update(at=NOW)
     newest = last_journalled_id()
 
-    for _ in range(2):
-        clean("injections", now=after(11))
+    assert [clean(stage, now=after(11)) for stage in ("injections", "ledger_ends")] == [1, 0]
 
     assert last_journalled_id() == newest
     assert [row.event for row in Injection.objects.all()] == [Injection.Event.ENDED]
@@ -220,7 +218,7 @@ def test_a_preview_says_what_goes_and_why(owner: Owner) -> None:
     [archived, *others] = json.loads(output.getvalue())["workshop"]
     assert (archived["rule"], archived["rows"], archived["examples"]) == ("conversations", 1, ["c1"])
     assert "archive_after_days" in archived["reason"]
-    assert [each["rows"] for each in others] == [0] * 6
+    assert [each["rows"] for each in others] == [0] * 7
     assert not find_conversation(owner, "c1").archived
 
 
