@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory import conf
-from memory.api.fields import NonBlankText, TextList, TopK
+from memory.api.fields import QuestionText, TextList, TopK
 from memory.api.recall import (
     ABSTAINED_HELP,
     MAX_TOKENS,
@@ -33,7 +33,7 @@ MIN_TOKENS = 100
 
 class ContextBody(RecallFields):
     conversation_id = ExternalId(help_text="Its working memory and ledger are used, and memories near it preferred.")
-    query = NonBlankText(
+    query = QuestionText(
         required=False,
         max_length=MAX_QUERY_CHARACTERS,
         help_text="Default: the user's latest message; without one, only working memory and the ledger are shown.",

@@ -33,8 +33,8 @@ from memory.api.fields import (
     EmbeddingState,
     Fraction,
     MemoryFields,
-    NonBlankText,
     OwnerFields,
+    QuestionText,
     Similarity,
     TextList,
     TopK,
@@ -84,7 +84,7 @@ class EntriesQuery(ActingFields):
 
 
 class EntrySearch(OwnerFields, QuestionFields, SnippetOptions):
-    query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
+    query = QuestionText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     techniques = Techniques()
     min_score = Fraction(

@@ -16,6 +16,7 @@ from memory.api.fields import (
     MinScore,
     NonBlankText,
     OwnerFields,
+    QuestionText,
     SearchDegraded,
     Similarity,
     TopK,
@@ -65,7 +66,7 @@ class NewEpisode(OwnerFields, VectorFields):
 
 
 class EpisodeSearch(OwnerFields, QuestionFields):
-    query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
+    query = QuestionText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     min_score = MinScore()
 

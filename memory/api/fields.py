@@ -116,6 +116,16 @@ def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
 NOT_CHANGES = frozenset({*OwnerFields._declared_fields, "embedding", "embedding_model"})
 
 
+class QuestionText(Text):
+    """A text with at least one character that is not white space. One that nobody sees finds nothing."""
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not text.strip():
+            self.fail("blank")
+        return text
+
+
 class NonBlankText(Text):
     """A text with at least one character that readers see."""
 

@@ -14,6 +14,7 @@ from memory.api.fields import (
     Metadata,
     NonBlankText,
     OwnerFields,
+    QuestionText,
     SearchDegraded,
     Similarity,
     TopK,
@@ -56,7 +57,7 @@ class Vote(ActingFields):
 
 
 class LearningSearch(OwnerFields, QuestionFields):
-    query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
+    query = QuestionText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     team = serializers.UUIDField(required=False, help_text="Limit to this team.")
 

@@ -12,8 +12,8 @@ from memory.api.fields import (
     Degraded,
     Fraction,
     MemoryFields,
-    NonBlankText,
     OwnerFields,
+    QuestionText,
     TextList,
     TimeRangeFields,
     TopK,
@@ -32,7 +32,7 @@ SEARCHABLE = sorted(searchable_kinds())
 
 
 class MemorySearch(OwnerFields, QuestionFields, SnippetOptions, TimeRangeFields):
-    query = NonBlankText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
+    query = QuestionText(required=False, max_length=MAX_QUERY_CHARACTERS, help_text=QUERY_HELP)
     top_k = TopK()
     kinds = Choices([(kind.value, kind.label) for kind in SEARCHABLE], "Limit to memories of these kinds.")
     conversation_id = ExternalId(required=False, help_text="Limit to memories of this conversation.")

@@ -15,9 +15,9 @@ from memory.api.fields import (
     Fraction,
     IdList,
     MemoryStatus,
-    NonBlankText,
     OwnerFields,
     PastDateTimeField,
+    QuestionText,
     Similarity,
     TextList,
     TimeRangeFields,
@@ -211,7 +211,7 @@ class CandidateAnswer(SnippetFields):
 class RecallBody(QuestionFields, RecallFields):
     """A question, for whom it is asked, and which memories may answer it."""
 
-    query = NonBlankText(
+    query = QuestionText(
         required=False,
         max_length=MAX_QUERY_CHARACTERS,
         help_text="The question, or a text that memories should be close to. Required without `query_embedding`.",

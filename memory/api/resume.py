@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api.fields import BoundedIds, Degraded, NonBlankText, OwnerFields, TextList, draft_fields
+from memory.api.fields import BoundedIds, Degraded, OwnerFields, QuestionText, TextList, draft_fields
 from memory.api.recall import DeadlineField, UsageAnswer
 from memory.api.replay import ReplayAnswer
 from memory.api.views import FollowUpResponse, OwnerViewSet
@@ -35,7 +35,7 @@ class ResumeBody(OwnerFields):
     conversation_id = ExternalId(
         required=False, help_text="Continuing or interrupted conversation. Default: the one written to last."
     )
-    query = NonBlankText(
+    query = QuestionText(
         required=False,
         max_length=MAX_QUERY_CHARACTERS,
         help_text="Default: the open goals and the user's last message.",

@@ -14,7 +14,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory import conf
-from memory.api.fields import Degraded, NonBlankText, OwnerFields, QueryWholeNumber, Similarity, TtlSeconds
+from memory.api.fields import (
+    Degraded,
+    NonBlankText,
+    OwnerFields,
+    QueryWholeNumber,
+    QuestionText,
+    Similarity,
+    TtlSeconds,
+)
 from memory.api.turns import MessageFields, message_from_turn
 from memory.api.views import OwnerViewSet
 from memory.errors import NotFound
@@ -47,7 +55,7 @@ class MessagesQuery(ActingFields):
 
 
 class SessionContextQuery(ActingFields):
-    query = NonBlankText(
+    query = QuestionText(
         required=False, max_length=MAX_QUERY_CHARACTERS, help_text="Default: the user's latest message."
     )
     limit = Limit(default=conf.EPISODES_IN_CONTEXT, min_value=0, max_value=MAX_EPISODES)

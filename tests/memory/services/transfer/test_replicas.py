@@ -37,7 +37,7 @@ pytestmark = [with_replica, pytest.mark.timeout(300)]
 
 COUNT_EXPORTS = """
 SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%"transfer_%'
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle' AND query LIKE '%"transfer_%'
 """
 READER = "export_reader"
 SCOPES: list[Any] = [{}, {"user_id": "ana"}, {"agent_id": "assistant"}]
