@@ -65,6 +65,10 @@ def replica_server(django_db_setup: None) -> Iterator[ReplicaServer]:
     place = make_temporary_paths(PREFIX)
     data = place.base / "postgres"
     [primary] = parse_qs(urlsplit(os.environ["DATABASE_URL"]).query)["host"]
+    # the log stays for a replica that tests stop, however much other tests write meanwhile
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as session:
+        session.execute("ALTER SYSTEM SET wal_keep_size = '1GB'")
+        session.execute("SELECT pg_reload_conf()")
     copy = [find_program(), "-h", primary, "-U", "memory", "-D", str(data), "-R", "-c", "fast", "--no-sync"]
     subprocess.run(copy, check=True, capture_output=True, timeout=200)
     for folder, _, files in os.walk(data):

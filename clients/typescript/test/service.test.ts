@@ -14,7 +14,7 @@ import {
   ConflictError,
   NotFoundError,
   PreconditionFailedError,
-  TransferFailedError,
+  UnprocessableError,
 } from "../src/index.js";
 
 const memory = new Client({ agentId: "tester", userId: "tess" });
@@ -120,5 +120,5 @@ test("an archive that is not ready, or is none, is refused", async () => {
   const { id } = await memory.call("create_export", {}, { agent_id: "nobody" });
   await assert.rejects(memory.downloadExport(id), ConflictError);
   await assert.rejects(memory.downloadNewestExport({ user_id: "nobody" }), NotFoundError);
-  await assert.rejects(memory.importArchive(new Blob(["PK no archive"])), TransferFailedError);
+  await assert.rejects(memory.importArchive(new Blob(["PK no archive"])), UnprocessableError);
 });

@@ -44,7 +44,9 @@ SCOPES: list[Any] = [{}, {"user_id": "ana"}, {"agent_id": "assistant"}]
 
 
 @pytest.fixture
-def standby(replica: Replica, registered: ReplicaServer) -> ReplicaServer:
+def standby(replica: Replica, registered: ReplicaServer, monkeypatch: pytest.MonkeyPatch) -> ReplicaServer:
+    # tests beside it write as much as the replica has to replay
+    monkeypatch.setattr(module, "MAX_WAIT_SECONDS", PATIENCE_SECONDS)
     return registered
 
 
