@@ -132,8 +132,7 @@ def doubtful_facts(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
 
 def open_forget_requests(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
     # few, which an index finds
-    asked = rows.filter(metadata__contains={FORGET_KEY: ForgetState.OPEN.value})
-    return annotate(asked, text_start=text_excerpt("text"))
+    return annotate(rows.filter(metadata__contains={FORGET_KEY: ForgetState.OPEN}), text_start=text_excerpt("text"))
 
 
 def parked_conversations(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
@@ -319,9 +318,7 @@ SOURCES: Mapping[str, Source] = {
                 run=lambda owner, row, now: close_request(owner, row.pk),
                 done="The request is closed.",
             ),
-            "none": Decision(
-                label="It is no request", key="u", run=take_for_statement, done="Searches find the turn."
-            ),
+            "none": Decision(label="It is no request", key="u", run=take_for_statement, done="Searches find it."),
         },
     ),
     "parked": Source(

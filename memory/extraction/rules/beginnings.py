@@ -50,6 +50,7 @@ _ENDS = re.compile(
     re.IGNORECASE,
 )
 """Words of a stay, anywhere in the sentence: "I'm moving to Lyon in March, but I come back in July"."""
+_TEAMS = GROUP_RELATIONS - {"family"}
 _MAX_DATE_CHARACTERS = 60
 
 
@@ -80,9 +81,6 @@ def read_beginning(said: ClauseContext) -> Iterator[Statement]:
         named = (*statement.names, NamedThing(name=match["value"], type=type_))
         yield replace(statement, names=named, valid_from=begins)
         return
-
-
-_TEAMS = GROUP_RELATIONS - {"family"}
 
 
 def _is_sure(match: re.Match[str], said: ClauseContext, subject: Subject) -> bool:
