@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.extraction.parallel_statements import are_parallel, are_qualified_otherwise
-from memory.extraction.statement_words import part_about, read_words
+from memory.extraction.statement_words import part_about, read_words, says_of_others
 
 MAX_COMPARED_CHARACTERS = 2_000
 MAX_NEIGHBOURS = 30
@@ -33,6 +33,9 @@ MAX_NEIGHBOURS = 30
 OTHER_THING = 2.0
 """What a pair about two things of a kind loses ("the staging database", "the production database"). The samples have
 too few to learn."""
+MAX_OF_A_PART = 0.4
+"""Greatest probability for a statement that says something of others as well ("Ana is 6 and Leo is 3."): the later one
+may come first, but does not mark it."""
 _MIN_WORDS = 3
 _DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 _SESSION = timedelta(hours=12)
@@ -175,7 +178,8 @@ def replacement_probability(pair: Pair) -> float:
         return 0.0
     if are_qualified_otherwise(older, newer):
         total -= OTHER_THING
-    return 1 / (1 + math.exp(-total))
+    probability = 1 / (1 + math.exp(-total))
+    return min(probability, MAX_OF_A_PART) if says_of_others(older, newer) else probability
 
 
 class PairColumns(NamedTuple):

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.grounding import STEM_LETTERS
+from memory.extraction.terms import capitalized_names
 
 _CHANGE_PHRASES = (
     # now
@@ -67,6 +69,8 @@ _CAPITALIZED = re.compile(r"\b[A-Z][a-zA-Z-]{2,}")
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|\n+|,\s+(?:so|and|but|because|since)\s+|\s+-\s+")
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+|\s+-\s+")
 _JOINED = re.compile(r",?\s+(?:and|but|so)\s+")
+_CLAUSE = re.compile(r"(?<=[.!?;:,])\s+|\n+|\s+-\s+|,?\s+(?:and|but|so)\s+")
+_CALENDAR = frozenset((*WEEKDAYS, *(month.lower() for month in MONTHS)))
 _THING = re.compile(r"\b(?:my|our|the|his|her|their)\s+(\w+)", re.IGNORECASE)
 _QUALIFIED = re.compile(
     r"\b(?:my|our|the|his|her|their|your)\s+(?!(?:new|old|current|former|previous|first|second|last|next|other|same)\b)"
@@ -75,6 +79,7 @@ _QUALIFIED = re.compile(
 )
 """A noun and the word that tells it from others of its kind: "the staging database"."""
 _WORD = re.compile(r"[a-z0-9][a-z0-9'-]+", re.IGNORECASE)
+_PLAIN_WORD = re.compile(r"\w+")
 _WORDS_OF_PLACES = re.compile(r"\w(?:[\w'.:/-]*\w)?")
 STOP_WORDS = frozenset(
     re.findall(
@@ -207,6 +212,26 @@ def says_no_more(text: str, claims: Iterable[str]) -> bool:
     if len(stated) <= 1 and (len(clauses) <= 1 or is_other_language):
         return True
     return all(2 * len(each & known) >= len(each) for each in clauses)
+
+
+def says_of_others(words: StatementWords, other: StatementWords) -> bool:
+    """Return True if a clause of a text names whom the other text names, and another clause only names somebody else.
+
+    >>> says_of_others(read_words("Ana is 6 and Leo is 3."), read_words("Ana is seven now."))
+    True
+    """
+    names = capitalized_names(words.text)
+    if not names:
+        return False
+    elsewhere = frozenset(_PLAIN_WORD.findall(other.text.lower()))
+    is_shared = is_of_others = False
+    for clause in _CLAUSE.split(words.text):
+        named = {name for name in _CAPITALIZED.findall(clause) if name.lower() not in _CALENDAR}
+        if any(name.lower() in elsewhere for name in named):
+            is_shared = True
+        elif not names.isdisjoint(named) and len({*_PLAIN_WORD.findall(clause.lower())} - STOP_WORDS) >= MIN_STATED:
+            is_of_others = True
+    return is_shared and is_of_others
 
 
 def _clauses(sentence: str) -> list[frozenset[str]]:

@@ -52,6 +52,7 @@ _PRESENT = re.compile(
     r"|^(?:who|what|which(?: \w+)?) (?!has\b)\w+[^\Ws]s\b",
     re.IGNORECASE,
 )
+_NAME = re.compile(r"(?<=[\w,;:] )[A-Z][^\W\d_A-Z]+")
 _INTRODUCTION = re.compile(
     r"^(?:(?:do|can|could|would|will) (?:you|anybody|anyone) (?:please |still |also )?"
     r"(?:know|remember|recall|tell (?:me|us)|remind (?:me|us))|is it (?:true|right) that|i wonder|please tell me)\b",
@@ -99,7 +100,10 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
     is_about_past = asks_about_past(query.text)
     is_past_tense = not is_about_past and is_in_past_tense(query.text)
     sources = sources_of_facts(candidates, context.links)
-    replaced = find_replaced(candidates, context.links, sources, head=MAX_REORDERED, is_past_tense=is_past_tense)
+    asked = frozenset(name.lower() for name in _NAME.findall(query.text))
+    replaced = find_replaced(
+        candidates, context.links, sources, head=MAX_REORDERED, is_past_tense=is_past_tense, asked=asked
+    )
     for older in candidates[:MAX_REORDERED]:
         if (found := replaced.get(older.id)) is None:
             continue
@@ -180,6 +184,7 @@ def find_replaced(
     *,
     head: int,
     is_past_tense: bool,
+    asked: frozenset[str],
 ) -> dict[UUID, Replaced]:
     """Return, by id, for each replaced candidate among the first `head` the replacement that the question wants most.
 
@@ -188,6 +193,8 @@ def find_replaced(
     A fact is replaced if all of its sources among the links are: it holds as long as one of its sources may hold, so
     that with the least weight counts. Of several facts of one source, at most one was replaced with it: each gives way
     to the newer statement, and none is marked.
+
+    `asked` are the names in the question: what is about others replaces nothing for it.
     """
     # by the numbers of ids, which are hashed ten times as fast as ids
     by_number = {each.int: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
@@ -216,11 +223,22 @@ def find_replaced(
                 ),
             )
             for newer, weight in replacements.get(older.id, ())
-            if newer is not older
+            if newer is not older and not (asked and speaks_of_others(newer.text, older.text, asked))
         ]
         if ways:
             found[older.id] = max(ways, key=lambda way: way.wanted)
     return found
+
+
+def speaks_of_others(newer: str, older: str, asked: frozenset[str]) -> bool:
+    """Return True if only the older statement names whom is asked for, and the newer one names another of its names.
+
+    >>> speaks_of_others("Ana is seven now.", "We have two kids, Ana is 6 and Leo is 3.", frozenset({"leo"}))
+    True
+    """
+    before, after = (frozenset(re.findall(r"\w+", text.lower())) for text in (older, newer))
+    others = {name.lower() for name in _NAME.findall(older)} - asked
+    return bool(asked & before) and asked.isdisjoint(after) and not others.isdisjoint(after)
 
 
 def put_first(first: Candidate, second: Candidate, *, factor: float) -> None:

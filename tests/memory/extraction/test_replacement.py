@@ -17,6 +17,7 @@ from memory.extraction.replacement import (
     may_state,
     replacement_probability,
 )
+from memory.extraction.statement_words import read_words, says_of_others
 from memory.scoring import POSSIBLE_REPLACEMENT, PROBABLE_REPLACEMENT, SURE_REPLACEMENT
 from tests.memory.pace import takes_the_square
 from tests.properties import examples
@@ -86,6 +87,30 @@ def test_a_statement_with_another_value_may_replace_the_earlier_one_without_a_wo
 @pytest.mark.parametrize(("older", "newer"), BOTH_HOLD)
 def test_statements_about_different_things_both_hold(older: str, newer: str) -> None:
     assert replacement_probability(pair(older, newer)) < SURE_REPLACEMENT
+
+
+SAYS_OF_OTHERS = [
+    ("We have two kids, Anouk is 6 and Leo has just turned 3.", "Anouk turned seven yesterday, we had a cake."),
+    ("We have two kids, Anouk is 6 and Leo's just turned 3.", "Anouk's seven now."),
+    ("I see Dr. Hull for my teeth and Mira Stone for my back.", "I stopped seeing Hull."),
+]
+"""The earlier statement says something of others as well."""
+SAYS_OF_ONE = [
+    ("My brother Tom lives in Leeds.", "Tom moved to York."),
+    ("My sister Ana lives in Lisbon, Portugal.", "Ana moved to Madrid now."),
+    ("The review is on Monday, and Ana leads it.", "Ana moved the review to Wednesday."),
+]
+
+
+@pytest.mark.parametrize(("older", "newer"), SAYS_OF_OTHERS)
+def test_what_says_something_of_others_as_well_is_never_surely_replaced(older: str, newer: str) -> None:
+    assert says_of_others(read_words(older), read_words(newer))
+    assert replacement_probability(pair(older, newer)) < SURE_REPLACEMENT
+
+
+@pytest.mark.parametrize(("older", "newer"), [*SAYS_OF_ONE, *REPLACED])
+def test_names_of_places_and_days_are_not_others(older: str, newer: str) -> None:
+    assert not says_of_others(read_words(older), read_words(newer))
 
 
 def test_a_conversation_that_goes_on_days_later_is_like_another_one() -> None:

@@ -68,6 +68,33 @@ def test_a_long_text_is_replaced_by_nothing() -> None:
     assert ordered[0].superseded_by is None
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        pytest.param("How old is Anouk?", 2, id="both name whom is asked for"),
+        pytest.param("How old are Anouk and Leo?", 2, id="the later one names one of them"),
+        pytest.param("How old is Leo?", 1, id="only the earlier one names whom is asked for"),
+        pytest.param("How old are the kids?", 2, id="nobody is named"),
+    ],
+)
+def test_a_later_statement_about_one_of_two_replaces_nothing_for_a_question_about_the_other(
+    text: str, first: int
+) -> None:
+    found = ranked(1.0, 0.8)
+    found[0].text, found[1].text = "We have two kids, Anouk is 6 and Leo is 3.", "Anouk turned seven yesterday."
+
+    ordered = order_by_replacement(found, asking(replaces(2, 1, probability=0.4), text=text))
+
+    assert numbers(ordered)[0] == first
+
+
+def test_a_later_statement_need_not_name_whom_the_earlier_one_names() -> None:
+    found = ranked(1.0, 0.8)
+    found[0].text, found[1].text = "My brother Leo lives in Ghent.", "He moved to Antwerp."
+
+    assert numbers(order_by_replacement(found, asking(replaces(2, 1), text="Where does Leo live?")))[0] == 2
+
+
 def test_a_link_to_a_statement_that_is_not_about_the_question_moves_nothing_before_the_answer() -> None:
     links = replaces(1, 2), replaces(9, 1, probability=0.2)
 
