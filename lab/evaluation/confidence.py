@@ -19,6 +19,7 @@ from memory.retrieval.candidates import Candidate
 from memory.retrieval.confidence import FEATURES, FLOOR, MAX_JUDGED, Calibration, Calibrations, confidence_features
 from memory.retrieval.plans import Plan, ScoringContext
 from memory.retrieval.queries import Query
+from memory.retrieval.tasks import names_what_is_known
 from memory.services.recall.recall import RecallRequest, recall
 
 FEATURES_OF_WORDS = [name for name in FEATURES if name != "similarity"]
@@ -46,6 +47,8 @@ class RecordedResults:
     answers: int
     features: Numbers
     is_answer: Numbers
+    has_floor: bool = True
+    """False for a task that names what is known: no confidence is too low for it."""
 
     @property
     def is_foreign(self) -> bool:
@@ -90,11 +93,13 @@ class ResultRecorder:
 
     candidates: Sequence[Candidate] = ()
     features: Numbers = field(default_factory=lambda: np.zeros((0, len(FEATURES))))
+    has_floor: bool = True
 
     def select(self, candidates: Sequence[Candidate], context: ScoringContext) -> list[Candidate]:
         self.candidates = candidates[:MAX_JUDGED]
         # of all of them: any may name whom the question is about
         self.features = confidence_features(candidates, context)[:MAX_JUDGED]
+        self.has_floor = not names_what_is_known(self.candidates, context.query)
         return list(candidates)
 
 
@@ -106,10 +111,15 @@ def record_results(
     own = [(question, sample.ids_of(question.answers)) for question in sample.counted]
     foreign = [(replace(question, asked_at=None), frozenset[UUID]()) for question in foreign_questions(sample, samples)]
     for question, answers in (*own, *foreign):
-        candidates, features = ask(loaded, question, plan)
-        is_answer = np.array([float(candidate.id in answers) for candidate in candidates])
+        recorder = ask(loaded, question, plan)
+        is_answer = np.array([float(candidate.id in answers) for candidate in recorder.candidates])
         yield RecordedResults(
-            file=file, is_apart=is_apart, answers=len(answers), features=features, is_answer=is_answer
+            file=file,
+            is_apart=is_apart,
+            answers=len(answers),
+            features=recorder.features,
+            is_answer=is_answer,
+            has_floor=recorder.has_floor,
         )
 
 
@@ -127,13 +137,13 @@ def count_questions(asked: Sequence[EvaluationSample], samples: Sequence[Evaluat
     return sum(len(each.counted) + len(foreign_questions(each, samples)) for each in asked)
 
 
-def ask(loaded: Loaded, question: SampleQuestion, plan: Plan) -> tuple[Sequence[Candidate], Numbers]:
-    """Return the first candidates and a row of FEATURES for each."""
+def ask(loaded: Loaded, question: SampleQuestion, plan: Plan) -> ResultRecorder:
+    """Return the first candidates, a row of FEATURES for each, and whether the floor counts."""
     recorder = ResultRecorder()
     plan = replace(plan, selectors={**plan.selectors, "recorder": recorder.select}, reranks=False)
     request = RecallRequest(query=Query(text=question.text, top_k=MAX_JUDGED), plan=plan)
     recall(loaded.owner, request, now=question.asked_at or loaded.asked_at)
-    return recorder.candidates, recorder.features
+    return recorder
 
 
 def learn_calibrations(recorded: Sequence[RecordedResults], *, model: str) -> Calibrations:
@@ -198,6 +208,10 @@ def judge_files(recorded: Sequence[RecordedResults]) -> list[ConfidenceFigures]:
 def judge_file(recorded: Sequence[RecordedResults], by: Calibration, *, is_held_out: bool) -> ConfidenceFigures:
     own, foreign = ([each for each in recorded if each.is_foreign == wanted] for wanted in (False, True))
     best_of_own, best_of_foreign = (np.array([best_chance(each, by) for each in some]) for some in (own, foreign))
+    own_is_silent, foreign_is_silent = (
+        np.array([each.has_floor and best_chance(each, by) < FLOOR for each in some], dtype=float)
+        for some in (own, foreign)
+    )
     found = np.array([each.is_answer[:PLACES].sum() / each.answers for each in own])
     return ConfidenceFigures(
         file=recorded[0].file,
@@ -206,9 +220,9 @@ def judge_file(recorded: Sequence[RecordedResults], by: Calibration, *, is_held_
         questions=len(own),
         foreign=len(foreign),
         auroc=rank_probability(best_of_own, best_of_foreign) if foreign else None,
-        silent=float((best_of_foreign < FLOOR).mean()) if foreign else None,
+        silent=float(foreign_is_silent.mean()) if foreign else None,
         recall=float(found.mean()),
-        lost=float((found * (best_of_own < FLOOR)).mean()),
+        lost=float((found * own_is_silent).mean()),
         bins=bins_of_results(own, by),
     )
 

@@ -51,6 +51,7 @@ from memory.retrieval.retrievers.lexical import LEXICAL, are_all_common
 from memory.retrieval.retrievers.vector import VECTOR, is_unsupported
 from memory.retrieval.selectors import DIVERSITY
 from memory.retrieval.snippets import add_snippets
+from memory.retrieval.tasks import names_what_is_known
 
 logger = logging.getLogger(__name__)
 
@@ -368,7 +369,9 @@ def keep_helpful(run: RecallRun, ranked: Sequence[Candidate]) -> list[Candidate]
         return [each for each in ranked if each.pinned or each.likelihood >= least]
     if not run.query.has_floor or not may_be_silent(run.query):
         return list(ranked)
-    may_help = any(each.likelihood >= FLOOR or each.similarity is None for each in ranked[:MAX_JUDGED])
+    first = ranked[:MAX_JUDGED]
+    may_help = any(each.likelihood >= FLOOR or each.similarity is None for each in first)
+    may_help = may_help or names_what_is_known(first, run.query)
     return [each for each in ranked if may_help or each.pinned]
 
 

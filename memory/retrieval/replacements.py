@@ -59,6 +59,18 @@ _INTRODUCTION = re.compile(
     re.IGNORECASE,
 )
 """Words before a question proper, in the present tense whatever it is about."""
+_ASKS_FOR_AGE = re.compile(r"\bhow old\b", re.IGNORECASE)
+_NUMBER = (
+    r"(?:\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-\w+)?)"
+)
+_AGE = re.compile(
+    rf"(?:\b(?:is|was|are|am|turn(?:s|ed|ing)?|aged?)|['’](?:s|m|re))(?: (?:now|already|about|almost|only|just))?"
+    rf" {_NUMBER}(?=$|[.,;:!?)]|\s+(?:and|but|years?|months?|now|today|yesterday|in|on|this|last|next)\b)"
+    rf"|\b{_NUMBER}[ -](?:years?|months?)[ -]old\b|\b{_NUMBER}(?:st|nd|rd|th) birthday|\bborn\b",
+    re.IGNORECASE,
+)
+"""A number that is somebody's age, or when somebody was born."""
 INTERCEPT = 2.82
 LINK_WEIGHT = 0.84
 NEWER_RANK_WEIGHT = -2.08
@@ -104,6 +116,7 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
     replaced = find_replaced(
         candidates, context.links, sources, head=MAX_REORDERED, is_past_tense=is_past_tense, asked=asked
     )
+    aged = find_aged(candidates, sources) if _ASKS_FOR_AGE.search(query.text) else frozenset()
     for older in candidates[:MAX_REORDERED]:
         if (found := replaced.get(older.id)) is None:
             continue
@@ -118,9 +131,21 @@ def order_by_replacement(candidates: Sequence[Candidate], context: ScoringContex
             if found.wanted >= LEAST_WANTED_PAST:
                 for each in (newer, *facts_of(newer, candidates[:MAX_REORDERED], sources)):
                     put_first(older, each, factor=NEARLY_SAME)
-        elif found.wanted >= (LEAST_WANTED_IF_SURE if is_sure and not is_past_tense else LEAST_WANTED):
+        elif (newer.id in aged or older.id not in aged) and found.wanted >= (
+            LEAST_WANTED_IF_SURE if is_sure and not is_past_tense else LEAST_WANTED
+        ):
             put_first(newer, older, factor=SUPERSEDED_FACTOR if is_sure else NEARLY_SAME)
     return sorted(candidates, key=lambda each: -each.score) if replaced else list(candidates)
+
+
+def find_aged(candidates: Sequence[Candidate], sources: Mapping[UUID, Sequence[UUID]]) -> frozenset[UUID]:
+    """Return the candidates that say an age, and facts of a source that does.
+
+    A question for an age never gets another statement before one of them: that is about another matter, however near
+    both are ("Alma is 7", "Alma got two new teeth").
+    """
+    aged = {each.id for each in candidates if _AGE.search(each.text)}
+    return frozenset(aged | {fact for fact, own in sources.items() if not aged.isdisjoint(own)})
 
 
 def asks_about_past(question: str) -> bool:

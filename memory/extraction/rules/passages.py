@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memory.extraction.rules.phrases import GAP
-from memory.extraction.rules.takebacks import without_taken_back
+from memory.extraction.rules.takebacks import join_taken_back, without_taken_back
 from memory.extraction.rules.words import HEDGES
 from memory.providers.sentences import is_question, split_sentences
 
@@ -220,7 +220,7 @@ def _prose_lines(text: str) -> Iterator[str]:
 
 def sentences_of(text: str) -> list[str]:
     """Return the sentences of a prose that are asserted and not jokes, without what they take back themselves."""
-    sentences = [_THEN_IF.sub("", _without_taken_back(sentence)) for sentence in split_sentences(text)]
+    sentences = [_THEN_IF.sub("", _without_taken_back(sentence)) for sentence in join_taken_back(split_sentences(text))]
     joked = {place + step for place, each in enumerate(sentences) if _JOKE.search(each) for step in (-1, 0)}
     return [each for place, each in enumerate(sentences) if place not in joked and _is_asserted(each)]
 

@@ -33,28 +33,57 @@ def test_a_correction_retracts_the_earlier_statement(first: str, second: str, cl
 @pytest.mark.parametrize(
     ("text", "stated"),
     [
-        ("I'm allergic to nuts, no wait, to shellfish.", []),
-        ("Let's meet at 5, no, at 6.", []),
-        ("We use Postgres, no, MySQL.", []),
-        ("The release is on Monday, sorry, Tuesday.", []),
-        ("I live in Lisbon, I mean Porto.", []),
-        ("I work at Acme, or rather at Globex.", []),
-        ("My name is Ana, actually Anna.", []),
+        ("I'm allergic to nuts, no wait, to shellfish.", ["The user is allergic to shellfish"]),
+        ("Let's meet at 5, no, at 6.", ["The user decided to meet at 6"]),
+        ("We use Postgres, no, MySQL.", ["The user's team uses MySQL"]),
+        ("The release is on Monday, sorry, Tuesday.", ["The release is on 23 May 2023"]),
+        ("I live in Lisbon, I mean Porto.", ["The user lives in Porto"]),
+        ("I work at Acme, or rather at Globex.", ["The user works at Globex"]),
+        ("My name is Ana, actually Anna.", ["The user's name is Anna"]),
         ("I live in Lisbon - scratch that, I live in Porto.", ["The user lives in Porto"]),
         ("I live in Lisbon, no, I live in Porto.", ["The user lives in Porto"]),
         ("I'm allergic to nuts, no, I'm allergic to shellfish.", ["The user is allergic to shellfish"]),
-        ("I'm allergic to nuts, no wait, to shellfish, and I live in Porto.", ["The user lives in Porto"]),
-        ("My favourite colour is blue, no wait, green.", []),
+        (
+            "I'm allergic to nuts, no wait, to shellfish, and I live in Porto.",
+            ["The user is allergic to shellfish", "The user lives in Porto"],
+        ),
+        ("I'm allergic to peanuts, sorry, I mean tree nuts", ["The user is allergic to tree nuts"]),
+        ("I'm allergic to peanuts, I mean tree nuts.", ["The user is allergic to tree nuts"]),
+        ("I hate mushrooms, no wait, I meant olives.", ["The user hates olives"]),
+        ("I have two cats, make that three cats.", ["The user has three cats"]),
+        ("I work at Acme, no, Globex, no, Initech.", ["The user works at Initech"]),
+        ("My favourite colour is blue, no wait, green.", ["The user's favorite colour is green"]),
         ("I have two cats, make that three.", []),
-        ("My phone number is 555 1234, no, 555 9999.", []),
-        ("I'm vegan, or rather vegetarian.", []),
+        ("My phone number is 555 1234, no, 555 9999.", ["The user's phone number is 555 9999"]),
+        ("I'm vegan, or rather vegetarian.", ["The user is vegetarian"]),
         ("I live in Porto, strike that.", []),
         ("I have two cats, no dogs.", ["The user has two cats"]),
         ("I live in Porto, I mean it.", ["The user lives in Porto"]),
         ("Oh sorry, wait, no, I live in Porto.", ["The user lives in Porto"]),
     ],
 )
-def test_what_a_sentence_takes_back_is_not_stated(text: str, stated: list[str]) -> None:
+def test_what_a_sentence_takes_back_is_not_stated_and_what_replaces_it_is(text: str, stated: list[str]) -> None:
+    assert claims(text) == stated
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("I'm allergic to shellfish. No wait, to nuts.", ["The user is allergic to nuts"]),
+        ("I'm allergic to shellfish. No wait, nuts.", ["The user is allergic to nuts"]),
+        ("I'm allergic to shellfish. Sorry, I meant tree nuts.", ["The user is allergic to tree nuts"]),
+        ("I live in Lisbon. No, Porto.", ["The user lives in Porto"]),
+        ("My sister is vegan. Wait, no, vegetarian.", ["The user's sister is vegetarian"]),
+        ("I was born in 1984. Sorry, 1985.", ["The user was born in 1985"]),
+        ("I have a dog. No cats.", ["The user has a dog"]),
+        ("I love coffee. No, thanks.", ["The user loves coffee"]),
+        ("I live in Porto. Sorry, John.", ["The user lives in Porto"]),
+        ("I'm allergic to nuts. No wait, never mind.", ["The user is allergic to nuts"]),
+        ("I'm allergic to nuts. Sorry, I mean it.", ["The user is allergic to nuts"]),
+        ("I live in Porto. Wait, Ana lives there too.", ["The user lives in Porto"]),
+    ],
+)
+def test_a_sentence_takes_back_the_value_at_the_end_of_the_one_before(text: str, stated: list[str]) -> None:
     assert claims(text) == stated
 
 

@@ -57,6 +57,26 @@ def test_a_weak_link_orders_what_answers_the_question_about_as_well(
     assert numbers(ordered)[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "question", "first"),
+    [
+        pytest.param("Alma is 7.", "Alma got 2 new teeth.", "How old is Alma?", 1, id="another matter"),
+        pytest.param("My girl's seven and shy", "Alma started school.", "How old is she?", 1, id="without digits"),
+        pytest.param("Alma is 7.", "Alma turned eight on Sunday.", "How old is Alma?", 2, id="her new age"),
+        pytest.param("Alma is 7.", "Alma is an 8-year-old now.", "How old is Alma?", 2, id="as an adjective"),
+        pytest.param("Alma has 2 cats.", "Alma got 2 new teeth.", "How old is Alma?", 2, id="no age at all"),
+        pytest.param("Alma is 7.", "Alma got 2 new teeth.", "How is Alma?", 2, id="no question for an age"),
+    ],
+)
+def test_only_a_statement_of_an_age_comes_before_another_one(older: str, newer: str, question: str, first: int) -> None:
+    found = ranked(1.0, 0.8)
+    found[0].text, found[1].text = older, newer
+
+    ordered = order_by_replacement(found, asking(replaces(2, 1, probability=0.5), text=question))
+
+    assert numbers(ordered)[0] == first
+
+
 def test_a_long_text_is_replaced_by_nothing() -> None:
     """It says more than what one later statement replaces."""
     found = ranked(1.0, 0.8)
