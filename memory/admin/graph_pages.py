@@ -6,14 +6,13 @@ This module reads a bounded part of the graph and computes numbers and texts. Te
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
-from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 
 from memory.admin.base import BoundedAdmin
 from memory.admin.columns import change_url
@@ -237,15 +236,7 @@ def graph_url(memory_id: object, asked: dict[str, Any], expanded: Sequence[UUID]
     return f"{reverse('admin:memory_memory_graph', args=[memory_id])}?{urlencode(query)}"
 
 
-class GraphAdmin(BoundedAdmin):
-    """Pages that show the graph around one memory of any kind."""
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(partial(show_graph, self))
-        return [path("<path:object_id>/graph/", view, name="memory_memory_graph"), *super().get_urls()]
-
-
-def show_graph(pages: GraphAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
+def show_graph(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
     centre = pages.find_row(request, object_id)
     form = GraphForm(request.GET if request.GET else {"depth": "1"})
     asked = form.asked()
