@@ -119,7 +119,7 @@ class EntityAdmin(MeaningSearchAdmin):
             "quotes": read_mentions(row) if may_read_turns else [],
             "absorbed": read_absorbed(row),
             "merged_into": entity_link(target.pk, target.name, target.type) if target else None,
-            "drawing": render_entity(request, row, types, datetime.now(UTC)) if may_see_facts else None,
+            "picture": render_entity(request, row, types, datetime.now(UTC)) if may_see_facts else None,
             "can_split": len(row.names) > 1 and not row.archived,
         }
 
