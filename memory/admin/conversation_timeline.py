@@ -60,7 +60,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCursor:
-    """The last event of the page before, or the last entry of the audit log that it examined."""
+    """A place between events in order of time: the last one of the page before, or the last entry that it examined."""
 
     at: datetime
     id: UUID
