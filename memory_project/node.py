@@ -114,7 +114,9 @@ def load_parts(options: Namespace) -> tuple[list[ForkedPart], list[socket.socket
         # a folder of its own, which the worker makes
         os.environ.pop(VARIABLE, None)
         sys.argv = ["celery", *WORKER]
-        count_as_worker()
+        from memory_project.celery import count_together  # noqa: PLC0415  as above
+
+        count_together()
         app.start(argv=list(WORKER))
         return 0
 
@@ -124,12 +126,6 @@ def load_parts(options: Namespace) -> tuple[list[ForkedPart], list[socket.socket
         ForkedPart(name="worker", run=work, grace_seconds=WORKER_SECONDS),
     ]
     return parts, sockets
-
-
-def count_as_worker() -> None:
-    from memory_project.celery import count_together  # noqa: PLC0415  as above
-
-    count_together()
 
 
 def run_parts(parts: Sequence[ForkedPart], sockets: Sequence[socket.socket]) -> int:

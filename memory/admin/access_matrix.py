@@ -4,12 +4,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
 
 from memory.admin.base import BoundedAdmin
 from memory.admin.columns import change_url, list_url
@@ -144,15 +142,7 @@ def describe_key(key: ApiKey, now: datetime) -> str:
     return f"{'expired' if key.expires_at <= now else 'valid until'} {key.expires_at:%Y-%m-%d %H:%M}"
 
 
-class AccessMatrixAdmin(BoundedAdmin):
-    """Pages of accounts that show who has access."""
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(partial(show_access, self))
-        return [path("<path:object_id>/access/", view, name="memory_account_access"), *super().get_urls()]
-
-
-def show_access(pages: AccessMatrixAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
+def show_access(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
     account = pages.find_row(request, object_id)
     user: Any = request.user
     may_see_keys = user.has_perm("memory.view_apikey")

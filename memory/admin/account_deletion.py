@@ -1,13 +1,11 @@
 """The page that deletes an account: what would go, its name typed again, and a reason. The job of erasures does it."""
 
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from django import forms
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path
 
 from memory.admin.base import BoundedAdmin, staff_owner
 from memory.admin.columns import change_url
@@ -46,19 +44,11 @@ class DeletionForm(forms.Form):
         return name
 
 
-class AccountDeletionAdmin(BoundedAdmin):
-    """Pages of accounts that can be deleted by those who may, and who see all accounts."""
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(partial(show_deletion, self))
-        return [path("<path:object_id>/delete-all/", view, name="memory_account_erase"), *super().get_urls()]
-
-
 def may_delete_accounts(request: HttpRequest) -> bool:
     return request.user.has_perm("memory.delete_account") and not is_limited(request)
 
 
-def show_deletion(pages: AccountDeletionAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
+def show_deletion(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
     """Show what deleting the account would delete; then request it, and show how far it is."""
     account = pages.find_row(request, object_id)
     if not may_delete_accounts(request):

@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.admin.access_matrix import AccessMatrixAdmin
-from memory.admin.account_deletion import AccountDeletionAdmin, may_delete_accounts
+from memory.admin.access_matrix import show_access
+from memory.admin.account_deletion import may_delete_accounts, show_deletion
 from memory.admin.agent_working import AgentWorkingMemoryAdmin
 from memory.admin.base import MAX_INLINE_ROWS, AuditedAdmin, Inline, staff_owner
 from memory.admin.columns import list_link
@@ -47,13 +47,14 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Account)
-class AccountAdmin(AccessMatrixAdmin, AccountDeletionAdmin, AuditedAdmin):
+class AccountAdmin(AuditedAdmin):
     """The pages of accounts. Django's page would delete everything in one in a request; a job does it instead.
 
     The language is chosen when the account is added: later there may be memories, which a change has to index again.
     """
 
     memory_type = "account"
+    row_pages = {"access": show_access, "delete-all": show_deletion}
     form = AccountForm
     list_display = ("name", "language", "reasoning_tier", "created_at", "lists")
     list_select_related = False
@@ -196,7 +197,7 @@ class AgentAdmin(ListExportAdmin, AgentWorkingMemoryAdmin, AuditedAdmin):
     def working_memory(self, agent: Agent) -> SafeString | str:
         if agent._state.adding:
             return "-"
-        url = reverse("admin:memory_agent_working", args=[agent.pk])
+        url = reverse("admin:memory_agent_working-memory", args=[agent.pk])
         return format_html('<a href="{}">Working memory of this agent</a>', url)
 
 

@@ -1,6 +1,5 @@
 """Working memories of agents: those in Redis, reached from the agent's page, and those saved in the database."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -10,7 +9,7 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.http import urlencode
 
 from memory.admin.base import AuditedAdmin, staff_owner
@@ -59,7 +58,7 @@ def name_working_memory(ref: AgentMemoryRef) -> str:
 
 
 def values_url(agent: Agent, ref: AgentMemoryRef) -> str:
-    page = reverse("admin:memory_agent_working_values", args=[agent.pk])
+    page = reverse("admin:memory_agent_working-memory/values", args=[agent.pk])
     query = urlencode({name: id_ for name, id_ in (("task", ref.task_id), ("run", ref.workflow_run_id)) if id_})
     return f"{page}?{query}" if query else page
 
@@ -137,16 +136,6 @@ class AgentWorkingMemoryAdmin(ObjectActionAdmin):
     def may_act(self, request: HttpRequest, row: Any) -> bool:
         return request.user.has_perm(CHANGE)
 
-    def get_urls(self) -> list[URLPattern]:
-        def page(address: str, view: Callable[..., HttpResponse], name: str) -> URLPattern:
-            return path(f"<path:object_id>/{address}/", self.admin_site.admin_view(view), name=f"memory_agent_{name}")
-
-        return [
-            page("working-memory/values", self.values_view, "working_values"),
-            page("working-memory", self.memories_view, "working"),
-            *super().get_urls(),
-        ]
-
     def memories_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         agent = self.find_agent(request, object_id)
         form = TaskForm(request.GET if {"task", "run"} & set(request.GET) else None)
@@ -176,7 +165,7 @@ class AgentWorkingMemoryAdmin(ObjectActionAdmin):
         agent = self.find_agent(request, object_id)
         form = TaskForm(request.GET)
         if not form.is_valid():
-            return HttpResponseRedirect(reverse("admin:memory_agent_working", args=[agent.pk]))
+            return HttpResponseRedirect(reverse("admin:memory_agent_working-memory", args=[agent.pk]))
         ref = working_memory_ref(agent, task_id=form.cleaned_data["task"], workflow_run_id=form.cleaned_data["run"])
         return self.unless_redis_is_down(request, lambda: self.show_values(request, agent, ref))
 
@@ -200,6 +189,8 @@ class AgentWorkingMemoryAdmin(ObjectActionAdmin):
             "may_write": request.user.has_perm(CHANGE),
         }
         return self.render_agent_page(request, agent, "working_values", context)
+
+    row_pages = {"working-memory/values": values_view, "working-memory": memories_view}
 
     def find_agent(self, request: HttpRequest, object_id: str) -> Agent:
         agent: Agent | None = self.get_object(request, object_id)

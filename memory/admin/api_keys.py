@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +9,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path
 
 from memory.admin.base import BoundedAdmin, adopt_row, staff_name, staff_owner
 from memory.admin.columns import change_url, column
@@ -34,15 +32,7 @@ class RotateForm(forms.Form):
     overlap = forms.TypedChoiceField(coerce=int, choices=OVERLAPS, initial=24, label="The old key stays valid for")
 
 
-class KeyRotationAdmin(BoundedAdmin):
-    """Pages of keys that can be rotated by those who may issue and change keys."""
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(partial(show_rotation, self))
-        return [path("<path:object_id>/rotate/", view, name="memory_apikey_rotate"), *super().get_urls()]
-
-
-def show_rotation(pages: KeyRotationAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
+def show_rotation(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
     """Ask for how long the old key stays valid; then issue the new one, which is shown in this answer only."""
     key = pages.find_row(request, object_id)
     if not (pages.has_add_permission(request) and pages.has_change_permission(request, key)):
@@ -95,9 +85,10 @@ def revoke_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkRes
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ListExportAdmin, KeyRotationAdmin):
+class ApiKeyAdmin(ListExportAdmin):
     """The pages of API keys. The hash of a key's secret is on none of them."""
 
+    row_pages = {"rotate": show_rotation}
     form = ApiKeyForm
     changed_by = StaffGroup.OPERATOR
     list_display = (

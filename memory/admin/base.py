@@ -1,6 +1,7 @@
 """Base classes of the admin's pages: bounded lists, audited writes, and errors shown as sentences."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.expressions import DatabaseDefault
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 
 from memory.admin.bulk import BulkActionAdmin
@@ -186,6 +187,15 @@ class BoundedAdmin(BulkActionAdmin, AccountLimitedAdmin):
     """Columns that are compared with the search term if it is an id."""
     deletion_note: ClassVar[str | None] = None
     """A sentence on what else a deletion removes. If it is None, Django lists the related rows."""
+    row_pages: ClassVar[Mapping[str, Callable[..., HttpResponse]]] = {}
+    """Further pages of a row, by the end of their address. Each is called with this admin, the request and the id."""
+
+    def get_urls(self) -> list[URLPattern]:
+        def page(address: str, view: Callable[..., HttpResponse]) -> URLPattern:
+            name = f"{self.opts.app_label}_{self.opts.model_name}_{address}"
+            return path(f"<path:object_id>/{address}/", self.admin_site.admin_view(partial(view, self)), name=name)
+
+        return [*(page(address, view) for address, view in self.row_pages.items()), *super().get_urls()]
 
     def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
         field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)

@@ -5,7 +5,7 @@ carried out by `memory.services.bulk.run`, within one account: a selection that 
 one of them first. A page of rows is changed by the request itself, more by the job `change_in_bulk`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -99,7 +99,7 @@ def start_bulk_change(
         return render_confirmation(pages, request, selection, action, form)
     change = request_bulk_change(
         pages.bulk_owner(request, account.pk),
-        stream_ids(selection.rows),
+        selection.rows.order_by("-pk").values_list("pk", flat=True).iterator(10_000),
         model=str(pages.opts.model_name),
         action=action.name,
         reason=form.cleaned_data["reason"],
@@ -125,10 +125,6 @@ def read_selection(request: HttpRequest, rows: QuerySet[Any], account: Account) 
     return BulkSelection(rows=seen, account=account, count=count, until=newest) if count else None
 
 
-def stream_ids(rows: QuerySet[Any]) -> Iterator[UUID]:
-    return rows.order_by("-pk").values_list("pk", flat=True).iterator(10_000)
-
-
 def posted_selection(request: HttpRequest) -> list[tuple[str, str]]:
     """Return what the list's form sent, for the pages in between to send again."""
     names = (ACTION_CHECKBOX_NAME, "action", "select_across", "index")
@@ -138,7 +134,7 @@ def posted_selection(request: HttpRequest) -> list[tuple[str, str]]:
 def render_accounts(
     pages: Any, request: HttpRequest, queryset: QuerySet[Any], action: BulkAction, accounts: list[Account]
 ) -> HttpResponse:
-    offered = [(account, describe_count(queryset.filter(account_id=account.pk))) for account in accounts]
+    offered = [(account, describe_count(queryset.filter(account_id=account.pk), MAX_BULK_ROWS)) for account in accounts]
     more = len(offered) > MAX_ACCOUNTS_OFFERED
     page: HttpResponse = pages.render_page(
         request,
@@ -151,9 +147,10 @@ def render_accounts(
     return page
 
 
-def describe_count(rows: QuerySet[Any]) -> str:
-    count = int(rows.order_by().values("pk")[: MAX_BULK_ROWS + 1].count())
-    return f"more than {MAX_BULK_ROWS:,}" if count > MAX_BULK_ROWS else f"{count:,}"
+def describe_count(rows: QuerySet[Any], limit: int) -> str:
+    """Format the number of rows, counted up to a limit."""
+    count = int(rows.order_by().values("pk")[: limit + 1].count())
+    return f"more than {limit:,}" if count > limit else f"{count:,}"
 
 
 def render_confirmation(

@@ -14,6 +14,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from memory.admin.base import ServiceForm, VersionedForm, adopt_row, staff_owner
+from memory.admin.bulk import describe_count
 from memory.admin.columns import (
     agent_column,
     column,
@@ -187,8 +188,8 @@ class PersistentContextAdmin(ListExportAdmin, ChangeFormActionAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """List the contexts and how much goes with them. It takes the permission to delete entries as well."""
         contexts = list(objs)
-        entries = format_count(Memory.objects.filter(**held_condition(contexts)))
-        snapshots = format_count(ContextSnapshot.objects.filter(**held_condition(contexts)))
+        entries = describe_count(Memory.objects.filter(**held_condition(contexts)), MAX_COUNTED)
+        snapshots = describe_count(ContextSnapshot.objects.filter(**held_condition(contexts)), MAX_COUNTED)
         note = (
             f"What they hold is deleted for good: entries and learnings ({entries}) with all versions, vectors, links "
             f"and votes; snapshots ({snapshots}); the access log. Archiving keeps all of it, but out of searches."
@@ -205,12 +206,6 @@ def held_condition(contexts: Iterable[PersistentContext]) -> dict[str, Any]:
     """Return the condition on rows that the contexts hold. It begins with the account, as indexes do."""
     rows = list(contexts)
     return {"account_id__in": {row.account_id for row in rows}, "context_id__in": [row.pk for row in rows]}
-
-
-def format_count(rows: QuerySet[Any]) -> str:
-    """Format the number of rows, counted up to a limit."""
-    count = rows.order_by().values("pk")[: MAX_COUNTED + 1].count()
-    return f"more than {MAX_COUNTED:,}" if count > MAX_COUNTED else f"{count:,}"
 
 
 def add_context(request: HttpRequest, given: dict[str, Any]) -> PersistentContext:

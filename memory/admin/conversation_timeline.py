@@ -8,7 +8,6 @@ conversation: a page examines a limited number of the account's entries, and end
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import partial
 from itertools import chain
 from typing import Any
 from uuid import UUID
@@ -16,7 +15,6 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
 from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 
@@ -62,7 +60,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCursor:
-    """The last event of the page before, or the last entry of the audit log that it examined."""
+    """A place between events in order of time: the last one of the page before, or the last entry that it examined."""
 
     at: datetime
     id: UUID
@@ -255,15 +253,7 @@ def mark_days(events: Iterable[TimelineEvent]) -> Iterator[TimelineEvent]:
         day = today
 
 
-class TimelineAdmin(BoundedAdmin):
-    """Pages of conversations that have a timeline."""
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(partial(show_timeline, self))
-        return [path("<path:object_id>/timeline/", view, name="memory_conversation_timeline"), *super().get_urls()]
-
-
-def show_timeline(pages: TimelineAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
+def show_timeline(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
     """Show a page of events: of all types that the user may see, or of the chosen one."""
     conversation = pages.find_row(request, object_id)
     user: Any = request.user

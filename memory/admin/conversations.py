@@ -27,7 +27,7 @@ from memory.admin.conversation_sidebar import (
     read_participants,
     read_records,
 )
-from memory.admin.conversation_timeline import TimelineAdmin
+from memory.admin.conversation_timeline import show_timeline
 from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField
 from memory.admin.filters import ConditionFilter
@@ -233,7 +233,7 @@ def retry_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResu
 
 
 @admin.register(Conversation)
-class ConversationAdmin(ListExportAdmin, TimelineAdmin, ObjectActionAdmin):
+class ConversationAdmin(ListExportAdmin, ObjectActionAdmin):
     """The pages of conversations, which agents start. Turns are corrected on pages of their own."""
 
     list_display = ("named", "account", "started_by", "user_and_channel", "turns", "state", "summary", "extraction")
@@ -252,6 +252,7 @@ class ConversationAdmin(ListExportAdmin, TimelineAdmin, ObjectActionAdmin):
             name="try_again", label="Retry what failed or is parked", done="Queued once more:", apply=retry_rows
         ),
     )
+    row_pages = {"timeline": show_timeline}
     object_actions = CONVERSATION_ACTIONS
     delete_confirmation_template = "admin/memory/conversation/delete_confirmation.html"
     allow_add = False

@@ -1,8 +1,6 @@
 """Entities: with their relationships, facts and mentions, and a picture of what they are linked to."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +8,6 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
 
 from memory.admin.base import BoundedAdmin
 from memory.admin.beliefs import entity_link
@@ -60,6 +57,7 @@ class EntityTypeFilter(LinkedFilter):
 class EntityAdmin(MeaningSearchAdmin):
     """The pages of entities, which agents and extraction create. They are merged, split, and merges are undone."""
 
+    row_pages = {"split": split_view}
     form = EntityForm
     meaning_search = staticmethod(search_entities)
     change_form_template = "admin/memory/entity/change_form.html"
@@ -80,10 +78,6 @@ class EntityAdmin(MeaningSearchAdmin):
         "Their names, vectors and links are deleted too, and so are the entities that were merged into them. "
         "Facts about them stay."
     )
-
-    def get_urls(self) -> list[URLPattern]:
-        view: Callable[..., HttpResponse] = self.admin_site.admin_view(partial(split_view, self))
-        return [path("<path:object_id>/split/", view, name="memory_entity_split"), *super().get_urls()]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any | None = None) -> Any:
         if obj is not None and not obj.archived:
@@ -125,7 +119,7 @@ class EntityAdmin(MeaningSearchAdmin):
             "quotes": read_mentions(row) if may_read_turns else [],
             "absorbed": read_absorbed(row),
             "merged_into": entity_link(target.pk, target.name, target.type) if target else None,
-            "drawing": render_entity(request, row, types, datetime.now(UTC)) if may_see_facts else None,
+            "picture": render_entity(request, row, types, datetime.now(UTC)) if may_see_facts else None,
             "can_split": len(row.names) > 1 and not row.archived,
         }
 

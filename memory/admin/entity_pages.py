@@ -18,8 +18,8 @@ from memory.admin.base import BoundedAdmin, staff_owner
 from memory.admin.beliefs import NamedLink, TurnQuote, entity_link, format_validity, quote_columns, turn_quote
 from memory.admin.bulk import CONFIRMED, ReasonForm
 from memory.admin.columns import change_url
+from memory.admin.graph_pages import DrawnNode, GraphPicture, draw_nodes
 from memory.admin.link_ends import own_column
-from memory.admin.neighbourhoods import MAX_NODES, Drawing, Edge, Node, render_neighbourhood
 from memory.admin.text import error_sentence, excerpt_of, mark_invisible, text_excerpt
 from memory.audit import record_audit
 from memory.errors import MemoryServiceError, NotFound
@@ -32,6 +32,7 @@ from memory.services.entities.merge import merge_entities, split_entity
 from memory.services.memories.links import ABOUT, MENTIONS
 
 MAX_NEIGHBOURS = 100
+MAX_NODES = 40
 MAX_FACTS = 50
 MAX_MENTIONS = 20
 MAX_ABSORBED = 50
@@ -113,7 +114,7 @@ def read_absorbed(entity: Entity) -> list[NamedLink]:
     return [entity_link(*row) for row in rows.values_list("id", "name", "type")[:MAX_ABSORBED]]
 
 
-def render_entity(request: HttpRequest, entity: Entity, types: Collection[str], now: datetime) -> Drawing | None:
+def render_entity(request: HttpRequest, entity: Entity, types: Collection[str], now: datetime) -> GraphPicture | None:
     """Render the entities and true facts within DEPTH relationships of an entity.
 
     Return None for an entity that no walk can start at, such as a merged one.
@@ -125,11 +126,10 @@ def render_entity(request: HttpRequest, entity: Entity, types: Collection[str], 
     except NotFound:
         return None
     nodes = [
-        Node(id=node.id, kind=node.kind, type=node.type or node.kind, text=node.label, depth=node.depth)
+        DrawnNode(id=node.id, kind=node.kind, name=node.type or node.kind, text=node.label, depth=node.depth)
         for node in graph.nodes
     ]
-    edges = [Edge(source_id=edge.source, target_id=edge.target, type=edge.type) for edge in graph.edges]
-    return render_neighbourhood(nodes, edges, is_cut=graph.truncated)
+    return draw_nodes(nodes, graph.edges, expand={}, is_cut=graph.truncated)
 
 
 def count_links(account_id: UUID, entity_ids: Sequence[UUID]) -> dict[UUID, dict[str, int]]:

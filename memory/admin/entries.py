@@ -1,6 +1,6 @@
 """Context entries with all their versions: a list of these, and two of them side by side."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,6 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import Func, IntegerField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
 
 from memory.admin.base import adopt_row, read_number, staff_owner
@@ -204,10 +203,6 @@ class ContextEntryAdmin(MeaningSearchAdmin):
     relevance = column("Relevance", lambda entry: f"{entry.effective_relevance_score(datetime.now(UTC)):.3f}")
     stored_value = column("Value", render_value)
 
-    def get_urls(self) -> list[URLPattern]:
-        view: Callable[..., HttpResponse] = self.admin_site.admin_view(self.versions_view)
-        return [path("<path:object_id>/versions/", view, name="memory_contextentry_versions"), *super().get_urls()]
-
     def get_readonly_fields(self, request: HttpRequest, obj: Any | None = None) -> tuple[str, ...]:
         # the key is shown as `entry_key`, and the form does not edit it
         return () if obj is None else (*self.detail_fields, "key")
@@ -250,6 +245,8 @@ class ContextEntryAdmin(MeaningSearchAdmin):
             may_forget=self.has_delete_permission(request, entry),
             selected=ACTION_CHECKBOX_NAME,
         )
+
+    row_pages = {"versions": versions_view}
 
     def restore(self, request: HttpRequest, entry: ContextEntry) -> None:
         """Make the posted version the next one, and say so or why not."""

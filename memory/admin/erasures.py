@@ -73,12 +73,8 @@ class ErasureAdmin(ReadOnlyAdmin):
     exclude = ("selection",)
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view
-        return [
-            path("erase/", view(csrf_protect(self.erase_view)), name="memory_erasure_erase"),
-            path("<path:object_id>/receipt/", view(self.receipt_view), name="memory_erasure_receipt"),
-            *super().get_urls(),
-        ]
+        view = self.admin_site.admin_view(csrf_protect(self.erase_view))
+        return [path("erase/", view, name="memory_erasure_erase"), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         may_erase = {"may_erase": may_erase_users(request)}
@@ -163,6 +159,8 @@ class ErasureAdmin(ReadOnlyAdmin):
         answer = JsonResponse({"receipt": erasure.receipt, "signature": erasure.signature})
         answer.headers["Content-Disposition"] = f'attachment; filename="erasure-{erasure.pk}.json"'
         return answer
+
+    row_pages = {"receipt": receipt_view}
 
 
 def find_deleted_account(request: HttpRequest, erasure_id: str) -> str:

@@ -169,10 +169,6 @@ def describe_entities(tombstone: FactTombstone) -> str:
     return f"{count} names, as keyed digests" if count else "no names"
 
 
-def lift_row(owner: Owner, tombstone: FactTombstone) -> None:
-    lift_tombstone(owner, tombstone.pk)
-
-
 def lift_rows(owner: Owner, row_ids: Sequence[UUID], now: datetime) -> BulkResult:
     rows = FactTombstone.objects.filter(account_id=owner.account_id, pk__in=row_ids).order_by("-pk")
     return change_each(rows, lambda tombstone: lift_tombstone(owner, tombstone.pk))
@@ -212,4 +208,4 @@ class FactTombstoneAdmin(ReadOnlyAdmin):
     times_extracted = column("Extracted again", lambda tombstone: f"{tombstone.met_count}×")
 
     def remove_row(self, owner: Owner, row: Any) -> None:
-        lift_row(owner, row)
+        lift_tombstone(owner, row.pk)

@@ -16,12 +16,12 @@ from django.http import HttpRequest
 from django.utils.http import urlencode
 
 from memory.admin.artifact_cards import ArtifactCard, read_artifacts
+from memory.admin.conversation_timeline import EventCursor, parse_cursor
 from memory.admin.goal_trees import GoalSummary, goal_columns, goal_summary
 from memory.admin.text import mark_invisible
 from memory.admin.turn_cards import TurnCard, VisibleModels, read_turn_cards
 from memory.admin.work_cards import WorkCard, read_work_cards
 from memory.models import Goal, Link
-from memory_project.admin_lists import read_uuid
 
 PAGE_ENTRIES = 50
 MAX_RESULT_CHARACTERS = 10_000
@@ -78,19 +78,8 @@ PART_OF_PAGE = """(SELECT '{kind}' AS kind, at, id FROM ({rows}) {kind}_rows
 BOUNDS = {"before": ("(at, id) < (%(at)s, %(id)s)", "DESC"), "after": ("(at, id) > (%(at)s, %(id)s)", "ASC")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityCursor:
-    """A position between the entries of a timeline."""
-
-    at: datetime
-    id: UUID
-
-    def __str__(self) -> str:
-        return f"{self.at.isoformat()}_{self.id}"
-
-
-END = ActivityCursor(at=datetime.max.replace(tzinfo=UTC), id=UUID(int=2**128 - 1))
-BEGINNING = ActivityCursor(at=datetime.min.replace(tzinfo=UTC), id=UUID(int=0))
+END = EventCursor(at=datetime.max.replace(tzinfo=UTC), id=UUID(int=2**128 - 1))
+BEGINNING = EventCursor(at=datetime.min.replace(tzinfo=UTC), id=UUID(int=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +94,8 @@ class ActivityPage:
     """A page of a timeline, earliest entry first, and the cursors at which the neighbouring pages begin."""
 
     entries: Sequence[ActivityEntry]
-    earlier: ActivityCursor | None = None
-    later: ActivityCursor | None = None
+    earlier: EventCursor | None = None
+    later: EventCursor | None = None
 
     def ids(self, kind: EntryKind) -> list[UUID]:
         return [entry.id for entry in self.entries if entry.kind == kind]
@@ -143,24 +132,13 @@ class GoalActivity:
     is_part: bool
 
 
-def read_cursor_text(text: str) -> ActivityCursor | None:
-    """Return the cursor that `str` of a cursor wrote, or None for nonsense."""
-    at, _, id_ = text.partition("_")
-    row_id = read_uuid(id_)
-    try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    return ActivityCursor(at=moment, id=row_id) if row_id is not None and moment.tzinfo is not None else None
-
-
 def read_activity_page(
     goal: Goal,
     kinds: Sequence[EntryKind],
     *,
     now: datetime,
-    before: ActivityCursor | None = None,
-    after: ActivityCursor | None = None,
+    before: EventCursor | None = None,
+    after: EventCursor | None = None,
 ) -> ActivityPage:
     """Return the page that ends before a cursor or begins after one; without a cursor the last page."""
     if after is not None:
@@ -175,13 +153,13 @@ def read_activity_page(
         return ActivityPage(entries=())
     return ActivityPage(
         entries=kept,
-        earlier=ActivityCursor(at=kept[0].at, id=kept[0].id) if is_earlier else None,
-        later=ActivityCursor(at=kept[-1].at, id=kept[-1].id) if is_later else None,
+        earlier=EventCursor(at=kept[0].at, id=kept[0].id) if is_earlier else None,
+        later=EventCursor(at=kept[-1].at, id=kept[-1].id) if is_later else None,
     )
 
 
 def read_entries(
-    goal: Goal, kinds: Sequence[EntryKind], *, bound: str, cursor: ActivityCursor, now: datetime
+    goal: Goal, kinds: Sequence[EntryKind], *, bound: str, cursor: EventCursor, now: datetime
 ) -> list[ActivityEntry]:
     """Return the entries from the cursor on, up to one more than a page."""
     condition, order = BOUNDS[bound]
@@ -202,7 +180,7 @@ def read_activity(request: HttpRequest, goal: Goal, *, now: datetime) -> GoalAct
         (EntryKind.ARTIFACT, visible.artifacts),
     )
     kinds = [*(kind for kind, is_visible in seen if is_visible), *EVENTS]
-    before, after = (read_cursor_text(request.GET.get(name, "")) for name in ("before", "after"))
+    before, after = (parse_cursor(request.GET.get(name, "")) for name in ("before", "after"))
     if "beginning" in request.GET:
         after = BEGINNING
     page = read_activity_page(goal, kinds, now=now, before=before, after=after)
@@ -214,7 +192,7 @@ def read_activity(request: HttpRequest, goal: Goal, *, now: datetime) -> GoalAct
     )
 
 
-def neighbour_url(**cursors: ActivityCursor | None) -> str:
+def neighbour_url(**cursors: EventCursor | None) -> str:
     """Return the address of a neighbouring page, or "" if there is none."""
     query = {name: str(cursor) for name, cursor in cursors.items() if cursor is not None}
     return f"?{urlencode(query)}#{ANCHOR}" if query else ""

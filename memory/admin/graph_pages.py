@@ -3,17 +3,16 @@
 This module reads a bounded part of the graph and computes numbers and texts. Templates make SVG of them and escape it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
-from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 
 from memory.admin.base import BoundedAdmin
 from memory.admin.columns import change_url
@@ -39,11 +38,8 @@ class PlacedNode:
 
     id: UUID
     kind: str
-    name: str
     label: str
     title: str
-    at: datetime
-    depth: int
     x: float
     y: float
     url: str
@@ -83,6 +79,7 @@ class PlacedEdge:
 class GraphPicture:
     """A picture ready for its template. `is_cut` if there is more than is drawn."""
 
+    title: str
     nodes: Sequence[PlacedNode]
     edges: Sequence[PlacedEdge]
     width: float
@@ -90,6 +87,17 @@ class GraphPicture:
     is_cut: bool
     types: Sequence[str]
     radius: float = NODE_RADIUS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnNode:
+    """A memory to be drawn, `depth` links away from the centre. `name` says what it is, such as "person" or "fact"."""
+
+    id: UUID
+    kind: str
+    name: str
+    text: str
+    depth: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +147,7 @@ def in_time(row: Memory, asked: dict[str, Any]) -> bool:
 def walk_graph(
     centre: Memory, asked: dict[str, Any], expanded: Sequence[UUID]
 ) -> tuple[dict[UUID, tuple[Memory, int]], list[LinkRow], bool]:
-    """Return the memories around the centre with their depths, the links among them, and whether more were found.
+    """Return the memories around the centre with their depths, the links at them, and whether more were found.
 
     Three queries for each depth, and three for all expanded nodes together.
     """
@@ -163,41 +171,53 @@ def walk_graph(
                     break
                 found[end] = (known[end], depth)
                 frontier.append(end)
-    inside = [each for each in links.values() if each.source in found and each.target in found]
-    return found, inside, is_cut
+    return found, list(links.values()), is_cut
 
 
 def draw_graph(centre: Memory, asked: dict[str, Any], expanded: Sequence[UUID], user: Any) -> GraphPicture:
     """Return the picture around a memory. Texts that the user may not read are named by their kind."""
     found, links, is_cut = walk_graph(centre, asked, expanded)
-    texts = {id_: node_text(row, user) for id_, (row, _) in found.items()}
-    labels = {id_: excerpt_of(text, characters=LABEL_CHARACTERS) for id_, text in texts.items()}
-    places = {id_: place for place, id_ in enumerate(found)}
-    pairs = dict.fromkeys((places[each.source], places[each.target]) for each in links)
-    layout = lay_out_graph(list(labels.values()), [depth for _, depth in found.values()], list(pairs))
-    nodes = {
-        id_: PlacedNode(
-            id=id_,
-            kind=row.kind,
-            name=spec_of(row.kind).label,
-            label=labels[id_],
-            title=f"{excerpt_of(texts[id_])} ({spec_of(row.kind).label})",
-            at=row.event_time,
-            depth=depth,
-            x=layout.points[places[id_]][0],
-            y=layout.points[places[id_]][1],
-            url=change_url(spec_of(row.kind).admin_page, id_),
-            expand_url="" if id_ in (centre.pk, *expanded) else graph_url(centre.pk, asked, [*expanded, id_]),
-        )
+    nodes = [
+        DrawnNode(id=id_, kind=row.kind, name=spec_of(row.kind).label, text=node_text(row, user), depth=depth)
         for id_, (row, depth) in found.items()
+    ]
+    expand = {id_: graph_url(centre.pk, asked, [*expanded, id_]) for id_ in found if id_ not in (centre.pk, *expanded)}
+    return draw_nodes(nodes, links, expand=expand, is_cut=is_cut)
+
+
+def draw_nodes(
+    nodes: Sequence[DrawnNode], links: Sequence[Any], *, expand: Mapping[UUID, str], is_cut: bool
+) -> GraphPicture:
+    """Return the picture of some memories, the first one at the centre, and of the links among them.
+
+    `expand` has the addresses that add what is linked to a memory.
+    """
+    labels = [excerpt_of(node.text, characters=LABEL_CHARACTERS) for node in nodes]
+    places = {node.id: place for place, node in enumerate(nodes)}
+    inside = [each for each in links if each.source in places and each.target in places]
+    pairs = dict.fromkeys((places[each.source], places[each.target]) for each in inside)
+    layout = lay_out_graph(labels, [node.depth for node in nodes], list(pairs))
+    placed = {
+        node.id: PlacedNode(
+            id=node.id,
+            kind=node.kind,
+            label=label,
+            title=f"{excerpt_of(node.text)} ({excerpt_of(node.name, characters=50)})",
+            x=x,
+            y=y,
+            url=change_url(spec_of(node.kind).admin_page, node.id),
+            expand_url=expand.get(node.id, ""),
+        )
+        for node, label, (x, y) in zip(nodes, labels, layout.points, strict=True)
     }
     return GraphPicture(
-        nodes=list(nodes.values()),
-        edges=label_edges(nodes, links),
+        title=f"Links around {excerpt_of(nodes[0].text)}",
+        nodes=list(placed.values()),
+        edges=label_edges(placed, inside),
         width=layout.width,
         height=layout.height,
         is_cut=is_cut,
-        types=sorted({each.type for each in links})[:MAX_TYPES],
+        types=sorted({each.type for each in inside})[:MAX_TYPES],
     )
 
 
@@ -212,7 +232,7 @@ def edge_label_box(x: float, y: float, label: str) -> Box:
     return Box(left=x - width / 2, top=y - EDGE_FONT_SIZE, width=width, height=EDGE_FONT_SIZE + 3)
 
 
-def label_edges(nodes: dict[UUID, PlacedNode], links: Sequence[LinkRow]) -> list[PlacedEdge]:
+def label_edges(nodes: dict[UUID, PlacedNode], links: Sequence[Any]) -> list[PlacedEdge]:
     """Return the edges, strongest first, labelled with their types as long as no label overlaps anything."""
     taken = [node.box for node in nodes.values()]
     edges = []
@@ -237,15 +257,7 @@ def graph_url(memory_id: object, asked: dict[str, Any], expanded: Sequence[UUID]
     return f"{reverse('admin:memory_memory_graph', args=[memory_id])}?{urlencode(query)}"
 
 
-class GraphAdmin(BoundedAdmin):
-    """Pages that show the graph around one memory of any kind."""
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(partial(show_graph, self))
-        return [path("<path:object_id>/graph/", view, name="memory_memory_graph"), *super().get_urls()]
-
-
-def show_graph(pages: GraphAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
+def show_graph(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
     centre = pages.find_row(request, object_id)
     form = GraphForm(request.GET if request.GET else {"depth": "1"})
     asked = form.asked()

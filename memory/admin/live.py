@@ -10,7 +10,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
@@ -153,11 +153,6 @@ class ConversationsAdmin(LiveAdmin):
         """Return what else the page of a conversation shows of what has this text in its name."""
         return {}
 
-    def get_urls(self) -> list[URLPattern]:
-        name = f"{self.opts.app_label}_{self.opts.model_name}_conversation"
-        view = self.admin_site.admin_view(self.conversation_view)
-        return [path("<path:object_id>/conversation/", view, name=name), *super().get_urls()]
-
     def show_account(self, request: HttpRequest, account: Account) -> HttpResponse:
         form = ConversationForm(request.GET if "conversation" in request.GET else None)
         if form.is_valid():
@@ -204,6 +199,8 @@ class ConversationsAdmin(LiveAdmin):
             return HttpResponseRedirect(self.page_url("change", account.id))
         ref = ConversationRef(account_id=account.id, conversation_id=form.cleaned_data["conversation"])
         return self.unless_redis_is_down(request, lambda: self.show_conversation(request, account, ref))
+
+    row_pages = {"conversation": conversation_view}
 
     def show_conversation(self, request: HttpRequest, account: Account, ref: ConversationRef) -> HttpResponse:
         failed: forms.Form | None = None

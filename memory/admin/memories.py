@@ -22,8 +22,8 @@ from memory.admin.degradations import describe_degradation
 from memory.admin.exports import ListExportAdmin
 from memory.admin.fields import ExternalIdField, JSONObjectField, PlainTextField
 from memory.admin.filters import VectorFilter
-from memory.admin.graph_pages import GraphAdmin
-from memory.admin.provenance import ProvenanceAdmin
+from memory.admin.graph_pages import show_graph
+from memory.admin.provenance import show_provenance
 from memory.admin.text import excerpt_of, format_decayed, list_invisible, text_excerpt
 from memory.kinds import kinds_where
 from memory.models import Account, Kind, Link, Memory, MemoryRow, Vector
@@ -265,12 +265,13 @@ class MemoryKindAdmin(ListExportAdmin):
 
 
 @admin.register(Memory)
-class MemoryAdmin(GraphAdmin, ProvenanceAdmin, MemoryKindAdmin):
+class MemoryAdmin(MemoryKindAdmin):
     """Memories of all kinds in one list. Each kind is added through its own service."""
 
     list_display = ("excerpt", "kind", *MemoryKindAdmin.list_display[1:])
     list_filter = ("kind", *MemoryKindAdmin.list_filter)
     bulk_actions = (BOOST,)
+    row_pages = {"graph": show_graph, "why": show_provenance}
     allow_add = False
 
 

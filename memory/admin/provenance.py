@@ -6,12 +6,10 @@ A fixed number of queries, each of which looks up a bounded number of rows by an
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
 from django.utils import timezone
 
 from ledger.models import Injection
@@ -202,15 +200,7 @@ def read_injections(memory: Memory) -> list[InjectionLine]:
     ]
 
 
-class ProvenanceAdmin(BoundedAdmin):
-    """Pages that answer, for one memory of any kind, why it is known."""
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(partial(show_provenance, self))
-        return [path("<path:object_id>/why/", view, name="memory_memory_why"), *super().get_urls()]
-
-
-def show_provenance(pages: ProvenanceAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
+def show_provenance(pages: BoundedAdmin, request: HttpRequest, object_id: str) -> HttpResponse:
     memory = pages.find_row(request, object_id)
     user: Any = request.user
     spec = spec_of(memory.kind)

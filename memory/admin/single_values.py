@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path
 from django.utils.http import urlencode
 
 from memory.admin.base import staff_owner
@@ -70,10 +69,6 @@ class ValueAccountAdmin(LiveAdmin):
         "delete": ObjectAction(run=remove_single_value, form=NameForm),
     }
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.value_view)
-        return [path("<path:object_id>/value/", view, name="memory_valueaccount_value"), *super().get_urls()]
-
     def show_account(self, request: HttpRequest, account: Account) -> HttpResponse:
         """List the values, a page at a time."""
         named, began = request.GET.get("named", "")[:MAX_NAME_CHARACTERS], read_cursor(request)
@@ -99,6 +94,8 @@ class ValueAccountAdmin(LiveAdmin):
     def value_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         account = self.find_row(request, object_id)
         return self.unless_redis_is_down(request, lambda: self.show_value(request, account))
+
+    row_pages = {"value": value_view}
 
     def show_value(self, request: HttpRequest, account: Account) -> HttpResponse:
         """Show the value that the address names, or an empty form; perform what was posted."""

@@ -124,7 +124,9 @@ class Replays(OwnerViewSet):
         """
         body, now = self.body(), timezone.now()
         owner = self.owner(body)
-        asked = replay_request_from_body(body, has_scope=ApiKey.Scope.DEEP_REPLAY in self.credential.scopes)
+        given = draft_fields(ReplayRequest, body)
+        given |= {"tier": ReasoningTier(body["tier"]), "posture": Posture(body["posture"])}
+        asked = ReplayRequest(**given, has_scope=ApiKey.Scope.DEEP_REPLAY in self.credential.scopes)
         if asked.is_deep and asked.posture in DEEP_POSTURES:
             # the service refuses it as well; here the error names the missing scope, as everywhere
             self.credential.require(ApiKey.Scope.DEEP_REPLAY)
@@ -139,11 +141,3 @@ class Replays(OwnerViewSet):
         if "Idempotency-Key" in request.headers:
             detail = "Answers with raw traces are not recorded. Send the request without an Idempotency-Key."
             raise Problem(400, "idempotency_key_refused", detail)
-
-
-def replay_request_from_body(body: dict[str, Any], *, has_scope: bool) -> ReplayRequest:
-    given = draft_fields(ReplayRequest, body) | {
-        "tier": ReasoningTier(body["tier"]),
-        "posture": Posture(body["posture"]),
-    }
-    return ReplayRequest(**given, has_scope=has_scope)

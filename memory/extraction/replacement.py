@@ -120,7 +120,7 @@ def pair_features(pair: Pair) -> tuple[float, ...]:
         older.length,
         newer.length,
         float(bool(older.things & newer.things)),
-        _few(pair.neighbours),
+        math.log((MAX_NEIGHBOURS + 1) / (pair.neighbours + 1)),
         math.log1p(len(older.capitalized & newer.capitalized)),
         math.log1p(shared),
     )
@@ -139,10 +139,6 @@ def _is_same_session(pair: Pair) -> bool:
         return True
     is_nearest = pair.rank == 0 and pair.nearer == 0
     return not is_nearest and words.content.isdisjoint(read_words(older.text).content)
-
-
-def _few(neighbours: int) -> float:
-    return math.log((MAX_NEIGHBOURS + 1) / (neighbours + 1))
 
 
 WEIGHTS_FILE = Path(__file__).with_name("replacement.json")

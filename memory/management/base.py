@@ -1,24 +1,50 @@
-"""Parts that commands share: account look-up, the check of the encryption keys, progress bars, the end by Ctrl-C."""
+"""Parts that commands share: help, refusals, the end by Ctrl-C, account look-up, encryption keys, progress bars."""
 
 import sys
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
-from memory.errors import NotFound
+from memory.errors import MemoryServiceError, NotFound
 from memory.models import Account
 from memory.services.accounts import register
-from memory.services.operations.canary import check_keys
+from memory.services.operations.canary import check_keys as check_keys
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C."""
 PERCENTAGE = "[progress.percentage]{task.percentage:>3.0f} %"
+
+
+class OperatorCommand(BaseCommand):
+    """A command whose help ends with an epilog, and whose refusals and interruptions are sentences."""
+
+    epilog = ""
+    refusals: ClassVar[tuple[type[Exception], ...]] = ()
+    """Errors whose texts are whole sentences. Those of services and settings get their full stop here."""
+    advice = ""
+    """A sentence on what is done and how to go on, printed after Ctrl-C."""
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        if self.epilog:
+            kwargs |= {"epilog": self.epilog, "formatter_class": RawDescriptionHelpFormatter}
+        return super().create_parser(prog_name, subcommand, **kwargs)
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except self.refusals as err:
+            raise CommandError(str(err)) from err
+        except (MemoryServiceError, ImproperlyConfigured) as err:
+            raise CommandError(f"{err}.") from err
+        except KeyboardInterrupt:
+            end_interrupted(self, self.advice)
 
 
 def find_account(name: str) -> Account:
@@ -27,14 +53,6 @@ def find_account(name: str) -> Account:
         return register.find_account(name)
     except NotFound as err:
         raise CommandError(f"There is no account {name!r}.") from err
-
-
-def require_database_keys() -> None:
-    """Raise CommandError unless the encryption keys are those of the database, and the key of tombstones is there."""
-    try:
-        check_keys()
-    except ImproperlyConfigured as err:
-        raise CommandError(f"{err}.") from err
 
 
 def count_until_interrupted(
@@ -53,7 +71,7 @@ def count_until_interrupted(
 
 def end_interrupted(command: BaseCommand, advice: str) -> NoReturn:
     """End the process after Ctrl-C, with a sentence on what is done and how to go on."""
-    command.stderr.write(f"Interrupted. {advice}")
+    command.stderr.write(f"Interrupted. {advice}".rstrip())
     sys.exit(INTERRUPTED)
 
 

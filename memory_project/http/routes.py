@@ -36,7 +36,7 @@ def describe_unknown_route(path: str) -> str:
     near = find_nearest_route(shown)
     if near is None:
         return f"There is no path {shown}. `/api/docs` lists all of them."
-    form = " Ids that the service makes are UUIDs in lower case." if is_same_but_for_parameters(shown, near) else ""
+    form = " Ids that the service makes are UUIDs in lower case." if fill_parameters(near, shown) == shown else ""
     return f"There is no path {shown}. Did you mean {near}?{form} `/api/docs` lists all of them."
 
 
@@ -72,10 +72,6 @@ def fill_parameters(template: str, path: str) -> str:
         given[place] if segment.startswith("{") and place < len(given) else segment
         for place, segment in enumerate(segments)
     )
-
-
-def is_same_but_for_parameters(path: str, template: str) -> bool:
-    return fill_parameters(template, path) == path
 
 
 @cache

@@ -44,7 +44,7 @@ def ask_why_a_memory_is_known(desk: Desk) -> None:
 def walk_the_graph(desk: Desk) -> None:
     see_what_is_known_of_a_person(desk)
     desk.click("link", "Graph")
-    desk.page.locator("svg.whole a[aria-label^=Expand]").first.click()
+    desk.page.locator("svg.neighbourhood a[aria-label^=Expand]").first.click()
     desk.sees("Collapse all")
     desk.page.get_by_label("Depth").select_option("2")
     desk.click("button", "Show")

@@ -10,29 +10,18 @@ from typing import Any, TypeVar
 
 from agent_memory_client import AgentMemoryError, AsyncClient, BadRequestError, Client
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
-from anthropic.types.beta import (
-    BetaMemoryTool20250818CreateCommand,
-    BetaMemoryTool20250818DeleteCommand,
-    BetaMemoryTool20250818InsertCommand,
-    BetaMemoryTool20250818RenameCommand,
-    BetaMemoryTool20250818StrReplaceCommand,
-    BetaMemoryTool20250818ViewCommand,
-)
 
 from agent_memory_integrations.contexts import AsyncNamedContext, NamedContext
 from agent_memory_integrations.memory_files import Command, FileTree, MemoryCommandError, run_command
 from agent_memory_integrations.memory_trees import (
-    async_lock_of,
-    async_retry,
+    change_tree,
     clear,
     find_changes,
     list_pages,
-    load_tree,
     lock_of,
     make_tree,
     name_context,
     retry,
-    store_changes,
     without_versions,
 )
 
@@ -47,30 +36,6 @@ class MemoryTool(BetaAbstractMemoryTool):
         self.client = client
         self._context = NamedContext(client, context or name_context(client.settings.user_id))
 
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Show a file with line numbers, or a directory."""
-        return self._run(command)
-
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Create a file, and the directories above it."""
-        return self._run(command)
-
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that occurs once in a file."""
-        return self._run(command)
-
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines into a file."""
-        return self._run(command)
-
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a file, or a directory with all that is in it."""
-        return self._run(command)
-
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Rename or move a file or a directory."""
-        return self._run(command)
-
     def clear_all_memory(self) -> str:
         """Delete all files and directories."""
         with lock_of(self._context):
@@ -78,11 +43,14 @@ class MemoryTool(BetaAbstractMemoryTool):
         return "All memory cleared"
 
     def _run(self, command: Command) -> str:
+        """Run one of the six commands, which says by its type which it is."""
         try:
             with lock_of(self._context):
                 return retry(lambda: self._change(lambda tree: run_command(tree, command)))
         except (AgentMemoryError, MemoryCommandError) as err:
             raise ToolError(str(err)) from err
+
+    view = create = str_replace = insert = delete = rename = _run
 
     def _change(self, change: Callable[[FileTree], T]) -> T:
         tree = self._load()
@@ -116,46 +84,16 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self.client = client
         self._context = AsyncNamedContext(client, context or name_context(client.settings.user_id))
 
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Show a file with line numbers, or a directory."""
-        return await self._run(command)
-
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Create a file, and the directories above it."""
-        return await self._run(command)
-
-    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that occurs once in a file."""
-        return await self._run(command)
-
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines into a file."""
-        return await self._run(command)
-
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a file, or a directory with all that is in it."""
-        return await self._run(command)
-
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Rename or move a file or a directory."""
-        return await self._run(command)
-
     async def clear_all_memory(self) -> str:
         """Delete all files and directories."""
-        async with async_lock_of(self._context):
-            await async_retry(lambda: self._change(clear))
+        await change_tree(self.client, self._context, clear)
         return "All memory cleared"
 
     async def _run(self, command: Command) -> str:
+        """Run one of the six commands, which says by its type which it is."""
         try:
-            async with async_lock_of(self._context):
-                return await async_retry(lambda: self._change(lambda tree: run_command(tree, command)))
+            return await change_tree(self.client, self._context, lambda tree: run_command(tree, command))
         except (AgentMemoryError, MemoryCommandError) as err:
             raise ToolError(str(err)) from err
 
-    async def _change(self, change: Callable[[FileTree], T]) -> T:
-        tree = await load_tree(self.client, self._context)
-        try:
-            return change(tree)
-        finally:
-            await store_changes(self.client, self._context, tree)
+    view = create = str_replace = insert = delete = rename = _run

@@ -8,7 +8,7 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from agent_memory_client import AgentMemoryError, AsyncClient, StatusError
+from agent_memory_client import AgentMemoryError, StatusError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -18,7 +18,7 @@ from agent_memory_integrations.contexts import AsyncNamedContext
 from agent_memory_integrations.mcp.callers import Callers
 from agent_memory_integrations.mem0 import Mem0RequestError, read_body
 from agent_memory_integrations.memory_files import COMMANDS, PREFIX, ROOT, MemoryCommandError, run_command
-from agent_memory_integrations.memory_trees import async_lock_of, async_retry, load_tree, name_context, store_changes
+from agent_memory_integrations.memory_trees import change_tree, name_context
 
 PATH = "/compat/memory-tool"
 DEFAULT_AGENT = "claude"
@@ -52,21 +52,6 @@ def read_command(body: dict[str, Any]) -> SimpleNamespace:
     return SimpleNamespace(command=name, **given, **optional)
 
 
-async def run(client: AsyncClient, context: AsyncNamedContext, command: SimpleNamespace) -> str:
-    """Run a command on the tree that a context keeps. Raises MemoryCommandError, OSError, AgentMemoryError."""
-
-    async def attempt() -> str:
-        tree = await load_tree(client, context)
-        try:
-            return run_command(tree, command)
-        finally:
-            # a command that fails may have made directories
-            await store_changes(client, context, tree)
-
-    async with async_lock_of(context):
-        return await async_retry(attempt)
-
-
 def make_memory_tool_application(callers: Callers) -> Starlette:
     """Return the application with the one route, for the service of the callers."""
 
@@ -82,7 +67,8 @@ def make_memory_tool_application(callers: Callers) -> Starlette:
             agent_id = asked.get("agent_id") or key.agent_id or DEFAULT_AGENT
             client = callers.open(token, agent_id=agent_id, user_id=asked.get("user_id") or key.user_id)
             context = AsyncNamedContext(client, asked.get("context") or name_context(client.settings.user_id))
-            content = await run(client, context, read_command(await read_body(request)))
+            command = read_command(await read_body(request))
+            content = await change_tree(client, context, lambda tree: run_command(tree, command))
             return JSONResponse({"content": content, "is_error": False})
         except MemoryCommandError as err:
             return JSONResponse({"content": str(err), "is_error": True})

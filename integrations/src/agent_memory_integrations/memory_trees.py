@@ -101,6 +101,21 @@ def path_of(item: dict[str, Any]) -> str:
     return f"{ROOT}/{item['key']}"
 
 
+async def change_tree(client: AsyncClient, context: AsyncNamedContext, change: Callable[[FileTree], T]) -> T:
+    """Change the tree that a context keeps, again where others were faster, and return what `change` returns."""
+
+    async def attempt() -> T:
+        tree = await load_tree(client, context)
+        try:
+            return change(tree)
+        finally:
+            # a command that fails may have made directories
+            await store_changes(client, context, tree)
+
+    async with async_lock_of(context):
+        return await async_retry(attempt)
+
+
 async def load_tree(client: AsyncClient, context: AsyncNamedContext) -> FileTree:
     """Return the tree that a context keeps, an empty one if there is no context yet."""
     context_id, pages, items = await context.find_id(), list_pages(), []

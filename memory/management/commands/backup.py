@@ -1,15 +1,15 @@
 """`manage.py backup`: PostgreSQL, Redis and the keys of this installation, in a folder."""
 
 import json
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
-from memory.management.base import end_interrupted, require_database_keys
+from memory.management.base import OperatorCommand, check_keys
 from memory.management.passphrases import add_passphrase_arguments, read_passphrase
 from memory.services.backup.create import create_backup
 from memory.services.backup.manifest import BackupError
@@ -33,29 +33,26 @@ Exit status: 0, or 1 when there is no backup, 130 on Ctrl-C.
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Write a backup of this installation into a new folder, while the service runs."
+    epilog = EPILOG
+    refusals = (BackupError,)
+    advice = "There is no backup."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("folder", metavar="DIR", type=Path, help="folder of the backup, which is absent or empty")
         add_passphrase_arguments(parser)
         parser.add_argument("--json", action="store_true", help="print the manifest as one JSON object")
 
     @owner_connection()
     def handle(self, *args: Any, **options: Any) -> None:
-        require_database_keys()
+        check_keys()
         folder: Path = options["folder"].absolute()
         try:
             passphrase = read_passphrase(options, again=True)
             manifest = create_backup(folder, passphrase=passphrase, now=timezone.now(), report=self.stderr.write)
-        except BackupError as err:
-            raise CommandError(str(err)) from err
         except OSError as err:
             raise CommandError(f"{err.filename or folder}: {err.strerror or err}.") from err
-        except KeyboardInterrupt:
-            end_interrupted(self, "There is no backup.")
         if options["json"]:
             self.stdout.write(json.dumps(asdict(manifest)))
             return

@@ -5,10 +5,9 @@ import secrets
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand
 from django.db import connection, transaction
 
-from memory.management.base import require_database_keys
+from memory.management.base import OperatorCommand, check_keys
 from memory.models import Account
 from memory.services.accounts.register import READ_WRITE_OPERATE, ensure_agent, issue_key
 
@@ -19,11 +18,11 @@ BOOTSTRAP_LOCK_ID = 0x6D656D626F6F7400
 """Key of the advisory lock; that of migrations is beside it."""
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Make the first account, agent, API key and admin user where there are none; print the new secrets as JSON."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        require_database_keys()
+        check_keys()
         with transaction.atomic(), connection.cursor() as cursor:
             # the second of two first starts finds what the first one made
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [BOOTSTRAP_LOCK_ID])

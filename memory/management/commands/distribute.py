@@ -5,10 +5,10 @@ from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 
-from memory.management.base import end_interrupted
+from memory.management.base import OperatorCommand
 from memory_project.postgresql.distribution import (
     DistributionError,
     DistributionStep,
@@ -20,13 +20,15 @@ from memory_project.postgresql.distribution import (
 from memory_project.postgresql.roles import owner_connection
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Distribute the tables over the workers of a Citus installation: rows of accounts by account, tables of the "
         "installation as copies on every machine. Stop web servers and workers of the service first. Each step commits "
         "by itself: if one fails or the command is interrupted, run it again, and it does what is missing. New tables "
         "of a later migration are distributed by running it once more."
     )
+    refusals = (DistributionError,)
+    advice = "Run the command again: it goes on where it was."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -49,14 +51,9 @@ class Command(BaseCommand):
     @owner_connection()
     def handle(self, *args: Any, **options: Any) -> None:
         coordinator = options["coordinator"] or own_address()
-        try:
-            steps = plan_distribution(coordinator, options["workers"])
-            if not options["dry_run"]:
-                self.run_steps(steps, is_quiet=options["json"])
-        except DistributionError as err:
-            raise CommandError(str(err)) from err
-        except KeyboardInterrupt:
-            end_interrupted(self, "Run the command again: it goes on where it was.")
+        steps = plan_distribution(coordinator, options["workers"])
+        if not options["dry_run"]:
+            self.run_steps(steps, is_quiet=options["json"])
         if options["json"]:
             self.stdout.write(json.dumps({"dry_run": options["dry_run"], "steps": [asdict(step) for step in steps]}))
         elif options["dry_run"]:

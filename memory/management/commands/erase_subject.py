@@ -2,16 +2,15 @@
 
 import json
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from memory import conf
-from memory.errors import MemoryServiceError
-from memory.management.base import end_interrupted, find_account, require_database_keys
+from memory.management.base import OperatorCommand, check_keys, find_account
 from memory.models import Erasure
 from memory.owner import Owner
 from memory.services.custody.subjects import (
@@ -39,12 +38,12 @@ Exit status: 0, or 1 for an unknown account or erasure and for a receipt that is
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Erase all that is known of a user in an account, and print the signed receipt."
+    epilog = EPILOG
+    advice = "What is erased stays so; run the same command again to go on."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("--account", metavar="NAME", required=True, help="name of the account")
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--user", metavar="ID", help="id of the user")
@@ -55,14 +54,8 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        require_database_keys()
+        check_keys()
         owner = Owner(account_id=find_account(options["account"]).id, actor="command")
-        try:
-            self.do(owner, options)
-        except MemoryServiceError as err:
-            raise CommandError(f"{err}.") from err
-
-    def do(self, owner: Owner, options: dict[str, Any]) -> None:
         if options["verify"]:
             self.verify(owner, options)
         elif options["dry_run"]:
@@ -77,13 +70,10 @@ class Command(BaseCommand):
 
     def erase(self, owner: Owner, erasure: Erasure) -> Erasure:
         """Continue the erasure until it is completed, together with a worker if there is one."""
-        try:
-            while erasure.status != Erasure.Status.COMPLETED:
-                erasure = continue_erasure(owner.account_id, erasure.id, now=timezone.now())
-                if not erasure.step:
-                    time.sleep(WAIT_SECONDS)
-        except KeyboardInterrupt:
-            end_interrupted(self, "What is erased stays so; run the same command again to go on.")
+        while erasure.status != Erasure.Status.COMPLETED:
+            erasure = continue_erasure(owner.account_id, erasure.id, now=timezone.now())
+            if not erasure.step:
+                time.sleep(WAIT_SECONDS)
         return erasure
 
     def verify(self, owner: Owner, options: dict[str, Any]) -> None:

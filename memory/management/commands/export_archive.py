@@ -3,13 +3,13 @@
 import json
 import sys
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from typing import IO, Any, cast
 
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import CommandError, OutputWrapper
 
 from memory.audit import record_audit
-from memory.management.base import INTERRUPTED, find_account, require_database_keys, terminal_bar
+from memory.management.base import INTERRUPTED, OperatorCommand, check_keys, find_account, terminal_bar
 from memory.management.commands.export_conversations import Output, open_output
 from memory.owner import Owner
 from memory.services.transfer.export import export_archive
@@ -51,12 +51,11 @@ class Sink:
         """Do nothing: the command flushes at its end."""
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Export an account, or an agent or a user of it, to a zip that import_archive reads."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("--account", metavar="NAME", default="default", help="its name (default: %(default)s)")
         scope = parser.add_mutually_exclusive_group()
         scope.add_argument("--agent", metavar="ID", default="", help="only what belongs to this agent")
@@ -66,7 +65,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="figures on standard error as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        require_database_keys()
+        check_keys()
         account = find_account(options["account"])
         scope = TransferScope(account_id=account.id, agent_id=options["agent"], user_id=options["user"])
         record_audit(Owner(account_id=account.id, actor="command"), operation="export", memory_type="account")

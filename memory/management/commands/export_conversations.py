@@ -4,17 +4,16 @@ import json
 import os
 import sys
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import CommandError, OutputWrapper
 
-from memory.errors import NotFound
-from memory.management.base import INTERRUPTED, find_account, progress_bar
+from memory.management.base import INTERRUPTED, OperatorCommand, find_account, progress_bar
 from memory.management.commands.run_job import zoned_time
 from memory.models import Account
 from memory.services.conversations.export import (
@@ -46,12 +45,11 @@ Exit status: 0, or 1 when a conversation is longer (64 MiB) than an import takes
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Export conversations with all their turns as JSON Lines, streamed."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: - for standard output")
         parser.add_argument("--account", default="default", help="its name (default: %(default)s)")
         parser.add_argument(
@@ -75,8 +73,6 @@ class Command(BaseCommand):
         started = time.monotonic()
         try:
             total = self.run_export(account, selection, options["file"])
-        except NotFound as err:
-            raise CommandError(f"{err}.") from err
         except KeyboardInterrupt:
             self.stderr.write("Interrupted: the export is not complete.")
             sys.exit(INTERRUPTED)

@@ -4,17 +4,17 @@ import json
 import shutil
 import tempfile
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from memory.errors import MemoryServiceError
-from memory.management.base import end_interrupted, find_account, require_database_keys, terminal_bar
+from memory.management.base import OperatorCommand, check_keys, end_interrupted, find_account, terminal_bar
 from memory.management.commands.import_conversations import open_source
 from memory.models import Account, Transfer
 from memory.services.transfer.load import begin_file_import, fail_import, load_archive
@@ -34,12 +34,11 @@ Exit status: 0, 1 when the archive is refused or the account is unknown, 130 on 
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Import an archive of export_archive into an account."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("file", type=Path, metavar="FILE", help="the zip, or - for standard input")
         parser.add_argument("--account", metavar="NAME", default="default", help="its name (default: %(default)s)")
         parser.add_argument("--create-account", action="store_true", help="create the account if it does not exist")
@@ -47,7 +46,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        require_database_keys()
+        check_keys()
         name, now = options["account"], timezone.now()
         if options["create_account"] and not options["dry_run"]:
             account, _ = Account.objects.get_or_create(name=name)

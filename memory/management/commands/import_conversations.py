@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from memory.extraction import chatgpt, claude
@@ -20,7 +20,7 @@ from memory.extraction.archives import read_archive
 from memory.extraction.conversations import bounded_lines, read_conversations
 from memory.extraction.imported import BadLine, Item
 from memory.extraction.locomo import read_locomo
-from memory.management.base import PERCENTAGE, end_interrupted, terminal_bar
+from memory.management.base import PERCENTAGE, OperatorCommand, end_interrupted, terminal_bar
 from memory.models import Account
 from memory.owner import Owner
 from memory.services.conversations.import_files import (
@@ -65,12 +65,11 @@ def duration(text: str) -> float:
     return value
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Import conversations from a file: their turns, and one episode each, summarized offline by quoting."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("file", type=Path, metavar="FILE", help="or - for standard input")
         parser.add_argument("--account", default="default", help="name of the account (default: %(default)s)")
         parser.add_argument("--create-account", action="store_true", help="create the account if it does not exist")

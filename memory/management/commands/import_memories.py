@@ -3,18 +3,19 @@
 import json
 import struct
 import zlib
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import transaction
 from django.utils import timezone
 
 from memory.extraction.archives import ZIP_MAGIC
 from memory.extraction.foreign_memories import READERS, read_export
+from memory.management.base import OperatorCommand
 from memory.management.commands.import_conversations import duration
 from memory.models import Account
 from memory.owner import Owner
@@ -57,12 +58,11 @@ Messages are left out and counted: import_conversations takes those.
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Import memories from the export of mem0, LangGraph, Zep, Letta or Hindsight."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("file", type=Path, metavar="FILE", help="or - for standard input")
         parser.add_argument("--from", dest="source", choices=sorted(READERS), required=True, help="the other service")
         parser.add_argument("--account", default="default", help="name of the account (default: %(default)s)")

@@ -1,14 +1,13 @@
 """`manage.py preview_retention`: what the job `cleanup` would archive and delete now, and why."""
 
 import json
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from memory.management.base import find_account
+from memory.management.base import OperatorCommand, find_account
 from memory.models import Account
 from memory.services.retention import preview_rules
 
@@ -21,12 +20,11 @@ every night; this command changes nothing. Examples are ids, never texts.
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Print what retention would archive and delete now: the reason, the number of rows, and examples."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("--account", metavar="NAME", help="this account only")
         parser.add_argument("--json", action="store_true", help="print one JSON object: the rules by account")
 

@@ -2,19 +2,18 @@
 
 import json
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils import timezone
 
-from memory.errors import Conflict, MemoryServiceError
+from memory.errors import Conflict
 from memory.maintenance import JOBS, runner
-from memory.management.base import end_interrupted, require_database_keys, terminal_bar
+from memory.management.base import OperatorCommand, check_keys, terminal_bar
 from memory.models import JobRun
 from memory.providers.embeddings import (
     DEFAULT_OPENAI_MODEL,
@@ -60,12 +59,12 @@ Exit status: 0, or 1 when the change was refused or could not go on, 130 on Ctrl
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Change the embedding model: embed all memories by another one, then let it serve searches."
+    epilog = EPILOG
+    advice = "The worker goes on with it; `manage.py reembed --abort` gives it up."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("--model", metavar="NAME", default="", help="the new model (default: that of the settings)")
         parser.add_argument("--width", metavar="N", type=int, help="dimensions to ask an endpoint for, or to expect")
         parser.add_argument("--provider", choices=sorted(PROVIDERS), help="who computes it (default: as the settings)")
@@ -87,15 +86,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        require_database_keys()
-        try:
-            self.do(options)
-        except (MemoryServiceError, ImproperlyConfigured) as err:
-            raise CommandError(f"{err}.") from err
-        except KeyboardInterrupt:
-            end_interrupted(self, "The worker goes on with it; `manage.py reembed --abort` gives it up.")
-
-    def do(self, options: dict[str, Any]) -> None:
+        check_keys()
         if options["status"]:
             self.report(options)
             return

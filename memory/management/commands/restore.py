@@ -1,14 +1,14 @@
 """`manage.py restore`: an installation as a backup has it."""
 
 import json
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from memory.management.base import end_interrupted
+from memory.management.base import OperatorCommand
 from memory.management.passphrases import add_passphrase_arguments, read_passphrase
 from memory.services.backup.manifest import BackupError
 from memory.services.backup.restore import Restored, RestorePlan, plan_restore, restore_backup
@@ -31,12 +31,13 @@ Exit status: 0, or 1 when it was refused or failed, 130 on Ctrl-C.
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Restore a backup that `manage.py backup` made, into an empty installation or in place of what is there."
+    epilog = EPILOG
+    refusals = (BackupError,)
+    advice = "Run the same command again with --replace, before anything is started."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("folder", metavar="DIR", type=Path, help="folder of the backup")
         add_passphrase_arguments(parser)
         parser.add_argument("--replace", action="store_true", help="delete what the installation holds now")
@@ -54,12 +55,8 @@ class Command(BaseCommand):
                 self.preview(plan, options)
                 return
             restored = restore_backup(plan, replaces=options["replace"], report=self.stderr.write)
-        except BackupError as err:
-            raise CommandError(str(err)) from err
         except OSError as err:
             raise CommandError(f"{err.filename or folder}: {err.strerror or err}.") from err
-        except KeyboardInterrupt:
-            end_interrupted(self, "Run the same command again with --replace, before anything is started.")
         self.print_result(restored, options)
 
     def preview(self, plan: RestorePlan, options: dict[str, Any]) -> None:

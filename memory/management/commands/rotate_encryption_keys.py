@@ -3,14 +3,13 @@
 import json
 import sys
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from memory.management.base import end_interrupted, progress_bar
+from memory.management.base import OperatorCommand, end_interrupted, progress_bar
 from memory.services.operations.canary import replace_canary
 from memory.services.operations.reseal import (
     RotationCounts,
@@ -53,12 +52,11 @@ Exit status: 0, or 1 when some of it could not be read, 130 on Ctrl-C.
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Re-encrypt everything that is encrypted at rest under the first encryption key."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument(
             "--dry-run", action="store_true", help="count what would be re-encrypted, and change nothing"
         )
@@ -83,8 +81,6 @@ class Command(BaseCommand):
             if options["accept_loss"]:
                 self.accept_loss(options)
             self.run(options)
-        except ImproperlyConfigured as err:
-            raise CommandError(f"{err}.") from err
         except KeyboardInterrupt:
             interrupted = True
         total = sum(self.rotated.values(), RotationCounts())

@@ -2,21 +2,21 @@
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from rich.console import Console
 
-from memory.errors import Conflict, NotFound
+from memory.errors import NotFound
 from memory.maintenance import JOBS, BatchReport, Job, Progress, find_job, runner
 from memory.maintenance.schedule import format_job_time
-from memory.management.base import find_account, require_database_keys
+from memory.management.base import OperatorCommand, check_keys, find_account
 from memory.models import JobRun
 
 EPILOG = """
@@ -56,12 +56,11 @@ def every(job: Job) -> str:
     return intro + format_job_time(job.every)
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Run one maintenance job to its end, and report what it examined, changed and failed on."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument(
             "name", nargs="?", metavar="NAME", type=job_name, help=f"the job to run: {', '.join(sorted(JOBS))}"
         )
@@ -89,7 +88,7 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(jobs) if as_json else "\n".join(lines))
 
     def run(self, options: dict[str, Any]) -> None:
-        require_database_keys()
+        check_keys()
         run = JobRun(
             job=options["name"],
             account=None if options["account"] is None else find_account(options["account"]),
@@ -97,11 +96,8 @@ class Command(BaseCommand):
             dry_run=options["dry_run"],
             at=options["now"],
         )
-        try:
-            with progress_shown(run.job, shown=sys.stderr.isatty() and not options["json"]) as on_progress:
-                run = runner.run_at_once(JOBS[run.job], run, clock=timezone.now, on_progress=on_progress)
-        except Conflict as err:
-            raise CommandError(f"{err}.") from err
+        with progress_shown(run.job, shown=sys.stderr.isatty() and not options["json"]) as on_progress:
+            run = runner.run_at_once(JOBS[run.job], run, clock=timezone.now, on_progress=on_progress)
         self.report(run, as_json=options["json"])
 
     def report(self, run: JobRun, *, as_json: bool) -> None:

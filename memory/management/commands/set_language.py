@@ -2,14 +2,11 @@
 
 import json
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from memory.errors import Unprocessable
-from memory.management.base import count_until_interrupted, end_interrupted, find_account, progress_bar
+from memory.management.base import OperatorCommand, count_until_interrupted, end_interrupted, find_account, progress_bar
 from memory.models.accounts import DEFAULT_LANGUAGE, LANGUAGES
 from memory.owner import Owner
 from memory.services.accounts.register import (
@@ -38,12 +35,11 @@ Exit status: 0, or 1 where there is no such account or language, 130 on Ctrl-C.
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Set the language of an account's texts, and reindex what is stored."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("language", metavar="LANGUAGE", help="one of the languages listed below")
         parser.add_argument("--account", metavar="NAME", required=True, help="name of the account")
         parser.add_argument(
@@ -53,10 +49,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         language, name = options["language"].lower(), options["account"]
-        try:
-            check_language(language)
-        except Unprocessable as err:
-            raise CommandError(f"{err}.") from err
+        check_language(language)
         account = find_account(name)
         figures = {"account": name, "language": language, "was": account.language, "dry_run": options["dry_run"]}
         owner = Owner(account_id=account.id, actor="command")

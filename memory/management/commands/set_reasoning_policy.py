@@ -2,13 +2,10 @@
 
 import json
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from memory.errors import Unprocessable
-from memory.management.base import count_until_interrupted, end_interrupted, find_account
+from memory.management.base import OperatorCommand, count_until_interrupted, end_interrupted, find_account
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier
 from memory.services.records.reasoning import (
@@ -37,12 +34,11 @@ Exit status: 0, or 1 where there is no such account, tier or number of tokens, 1
 """
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Set how deep the reasoning is that an account stores and returns; optionally destroy its stored raw traces."
+    epilog = EPILOG
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EPILOG
         parser.add_argument("--account", metavar="NAME", required=True, help="name of the account")
         parser.add_argument("--tier", metavar="TIER", help="deepest tier that is stored and returned")
         parser.add_argument(
@@ -58,10 +54,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         account = find_account(options["account"])
         asked = {"tier": options["tier"], "trace_tokens": options["trace_tokens"]}
-        try:
-            check_policy(**asked)
-        except Unprocessable as err:
-            raise CommandError(f"{err}.") from err
+        check_policy(**asked)
         owner, was = Owner(account_id=account.id, actor="command"), policy_of_account(account)
         started = time.monotonic()
         if not options["dry_run"]:

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 from rich.filesize import decimal
 
 from memory.errors import MemoryServiceError, Unprocessable
-from memory.management.base import end_interrupted, terminal_bar
+from memory.management.base import OperatorCommand, terminal_bar
 from memory.services.embedding.serving import serving_model
 from memory.services.embedding.vector_index import (
     BuiltIndex,
@@ -27,11 +27,12 @@ from memory.services.embedding.vector_index import (
 )
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Build the index that searches of large owners use, while the service runs, and drop the one it replaces. "
         "Small owners are searched exactly and need none. If it is interrupted, run it again."
     )
+    advice = "The build was cancelled, and the index that served before still does."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         task = parser.add_mutually_exclusive_group(required=True)
@@ -64,8 +65,6 @@ class Command(BaseCommand):
             raise CommandError(str(err)) from err
         except DatabaseError as err:
             raise CommandError(f"The database refused: {str(err).splitlines()[0]}") from err
-        except KeyboardInterrupt:
-            end_interrupted(self, "The build was cancelled, and the index that served before still does.")
 
     def report_drop(self, indexed: IndexedVectors, dropped: list[str], *, as_json: bool) -> None:
         if as_json:

@@ -93,7 +93,12 @@ def store_keys(keys: Mapping[str, str]) -> None:
             continue
         if path.exists() and path.read_text().strip() != value:
             path.replace(free_name(path))
-        replace_file(path, value)
+        with scratch_file(path, value.encode()) as scratch:
+            if os.geteuid() == 0:
+                # root may restore for a service that runs as another user
+                folder = path.parent.stat()
+                os.chown(scratch, folder.st_uid, folder.st_gid)
+            scratch.replace(path)
 
 
 def free_name(path: Path) -> Path:
@@ -106,12 +111,3 @@ def check_folder() -> None:
     """Check that keys can be put into the folder of secrets. Raises BackupError."""
     if not os.access(settings.SECRETS_DIR, os.W_OK):
         raise BackupError(f"{settings.SECRETS_DIR} cannot be written to, so the keys of the backup have no place.")
-
-
-def replace_file(path: Path, text: str) -> None:
-    with scratch_file(path, text.encode()) as scratch:
-        if os.geteuid() == 0:
-            # root may restore for a service that runs as another user
-            folder = path.parent.stat()
-            os.chown(scratch, folder.st_uid, folder.st_gid)
-        scratch.replace(path)

@@ -33,7 +33,7 @@ READ: Mapping[str, Callable[[Any, str], Any]] = {
 }
 WRITE: Mapping[str, Callable[[Any, str, Any], Any]] = {
     "string": lambda pipe, key, value: pipe.set(key, value),
-    "hash": lambda pipe, key, value: pipe.hset(key, mapping=value),
+    "hash": lambda pipe, key, value: pipe.hset(key, mapping=dict(value)),
     "list": lambda pipe, key, value: pipe.rpush(key, *value),
     "set": lambda pipe, key, value: pipe.sadd(key, *value),
     "zset": lambda pipe, key, value: pipe.zadd(key, dict(value)),
@@ -121,7 +121,11 @@ def replace_live(dump: Path) -> int:
     loaded = 0
     with gzip.open(dump, "rt", encoding="utf-8") as lines:
         for record in map(json.loads, lines):
-            load_key(record)
+            with client().pipeline(transaction=True) as pipe:
+                WRITE[record["type"]](pipe, record["key"], record["value"])
+                if record["ttl_ms"] > 0:
+                    pipe.pexpire(record["key"], record["ttl_ms"])
+                pipe.execute()
             loaded += 1
     return loaded
 
@@ -144,11 +148,3 @@ def pages(keys: Iterable[Any]) -> Iterator[list[str]]:
             page = []
     if page:
         yield page
-
-
-def load_key(record: Mapping[str, Any]) -> None:
-    with client().pipeline(transaction=True) as pipe:
-        WRITE[record["type"]](pipe, record["key"], record["value"])
-        if record["ttl_ms"] > 0:
-            pipe.pexpire(record["key"], record["ttl_ms"])
-        pipe.execute()

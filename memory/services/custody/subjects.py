@@ -205,18 +205,13 @@ def continue_erasure(account_id: UUID, erasure_id: UUID, *, now: datetime) -> Er
         if erasure.status == Status.COMPLETED:
             return erasure
         erasure.status, erasure.started_at = Status.RUNNING, erasure.started_at or now
-        if erasure.step or not must_wait(erasure, now=now):
+        if erasure.step or not erasure.passes or has_settled(erasure, now=now):
             do_batch(erasure, STEPS[erasure.scope], now=now)
         if erasure.scope == Erasure.Scope.ACCOUNT and erasure.status == Status.COMPLETED:
             finish_deletion(erasure)
         else:
             erasure.save()
     return erasure
-
-
-def must_wait(erasure: Erasure, *, now: datetime) -> bool:
-    """Return True if it is too early for a further pass."""
-    return erasure.passes > 0 and not has_settled(erasure, now=now)
 
 
 def has_settled(erasure: Erasure, *, now: datetime) -> bool:

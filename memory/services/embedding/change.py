@@ -97,18 +97,13 @@ def record_serving_model() -> ServingModelState | None:
     if row is not None or configured is None:
         return row
     try:
-        serving = complete_spec(configured)
+        model = use_model(configured)
+        serving = replace(configured, width=resolve_vector_width(model, Deadline.after(PROBE_SECONDS)))
     except ProviderError:
         return None
     ServingModelState.objects.bulk_create([ServingModelState(serving=serialize_spec(serving))], ignore_conflicts=True)
     CACHE.forget()
     return read_state()
-
-
-def complete_spec(spec: ModelSpec) -> ModelSpec:
-    """Return the model with the width of its vectors, which its provider is asked for. Raises a ProviderError."""
-    model = use_model(spec)
-    return replace(spec, width=resolve_vector_width(model, Deadline.after(PROBE_SECONDS)))
 
 
 def plan_change(wanted: ModelSpec) -> ModelSpec:
@@ -242,10 +237,6 @@ def hopeful_entries() -> "QuerySet[ReembedEntry]":
     return ReembedEntry.objects.filter(attempts__lt=MAX_ATTEMPTS)
 
 
-def refused_entries() -> "QuerySet[ReembedEntry]":
-    return ReembedEntry.objects.filter(attempts__gte=MAX_ATTEMPTS)
-
-
 def release_refused(*, now: datetime) -> int:
     """Make memories that the serving model refused before the switch due for the job `embed`, a bounded number.
 
@@ -301,7 +292,7 @@ def find_status() -> ChangeStatus | None:
         former=former,
         configured=find_configured_model(),
         left=len(read_queue(hopeful_entries(), limit=MAX_COUNTED)),
-        refused=len(read_queue(refused_entries(), limit=MAX_COUNTED)),
+        refused=len(read_queue(ReembedEntry.objects.filter(attempts__gte=MAX_ATTEMPTS), limit=MAX_COUNTED)),
         lacking=Memory.objects.awaiting_embedding()[:MAX_COUNTED].count(),
         **{name: getattr(state, name) for name in names},
     )

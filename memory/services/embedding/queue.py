@@ -152,7 +152,7 @@ def embed_pending(
     left = progress.untried_rows()
     failed = [*progress.failed, *(() if left else progress.waiting)]
     postpone_failed_rows(failed, error=progress.error, now=now)
-    release_untried_rows(left, now=now)
+    update_leased_rows(left, {"embed_after": now, "embed_attempts": F("embed_attempts") - 1})
     return EmbeddedBatch(
         claimed=len(rows),
         stored=stored,
@@ -273,11 +273,6 @@ def postpone_failed_rows(rows: Sequence[Memory], *, error: str, now: datetime) -
         wait = min(conf.EMBED_BACKOFF_SECONDS * 2 ** min(attempts - 1, 20), conf.EMBED_BACKOFF_LIMIT_SECONDS)
         due = now + timedelta(seconds=wait)
         update_leased_rows(failed, {"embed_after": due, "embed_error": error or "not_embeddable"})
-
-
-def release_untried_rows(rows: Sequence[Memory], *, now: datetime) -> None:
-    """Make rows due again immediately, without counting the attempt. Rows claimed by others stay."""
-    update_leased_rows(rows, {"embed_after": now, "embed_attempts": F("embed_attempts") - 1})
 
 
 def update_leased_rows(rows: Sequence[Memory], columns: Mapping[str, Any]) -> None:

@@ -62,7 +62,12 @@ def merge_entities(owner: Owner, into_id: UUID, from_id: UUID, *, now: datetime)
         raise Unprocessable("an entity cannot be merged into itself")
     with transaction.atomic():
         survivor, loser = (find_own_entity(owner, entity_id, now=now) for entity_id in (into_id, from_id))
-        check_mergeable(survivor, loser)
+        if survivor.type != loser.type:
+            raise Unprocessable("entities of different types cannot be merged: change the type of one of them first")
+        if holder_key(owner_of_row(survivor)) != holder_key(owner_of_row(loser)):
+            raise Unprocessable("entities can be merged only if they belong to one user, or to one agent")
+        if survivor.channel not in (loser.channel, GLOBAL_CHANNEL):
+            raise Unprocessable("an entity can be merged only into one of its own channel or of `_global`")
         survivor, part, parts, others = lock_for_merge(survivor, loser, now=now)
         loser = part.entity
         states = {entity.id: entity_state(entity) for entity in (survivor, loser)}
@@ -79,15 +84,6 @@ def merge_entities(owner: Owner, into_id: UUID, from_id: UUID, *, now: datetime)
         update_changed_entities(owner, [survivor, loser], states, embedded=EMBED_LATER, now=now)
         record_entities(owner, "merge", [survivor, loser])
     return survivor
-
-
-def check_mergeable(survivor: Entity, loser: Entity) -> None:
-    if survivor.type != loser.type:
-        raise Unprocessable("entities of different types cannot be merged: change the type of one of them first")
-    if holder_key(owner_of_row(survivor)) != holder_key(owner_of_row(loser)):
-        raise Unprocessable("entities can be merged only if they belong to one user, or to one agent")
-    if survivor.channel not in (loser.channel, GLOBAL_CHANNEL):
-        raise Unprocessable("an entity can be merged only into one of its own channel or of `_global`")
 
 
 def lock_for_merge(

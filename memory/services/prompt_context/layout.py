@@ -286,7 +286,8 @@ def render_sections(
     # at most half if there are memories to show as well
     working = fit_working_memory(shown_fields, left // 2 if material.all_shown() else left, costs.count)
     left -= costs.count(working)
-    ledger = render_injected(material.injected)
+    lines = "\n".join(f"- {format_label(key, plain=PLAIN_KEY)}" for key in material.injected)
+    ledger = f"[Injection Ledger -- Shown Already]\n{lines}" if material.injected else ""
     injected = truncate_section(ledger, left, costs.count)
     left -= costs.count(injected)
     episodes = choose_episodes(material.episodes, left, costs)
@@ -355,12 +356,6 @@ def drop_cut_word(text: str, length: int) -> str:
         return shown
     word = shown.split()[-1]
     return shown[: len(shown.rstrip()) - len(word)] if len(word) <= MAX_WORD_CHARACTERS else shown
-
-
-def render_injected(keys: Sequence[str]) -> str:
-    """Return the section with the keys that were injected into the conversation, one a line."""
-    lines = "\n".join(f"- {format_label(key, plain=PLAIN_KEY)}" for key in keys)
-    return f"[Injection Ledger -- Shown Already]\n{lines}" if keys else ""
 
 
 def truncate_section(text: str, room: int, count: CountTokens) -> str:

@@ -20,7 +20,7 @@ from memory.models import Link, Memory
 from memory.models.statements import half_vector
 from memory.owner import Owner
 from memory.providers.connections import NEVER
-from memory.retrieval.candidates import Bundle, Candidate
+from memory.retrieval.candidates import Candidate
 from memory.retrieval.confidence import FLOOR
 from memory.retrieval.hidden import MAX_TEXT_CHARACTERS, build_hidden_statement
 from memory.retrieval.plans import RecallContext
@@ -82,7 +82,9 @@ def find_left_out(owner: Owner, context: PromptContext, *, now: datetime) -> lis
     found = list(list_dropped(owner, context, shown))
     known = {each.id for each in (*bundle.results, *bundle.others)} | shown
     if bundle.abstained:
-        unlimited = recall_without_floor(owner, context, now=now)
+        asked = context.recall_request
+        query = replace(asked.query, has_floor=False, min_score=None)
+        unlimited = recall(owner, replace(asked, query=query, deadline=None), now=now)
         found += [omit(each, Omission.FLOOR, describe_floor(each)) for each in unlimited.results]
         known |= {each.id for each in (*unlimited.results, *unlimited.others)}
     known |= {other for each in bundle.results for other in each.also}
@@ -122,12 +124,6 @@ def omit(candidate: Candidate, omission: Omission, detail: str) -> OmittedMemory
         reasons=[OmissionReason(omission=omission, detail=detail)],
         similarity=candidate.similarity,
     )
-
-
-def recall_without_floor(owner: Owner, context: PromptContext, *, now: datetime) -> Bundle:
-    asked = context.recall_request
-    query = replace(asked.query, has_floor=False, min_score=None)
-    return recall(owner, replace(asked, query=query, deadline=None), now=now)
 
 
 def describe_floor(candidate: Candidate) -> str:

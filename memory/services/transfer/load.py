@@ -81,13 +81,6 @@ class Load:
         return self.transfer.account_id
 
 
-def check_archive(account_id: UUID, archive: Archive) -> None:
-    """Raise Conflict if rows of the archive belong to a user that was erased from the account."""
-    users = iter(sorted(archive.user_ids))
-    while page := list(islice(users, CHECKED_USERS)):
-        refuse_erased(account_id, page)
-
-
 def refuse_erased(account_id: UUID, user_ids: list[str]) -> None:
     if user_ids and has_erased_user(account_id, user_ids):
         raise Conflict("rows of the archive belong to a user that was erased from the account: nothing may name it")
@@ -103,7 +96,9 @@ def load_archive(
     """
     began = monotonic()
     with open_archive(source, now=now, advance=lambda: report({})) as archive:
-        check_archive(transfer.account_id, archive)
+        users = iter(sorted(archive.user_ids))
+        while page := list(islice(users, CHECKED_USERS)):
+            refuse_erased(transfer.account_id, page)
         if transfer.dry_run:
             transfer.counts = archive.counts
             return finish(transfer, now=time_since(now, began))

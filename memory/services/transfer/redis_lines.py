@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, cast
 from uuid import UUID
 
+from memory.services.backup.live import WRITE
 from memory.services.transfer.selection import TransferScope
 from memory_project.redis import (
     AGENT_PATTERN,
@@ -90,16 +91,7 @@ def write_key(account_id: UUID, line: dict[str, Any], *, now_ms: int) -> bool:
     if redis.exists(key) or value == [] or NO_EXPIRY < expires_at <= now_ms:
         return False
     pipe = redis.pipeline(transaction=True)
-    if kind == "hash":
-        pipe.hset(key, mapping=dict(value))
-    elif kind == "string":
-        pipe.set(key, value)
-    elif kind == "list":
-        pipe.rpush(key, *value)
-    elif kind == "set":
-        pipe.sadd(key, *value)
-    else:
-        pipe.zadd(key, dict(value))
+    WRITE[kind](pipe, key, value)
     if expires_at != NO_EXPIRY:
         pipe.pexpireat(key, expires_at)
     pipe.execute()

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_redis")]
 
 @pytest.fixture
 def url(account: Account) -> str:
-    return page_url("account", account.pk, "erase")
+    return page_url("account", account.pk, "delete-all")
 
 
 def confirm(browser: Client, url: str, **fields: str) -> Any:

@@ -35,7 +35,7 @@ def memory(owner: Owner, empty_redis: None) -> WorkingMemoryService:
     return service
 
 
-def address(agent: Agent, page: str = "working_values", **query: str) -> str:
+def address(agent: Agent, page: str = "working-memory/values", **query: str) -> str:
     url = reverse(f"admin:memory_agent_{page}", args=[agent.pk])
     return f"{url}?{urlencode(query)}" if query else url
 
@@ -45,7 +45,7 @@ def send(client: Client, agent: Agent, action: str, place: dict[str, str] | None
 
 
 def places(client: Client, agent: Agent, **query: str) -> list[str]:
-    return [place.name for place in client.get(address(agent, "working", **query)).context["memories"]]
+    return [place.name for place in client.get(address(agent, "working-memory", **query)).context["memories"]]
 
 
 def last_entry() -> AuditEntry:
@@ -53,7 +53,7 @@ def last_entry() -> AuditEntry:
 
 
 def test_the_agents_page_links_to_its_working_memory(staff: Client, agent: Agent) -> None:
-    assert address(agent, "working") in shown(staff.get(page_url("agent", agent.id)))
+    assert address(agent, "working-memory") in shown(staff.get(page_url("agent", agent.id)))
 
 
 def test_working_memories_of_the_agent_are_listed_and_open(
@@ -63,7 +63,7 @@ def test_working_memories_of_the_agent_are_listed_and_open(
     WorkingMemoryService(owner, task_id="t", workflow_run_id="r").store("n", 1)
     WorkingMemoryService(Owner(account_id=owner.account_id, agent_id="other"), task_id="theirs").store("n", 1)
 
-    page = staff.get(address(agent, "working"))
+    page = staff.get(address(agent, "working-memory"))
 
     assert [place.name for place in page.context["memories"]] == ["general", f"task {ODD}", "task t, workflow run r"]
     assert [len(staff.get(place.url).context["rows"]) for place in page.context["memories"]] == [2, 1, 1]
@@ -79,7 +79,7 @@ def test_working_memory_of_an_agent_in_another_account_is_not_shown(
 
 
 def test_a_working_memory_is_opened_by_task_and_run(staff: Client, agent: Agent) -> None:
-    page = staff.get(address(agent, "working", task=ODD, run="r"), follow=True)
+    page = staff.get(address(agent, "working-memory", task=ODD, run="r"), follow=True)
 
     assert page.redirect_chain == [(address(agent, task=ODD, run="r"), 302)]
 
@@ -165,7 +165,7 @@ def test_working_memory_is_saved_in_the_database_and_loaded_again(
 
     assert memory.retrieve("n") == 1.0
     saved = SavedWorkingMemory.objects.get()
-    assert page_url("savedworkingmemory", saved.id) in shown(staff.get(address(agent, "working")))
+    assert page_url("savedworkingmemory", saved.id) in shown(staff.get(address(agent, "working-memory")))
     assert {entry.actor for entry in AuditEntry.objects.all()} == {"staff:chief"}
 
 
@@ -210,7 +210,7 @@ def test_hostile_names_are_shown_as_text(staff: Client, account: Account) -> Non
     owner = Owner(account_id=account.id, agent_id=agent.agent_id)
     WorkingMemoryService(owner, task_id=HOSTILE[:90]).store(HOSTILE, HOSTILE)
 
-    for url in (address(agent, "working"), address(agent, task=HOSTILE[:90])):
+    for url in (address(agent, "working-memory"), address(agent, task=HOSTILE[:90])):
         page = shown(staff.get(url))
         assert "<script>alert" not in page
         assert "⟦U+202E⟧" in page
@@ -219,7 +219,7 @@ def test_hostile_names_are_shown_as_text(staff: Client, account: Account) -> Non
 def test_pages_need_permission_to_look(newcomer: Client, agent: Agent) -> None:
     allow("newcomer", "view_agent", "change_agent")
 
-    assert newcomer.get(address(agent, "working")).status_code == 403
+    assert newcomer.get(address(agent, "working-memory")).status_code == 403
     assert newcomer.get(address(agent)).status_code == 403
     assert send(newcomer, agent, "clear").status_code == 403
 
@@ -246,18 +246,18 @@ def test_a_form_from_elsewhere_is_refused(chief: User, agent: Agent, memory: Wor
 
 @pytest.mark.parametrize("query", [{"task": "x" * 101}, {"run": "\x00"}, {"cursor": "-1"}, {"cursor": "9" * 30}])
 def test_nonsense_in_the_address_is_no_error(staff: Client, agent: Agent, query: dict[str, str]) -> None:
-    for page in ("working", "working_values"):
+    for page in ("working-memory", "working-memory/values"):
         assert staff.get(address(agent, page, **query), follow=True).status_code == 200
 
 
 def test_an_unknown_agent_or_action_is_404(staff: Client, agent: Agent) -> None:
-    assert staff.get(reverse("admin:memory_agent_working", args=["nonsense"])).status_code == 404
+    assert staff.get(reverse("admin:memory_agent_working-memory", args=["nonsense"])).status_code == 404
     assert send(staff, agent, "explode").status_code == 404
 
 
 def test_without_redis_a_page_says_so(staff: Client, agent: Agent, dead_redis: None) -> None:
     pages = [
-        staff.get(address(agent, "working")),
+        staff.get(address(agent, "working-memory")),
         staff.get(address(agent)),
         send(staff, agent, "add", name="n", value="1", ttl_seconds="1"),
     ]
