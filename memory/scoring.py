@@ -202,6 +202,10 @@ PROBABLE_REPLACEMENT = 0.2
 """Probability from which on a pair counts as probably replaced."""
 SURE_REPLACEMENT = 0.6
 """Least probability at which the earlier statement is marked as superseded."""
+COMPETING_REPLACEMENT = 0.3
+"""Probability from which on the likeliest replacement of a later statement competes with its others."""
+COMPETING_MARGIN = 0.2
+"""Others that are less probable by more than this count for nothing: one statement rarely replaces two others."""
 MAX_STATEMENT_CHARACTERS = 250
 """A longer text says more than what one later statement replaces."""
 SUPERSEDED_FACTOR = 0.5

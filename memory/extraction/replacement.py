@@ -163,8 +163,10 @@ _ROUNDING = 1e-6
 def replacement_probability(pair: Pair) -> float:
     """Return the probability that the later statement replaces the earlier one, in [0, 1].
 
-    It is 0 if one states nothing, and if both say the same of different things.
+    It is 0 if one states nothing, if both are the same, and if both say the same of different things.
     """
+    if pair.older.text.strip().casefold() == pair.newer.text.strip().casefold():
+        return 0.0
     if not (may_state(pair.older.text) and may_state(pair.newer.text)):
         return 0.0
     total = INTERCEPT + sum(weight * value for weight, value in zip(WEIGHTS, pair_features(pair), strict=True))

@@ -17,7 +17,13 @@ from uuid import UUID
 from memory.models import Kind
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.plans import LinkBetween, ScoringContext
-from memory.scoring import MAX_STATEMENT_CHARACTERS, SUPERSEDED_FACTOR, SURE_REPLACEMENT
+from memory.scoring import (
+    COMPETING_MARGIN,
+    COMPETING_REPLACEMENT,
+    MAX_STATEMENT_CHARACTERS,
+    SUPERSEDED_FACTOR,
+    SURE_REPLACEMENT,
+)
 from memory.verbs import VERBS
 
 REPLACES, DERIVED_FROM = "REPLACES", "DERIVED_FROM"
@@ -82,6 +88,8 @@ LEAST_WANTED_IF_SURE = 0.05
 """The same for a sure replacement, wherever the later statement was found."""
 LEAST_WANTED_PAST = 0.3
 """Least probability at which a question about the past gets the earlier statement before the later one."""
+CLEAR = 0.5
+"""Weight from which a statement is replaced for a question with a name that only this statement has."""
 SHARED_SOURCE_WEIGHT = 0.4
 """Greatest weight with which one of several facts is replaced with the statement that they were learned from."""
 MAX_CERTAINTY = 0.999
@@ -225,8 +233,8 @@ def find_replaced(
     by_number = {each.int: candidate for candidate in candidates for each in (candidate.id, *candidate.also)}
     places = {id(candidate): place for place, candidate in enumerate(candidates)}
     replacements: dict[UUID, list[tuple[Candidate, float]]] = defaultdict(list)
-    for link in links:
-        if link.type == REPLACES and (newer := by_number.get(link.source.int)) is not None:
+    for link in strongest_links(links):
+        if (newer := by_number.get(link.source.int)) is not None:
             replacements[link.target].append((newer, link.weight))
     resting = Counter(source for own in sources.values() for source in own)
     for fact, own in sources.items():
@@ -248,22 +256,42 @@ def find_replaced(
                 ),
             )
             for newer, weight in replacements.get(older.id, ())
-            if newer is not older and not (asked and speaks_of_others(newer.text, older.text, asked))
+            if newer is not older and not (asked and speaks_of_others(newer.text, older.text, asked, weight=weight))
         ]
         if ways:
             found[older.id] = max(ways, key=lambda way: way.wanted)
     return found
 
 
-def speaks_of_others(newer: str, older: str, asked: frozenset[str]) -> bool:
-    """Return True if only the older statement names whom is asked for, and the newer one names another of its names.
+def strongest_links(links: Sequence[LinkBetween]) -> list[LinkBetween]:
+    """Return the REPLACES links without those that are clearly weaker than another one of the same later statement.
 
-    >>> speaks_of_others("Ana is seven now.", "We have two kids, Ana is 6 and Leo is 3.", frozenset({"leo"}))
+    What surely replaces one statement rarely replaces another one as well.
+    """
+    replaces = [link for link in links if link.type == REPLACES]
+    strongest: dict[int, float] = defaultdict(float)
+    for link in replaces:
+        strongest[link.source.int] = max(strongest[link.source.int], link.weight)
+    return [
+        link
+        for link in replaces
+        if (most := strongest[link.source.int]) < COMPETING_REPLACEMENT or link.weight >= most - COMPETING_MARGIN
+    ]
+
+
+def speaks_of_others(newer: str, older: str, asked: frozenset[str], *, weight: float) -> bool:
+    """Return True if only the older statement names what is asked for, and the newer one may be about something else.
+
+    It is if the link is weak, and in any case if it names another name of the older one.
+
+    >>> speaks_of_others("Ana is 7.", "Our kids: Ana is 6, Leo is 3.", frozenset({"leo"}), weight=0.9)
     True
     """
     before, after = (frozenset(re.findall(r"\w+", text.lower())) for text in (older, newer))
+    if not asked & before - after:
+        return False
     others = {name.lower() for name in _NAME.findall(older)} - asked
-    return bool(asked & before) and asked.isdisjoint(after) and not others.isdisjoint(after)
+    return weight < CLEAR or (asked.isdisjoint(after) and not others.isdisjoint(after))
 
 
 def put_first(first: Candidate, second: Candidate, *, factor: float) -> None:

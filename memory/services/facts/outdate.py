@@ -5,8 +5,9 @@ two statements are compared, and a REPLACES link says how probably the later one
 when the later statement was made, and the turn that made it SUPERSEDES the fact.
 
 Only what rests on the earlier statement alone ends: an extracted fact without further evidence, learned from a short
-turn that teaches nothing else, and replaced by the same speaker. Of "I work at Globex, parking costs 40 euros" the fact
-ends if the later statement speaks more of Globex than of parking. It happens when either of the two turns is extracted,
+turn that teaches nothing else, and replaced by the same speaker, who does not far more surely replace another statement
+with it. Of "I work at Globex, parking costs 40 euros" the fact ends if the later statement speaks more of Globex than
+of parking. It happens when either of the two turns is extracted,
 or by the job `find_contradictions` where they got their vectors later, in accounts that prefer new facts. A fact that
 ended so is learned again once somebody says it again, and stays ended if the turn that replaced it is erased.
 """
@@ -24,7 +25,7 @@ from memory.extraction.statement_words import read_words
 from memory.models import Fact, Link
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
-from memory.scoring import MAX_STATEMENT_CHARACTERS, SURE_REPLACEMENT
+from memory.scoring import COMPETING_MARGIN, MAX_STATEMENT_CHARACTERS, SURE_REPLACEMENT
 from memory.services.facts.contradict import find_policy
 from memory.services.facts.copies import find_copy_ids, find_following_copies
 from memory.services.facts.store import next_belief_at
@@ -49,6 +50,10 @@ WHERE link.account_id = %(account_id)s AND link.type = 'REPLACES' AND link.weigh
     AND fact.status = 'active' AND fact.temporal = 'current' AND fact.valid_to IS NULL AND fact.retracted_at IS NULL
     AND (fact.valid_from IS NULL OR fact.valid_from < newer.event_time)
     AND fact.source = %(source)s AND NOT (fact.pinned OR fact.archived OR fact.quarantined)
+    AND NOT EXISTS (
+        SELECT FROM memory_links AS stronger WHERE stronger.account_id = %(account_id)s AND stronger.type = 'REPLACES'
+            AND stronger.source_id = newer.id AND stronger.weight > link.weight + %(margin)s
+    )
     AND NOT EXISTS (
         SELECT FROM memory_links AS also WHERE also.account_id = %(account_id)s AND also.type = 'DERIVED_FROM'
             AND also.source_id = fact.id AND also.target_id <> older.id
@@ -100,6 +105,7 @@ def find_outdated(owner: Owner, turn_ids: Collection[UUID]) -> list[OutdatedFact
                 "account_id": owner.account_id,
                 "turn_ids": list(turn_ids),
                 "sure": SURE_REPLACEMENT,
+                "margin": COMPETING_MARGIN,
                 "characters": MAX_STATEMENT_CHARACTERS,
                 "source": EXTRACTED_SOURCE,
             },

@@ -89,6 +89,10 @@ def test_statements_about_different_things_both_hold(older: str, newer: str) -> 
     assert replacement_probability(pair(older, newer)) < SURE_REPLACEMENT
 
 
+def test_a_statement_does_not_replace_the_same_one() -> None:
+    assert replacement_probability(pair("Anything else I can do for you?", "anything else I can do for you? ")) == 0
+
+
 SAYS_OF_OTHERS = [
     ("We have two kids, Anouk is 6 and Leo has just turned 3.", "Anouk turned seven yesterday, we had a cake."),
     ("We have two kids, Anouk is 6 and Leo's just turned 3.", "Anouk's seven now."),

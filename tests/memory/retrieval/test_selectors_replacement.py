@@ -103,9 +103,46 @@ def test_a_later_statement_about_one_of_two_replaces_nothing_for_a_question_abou
     found = ranked(1.0, 0.8)
     found[0].text, found[1].text = "We have two kids, Anouk is 6 and Leo is 3.", "Anouk turned seven yesterday."
 
-    ordered = order_by_replacement(found, asking(replaces(2, 1, probability=0.4), text=text))
+    ordered = order_by_replacement(found, asking(replaces(2, 1), text=text))
 
     assert numbers(ordered)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("probability", "first"),
+    [
+        pytest.param(0.4, 1, id="a weak link"),
+        pytest.param(0.9, 2, id="a strong link"),
+    ],
+)
+def test_a_weak_link_replaces_nothing_for_a_question_with_a_name_that_only_the_earlier_statement_has(
+    probability: float, first: int
+) -> None:
+    found = ranked(1.0, 0.8)
+    found[0].text, found[1].text = "My aunt Tove lives in Bergen.", "My mother lives in Hamar."
+
+    ordered = order_by_replacement(
+        found, asking(replaces(2, 1, probability=probability), text="Where does my aunt Tove live?")
+    )
+
+    assert numbers(ordered)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        pytest.param(0.2, [2, 1, 3], id="no link is strong"),
+        pytest.param(0.5, [2, 1, 3], id="the other link is hardly stronger"),
+        pytest.param(0.9, [1, 2, 3], id="it far more surely replaces another statement"),
+    ],
+)
+def test_what_surely_replaces_one_statement_replaces_no_other_one(other: float, expected: list[int]) -> None:
+    links = replaces(2, 1, probability=0.4), replaces(2, 3, probability=other)
+
+    ordered = order_by_replacement(ranked(1.0, 0.8, 0.1), asking(*links, text="Where does she live?"))
+
+    assert numbers(ordered) == expected
+    assert [each.superseded_by is not None for each in ordered if numbers([each]) == [1]] == [False]
 
 
 def test_a_later_statement_need_not_name_whom_the_earlier_one_names() -> None:

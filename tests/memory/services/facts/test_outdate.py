@@ -95,6 +95,23 @@ def test_it_holds_on_unless_its_statement_was_surely_replaced(
     assert Fact.objects.get(text=CLAIM).status == "active"
 
 
+@pytest.mark.parametrize(("weight", "status"), [(0.99, "active"), (0.7, "superseded")])
+def test_it_holds_on_where_another_statement_was_far_more_surely_replaced(
+    user: Owner, weight: float, status: str
+) -> None:
+    say_one(user, EARLIER, days=0)
+    extract_all(NOW)
+    say_one(user, "the bus leaves at nine", days=10)
+    say_one(user, LATER, days=30)
+    link(user)
+    _first, bus, later = Turn.objects.order_by("event_time")
+    insert_links(user.account_id, [NewLink(source_id=later.id, type=REPLACES, target_id=bus.id, weight=weight)])
+
+    extract_all(NOW)
+
+    assert Fact.objects.get(text=CLAIM).status == status
+
+
 @pytest.mark.parametrize("policy", ["prefer_old", "flag_review"])
 def test_accounts_that_do_not_prefer_new_facts_keep_it(user: Owner, account: Account, policy: str) -> None:
     Account.objects.filter(id=account.id).update(contradictions=policy)
