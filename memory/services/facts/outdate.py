@@ -21,7 +21,7 @@ from uuid import UUID
 from django.db import connection
 
 from memory.audit import record_audit
-from memory.extraction.statement_words import read_words
+from memory.extraction.statement_words import part_about, read_words
 from memory.models import Fact, Link
 from memory.models.memory import EXTRACTED_SOURCE
 from memory.owner import Owner
@@ -33,7 +33,12 @@ from memory.services.facts.supersede import close_fact
 from memory.services.memories.links import DERIVED_FROM, SUPERSEDES, NewLink, insert_links
 
 FIND_OUTDATED = """
-SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight, fact.text, older.text, newer.text
+SELECT DISTINCT ON (fact.id) fact.id, newer.id, newer.event_time, link.weight, fact.text, older.text, newer.text,
+    EXISTS (
+        SELECT FROM memory_links AS learned JOIN memories AS other
+            ON other.account_id = %(account_id)s AND other.id = learned.source_id AND other.kind = 'fact'
+        WHERE learned.account_id = %(account_id)s AND learned.type = 'DERIVED_FROM' AND learned.target_id = newer.id
+    )
 FROM memory_links AS link
 JOIN memories AS newer ON newer.account_id = %(account_id)s AND newer.id = link.source_id AND newer.kind = 'turn'
 JOIN memories AS older ON older.account_id = %(account_id)s AND older.id = link.target_id AND older.kind = 'turn'
@@ -81,13 +86,19 @@ class OutdatedFact(NamedTuple):
     claim: str
     statement: str
     replacing: str
+    teaches: bool
+    """True if a fact was learned from the later statement."""
 
     @property
     def is_what_was_replaced(self) -> bool:
         """Return True if the later statement replaces what the claim says, and not another part of the earlier one.
 
-        The claim says it all, or the later statement speaks more of the claim than of all else.
+        The claim says it all, or the later statement speaks more of the claim than of all else. Where that one teaches
+        a fact and names no change ("The budget of Heron is 240,000" after "Heron is written in Java"), nothing ends:
+        the two facts were compared, and both hold.
         """
+        if self.teaches and not part_about(read_words(self.statement), read_words(self.replacing)).has_change:
+            return False
         said, claimed = read_words(self.statement).content, read_words(self.claim).content
         untold = said - claimed
         if len(untold) <= MOST_UNTOLD_WORDS:

@@ -155,9 +155,23 @@ def test_it_is_learned_again_once_it_is_said_again(user: Owner) -> None:
 )
 def test_the_later_statement_speaks_of_the_claim(claim: str, statement: str, replacing: str, *, expected: bool) -> None:
     turn_id = fact_id = UUID(int=1)
-    found = OutdatedFact(fact_id, turn_id, NOW, 0.9, claim, statement, replacing)
+    found = OutdatedFact(fact_id, turn_id, NOW, 0.9, claim, statement, replacing, teaches=False)
 
     assert found.is_what_was_replaced is expected
+
+
+@pytest.mark.parametrize(
+    ("later", "status"),
+    [
+        pytest.param("The budget of Project Heron is 240,000 euros.", "active", id="it teaches another fact"),
+        pytest.param("Project Heron is maintained by Mira now, in Rust.", "superseded", id="it speaks of a change"),
+        pytest.param("heron in rust, much nicer, wow", "superseded", id="it teaches nothing"),
+    ],
+)
+def test_what_teaches_another_fact_without_a_word_of_change_ends_nothing(user: Owner, later: str, status: str) -> None:
+    replace_statement(user, "Project Heron is written in Java.", later=later)
+
+    assert Fact.objects.get(text="Project Heron is written in Java").status == status
 
 
 def test_its_copy_in_global_ends_with_it(user: Owner) -> None:
