@@ -12,6 +12,8 @@ _MOST_PARALLEL_WORDS = 40
 _MOST_SLOT_WORDS = 2
 _ONE_AT_A_TIME = frozenset({"live", "lives", "living", "work", "works", "working", "based"})
 """Verbs of what is true of one place at a time, so that another place and another detail are no other thing."""
+_ONE_FORM = {"are": "is", "were": "was", "have": "has", "do": "does"}
+"""Forms of verbs that only tell one thing from several."""
 _DATE_WORDS = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october"
     r"|november|december|[ap]m|morning|afternoon|evening|night|noon|midnight|today|tomorrow|yesterday"
@@ -31,7 +33,7 @@ def are_parallel(older: StatementWords, newer: StatementWords) -> bool:
     Most words are the same in the same order, at least two places differ, and the first of them is a word or two of
     content, not a number or a date alone, unless the text opens with it ("Invoice 1042"). Nobody speaks of a change.
     """
-    before, after = older.in_order, newer.in_order
+    before, after = ([_ONE_FORM.get(word, word) for word in each.in_order] for each in (older, newer))
     same = older.distinct & newer.distinct
     fewest = min(len(older.distinct), len(newer.distinct))
     # neither of these depends on the order of words, which takes longer to compare
@@ -47,7 +49,10 @@ def are_parallel(older: StatementWords, newer: StatementWords) -> bool:
     places: list[tuple[Sequence[str], Sequence[str], int]] = []
     for tag, start, end, other_start, other_end in likeness.get_opcodes():
         one, other = before[start:end], after[other_start:other_end]
-        if tag == "replace" and len(one) == len(other) and len({bool(NUMBER.fullmatch(word)) for word in one}) > 1:
+        if tag == "replace" and len(one) > 1 < len(other) and NUMBER.fullmatch(one[-1]) and NUMBER.fullmatch(other[-1]):
+            # "Max 20", "my cousin 35": what a number is of is a place of its own
+            places += ((one[:-1], other[:-1], start), (one[-1:], other[-1:], end - 1))
+        elif tag == "replace" and len(one) == len(other) and len({bool(NUMBER.fullmatch(word)) for word in one}) > 1:
             # "Max 20", "Eva 35": a number is a place of its own
             places += ((one[at : at + 1], other[at : at + 1], start + at) for at in range(len(one)))
         elif tag == "replace":

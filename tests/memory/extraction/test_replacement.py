@@ -46,6 +46,8 @@ BOTH_HOLD = [
     ("Meeting room A seats 8 people.", "Meeting room B seats 14 people."),
     ("The user owes Max 20 euros.", "The user owes Eva 35 euros."),
     ("The importer polls every 20 seconds.", "The exporter polls every 45 seconds."),
+    ("I owe Kim 25 euros.", "I owe my cousin 90 euros."),
+    ("The web cache has a limit of 40 MB.", "The image proxies have a limit of 900 MB."),
     ("The user visited Lisbon in 2023.", "The user visited Madrid in 2024."),
 ]
 VALUE_DIFFERS = [
