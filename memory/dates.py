@@ -111,6 +111,7 @@ _WEEKDAY = "|".join(WEEKDAYS)
 # "last Fri" is a day, "at last sat" is not
 _SHORT_WEEKDAY = r"(?-i:Mon|Tues?|Wed|Thurs?|Thu|Fri|Sat|Sun)"
 _WHEN = r"(?:(?:on|in|over|by|until|till|since|from|before|after) )?"
+_ON_WEEKDAY = rf"{_WHEN}(?:(?i:{_WEEKDAY}),? )?"
 
 _Resolve = Callable[[re.Match[str], date, Tense | None], tuple[date, DateUnit] | None]
 
@@ -137,7 +138,9 @@ def _date_candidates(text: str, at: datetime, tense: Tense | None) -> Iterator[D
     for form in _FORMS:
         for match in form.pattern.finditer(text):
             try:
-                resolved = form.resolve(match, at.date(), tense)
+                # what began, whatever the tense of its verb: "we have been selling since May"
+                began = tense is not None and match[0].lower().startswith("since ")
+                resolved = form.resolve(match, at.date(), Tense.PAST if began else tense)
                 if resolved is not None:
                     yield _date_mention(match, *resolved, at)
             except (ValueError, OverflowError):
@@ -270,6 +273,20 @@ def _weekday_near_day(match: re.Match[str], day: date, tense: Tense | None) -> t
     return (_first_of(day, DateUnit.WEEK) + timedelta(days=number), DateUnit.DAY) if lead == "this" else None
 
 
+def _weekday_of_month(match: re.Match[str], day: date, tense: Tense | None) -> tuple[date, DateUnit] | None:
+    """Resolve "Tuesday the 14th": the nearest 14th that is a Tuesday, in one of four months."""
+    if tense is None:
+        return None
+    weekday, number = [name[:3] for name in WEEKDAYS].index(match["weekday"][:3].lower()), int(match["day"])
+    step = -1 if tense is Tense.PAST else 1
+    for months in range(4):
+        month = day.replace(day=1) + relativedelta(months=step * months)
+        found = month + timedelta(days=number - 1)
+        if found.month == month.month and found.weekday() == weekday and (found - day).days * step >= 0:
+            return found, DateUnit.DAY
+    return None
+
+
 def _ago(match: re.Match[str], day: date, _tense: Tense | None) -> tuple[date, DateUnit]:
     unit = DateUnit(match["unit"].lower())
     return _shift(day, unit, -_amount(match["amount"])), unit
@@ -298,10 +315,10 @@ _ONCE = rf"(?!(?:(?:,|,? and|,? or) (?:{_WEEKDAY}))* (?:morning|afternoon|evenin
 _FORMS = (
     _form(_WHEN + r"(?P<year>(?:19|20)[0-9]{2})-(?P<month>[01][0-9])-(?P<day>[0-3][0-9])", _iso),
     _form(_WHEN + r"(?P<first>[0-3]?[0-9])/(?P<second>[0-3]?[0-9])/(?P<year>(?:19|20)[0-9]{2})", _slashed),
-    _form(_WHEN + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH}),? {_YEAR}", _day_of_month),
-    _form(_WHEN + rf"(?P<month>{_MONTH}) (?:the )?{_DAY},? {_YEAR}", _day_of_month),
-    _form(_WHEN + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})(?P<year>)", _day_of_month, cased=True),
-    _form(_WHEN + rf"(?P<month>{_MONTH}) (?:the )?{_DAY}(?P<year>)", _day_of_month, cased=True),
+    _form(_ON_WEEKDAY + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH}),? {_YEAR}", _day_of_month),
+    _form(_ON_WEEKDAY + rf"(?P<month>{_MONTH}) (?:the )?{_DAY},? {_YEAR}", _day_of_month),
+    _form(_ON_WEEKDAY + rf"(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})(?P<year>)", _day_of_month, cased=True),
+    _form(_ON_WEEKDAY + rf"(?P<month>{_MONTH}) (?:the )?{_DAY}(?P<year>)", _day_of_month, cased=True),
     # "31 February 2020" is no date, and neither is "February 2020" in it
     _form(rf"(?<![0-9] )(?<![0-9][a-z][a-z] )(?:back )?{_WHEN}(?P<month>{_MONTH})(?: of|,)? {_YEAR}", _month_of_year),
     _form(rf"{_BEFORE_MONTH}(?P<lead>)(?P<month>{_NAMED_MONTH})", _month_alone, cased=True),
@@ -315,6 +332,7 @@ _FORMS = (
     _form(rf"{_WHEN}{_LEAD} (?P<unit>week(?:end)?|month|year)", _unit_near_day),
     _form(rf"{_WHEN}{_LEAD} (?P<weekday>{_WEEKDAY}|{_SHORT_WEEKDAY}){_PART_OF_DAY}", _weekday_near_day),
     _form(rf"on (?P<lead>)(?P<weekday>{_WEEKDAY}){_ONCE}{_PART_OF_DAY}", _weekday_near_day),
+    _form(rf"{_WHEN}(?P<weekday>{_WEEKDAY}),? (?:the )?(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)", _weekday_of_month),
     _form(rf"(?:about |around )?{_AMOUNT} {_UNITS} ago", _ago),
     _form(rf"in (?:about |around )?{_AMOUNT} {_UNITS}(?:['’]s? time)?(?P<now>)", _from_now),
     _form(rf"{_AMOUNT} {_UNITS} (?P<now>from now)", _from_now),

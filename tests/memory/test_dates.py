@@ -205,3 +205,19 @@ def test_a_megabyte_takes_time_in_proportion(word: str) -> None:
     find_dates(word * (1_000_000 // len(word)), at=AT)
 
     assert time.process_time() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("text", "tense", "start"),
+    [
+        ("on Friday the 26th", Tense.FUTURE, "2023-05-26"),
+        ("Tuesday, 13th", Tense.FUTURE, "2023-06-13"),
+        ("on Sunday 7th", Tense.PAST, "2023-05-07"),
+        ("on Friday, the 9th of June", Tense.FUTURE, "2023-06-09"),
+        ("since Monday the 15th", Tense.FUTURE, "2023-05-15"),
+        ("since April", Tense.FUTURE, "2023-04-01"),
+        ("on Monday the 3rd floor was closed", Tense.FUTURE, "2023-05-22"),
+    ],
+)
+def test_a_weekday_may_have_its_day_and_what_began_is_in_the_past(text: str, tense: Tense, start: str) -> None:
+    assert f"{only(text, tense=tense).start:%Y-%m-%d}" == start

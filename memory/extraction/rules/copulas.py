@@ -188,7 +188,9 @@ def _happened(said: ClauseContext, subject: Subject, predicate: Predicate) -> St
     date = dates[0] if len(dates) == 1 and dates[0].bound is Bound.WITHIN else None
     words, begin = match["words"], match.end("words")
     if date and date.begin < begin:
-        return _born_on(said, subject, words, date.words)
+        year = str(date.start.year)
+        when = date.words if year in predicate.rest[: date.stop] else date.words.removesuffix(f" {year}")
+        return _born_on(said, subject, words, when)
     value = make_phrase(cut_phrase(predicate.rest[begin : date.begin if date else None].strip()), subject.voice)
     if not value and words not in ("laid off", "fired"):
         return None
@@ -202,7 +204,7 @@ def _happened(said: ClauseContext, subject: Subject, predicate: Predicate) -> St
 
 
 def _born_on(said: ClauseContext, subject: Subject, words: str, when: str) -> Statement | None:
-    """Read "was born in 1990", "was born on 3 May 1990"."""
+    """Read "was born in 1990", "was born on 3 May 1990", and "was born on 3 May", which is of no year."""
     if not words.startswith("born"):
         return None
     statement = make_statement(

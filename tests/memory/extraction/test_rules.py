@@ -53,6 +53,7 @@ from tests.properties import examples
         ("I own a sailboat.", "The user owns a sailboat"),
         ("We've got three kids.", "The user has three kids"),
         ("I was born in Recife.", "The user was born in Recife"),
+        ("I was born on the 30th of August.", "The user was born on 30 August"),
         ("I was born on 3 May 1990.", "The user was born on 3 May 1990"),
         ("I speak Danish and German.", "The user speaks Danish and German"),
         ("I studied chemistry.", "The user studied chemistry"),
