@@ -57,7 +57,7 @@ def find_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
 
     Raises NotFound, also for facts that are not believed.
     """
-    status = RawSQL(STATUS % {"now": "%s"}, [now], output_field=CharField())  # noqa: S611 - a constant
+    status = RawSQL(STATUS % {"now": "%s"}, [now, now], output_field=CharField())  # noqa: S611 - a constant
     rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now).annotate(status=status)
     memory = require_found(rows.filter(id=memory_id).first(), "memory")
     if spec_of(memory.kind).has_beliefs:

@@ -3770,7 +3770,7 @@ export interface components {
             /** @description Label given when it was learned. Empty: none. */
             certainty: string;
             temporal: components["schemas"]["TemporalEnum"];
-            /** @description Status today, whatever time was asked for. */
+            /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins. */
             status: components["schemas"]["FactStatusEnum"];
             /**
              * Format: date-time
@@ -3880,7 +3880,7 @@ export interface components {
             /** @description Label given when it was learned. Empty: none. */
             certainty: string;
             temporal: components["schemas"]["TemporalEnum"];
-            /** @description Status today, whatever time was asked for. */
+            /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins. */
             status: components["schemas"]["FactStatusEnum"];
             /**
              * Format: date-time
