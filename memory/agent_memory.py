@@ -61,7 +61,6 @@ from memory.services.resume.resume import ResumePacket, ResumeRequest, conclude_
 from memory.services.sessions import MemoryManager
 from memory.services.strategies.learn import StrategyDraft, find_strategies, learn_strategy, reinforce_strategy
 from memory.services.tools import InvocationDraft, ToolStats, get_tool_stats, record_invocation
-from memory.services.turns import StoredTurns
 from memory.tiers.agent_working import WorkingMemoryService
 from memory.tiers.working import WorkingMemory
 
@@ -203,7 +202,7 @@ class AgentMemory(AgentGoals):
         *,
         opening: ConversationDefaults | None = None,
         now: datetime | None = None,
-    ) -> StoredTurns:
+    ) -> turns.StoredTurns:
         """Append to the conversation, which is made with its first turn (see `services.turns.store_turns`).
 
         Raises MalformedMessage, a ValueError, for what is no chat message.

@@ -9,7 +9,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect
 
 from memory.admin.base import adopt_row, staff_name, staff_owner
 from memory.admin.bulk import CONFIRMED, ReasonForm, posted_selection
@@ -21,9 +22,10 @@ from memory.models import JobRun
 from memory.services.operations.jobs import cancel_installation_run, cancel_run, request_installation_run, request_run
 from memory.tasks import notify_job_worker
 from memory_project.admin_lists import AccountFilter
-from memory_project.staff import StaffGroup
+from memory_project.staff import StaffGroup, is_limited
 
 MAX_CHOSEN_RUNS = 20
+GONE = "There is no such run. Of scheduled runs that find nothing, only the latest one of each job is kept."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +93,20 @@ class JobRunAdmin(ListExportAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show how far the run is instead of a form; with `?progress=1`, as JSON. Nothing is changed here."""
-        run: JobRun = self.find_row(request, object_id)
+        """Show how far the run is instead of a form; with `?progress=1`, as JSON. Nothing is changed here.
+
+        A run may have gone since a page linked to it (`runner.report_end`): then show the list, and say so.
+        """
+        try:
+            run: JobRun = self.find_row(request, object_id)
+        except Http404:
+            # nobody who is limited to accounts sees runs of the schedule
+            if is_limited(request):
+                raise
+            if request.GET.get("progress"):
+                return JsonResponse({"state": GONE, "is_running": False})
+            self.message_user(request, GONE, messages.INFO)
+            return redirect("admin:memory_jobrun_changelist")
         is_running = run.status not in JobRun.FINISHED
         if request.GET.get("progress"):
             return JsonResponse({"state": format_state(run), "is_running": is_running})

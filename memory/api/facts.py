@@ -152,7 +152,10 @@ class FactAnswer(MemoryFields):
     confidence = serializers.FloatField(help_text=CONFIDENCE_HELP)
     certainty = serializers.CharField(help_text="Label given when it was learned. Empty: none.")
     temporal = serializers.ChoiceField(Temporal.choices)
-    status = serializers.ChoiceField(Fact.Status.choices, help_text="Status today, whatever time was asked for.")
+    status = serializers.ChoiceField(
+        Fact.Status.choices,
+        help_text="Status today, whatever time was asked for: `active` until the fact that supersedes it begins.",
+    )
     valid_from = serializers.DateTimeField(allow_null=True)
     valid_from_source = serializers.ChoiceField(
         ValidFromSource.choices,
@@ -170,6 +173,10 @@ class FactAnswer(MemoryFields):
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     embedding = EmbeddingState()
+
+    @staticmethod
+    def compute_status(fact: Fact) -> str:
+        return fact.status_at(timezone.now())
 
 
 class FactHistoryAnswer(AnswerSerializer):

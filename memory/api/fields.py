@@ -26,6 +26,10 @@ from memory_project.http.serializers import (
 
 MAX_TOP_K = 200
 MAX_METADATA_BYTES = 65_536
+OF_USER_HELP = (
+    "Limit to memories of this user and of no user in particular. Of the latter, an agent sees its own and those that "
+    "the account stored; without `agent_id`, all are listed."
+)
 IN_FUTURE = f"Must be at most {CLOCK_SKEW.total_seconds() / 60:.0f} minutes in the future."
 
 

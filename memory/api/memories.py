@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memory.api.fields import (
+    OF_USER_HELP,
     AwareDateTimeField,
     EmbeddingState,
     EventTime,
@@ -157,7 +158,7 @@ class NoteChange(OwnerFields, VectorFields):
 
 
 class MemoriesQuery(ActingFields, TimeRangeQuery):
-    user_id = ExternalId(required=False, help_text="Limit to memories of this user and of no user in particular.")
+    user_id = ExternalId(required=False, help_text=OF_USER_HELP)
     kind = ReadableKinds(required=False, help_text="Limit to these kinds, separated by commas.")
     channel = ExternalId(required=False, help_text="Limit to this channel. Default: all channels.")
     conversation_id = ExternalId(required=False, help_text="Limit to this conversation.")

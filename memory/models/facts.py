@@ -126,6 +126,11 @@ class Fact(MemoryRow):
         """The beginning of the fact as far as it was stated; None if it only begins when it was said."""
         return None if self.valid_from_source == ValidFromSource.SAID else self.valid_from
 
+    def status_at(self, now: datetime) -> str:
+        """Return the status; `active` for a fact that another one replaces only from a later time on."""
+        is_true = self.valid_to is not None and self.valid_to > now
+        return self.Status.ACTIVE if is_true and self.status == self.Status.SUPERSEDED else self.status
+
     @property
     def unfaded_confidence(self) -> float:
         return value_before_decay(self.confidence, base=self.base_confidence, faded=self.faded_confidence)

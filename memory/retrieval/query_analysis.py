@@ -40,6 +40,7 @@ from memory.retrieval.statements import (
     owner_shape,
     where_sql,
 )
+from memory.retrieval.tasks import keys_of_owned
 from memory.retrieval.visibility import visibility_filter
 
 MAX_GOALS = 20
@@ -93,10 +94,19 @@ ENTITIES = f"""
             SELECT entity_id FROM entity_names
             WHERE account_id = %(account_id)s AND name_digest = ANY(%(digests)s::text[])
             UNION SELECT entity_id FROM entity_names
-            WHERE account_id = %(account_id)s AND lower(name) = ANY(%(spelt)s::text[])
+            WHERE account_id = %(account_id)s AND lower(name) = ANY(%(spelt)s::text[]){{owned}}
         ) AS called CROSS JOIN LATERAL {memory_by_id_sql("called.entity_id")}
         WHERE {{entities}} ORDER BY salience DESC, id LIMIT %(most_entities)s
     ) AS named) AS entities"""
+
+OWNED = """
+            UNION SELECT link.target_id FROM (
+                SELECT id FROM memories WHERE {facts} AND kind = 'fact' AND status = 'active'
+                    AND attribute > '' AND attribute = ANY(%(owned)s::text[])
+                ORDER BY id LIMIT %(most_entities)s
+            ) AS fact JOIN memory_links AS link
+                ON link.account_id = %(account_id)s AND link.source_id = fact.id AND link.type = 'ABOUT'"""
+"""What facts call the user's own: of "my sister" the entity that "The user's sister is Ana" is about."""
 
 # the chain passes through conversations that the owner has no part in; what was said in them stays invisible
 LINEAGE_CTE = f"""line (conversation_id, continues, depth, been, is_again) AS (
@@ -177,6 +187,7 @@ class AnalysisShape:
     has_text: bool
     has_phrases: bool
     has_names: bool
+    has_owned: bool
     has_conversation: bool
     has_vector: bool
 
@@ -184,11 +195,13 @@ class AnalysisShape:
 def analyze_query(owner: Owner, query: Query, context: RecallContext) -> QueryAnalysis:
     """Analyze the question for this owner. One statement."""
     digests = digests_of_names(owner, [*query.names, *query.mentions])
+    owned = keys_of_owned(query.text, user_id=owner.user_id)
     shape = AnalysisShape(
         kinds=tuple(sorted(query.kinds)),
         has_text=query.has_words and bool(query.text.strip()),
         has_phrases=bool(query.phrases),
-        has_names=bool(digests),
+        has_names=bool(digests or owned),
+        has_owned=bool(owned),
         has_conversation=bool(query.conversation_id),
         has_vector=query.vector is not None,
     )
@@ -201,6 +214,7 @@ def analyze_query(owner: Owner, query: Query, context: RecallContext) -> QueryAn
         "phrases": list(query.phrases),
         "digests": digests,
         "spelt": [name.lower() for name in [*query.names, *query.mentions][:MAX_NAMES]],
+        "owned": owned,
         "most_entities": MAX_ENTITIES,
         "conversation_id": query.conversation_id,
         "goals": MAX_GOALS,
@@ -223,10 +237,12 @@ def build_analysis_statement(owner: OwnerShape, shape: AnalysisShape) -> Numbere
     visible = visibility_filter(owner, shape.kinds)
     goals = where_sql(knowledge_rows(owner.owner, Kind.GOAL), prefix="g")
     entities = where_sql(knowledge_rows(owner.owner, Kind.ENTITY), prefix="e")
+    facts = where_sql(knowledge_rows(owner.owner, Kind.FACT), prefix="f")
+    owned = OWNED.format(facts=facts.text) if shape.has_owned else ""
     parts = chain(
         [TERMS] if shape.has_text else [],
         [PHRASES] if shape.has_phrases else [],
-        [ENTITIES.format(entities=entities.text)] if shape.has_names else [],
+        [ENTITIES.format(entities=entities.text, owned=owned)] if shape.has_names else [],
         [LINEAGE, CURRENT_TURN] if shape.has_conversation else [],
         [OPEN_GOALS.format(goals=goals.text)],
         [PROFILE] if owner.has_user else [],
@@ -236,9 +252,8 @@ def build_analysis_statement(owner: OwnerShape, shape: AnalysisShape) -> Numbere
     ctes = f"WITH {visible.ctes.removesuffix(',')}" if visible.ctes else ""
     text = f"{ctes} SELECT {', '.join(parts)}"
     # planning takes three times as long as running it. A kept plan locks every partition of the vectors and reads one
-    return Sql(text=text, parameters={**visible.parameters, **goals.parameters, **entities.parameters}).numbered(
-        plans_once=True
-    )
+    parameters = {**visible.parameters, **goals.parameters, **entities.parameters, **facts.parameters}
+    return Sql(text=text, parameters=parameters).numbered(plans_once=True)
 
 
 def has_pending_sql(rows: str, *, has_agent: bool, has_vector: bool) -> str:

@@ -31,6 +31,7 @@ _ADVICE = re.compile(
     r"|(?<!\bthe )\b(?:ideas?|suggestions?|recipes?|tips) for\b",
     re.IGNORECASE,
 )
+_OWN = re.compile(r"\b(?:my|our) (?:(?:dear|older|elder|younger|little|big) )?([^\W\d_][\w-]*)", re.IGNORECASE)
 _OWNED = re.compile(
     r"\b(?:my|our|(?!(?:it|that|let|what|here|there|he|she|who|how|where)['’])[^\W\d_]+['’]s)"
     r" ([^\W\d_][\w-]*(?: [^\W\d_][\w-]*){0,2})",
@@ -56,6 +57,20 @@ def is_task(text: str) -> bool:
     """Return True if a text asks for something to be done, or for advice, not for what is known."""
     text = text.strip()
     return len(text) <= MAX_TASK_CHARACTERS and bool(_TASK.match(text) or _ADVICE.search(text))
+
+
+def keys_of_owned(text: str, *, user_id: str) -> list[str]:
+    """Return the keys of facts that say what the user's own things and people in a task are (`Fact.attribute`)."""
+    if not is_task(text):
+        return []
+    owners = {"the user", user_id.casefold() or "the user"}
+    return sorted(
+        f"{owner}|{kind}:{word}"
+        for owner in owners
+        for match in _OWN.finditer(text)
+        for word in {match[1].casefold(), match[1].casefold().removesuffix("s")}
+        for kind in ("relation", "only")
+    )
 
 
 def find_owned(text: str) -> Iterator[tuple[str, ...]]:

@@ -39,10 +39,12 @@ BELIEVED = "recorded_at IS NOT NULL AND retracted_at IS NULL"
 
 ARCHIVED_CONTEXTS = ", array_agg(id) FILTER (WHERE archived) AS shut"
 
-STATUS = (
-    """CASE WHEN memories.status = 'active' AND memories.valid_to <= %(now)s THEN 'ended' ELSE memories.status END"""
-)
-"""The status of a fact or a goal; `ended` for a fact that is over. Null for other kinds."""
+STATUS = """CASE WHEN memories.status = 'active' AND memories.valid_to <= %(now)s THEN 'ended'
+    WHEN memories.status = 'superseded' AND memories.valid_to > %(now)s THEN 'active' ELSE memories.status END"""
+"""The status of a fact or a goal; `ended` for a fact that is over. Null for other kinds.
+
+A fact that is superseded from a later day on is `active` until then, as in a recall.
+"""
 
 # the index uses the bound on the time alone
 OF_KIND = """(SELECT id, event_time FROM memories

@@ -57,7 +57,7 @@ def find_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> Memory:
 
     Raises NotFound, also for facts that are not believed.
     """
-    status = RawSQL(STATUS % {"now": "%s"}, [now], output_field=CharField())  # noqa: S611 - a constant
+    status = RawSQL(STATUS % {"now": "%s"}, [now, now], output_field=CharField())  # noqa: S611 - a constant
     rows = Memory.objects.visible_to(owner, *sorted(readable_kinds())).live(now).annotate(status=status)
     memory = require_found(rows.filter(id=memory_id).first(), "memory")
     if spec_of(memory.kind).has_beliefs:
@@ -83,14 +83,15 @@ def check_writer(owner: Owner, memory: Memory) -> None:
 def forget_memory(owner: Owner, memory_id: UUID, *, now: datetime) -> None:
     """Erase a memory with its traces, and what was derived from it alone.
 
-    Raises NotFound, Forbidden, Unprocessable, RedisError.
+    Raises NotFound, also if another call erased it meanwhile; Forbidden, Unprocessable, RedisError.
     """
     memory = find_memory(owner, memory_id, now=now)
     spec = spec_of(memory.kind)
     if memory.kind not in forgettable_kinds():
         raise Unprocessable(f"{spec.plural} are not deleted here, because they belong to a conversation or a context")
     check_writer(owner, memory)
-    erase_derived(owner, [memory.id], now=now)
+    if not erase_derived(owner, [memory.id], now=now)[memory.kind]:
+        raise NotFound("no such memory")
 
 
 def memories_of_user(owner: Owner, *, kinds: Collection[Kind] = (), channel: str = "") -> QuerySet[Memory]:

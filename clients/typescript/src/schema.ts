@@ -3770,7 +3770,7 @@ export interface components {
             /** @description Label given when it was learned. Empty: none. */
             certainty: string;
             temporal: components["schemas"]["TemporalEnum"];
-            /** @description Status today, whatever time was asked for. */
+            /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins. */
             status: components["schemas"]["FactStatusEnum"];
             /**
              * Format: date-time
@@ -3880,7 +3880,7 @@ export interface components {
             /** @description Label given when it was learned. Empty: none. */
             certainty: string;
             temporal: components["schemas"]["TemporalEnum"];
-            /** @description Status today, whatever time was asked for. */
+            /** @description Status today, whatever time was asked for: `active` until the fact that supersedes it begins. */
             status: components["schemas"]["FactStatusEnum"];
             /**
              * Format: date-time
@@ -13348,7 +13348,7 @@ export interface operations {
                 since?: string;
                 /** @description Limit to earlier times. */
                 until?: string;
-                /** @description Limit to memories of this user and of no user in particular. */
+                /** @description Limit to memories of this user and of no user in particular. Of the latter, an agent sees its own and those that the account stored; without `agent_id`, all are listed. */
                 user_id?: string;
             };
             header?: never;
@@ -14920,7 +14920,7 @@ export interface operations {
                 since?: string;
                 /** @description Limit to earlier times. */
                 until?: string;
-                /** @description Limit to memories of this user and of no user in particular. */
+                /** @description Limit to memories of this user and of no user in particular. Of the latter, an agent sees its own and those that the account stored; without `agent_id`, all are listed. */
                 user_id?: string;
             };
             header?: never;

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from memory.audit import record_audit
 from memory.errors import Forbidden, NotFound
-from memory.kinds import Audience, kinds_seen_by
+from memory.kinds import Audience, Kind, kinds_seen_by
 from memory.models import (
     Agent,
     AgentShortTermMemory,
@@ -46,16 +46,21 @@ def erase_fact(owner: Owner, fact_id: UUID, *, expected: ExpectedVersions, now: 
     if owner.agent_id not in ("", fact.agent_id) and not holds_memory(owner, fact):
         raise Forbidden("a fact can be erased only by its holder, by the agent that learned it, or by the account")
     check_version(fact.version, expected)
-    return erase_derived(owner, [fact_id], now=now)
+    counts = erase_derived(owner, [fact_id], now=now)
+    # another call may have erased it meanwhile
+    if not counts[Kind.FACT]:
+        raise NotFound("no such fact")
+    return counts
 
 
 def erase_episodes(owner: Owner, conversation_id: str, episode_id: UUID | None, *, now: datetime) -> Counter[str]:
     """Erase the episodes of a conversation that the owner sees, or one of them. Raises NotFound for none."""
     rows = episodes_of_conversation(owner, conversation_id, now=now)
     ids = list((rows.filter(id=episode_id) if episode_id else rows).values_list("id", flat=True))
-    if episode_id and not ids:
+    counts = erase_derived(owner, ids, now=now)
+    if episode_id and not counts[Kind.EPISODE]:
         raise NotFound("no such episode")
-    return erase_derived(owner, ids, now=now)
+    return counts
 
 
 def erase_context(owner: Owner, context_id: UUID, *, now: datetime) -> Counter[str]:

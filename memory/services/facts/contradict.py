@@ -4,6 +4,7 @@ Every writer looks under the lock of the holder (`lock_holder`), so that of two 
 the second sees the first. Which claims contradict each other is decided by `extraction.rules.attributes`.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,6 +30,7 @@ from memory.services.facts.supersede import supersede_fact
 
 MAX_CANDIDATES = 500
 """Facts that are compared with the claims of one extraction: those of their subjects and attributes, newest first."""
+_PLACE = re.compile(r"(?:the )?[A-Z][\w'’.-]*(?:,? (?:[A-Z][\w'’.-]*|of|the|de|da|do|la|le|am|an|upon))*")
 FOR_GOOD = frozenset({"birthplace", "birthday"})
 """Attributes that stay true of events in the past: "was born in Porto"."""
 
@@ -122,6 +124,13 @@ def is_old_move(draft: FactDraft) -> bool:
     return draft.valid_from is None and is_move(draft.claim)
 
 
+def is_former_residence(draft: FactDraft) -> bool:
+    """Return True for a move that a client calls past, or says a time of: "moved to Porto as a child"."""
+    parts = read_meaning(draft.claim).parts
+    is_place = parts is not None and _PLACE.fullmatch(parts.value) is not None
+    return draft.temporal != Temporal.CURRENT or not is_place
+
+
 def find_policy(owner: Owner) -> str:
     """Return what the account does about contradictions: `prefer_new`, `prefer_old` or `flag_review`."""
     own = Account.objects.filter(id=owner.account_id).values_list("contradictions", flat=True).first()
@@ -168,10 +177,11 @@ def contradicted_by_draft(
 ) -> tuple[FactDraft, list[Rival]]:
     """Return a client's draft, and the facts that it surely contradicts and that were true before it.
 
-    It ends where a fact begins that contradicts it, and that was said later or states a later beginning.
+    It ends where a fact begins that contradicts it, and that was said later or states a later beginning. A client that
+    states a move without any time states where somebody lives now.
     """
     [found] = find_contradicted(owner, [SaidClaim.of(draft, now=now)], now=now)
-    if not found or is_old_move(draft):
+    if not found or (is_old_move(draft) and is_former_residence(draft)):
         return draft, []
     later = [fact for fact in found if states_later_beginning(fact, draft)]
     rivals = find_rivals(owner, draft, (), sure=[fact for fact in found if fact not in later], embedded=embedded)

@@ -198,12 +198,22 @@ def list_facts(
     """Return `visible_facts` of one status, or of all statuses.
 
     A status other than `active` without `as_of` and `known_at` ignores validity, as hardly any such fact is true now.
+    A fact is `superseded` from where its successor begins (`Fact.status_at`).
     """
     if status in ("", Fact.Status.ACTIVE) or as_of is not None or known_at is not None:
         rows = visible_facts(owner, now=now, as_of=as_of, known_at=known_at, min_confidence=min_confidence)
-        return rows.filter(status=status) if status else rows
+        return rows.filter(has_status(status, now=now)) if status else rows
     rows = Fact.objects.visible_to(owner, Kind.FACT).in_channels(owner).live(now)
-    return rows.filter(status=status, confidence__gte=min_confidence or 0)
+    return rows.filter(has_status(status, now=now), confidence__gte=min_confidence or 0)
+
+
+def has_status(status: str, *, now: datetime) -> Q:
+    """Return the condition on facts whose `status_at` is this one."""
+    if status == Fact.Status.ACTIVE:
+        return Q(status=status) | Q(status=Fact.Status.SUPERSEDED, valid_to__gt=now)
+    if status == Fact.Status.SUPERSEDED:
+        return Q(status=status) & (Q(valid_to=None) | Q(valid_to__lte=now))
+    return Q(status=status)
 
 
 def filter_about_entity(rows: QuerySet[Fact], entity_id: UUID) -> QuerySet[Fact]:

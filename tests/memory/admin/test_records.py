@@ -171,6 +171,18 @@ def test_the_page_of_a_run_follows_it_until_its_end(staff: Client, account: Acco
     assert 'value="run_again"' in page
 
 
+def test_the_link_to_a_run_that_found_nothing_and_is_gone_leads_to_the_list(staff: Client) -> None:
+    run = JobRun.objects.create(job="expire", status="completed")
+    address = page_url("jobrun", run.id)
+    run.delete()
+
+    answer = staff.get(address, follow=True)
+
+    assert answer.redirect_chain == [(list_url("jobrun"), 302)]
+    assert "There is no such run." in shown(answer)
+    assert staff.get(address, {"progress": 1}).json()["is_running"] is False
+
+
 def test_a_viewer_follows_a_run_but_gets_no_buttons(staff: Client, account: Account) -> None:
     run = JobRun.objects.create(job="expire", account=account)
     viewer = User.objects.create_user("viewer", is_staff=True)

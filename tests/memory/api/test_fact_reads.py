@@ -67,6 +67,20 @@ def test_a_list_of_facts_is_filtered_by_every_parameter(api: ServiceClient) -> N
     assert listed(api, entity=str(uuid4())) == []
 
 
+def test_a_fact_that_is_superseded_from_a_later_day_on_is_active_until_then(api: ServiceClient, fact_id: str) -> None:
+    later = (timezone.now() + timedelta(days=30)).isoformat()
+    act(api, fact_id, "supersede", claim=MUNICH, valid_from=later)
+
+    listed_status = {row["id"]: row["status"] for row in api.get("/memories?agent_id=assistant").json()["results"]}
+    found = api.post("/recall", {"agent_id": "assistant", "query": CLAIM, "as_of": timezone.now().isoformat()}).json()
+    recalled = {each["id"]: each["status"] for each in found["results"]}
+
+    assert (listed(api, status="active"), listed(api, status="superseded")) == ([CLAIM], [])
+    assert api.get(f"/facts/{fact_id}?agent_id=assistant").json()["status"] == "active"
+    assert api.get(f"/memories/{fact_id}?agent_id=assistant").json()["status"] == "active"
+    assert (listed_status[fact_id], recalled[fact_id]) == ("active", "active")
+
+
 def test_facts_of_other_statuses_are_listed_even_if_not_true_now(api: ServiceClient, fact_id: str) -> None:
     act(api, fact_id, "supersede", claim=MUNICH)
 

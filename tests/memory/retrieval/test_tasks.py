@@ -1,5 +1,7 @@
 """Tasks: which requests are some, what they name, and that contexts answer those that name what is known."""
 
+from dataclasses import replace
+
 import pytest
 
 from memory.owner import Owner
@@ -11,6 +13,8 @@ from memory.services.turns import TurnDraft
 from tests.memory.candidates import found
 from tests.memory.context import request_for
 from tests.memory.episodes import NOW
+from tests.memory.knowledge import extract_all, say_sentences
+from tests.memory.recalls import UNREAD, found_by_words
 from tests.memory.retrieval.test_confidence import of_model
 from tests.memory.turns import say, turn
 
@@ -84,3 +88,26 @@ def test_a_context_is_silent_for_a_task_unless_it_names_what_is_known(owner: Own
     context = build_prompt_context(owner, request_for(query=task, own=of_model(0.0)), now=NOW)
 
     assert (context.abstained, not context.items) == (is_silent, is_silent)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("empty_redis")
+@pytest.mark.parametrize(
+    ("task", "is_found"),
+    [
+        ("Plan a dinner with my sister", True),
+        ("Plan a dinner with my younger sister", True),
+        ("Plan a dinner with my brother", False),
+        ("Where does my sister work?", False),
+    ],
+)
+def test_what_is_known_of_whom_a_task_calls_the_users_own_is_found(owner: Owner, task: str, is_found: bool) -> None:
+    user = replace(owner, user_id="u1")
+    say_sentences(user, "My sister Ana is vegetarian.", "Ana is allergic to peanuts.", name="")
+    extract_all(NOW)
+
+    found = found_by_words(user, task, techniques=("lexical", "graph", *UNREAD))
+
+    assert ("Ana is allergic to peanuts" in [each.text for each in found]) == is_found
+    other = replace(owner, user_id="u2")
+    assert found_by_words(other, task, techniques=("lexical", "graph", *UNREAD)) == []

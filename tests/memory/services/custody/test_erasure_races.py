@@ -20,6 +20,7 @@ from memory.services.custody.single import erase_fact
 from memory.services.duplicates.merge import merge_pair
 from memory.services.extraction.extract import extract_from_work, read_extraction_work, store_extraction_result
 from memory.services.facts.globalize import globalize_fact
+from memory.services.forgetting import forget_memory
 from tests.concurrency import PATIENCE_SECONDS, Start, over_own_connection
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.facts import know
@@ -68,6 +69,26 @@ def test_what_extraction_committed_during_an_erasure_goes(
     assert not Fact.objects.exists()
     assert not Entity.objects.exists()
     assert not UserProfile.objects.exclude(preferences={}).exists()
+
+
+@pytest.mark.parametrize(
+    "erase_one",
+    [
+        pytest.param(lambda owner, fact_id: forget_memory(owner, fact_id, now=NOW), id="memory"),
+        pytest.param(lambda owner, fact_id: erase_fact(owner, fact_id, expected=None, now=NOW), id="fact"),
+    ],
+)
+def test_a_memory_is_erased_once_and_not_found_afterwards(
+    user: Owner, start_concurrently: Start, erase_one: Erase
+) -> None:
+    fact = know(user, "Ana lives in Oslo")
+
+    with transaction.atomic():
+        erase_one(user, fact.id)
+        second = start_concurrently(lambda: over_own_connection(lambda: erase_one(user, fact.id)))
+
+    with pytest.raises(NotFound):
+        second.result(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("erase_source", [erase_its_turn, erase_its_conversation])

@@ -118,7 +118,8 @@ def test_the_account_comes_before_the_installation(
         (LISBON, {"temporal": "past", "valid_from": day(-900), "valid_to": day(-800)}),
         (LISBON, {"certainty": "uncertain"}),
         (LISBON, {"valid_from": day(-900)}),
-        ("Ana moved to Lisbon", {}),
+        ("Ana moved to Lisbon as a child", {}),
+        ("Ana moved to Lisbon", {"temporal": "past"}),
     ],
 )
 def test_a_fact_that_may_hold_as_well_is_learned_next_to_the_other(
@@ -129,6 +130,16 @@ def test_a_fact_that_may_hold_as_well_is_learned_next_to_the_other(
     post(owner, claim, **fields)
 
     assert Fact.objects.filter(status="active").count() == 2
+
+
+@pytest.mark.parametrize("move", ["Ana moved to Lisbon", "Ana has moved to Lisbon.", "Ana moved to Las Palmas, Spain"])
+def test_a_move_without_a_time_ends_the_former_residence(owner: Owner, move: str) -> None:
+    before = know(owner, PORTO, valid_from=day(-100))
+
+    new = post(owner, move).fact
+
+    assert claims(owner) == [move]
+    assert (reread(owner, before).status, reread(owner, before).valid_to) == ("superseded", new.valid_from)
 
 
 def test_other_holders_and_channels_are_not_asked(owner: Owner) -> None:
