@@ -42,7 +42,7 @@ from memory.services.custody.stores import (
     text_fields,
 )
 from memory.services.recall.term_statistics import TermBatch, fold_terms
-from memory.services.transfer.delete import delete_archives
+from memory.services.transfer.transfers import delete_archives
 
 FIRST_ID = UUID(int=0)
 CONVERSATIONS_A_BATCH = 5
