@@ -34,25 +34,6 @@ PAGE_VERSIONS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionRow:
-    """A version without its content, of which only the size is known."""
-
-    number: int
-    editor: str
-    created_at: datetime
-    restored_from: int | None
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionPage:
-    """A page of versions, newest first. The next page begins before the number `before`; None on the last page."""
-
-    versions: Sequence[VersionRow]
-    before: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionComparison:
     """Two versions and their differences. `value` is None if the values of both only repeat their contents."""
 
@@ -66,25 +47,21 @@ class VersionComparison:
         return self.content.is_same and (self.value is None or self.value.is_same)
 
 
-def list_versions(entry: ContextEntry, *, before: int | None) -> VersionPage:
-    """Return the newest versions, or those before a number, in one query that reads no contents."""
+def list_versions(entry: ContextEntry, *, before: int | None) -> tuple[list[Any], int | None]:
+    """Return a page of versions, newest first, and the number before which the next page begins (None on the last).
+
+    One query reads the sizes of the contents and no contents.
+    """
     # the length of a long text that is stored out of line is known without reading it
     size = Func("content", function="octet_length", output_field=IntegerField())
     rows: Any = entry_versions(entry).defer("content", "value").annotate(size_bytes=size).order_by("-number")
     if before is not None:
         rows = rows.filter(number__lt=before)
     found = list(rows[: PAGE_VERSIONS + 1])
-    versions = [
-        VersionRow(
-            number=version.number,
-            editor=mark_invisible(version.editor),
-            created_at=version.created_at,
-            restored_from=version.restored_from,
-            size_bytes=version.size_bytes,
-        )
-        for version in found[:PAGE_VERSIONS]
-    ]
-    return VersionPage(versions=versions, before=versions[-1].number if len(found) > PAGE_VERSIONS else None)
+    versions = found[:PAGE_VERSIONS]
+    for version in versions:
+        version.editor = mark_invisible(version.editor)
+    return versions, versions[-1].number if len(found) > PAGE_VERSIONS else None
 
 
 def choose_pair(entry: ContextEntry, asked: QueryDict) -> tuple[ContextEntryVersion, ContextEntryVersion] | None:
@@ -231,6 +208,7 @@ class ContextEntryAdmin(MeaningSearchAdmin):
             return HttpResponseRedirect(request.path)
         pair = choose_pair(entry, request.GET)
         heading = excerpt_of(entry.key or entry.text)
+        versions, next_before = list_versions(entry, before=read_number(request.GET.get("before", "")))
         return self.render_page(
             request,
             "contextentry/versions.html",
@@ -239,7 +217,8 @@ class ContextEntryAdmin(MeaningSearchAdmin):
             entry=entry,
             compared=compare_versions(*pair) if pair else None,
             names=[f"Version {version.number}" for version in pair or ()],
-            listed=list_versions(entry, before=read_number(request.GET.get("before", ""))),
+            versions=versions,
+            next_before=next_before,
             obstacle=find_restore_obstacle(entry, datetime.now(UTC)),
             may_restore=self.has_change_permission(request, entry),
             may_forget=self.has_delete_permission(request, entry),

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.urls import path
 
-from memory.api.agents import Agents, TeamMembers, Teams
+from memory.api.agents import Agents, Keys, TeamMembers, Teams
 from memory.api.artifacts import Artifacts
 from memory.api.audit_log import AuditLog
 from memory.api.context import Contexts
 from memory.api.contexts import AccessLogs, ContextArchiving, ContextGrants, PersistentContexts, Snapshots
-from memory.api.conversations import ConversationLineages, ConversationLives, Conversations
+from memory.api.conversations import ConversationLineages, ConversationLives, Conversations, Participants
 from memory.api.custody import ErasurePreviews, Erasures, Subjects
 from memory.api.entities import Entities, EntityMerges, Relationships
 from memory.api.entries import ContextEntries, Entries, EntrySearches, EntryVersions
@@ -23,11 +23,9 @@ from memory.api.graph import Graphs
 from memory.api.items import ContextItems
 from memory.api.jobs import Jobs
 from memory.api.keyed_memories import FormerKeyedMemories, KeyedMemories, KeyedMemorySearches
-from memory.api.keys import Keys
 from memory.api.learnings import Learnings, LearningSearches, LearningVotes
 from memory.api.memories import Memories
 from memory.api.memory_search import MemorySearches
-from memory.api.participants import Participants
 from memory.api.pools import PoolContents, PoolGrants, Pools
 from memory.api.profiles import Profiles
 from memory.api.recall import Recall

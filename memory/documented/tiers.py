@@ -4,10 +4,9 @@ from memory.documented.rows import DocumentedContext as PersistentContext
 from memory.documented.rows import DocumentedEntry as ContextEntry
 from memory.documented.rows import DocumentedPool as MemoryPool
 from memory.documented.rows import DocumentedShortTermMemory as AgentShortTermMemory
-from memory.documented.services import EmbeddingService, MaintenanceService, RouterService
+from memory.documented.services import EmbeddingService, MaintenanceService, RouterService, StorageService
 from memory.documented.services import TaskWorkingMemory as WorkingMemoryService
 from memory.models import ContextAccessLog, ContextSnapshot, SharedContextPool, WorkflowRun
-from memory.services.storage import StorageService
 
 __all__ = [
     "AgentShortTermMemory",

@@ -1,53 +1,16 @@
 """The shape of a job: a function that does one batch of its work in one transaction and reports what it did."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, time, timedelta
-from typing import Protocol, TypeVar
-from uuid import UUID
+from typing import Protocol
 
-from django.db.models import Model, QuerySet
+from memory.services.account_walk import Batch, BatchReport
 
-from memory.services.account_walk import AccountPage, read_account_page
-
-Row = TypeVar("Row", bound=Model)
+__all__ = ["REGISTERED_JOBS", "Batch", "BatchReport", "Clock", "Job", "JobFunction", "Progress", "RunBatch", "job"]
 
 Clock = Callable[[], datetime]
 """Returns the current time. Passed in from the edge, since only the edge may read the real clock."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """A batch to do: at most `size` rows after `cursor` (that of the last report), in one account or in all of them."""
-
-    size: int
-    cursor: str = ""
-    account_id: UUID | None = None
-    dry_run: bool = False
-    """Count without changing anything; `changed` is then how many rows would have changed."""
-    is_resumed: bool = field(default=False, compare=False)
-    """True if a worker died on this batch before."""
-    renew: Callable[[], None] = field(default=lambda: None, compare=False)
-    """Renew the lease, from within a batch that may outlast it. Raises if another worker has taken over."""
-
-    def page_of(self, rows: QuerySet[Row]) -> AccountPage[Row]:
-        """Return the rows of this batch, by account and id, and the cursor of the next (`services.account_walk`)."""
-        return read_account_page(rows, after=self.cursor, limit=self.size, account_id=self.account_id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchReport:
-    """The result of one batch.
-
-    `cursor` (at most 200 characters) is where the next batch starts, and never where this one did; it is empty when
-    nothing is left. `figures` are further counts of the job, which a run adds up.
-    """
-
-    examined: int
-    changed: int
-    failed: int = 0
-    cursor: str = ""
-    figures: Mapping[str, int] = field(default_factory=dict)
 
 
 class RunBatch(Protocol):

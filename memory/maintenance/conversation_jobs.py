@@ -1,26 +1,22 @@
 """Jobs of conversations: their summaries, what is learned from them, and the compression of structured turns."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from functools import partial
 
 from memory import conf
 from memory.maintenance.base import Batch, BatchReport, job
 from memory.maintenance.stages import run_stages
+from memory.services.account_walk import AccountPage
 from memory.services.claims import count_due_rows, has_due_rows
-from memory.services.compression.batches import CompressionBatch
 from memory.services.compression.compress import compress_slots
 from memory.services.compression.merge import archive_episodes, merge_records
 from memory.services.conversations.queue import EXTRACTION, SUMMARIES, BatchResult, ConversationQueue
 from memory.services.extraction.extract import extract_due
 from memory.services.replacements import former_conversations, link_former_conversations
 from memory.services.strategies.patterns import extract_patterns
-from memory.services.strategies.sources import (
-    SourceBatch,
-    SourcePage,
-    next_conversation_sources,
-    next_goal_sources,
-)
+from memory.services.strategies.sources import WorkSource, next_conversation_sources, next_goal_sources
 from memory.services.summaries.summarize import summarize_due
 
 
@@ -97,20 +93,20 @@ def patterns(*, now: datetime, batch: Batch) -> BatchReport:
     return run_stages(stages, now=now, batch=batch)
 
 
-def run_sources(read: Callable[[SourceBatch], SourcePage], *, now: datetime, batch: Batch) -> BatchReport:
-    page = read(SourceBatch(now=now, limit=batch.size, after=batch.cursor, account_id=batch.account_id))
-    examined = len(page.sources)
+def run_sources(read: Callable[..., AccountPage[WorkSource]], *, now: datetime, batch: Batch) -> BatchReport:
+    page = read(batch, now=now)
+    examined = len(page.rows)
     if batch.dry_run:
-        changed = sum(not source.waits_for_goals for source in page.sources)
+        changed = sum(not source.waits_for_goals for source in page.rows)
         return BatchReport(examined=examined, changed=changed, cursor=page.cursor)
-    done = extract_patterns(page.sources, now=now, renew=batch.renew)
+    done = extract_patterns(page.rows, now=now, renew=batch.renew)
     return BatchReport(
         examined=examined, changed=done.marked, failed=done.failed, cursor=page.cursor, figures=done.figures
     )
 
 
 ARCHIVE = "archive"
-COMPRESSION_STAGES: Mapping[str, Callable[[CompressionBatch], BatchResult]] = {
+COMPRESSION_STAGES: Mapping[str, Callable[..., BatchResult]] = {
     "slots": compress_slots,
     "merge": merge_records,
     ARCHIVE: archive_episodes,
@@ -126,16 +122,7 @@ def compress(*, now: datetime, batch: Batch) -> BatchReport:
     what it is needed for waits, and episodes are archived all the same.
     """
     stage, _, after = (batch.cursor or f"{next(iter(COMPRESSION_STAGES))}:").partition(":")
-    done = COMPRESSION_STAGES[stage](
-        CompressionBatch(
-            now=now,
-            limit=batch.size,
-            after=after,
-            account_id=batch.account_id,
-            dry_run=batch.dry_run,
-            renew=batch.renew,
-        )
-    )
+    done = COMPRESSION_STAGES[stage](replace(batch, cursor=after), now=now)
     return BatchReport(
         examined=done.claimed,
         changed=done.stored,

@@ -1,6 +1,7 @@
 """Jobs of the installation's own logs and figures: entries of reads move from Redis into tables, samples are taken."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from memory.maintenance.base import Batch, BatchReport, RunBatch, job
@@ -18,10 +19,8 @@ def write_access_log(*, now: datetime, batch: Batch) -> BatchReport:
     written before, count as examined alone.
     """
     if batch.dry_run:
-        done = preview_access_lines(batch.size, after=batch.cursor, account_id=batch.account_id)
-    else:
-        done = write_access_lines(batch.size, after=batch.cursor, account_id=batch.account_id, now=now)
-    return BatchReport(examined=done.examined, changed=done.changed, cursor=done.cursor)
+        return preview_access_lines(batch.size, after=batch.cursor, account_id=batch.account_id)
+    return write_access_lines(batch.size, after=batch.cursor, account_id=batch.account_id, now=now)
 
 
 @job(every=timedelta(seconds=15), batch_size=1_000)
@@ -33,13 +32,7 @@ def write_audit_reads(*, now: datetime, batch: Batch) -> BatchReport:
     move = preview_reads if batch.dry_run else write_reads
     done = move(batch.size, after=batch.cursor, account_id=batch.account_id)
     counts = {"reads_written": done.changed, "reads_refused": done.failed}
-    return BatchReport(
-        examined=done.examined,
-        changed=done.changed,
-        failed=done.failed,
-        cursor=done.cursor,
-        figures={name: count for name, count in counts.items() if count},
-    )
+    return replace(done, figures={name: count for name, count in counts.items() if count})
 
 
 def sample(*, now: datetime, batch: Batch) -> BatchReport:

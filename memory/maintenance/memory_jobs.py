@@ -29,7 +29,7 @@ from memory.services.memories.decay import (
     decay_rows,
     preview_decay,
 )
-from memory.services.recall.term_statistics import TermBatch, find_changed_account, fold_terms
+from memory.services.recall.term_statistics import find_changed_account, fold_terms
 from memory.services.short_term import promote_in_batches
 
 logger = logging.getLogger(__name__)
@@ -88,18 +88,8 @@ def deduplicate(*, now: datetime, batch: Batch) -> BatchReport:
 
     Looks at those whose vectors were made since the last complete run over them began; that was looked through by then.
     """
-    todo = duplicates.DeduplicationBatch(
-        now=now,
-        since=looked_through_since(batch.account_id),
-        size=batch.size,
-        after=batch.cursor,
-        account_id=batch.account_id,
-        renew=batch.renew,
-    )
-    done = duplicates.preview_duplicates(todo) if batch.dry_run else duplicates.deduplicate(todo)
-    return BatchReport(
-        examined=done.examined, changed=done.merged, failed=done.failed, cursor=done.cursor, figures=done.figures
-    )
+    merge = duplicates.preview_duplicates if batch.dry_run else duplicates.deduplicate
+    return merge(batch, since=looked_through_since(batch.account_id), now=now)
 
 
 def looked_through_since(account_id: UUID | None) -> datetime | None:
@@ -193,7 +183,7 @@ def recall_statistics(*, now: datetime, batch: Batch) -> BatchReport:
     account_id = UUID(named) if named else find_changed_account(after=None, only=batch.account_id)
     if account_id is None:
         return BatchReport(examined=0, changed=0)
-    folded = fold_terms(TermBatch(account_id=account_id, after=int(after or 0), size=batch.size, dry_run=batch.dry_run))
+    folded = fold_terms(account_id, after=int(after or 0), size=batch.size, dry_run=batch.dry_run)
     if folded.mark:
         cursor = f"{account_id}:{folded.mark}"
     else:

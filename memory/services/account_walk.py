@@ -1,11 +1,13 @@
-"""Walks through rows of all accounts, one account after the other, so that each statement reads rows of one account.
+"""Batches of jobs, and walks through rows of all accounts, one account after the other.
+
+So each statement reads rows of one account.
 
 Jobs use them for rows that stay where they are when they were looked at. Rows that leave a queue when they are claimed
 are shared out among the accounts instead (`services.claims`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -21,11 +23,47 @@ FIRST_ID = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountPage(Generic[Row]):
+class AccountPage(Generic[T]):
     """The next rows of a walk. `cursor` is where the next page begins, empty if no rows are left."""
 
-    rows: Sequence[Row]
+    rows: Sequence[T]
     cursor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch to do: at most `size` rows after `cursor` (that of the last report), in one account or in all of them."""
+
+    size: int
+    cursor: str = ""
+    account_id: UUID | None = None
+    dry_run: bool = False
+    """Count without changing anything; `changed` is then how many rows would have changed."""
+    is_resumed: bool = field(default=False, compare=False)
+    """True if a worker died on this batch before."""
+    renew: Callable[[], None] = field(default=lambda: None, compare=False)
+    """Renew the lease, from within a batch that may outlast it. Raises if another worker has taken over."""
+
+    def page_of(self, rows: QuerySet[Row], *, order_by: str = "id") -> AccountPage[Row]:
+        """Return the rows of this batch, by account and `order_by`, and the cursor of the next."""
+        return read_account_page(
+            rows, after=self.cursor, limit=self.size, account_id=self.account_id, order_by=order_by
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """The result of one batch.
+
+    `cursor` (at most 200 characters) is where the next batch starts, and never where this one did; it is empty when
+    nothing is left. `figures` are further counts of the job, which a run adds up.
+    """
+
+    examined: int
+    changed: int
+    failed: int = 0
+    cursor: str = ""
+    figures: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_account_page(

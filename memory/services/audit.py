@@ -28,9 +28,9 @@ from memory.audit import (
 from memory.errors import NotFound, Unprocessable
 from memory.models import Account, AuditEntry
 from memory.owner import Owner
+from memory.services.account_walk import BatchReport
 from memory.tiers import audit_reads
 from memory.tiers.audit_reads import ReadLine
-from memory.tiers.base import MovedLines
 from memory_project.ids import uuid7
 
 logger = logging.getLogger(__name__)
@@ -85,13 +85,13 @@ def count_other_channels(owner: Owner, channels: Collection[str]) -> int:
     return sum(1 for channel in channels if channel != owner.channel)
 
 
-def preview_reads(size: int, *, after: str, account_id: UUID | None) -> MovedLines:
+def preview_reads(size: int, *, after: str, account_id: UUID | None) -> BatchReport:
     """Return what `write_reads` would do (`changed` is an upper bound). Changes nothing."""
     lines, cursor = audit_reads.read_audit_lines(size, after=after, account_id=account_id)
-    return MovedLines(examined=len(lines), changed=len(lines), cursor=cursor)
+    return BatchReport(examined=len(lines), changed=len(lines), cursor=cursor)
 
 
-def write_reads(size: int, *, after: str, account_id: UUID | None) -> MovedLines:
+def write_reads(size: int, *, after: str, account_id: UUID | None) -> BatchReport:
     """Move up to `size` reads after the cursor into the table, into the partitions of their days.
 
     It may be killed at any point and run again: nothing is lost or doubled, because an entry has its id and its time
@@ -100,7 +100,7 @@ def write_reads(size: int, *, after: str, account_id: UUID | None) -> MovedLines
     """
     lines, cursor = audit_reads.read_audit_lines(size, after=after, account_id=account_id)
     if not lines:
-        return MovedLines(examined=0, changed=0, cursor=cursor)
+        return BatchReport(examined=0, changed=0, cursor=cursor)
     refused: list[ReadLine] = []
     try:
         new = insert_reads(lines)
@@ -108,7 +108,7 @@ def write_reads(size: int, *, after: str, account_id: UUID | None) -> MovedLines
         new, refused = insert_reads_one_by_one(lines)
     # after the outermost commit: a line must not be deleted before its row is safe
     transaction.on_commit(lambda: audit_reads.delete_audit_lines(lines, aside=refused))
-    return MovedLines(examined=len(lines), changed=new, failed=len(refused), cursor=cursor)
+    return BatchReport(examined=len(lines), changed=new, failed=len(refused), cursor=cursor)
 
 
 def write_waiting_reads(account_id: UUID) -> None:

@@ -47,20 +47,6 @@ class TierStats:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MovedLines:
-    """The result of moving lines from a stream into a table.
-
-    `examined` are lines looked at, `changed` those that became new rows, `failed` those that the table refused.
-    `cursor` is the last line looked at; empty when there are no more.
-    """
-
-    examined: int
-    changed: int
-    failed: int = 0
-    cursor: str
-
-
 class Tier:
     """A store of one agent's keyed values, as the router uses it. Expired values count as missing."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.documented.services import EmbeddingService, RouterService
+from memory.documented.services import EmbeddingService, RouterService, StorageService
 from memory.documented.tiers import AgentShortTermMemory, ContextEntry, MemoryPool, PersistentContext
 from memory.errors import Forbidden, NotFound
 from memory.models import AuditEntry
@@ -11,7 +11,6 @@ from memory.services.contexts.entries import EntryDraft, store_entries
 from memory.services.contexts.manage import ContextDraft, create_context
 from memory.services.embedding.embed import embed_texts
 from memory.services.pools.manage import PoolDraft
-from memory.services.storage import StorageService
 from memory.tiers.base import time_of_call
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_redis")]

@@ -2,9 +2,9 @@
 
 import pytest
 
+from memory.documented.services import StorageService
 from memory.documented.three_layer import EpisodicMemory, RedisManager, WorkingMemory
 from memory.owner import Owner
-from memory.services.storage import StorageService
 from memory.services.summaries.store import EpisodeDraft
 from memory_project.redis import ConversationRef, client, conversation_key
 from tests.documents_python.conftest import run

@@ -44,7 +44,8 @@ from memory.models import (
 from memory.owner import Owner
 from memory.providers.language_models import Usage
 from memory.reasoning import ReasoningTier, is_deeper
-from memory.services.compression.batches import CompressionBatch
+from memory.services.account_walk import Batch
+from memory.services.compression.batches import result_of, take_batch
 from memory.services.conversations.queue import (
     MAX_ATTEMPTS,
     MAX_ERROR_CHARACTERS,
@@ -294,17 +295,17 @@ class SlotsInput(CompressionInput):
     texts: Sequence[SlotText]
 
 
-def compress_slots(batch: CompressionBatch) -> BatchResult:
+def compress_slots(batch: Batch, *, now: datetime) -> BatchResult:
     """Bring a batch of raw records to level 1."""
     after = timedelta(hours=conf.COMPRESS_AFTER_HOURS)
-    due = due_records(RAW, older_than=after, now=batch.now)
+    due = due_records(RAW, older_than=after, now=now)
     if batch.dry_run:
-        count = sum(batch.take_shares(due, lambda rows, _share: [rows.count()]))
+        count = sum(take_batch(batch, due, lambda rows, _share: [rows.count()]))
         return BatchResult(claimed=count, stored=count)
-    tasks = batch.take_shares(due, first_tasks)
-    store = partial(store_shortened_slots, now=batch.now)
-    worker = CompressionWorker(compressor=work_compressor(), read=read_slot_inputs, store=store, now=batch.now)
-    return batch.result_of(list(worker.process_tasks(tasks, renew=batch.renew)), due)
+    tasks = take_batch(batch, due, first_tasks)
+    store = partial(store_shortened_slots, now=now)
+    worker = CompressionWorker(compressor=work_compressor(), read=read_slot_inputs, store=store, now=now)
+    return result_of(batch, list(worker.process_tasks(tasks, renew=batch.renew)), due)
 
 
 def first_tasks(rows: QuerySet[TurnRecord], share: int) -> list[CompressionTask]:

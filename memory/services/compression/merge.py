@@ -48,8 +48,8 @@ from memory.models import (
 )
 from memory.owner import Owner
 from memory.reasoning import ReasoningTier, shallowest
-from memory.services.account_walk import read_account_page
-from memory.services.compression.batches import CompressionBatch
+from memory.services.account_walk import Batch
+from memory.services.compression.batches import result_of, take_batch
 from memory.services.compression.compress import (
     ACTOR,
     SUMMARIZED,
@@ -114,12 +114,12 @@ class MergeSources:
     allowed: ReasoningTier
 
 
-def merge_records(batch: CompressionBatch) -> BatchResult:
+def merge_records(batch: Batch, *, now: datetime) -> BatchResult:
     """Merge due records of a batch of conversations. The counts in the result are of episodes."""
     after = timedelta(hours=conf.MERGE_AFTER_HOURS)
-    due = due_records(SUMMARIZED, older_than=after, now=batch.now)
+    due = due_records(SUMMARIZED, older_than=after, now=now)
     runs: list[CompressionTask] = []
-    for account_id, log_id in batch.take_shares(due, first_logs):
+    for account_id, log_id in take_batch(batch, due, first_logs):
         batch.renew()
         of_log = due.filter(account_id=account_id, log_id=log_id)
         due_ids = set(of_log.order_by("number").values_list("id", flat=True)[:MAX_RECORDS])
@@ -127,9 +127,9 @@ def merge_records(batch: CompressionBatch) -> BatchResult:
     if batch.dry_run:
         return BatchResult(claimed=len(runs), stored=len(runs))
     compressor = work_compressor()
-    store = partial(store_work_episode, source=compressor.source, now=batch.now)
-    worker = CompressionWorker(compressor=compressor, read=read_merge_inputs, store=store, now=batch.now)
-    return batch.result_of(list(worker.process_tasks(runs, renew=batch.renew)), due)
+    store = partial(store_work_episode, source=compressor.source, now=now)
+    worker = CompressionWorker(compressor=compressor, read=read_merge_inputs, store=store, now=now)
+    return result_of(batch, list(worker.process_tasks(runs, renew=batch.renew)), due)
 
 
 def first_logs(rows: QuerySet[TurnRecord], share: int) -> QuerySet[TurnRecord, tuple[UUID, UUID]]:
@@ -327,15 +327,15 @@ def build_work_episode(inputs: MergeInput, text: str, *, goal_id: UUID | None, s
     )
 
 
-def archive_episodes(batch: CompressionBatch) -> BatchResult:
+def archive_episodes(batch: Batch, *, now: datetime) -> BatchResult:
     """Reduce a batch of due merged episodes to level 3."""
-    page = read_account_page(due_episodes(batch.now), after=batch.after, limit=batch.limit, account_id=batch.account_id)
+    page = batch.page_of(due_episodes(now))
     if batch.dry_run:
         return BatchResult(claimed=len(page.rows), stored=len(page.rows), cursor=page.cursor)
     results = []
     for episode in page.rows:
         try:
-            figures = store_archived_episode(episode, now=batch.now)
+            figures = store_archived_episode(episode, now=now)
         except Exception as err:  # noqa: BLE001 - the job's outermost loop
             # the error's message may quote the episode
             logger.error("archiving of work episode %s failed: %s", episode.id, type(err).__name__)

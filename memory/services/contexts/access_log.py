@@ -15,10 +15,10 @@ from django.db.models import QuerySet
 from memory.models import ContextAccessLog, ContextEntry, PersistentContext
 from memory.models.statements import execute_statement, fetch_rows
 from memory.owner import Owner
+from memory.services.account_walk import BatchReport
 from memory.services.accounts.access import raise_manage_refused
 from memory.tiers import access_log
 from memory.tiers.access_log import AccessLine, EntryReference
-from memory.tiers.base import MovedLines
 
 Action = ContextAccessLog.Action
 READ_ACTIONS = frozenset({Action.READ.value, Action.SEARCH.value})
@@ -90,14 +90,14 @@ def log_reads(owner: Owner, touched: Sequence[EntryReference], *, action: Action
         access_log.push_access_lines(owner, touched, action=action.value, now=now)
 
 
-def preview_access_lines(size: int, *, after: str, account_id: UUID | None) -> MovedLines:
+def preview_access_lines(size: int, *, after: str, account_id: UUID | None) -> BatchReport:
     """Return what `write_access_lines` would do (`changed` is an upper bound). Changes nothing."""
     lines, cursor = access_log.read_access_lines(size, after=after, account_id=account_id)
     found = len(lines) + (0 if after else access_log.count_loss_lines(account_id))
-    return MovedLines(examined=found, changed=found, cursor=cursor)
+    return BatchReport(examined=found, changed=found, cursor=cursor)
 
 
-def write_access_lines(size: int, *, after: str, account_id: UUID | None, now: datetime) -> MovedLines:
+def write_access_lines(size: int, *, after: str, account_id: UUID | None, now: datetime) -> BatchReport:
     """Move up to `size` lines of reads after the cursor into the table, and count the reads on their entries.
 
     It may be killed at any point and run again: nothing is lost or doubled, because a line has its id since the read
@@ -107,7 +107,7 @@ def write_access_lines(size: int, *, after: str, account_id: UUID | None, now: d
         access_log.report_losses(now)
     lines, cursor = access_log.read_access_lines(size, after=after, account_id=account_id)
     if not lines:
-        return MovedLines(examined=0, changed=0, cursor=cursor)
+        return BatchReport(examined=0, changed=0, cursor=cursor)
     # a line may have been sent twice if the connection broke in between
     different = {line.id: line for line in lines}
     new: set[UUID] = set()
@@ -118,7 +118,7 @@ def write_access_lines(size: int, *, after: str, account_id: UUID | None, now: d
             new |= stored
         # after the outermost commit: a line must not be deleted before its row is safe
         transaction.on_commit(lambda: access_log.delete_access_lines(lines))
-    return MovedLines(examined=len(lines), changed=len(new), cursor=cursor)
+    return BatchReport(examined=len(lines), changed=len(new), cursor=cursor)
 
 
 def group_lines(lines: Sequence[AccessLine]) -> list[list[AccessLine]]:

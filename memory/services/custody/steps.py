@@ -41,8 +41,8 @@ from memory.services.custody.stores import (
     tables,
     text_fields,
 )
-from memory.services.recall.term_statistics import TermBatch, fold_terms
-from memory.services.transfer.delete import delete_archives
+from memory.services.recall.term_statistics import fold_terms
+from memory.services.transfer.transfers import delete_archives
 
 FIRST_ID = UUID(int=0)
 CONVERSATIONS_A_BATCH = 5
@@ -312,9 +312,8 @@ def erase_archives(selection: Selection, cursor: str, now: datetime) -> StepRepo
 
 def fold_words(selection: Selection, cursor: str, now: datetime) -> StepReport:
     """Drop the words that no memory of the account contains any more from its statistics."""
-    batch = TermBatch(account_id=selection.owner.account_id, after=int(cursor or 0), size=TERMS_A_BATCH)
-    mark = fold_terms(batch).mark
-    return StepReport(cursor=str(mark or ""))
+    folded = fold_terms(selection.owner.account_id, after=int(cursor or 0), size=TERMS_A_BATCH)
+    return StepReport(cursor=str(folded.mark or ""))
 
 
 def filtered_memories(selection: Selection) -> QuerySet[Memory]:

@@ -21,7 +21,7 @@ looked at again.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -34,7 +34,7 @@ from memory import conf
 from memory.models import Memory, Vector
 from memory.models.statements import binary_cursor
 from memory.owner import Owner
-from memory.services.account_walk import read_account_page, walk_accounts
+from memory.services.account_walk import Batch, BatchReport, read_account_page, walk_accounts
 from memory.services.duplicates.compare import MemoryPair, filter_duplicate_pairs, rank_pair, read_merge_candidates
 from memory.services.duplicates.merge import MergeResult, merge_pair
 from memory.services.duplicates.texts import deduplicated_kinds, normalized_text_hash
@@ -123,40 +123,17 @@ class SimilarPair:
         return self.memory_id, self.other_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeduplicationBatch:
-    """The next `size` memories behind the cursor `after`, of one account or of all.
+def read_fresh_memories(batch: Batch, *, since: datetime | None) -> list[FreshMemory]:
+    """Return the memories of the batch that have a vector of the current model, by account and id.
 
-    Their vectors were stored `since` then, by the database's clock; None: at any time.
+    The vectors were stored `since` then, by the database's clock; None: at any time.
     """
-
-    now: datetime
-    since: datetime | None
-    size: int
-    after: str = ""
-    account_id: UUID | None = None
-    renew: Callable[[], None] = lambda: None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeduplicationResult:
-    """Numbers of memories that were examined, merged (or would be) and failed; `cursor` is empty at the end."""
-
-    examined: int
-    merged: int
-    failed: int
-    cursor: str
-    figures: Mapping[str, int]
-
-
-def read_fresh_memories(batch: DeduplicationBatch) -> list[FreshMemory]:
-    """Return the memories of the batch that have a vector of the current model, by account and id."""
     model = serving_model().name
 
     def read(account_id: UUID, memory: str, room: int) -> list[FreshMemory]:
         given = {
             "model": model,
-            "since": batch.since,
+            "since": since,
             "kinds": sorted(deduplicated_kinds()),
             "account": account_id,
             "memory": UUID(memory) if memory else LOWEST_ID,
@@ -167,8 +144,8 @@ def read_fresh_memories(batch: DeduplicationBatch) -> list[FreshMemory]:
             return list(map(FreshMemory._make, cursor.fetchall()))
 
     vectors = Vector.objects.whole().filter(model=model, kind__in=sorted(deduplicated_kinds()))
-    fresh = vectors if batch.since is None else vectors.filter(created_at__gte=batch.since)
-    after = batch.after.replace(":", "/")
+    fresh = vectors if since is None else vectors.filter(created_at__gte=since)
+    after = batch.cursor.replace(":", "/")
     return walk_accounts(fresh, read, after=after, limit=batch.size, account_id=batch.account_id)
 
 
@@ -205,59 +182,59 @@ def store_missing_hashes(size: int, *, account_id: UUID | None) -> int:
     return len(page.rows)
 
 
-def deduplicate(batch: DeduplicationBatch) -> DeduplicationResult:
+def deduplicate(batch: Batch, *, since: datetime | None, now: datetime) -> BatchReport:
     """Merge the duplicates of the next memories, each pair in a transaction of its own.
 
     After an interruption, running it again merges nothing twice.
     """
     # memories without a hash are found by nothing
-    while not batch.after and store_missing_hashes(batch.size, account_id=batch.account_id):
+    while not batch.cursor and store_missing_hashes(batch.size, account_id=batch.account_id):
         batch.renew()
-    rows = read_fresh_memories(batch)
+    rows = read_fresh_memories(batch, since=since)
     merged: list[MergeResult] = []
     failed = 0
     for _account, of_account in groupby(rows, key=lambda row: row.account_id):
-        done, missed = merge_until_stable(list(of_account), batch)
+        done, missed = merge_until_stable(list(of_account), renew=batch.renew, now=now)
         merged, failed = merged + done, failed + missed
-    return DeduplicationResult(
+    return BatchReport(
         examined=len(rows),
-        merged=len(merged),
+        changed=len(merged),
         failed=failed,
         cursor=next_cursor(rows, batch),
         figures=count_merges(merged),
     )
 
 
-def preview_duplicates(batch: DeduplicationBatch) -> DeduplicationResult:
+def preview_duplicates(batch: Batch, *, since: datetime | None, now: datetime) -> BatchReport:
     """Return approximately what `deduplicate` would do, and change nothing.
 
     Consequences of merges are not considered, and memories without a text hash are found by their vectors only.
     """
-    rows = read_fresh_memories(batch)
+    rows = read_fresh_memories(batch, since=since)
     figures: Counter[str] = Counter()
     for account_id, of_account in groupby(rows, key=lambda row: row.account_id):
         pairs = find_similar_pairs(list(of_account))
-        candidates = read_merge_candidates(account_id, {each for pair in pairs for each in pair.ids}, now=batch.now)
+        candidates = read_merge_candidates(account_id, {each for pair in pairs for each in pair.ids}, now=now)
         duplicates = filter_duplicate_pairs(candidates, [pair.ids for pair in pairs])
         losers: dict[UUID, str] = {}
         for pair in pairs:
             if pair.ids in duplicates:
                 loser = rank_pair(*(candidates[each] for each in pair.ids))[1]
                 # a loser that is another fresh memory is counted in its own turn
-                if loser.id == pair.memory_id or (batch.since is not None and pair.vector_at < batch.since):
+                if loser.id == pair.memory_id or (since is not None and pair.vector_at < since):
                     losers[loser.id] = f"{loser.row.kind}_merged"
         figures.update(losers.values())
-    merged = sum(figures.values())
-    return DeduplicationResult(
-        examined=len(rows), merged=merged, failed=0, cursor=next_cursor(rows, batch), figures=figures
-    )
+    changed = sum(figures.values())
+    return BatchReport(examined=len(rows), changed=changed, cursor=next_cursor(rows, batch), figures=figures)
 
 
-def next_cursor(rows: Sequence[FreshMemory], batch: DeduplicationBatch) -> str:
+def next_cursor(rows: Sequence[FreshMemory], batch: Batch) -> str:
     return f"{rows[-1].account_id}:{rows[-1].id}" if len(rows) == batch.size else ""
 
 
-def merge_until_stable(rows: Sequence[FreshMemory], batch: DeduplicationBatch) -> tuple[list[MergeResult], int]:
+def merge_until_stable(
+    rows: Sequence[FreshMemory], *, renew: Callable[[], None], now: datetime
+) -> tuple[list[MergeResult], int]:
     """Merge the duplicates of rows of one account. Returns the merges, and how many pairs failed.
 
     Survivors are looked up again, since their most similar memories are gone.
@@ -266,7 +243,7 @@ def merge_until_stable(rows: Sequence[FreshMemory], batch: DeduplicationBatch) -
     failed: set[frozenset[UUID]] = set()
     waiting = list(rows)
     while waiting:
-        done = merge_round(waiting, batch, failed=failed)
+        done = merge_round(waiting, failed=failed, renew=renew, now=now)
         merged += done
         gone = {each.loser_id for each in done}
         by_id = {row.id: row for row in waiting}
@@ -276,22 +253,22 @@ def merge_until_stable(rows: Sequence[FreshMemory], batch: DeduplicationBatch) -
 
 
 def merge_round(
-    rows: Sequence[FreshMemory], batch: DeduplicationBatch, *, failed: set[frozenset[UUID]]
+    rows: Sequence[FreshMemory], *, failed: set[frozenset[UUID]], renew: Callable[[], None], now: datetime
 ) -> list[MergeResult]:
     """Merge the rows with their most similar memories, the most similar first. Failed pairs are added to `failed`."""
     account_id = rows[0].account_id
     pairs = {frozenset(pair.ids): pair for pair in find_similar_pairs(rows)}
-    candidates = read_merge_candidates(account_id, {each for key in pairs for each in key}, now=batch.now)
+    candidates = read_merge_candidates(account_id, {each for key in pairs for each in key}, now=now)
     duplicates = filter_duplicate_pairs(candidates, [pair.ids for key, pair in pairs.items() if key not in failed])
     merged: list[MergeResult] = []
     gone: set[UUID] = set()
     for key, pair in pairs.items():
         if pair.ids not in duplicates or key & gone:
             continue
-        batch.renew()
+        renew()
         try:
             owner = Owner(account_id=account_id, channel=candidates[pair.memory_id].row.channel, actor=ACTOR)
-            done = merge_pair(owner, pair.ids, similarity=pair.similarity, now=batch.now)
+            done = merge_pair(owner, pair.ids, similarity=pair.similarity, now=now)
         except DatabaseError as err:
             logger.warning("memory %s was not merged: %s", pair.memory_id, type(err).__name__)
             failed.add(key)

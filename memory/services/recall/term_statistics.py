@@ -72,19 +72,6 @@ FROM ends"""  # noqa: S608 - a constant with parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TermBatch:
-    """The next `size` rows of an account's terms after the term of row `after` (0: from the first term).
-
-    A dry run changes nothing.
-    """
-
-    account_id: UUID
-    after: int
-    size: int
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FoldResult:
     """Rows examined, how many fewer there are, and the row to continue after.
 
@@ -106,10 +93,14 @@ def find_changed_account(*, after: UUID | None, only: UUID | None) -> UUID | Non
     return found[0] if found else None
 
 
-def fold_terms(batch: TermBatch) -> FoldResult:
-    """Replace all rows of each term in the batch by one row, or none if they add up to nothing. One statement."""
-    values: dict[str, Any] = {"account_id": batch.account_id, "after": batch.after, "size": batch.size}
+def fold_terms(account_id: UUID, *, after: int, size: int, dry_run: bool = False) -> FoldResult:
+    """Replace all rows of each term by one row, or none if they add up to nothing. One statement.
+
+    It does so for the next `size` rows of terms after the term of row `after` (0: from the first term). A dry run
+    changes nothing.
+    """
+    values: dict[str, Any] = {"account_id": account_id, "after": after, "size": size}
     with connection.cursor() as cursor:
-        cursor.execute(PREVIEW_SQL if batch.dry_run else FOLD_SQL, values)
+        cursor.execute(PREVIEW_SQL if dry_run else FOLD_SQL, values)
         examined, mark, fewer = cursor.fetchone()
     return FoldResult(examined=examined, fewer=fewer, mark=mark or 0)

@@ -6,5 +6,5 @@
   and `next_goal_sources`.
 - `failures`: `learn_from_failures` learns what to do about tools that failed the same way several times.
 
-Another source of work belongs in `sources`, as a function that returns a `SourcePage` by account and end.
+Another source of work belongs in `sources`, as a function that returns an `AccountPage` of sources by account and end.
 """

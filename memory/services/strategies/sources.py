@@ -21,7 +21,7 @@ from django.db.models.functions import Left
 from memory.extraction.patterns import MAX_READ_TASK_CHARACTERS, Pattern, Trail, format_task
 from memory.models import Conversation, Goal, ToolInvocation, Turn, TurnRecord
 from memory.owner import Owner
-from memory.services.account_walk import AccountPage, read_account_page
+from memory.services.account_walk import AccountPage, Batch
 from memory.services.entities.resolve import holder_of_row, owner_of_row
 
 ACTOR = "job:patterns"
@@ -31,16 +31,6 @@ MAX_OPENING_TURNS = 10
 Outcome = Conversation.Outcome
 ConversationKey = tuple[UUID, str]
 """Account id and conversation id."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceBatch:
-    """The next sources of one account, or of all, that ended by `now`: at most `limit` behind the cursor `after`."""
-
-    now: datetime
-    limit: int
-    after: str = ""
-    account_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +57,15 @@ class WorkSource:
     waits_for_goals: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourcePage:
-    """Sources, with the cursor of the next ones; empty if these are the last."""
-
-    sources: Sequence[WorkSource]
-    cursor: str
-
-
 def lock_kept_conversations(account_id: UUID, **conditions: Any) -> set[UUID]:
     """Lock conversations in the caller's transaction, except those being erased. Returns their primary keys."""
     rows = Conversation.objects.filter(account_id=account_id, erasing=False, **conditions).order_by("id")
     return set(rows.select_for_update(no_key=True).values_list("id", flat=True))
 
 
-def next_source_rows(rows: QuerySet[Any], column: str, batch: SourceBatch) -> AccountPage[Any]:
-    ended = rows.filter(**{f"{column}__lte": batch.now, "patterns_extracted_at": None})
-    return read_account_page(ended, after=batch.after, limit=batch.limit, account_id=batch.account_id, order_by=column)
+def next_source_rows(rows: QuerySet[Any], column: str, batch: Batch, *, now: datetime) -> AccountPage[Any]:
+    ended = rows.filter(**{f"{column}__lte": now, "patterns_extracted_at": None})
+    return batch.page_of(ended, order_by=column)
 
 
 def group_by_account(rows: Iterable[Any]) -> Mapping[UUID, list[Any]]:
@@ -93,9 +75,9 @@ def group_by_account(rows: Iterable[Any]) -> Mapping[UUID, list[Any]]:
     return found
 
 
-def next_conversation_sources(batch: SourceBatch) -> SourcePage:
+def next_conversation_sources(batch: Batch, *, now: datetime) -> AccountPage[WorkSource]:
     """Return the next conversations that ended, whatever their outcome, by account and end."""
-    page = next_source_rows(Conversation.objects.defer("saved_session", "metadata"), "ended_at", batch)
+    page = next_source_rows(Conversation.objects.defer("saved_session", "metadata"), "ended_at", batch, now=now)
     rows = page.rows
     stated = group_by_account(row for row in rows if row.outcome)
     runs = {pk: found for of_account in stated.values() for pk, found in runs_in_conversations(of_account)}
@@ -111,7 +93,7 @@ def next_conversation_sources(batch: SourceBatch) -> SourcePage:
         )
         for row in rows
     ]
-    return SourcePage(sources=sources, cursor=page.cursor)
+    return AccountPage(rows=sources, cursor=page.cursor)
 
 
 def conversations_with_waiting_goals(rows: Sequence[Conversation]) -> set[ConversationKey]:
@@ -218,9 +200,9 @@ def make_runs(
     return [PatternRun(pattern=pattern, conversation_pk=conversation_pk, goal_id=goal_id)]
 
 
-def next_goal_sources(batch: SourceBatch) -> SourcePage:
+def next_goal_sources(batch: Batch, *, now: datetime) -> AccountPage[WorkSource]:
     """Return the next goals that were completed, by account and end."""
-    page = next_source_rows(Goal.objects.filter(status=Goal.Status.COMPLETED), "completed_at", batch)
+    page = next_source_rows(Goal.objects.filter(status=Goal.Status.COMPLETED), "completed_at", batch, now=now)
     rows = page.rows
     runs = {goal: found for of_account in group_by_account(rows).values() for goal, found in runs_for_goals(of_account)}
     sources = [
@@ -233,7 +215,7 @@ def next_goal_sources(batch: SourceBatch) -> SourcePage:
         )
         for row in rows
     ]
-    return SourcePage(sources=sources, cursor=page.cursor)
+    return AccountPage(rows=sources, cursor=page.cursor)
 
 
 def runs_for_goals(rows: Sequence[Goal]) -> Iterator[tuple[UUID, list[PatternRun]]]:

@@ -2,8 +2,7 @@
 
 - `rules`: the registry of tables, by what an archive has of each, and the columns and references of those it has
 - `selection`: the rows of an account, an agent or a user
-- `snapshot`: a connection of its own that reads at one moment
-- `export`: `export_archive` writes the zip
+- `export`: `export_archive` writes the zip, from a connection that reads at one moment
 - `archive`: `open_archive` checks a zip as a whole before anything of it is stored
 - `redis_lines`: the keys of Redis as lines
 - `ledgers`: the journal of injections, and the ledgers that follow it
@@ -11,7 +10,6 @@
 - `store`: stores a batch of rows
 - `load`: `load_archive` stores what an archive has, resumable
 - `transfers`: `request_export`, `request_import` and `run_transfer`, for requests and the job `transfer`
-- `delete`: `delete_archives`
 
 A new table needs a rule in `rules`: tests/memory/services/transfer/test_rules.py says which lack one.
 """

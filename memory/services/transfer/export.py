@@ -10,6 +10,7 @@ import json
 import logging
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -18,14 +19,15 @@ from typing import IO, Any, cast
 from uuid import UUID
 
 import psycopg
+from django.db import connections
 from psycopg import sql
 
 from ledger.journal import flush_everything
 from memory.services.transfer.redis_lines import REDIS_FILE, redis_lines
 from memory.services.transfer.rules import SHARED, TO_EMBED, ExportedTable, exported_tables
 from memory.services.transfer.selection import Session, TransferScope, is_selected, refers_to_selected
-from memory.services.transfer.snapshot import open_snapshot
 from memory_project.encryption import unseal
+from memory_project.postgresql.hangs import watched_connection
 from memory_project.postgresql.replicas import PRIMARY, find_replica
 
 logger = logging.getLogger(__name__)
@@ -246,3 +248,18 @@ def format_value(value: Any) -> str:
     if isinstance(value, date):
         return value.isoformat()
     raise TypeError(f"a value of {type(value)} cannot be exported")
+
+
+@contextmanager
+def open_snapshot(alias: str = PRIMARY) -> Iterator["psycopg.Connection[Any]"]:
+    """Open a transaction that reads at one moment, at the primary or at a replica, which both write nothing in it."""
+    parameters = connections[alias].get_connection_params()
+    for name in ("pool", "cursor_factory", "server_side_binding", "context"):
+        parameters.pop(name, None)
+    with watched_connection(alias).connect(**parameters) as session:
+        session.isolation_level, session.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
+        session.execute("SET LOCAL statement_timeout = 0")
+        session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        # cursors are read to their ends: what all rows take counts, not what the first ones do
+        session.execute("SET LOCAL cursor_tuple_fraction = 1")
+        yield session

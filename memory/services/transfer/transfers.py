@@ -294,3 +294,11 @@ def spooled_archive(transfer: Transfer, renew: Callable[[], None]) -> Iterator[I
             renew()
         spool.seek(0)
         yield spool
+
+
+def delete_archives(account_id: UUID) -> int:
+    """Delete all exports and imports of the account with their archives; return how many. Running ones end."""
+    ids = list(Transfer.objects.in_account(account_id).values_list("id", flat=True))
+    rows: Any = Transfer.objects.filter(account_id=account_id, id__in=ids)
+    # the database deletes their parts
+    return int(rows._raw_delete(rows.db) or 0)

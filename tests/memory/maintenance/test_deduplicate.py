@@ -17,7 +17,6 @@ from memory.models import Account, Fact, JobRun, Kind, Link, Memory, Vector
 from memory.models.statements import binary_cursor
 from memory.owner import Owner
 from memory.services.duplicates.deduplicate import (
-    DeduplicationBatch,
     find_similar_pairs,
     read_fresh_memories,
     store_missing_hashes,
@@ -189,7 +188,7 @@ def test_a_search_reads_only_similarly_phrased_memories_among_thousands(owner: O
     store_memories(owner, rows, embedded=NOTHING, own=own, now=NOW)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE memories, memory_vectors")
-    asked = read_fresh_memories(DeduplicationBatch(now=NOW, since=None, size=5))
+    asked = read_fresh_memories(Batch(size=5), since=None)
 
     with Sent() as sent:
         find_similar_pairs(asked)

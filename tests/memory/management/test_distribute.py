@@ -19,8 +19,7 @@ from memory.owner import Owner
 from memory.services.custody.subjects import request_subject
 from memory.services.goals.store import GoalLink, insert_goal_links
 from memory_project.postgresql.constraints import broken_constraint
-from memory_project.postgresql.distributed_functions import FIND_BODY, REPLACED_FUNCTIONS
-from memory_project.postgresql.distribution import Machine, parse_machine
+from memory_project.postgresql.distribution import FIND_BODY, REPLACED_FUNCTIONS, Machine, parse_machine
 from tests.memory.facts import know
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from memory.documented.services import StorageService
 from memory.owner import Owner
 from memory.services.contexts.entries import EntryDraft
 from memory.services.learnings import LearningDraft
 from memory.services.pools.manage import PoolDraft
-from memory.services.storage import StorageService
 from memory.services.summaries.store import EpisodeDraft
 from tests.memory.episodes import NOW
 from tests.memory.learnings import team_of

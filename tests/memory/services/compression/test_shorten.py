@@ -12,7 +12,7 @@ from memory import conf
 from memory.extraction.survivors import facts_in
 from memory.models import AuditEntry, Conversation, Memory, ModelUsage, TurnRecord, TurnSlot
 from memory.owner import Owner
-from memory.services.compression.batches import CompressionBatch
+from memory.services.account_walk import Batch
 from memory.services.compression.compress import (
     CompressionTask,
     SlotsInput,
@@ -136,7 +136,7 @@ def test_records_of_a_closed_goal_are_compressed_immediately(owner: Owner, monke
     work(owner, 1, start=2)
     finish(owner, goal)
 
-    compress_slots(CompressionBatch(now=NOW, limit=10))
+    compress_slots(Batch(size=10), now=NOW)
 
     assert levels() == [1, 1, 0]
 
@@ -210,7 +210,7 @@ def test_a_conversation_deleted_meanwhile_breaks_nothing(owner: Owner) -> None:
 def test_a_run_of_one_account_leaves_the_others(owner: Owner) -> None:
     work(owner, 1)
 
-    compress_slots(CompressionBatch(now=LATER, limit=10, account_id=aim(owner).id))
+    compress_slots(Batch(size=10, account_id=aim(owner).id), now=LATER)
 
     assert levels() == [0]
 

@@ -14,6 +14,7 @@ from memory import conf
 from memory.errors import Forbidden, NotFound
 from memory.models import AccessControl, Account, ContextAccessLog, ContextEntry, Memory, PersistentContext
 from memory.owner import Owner
+from memory.services.account_walk import BatchReport
 from memory.services.contexts.access_log import (
     Action,
     access_logs,
@@ -23,7 +24,6 @@ from memory.services.contexts.access_log import (
 )
 from memory.services.memories.correct import delete_memories
 from memory.tiers.access_log import count_waiting_access_lines
-from memory.tiers.base import MovedLines
 from memory_project.redis import SHARED_KEYS, client
 from tests.memory.contexts import context_of, entry, keep
 from tests.memory.episodes import NOW
@@ -51,7 +51,7 @@ def context(owner: Owner) -> PersistentContext:
     return context_of(owner)
 
 
-def write(size: int = 100, *, after: str = "", account_id: UUID | None = None) -> MovedLines:
+def write(size: int = 100, *, after: str = "", account_id: UUID | None = None) -> BatchReport:
     return write_access_lines(size, after=after, account_id=account_id, now=LATER)
 
 
@@ -70,7 +70,7 @@ def test_lines_become_rows_and_count_on_their_entries(owner: Owner, context: Per
     read(owner, often, once)
     read(owner, often, action=Action.SEARCH)
 
-    assert write() == MovedLines(examined=3, changed=3, cursor="")
+    assert write() == BatchReport(examined=3, changed=3, cursor="")
 
     assert logged() == Counter([(often.id, "read", 1), (once.id, "read", 1), (often.id, "search", 1)])
     counts = {row.id: (row.access_count, row.last_accessed) for row in Memory.objects.all()}
@@ -135,7 +135,7 @@ def test_lines_read_again_after_a_kill_change_nothing(owner: Owner, context: Per
 
     again = write()
 
-    assert again == MovedLines(examined=2, changed=0, cursor="")
+    assert again == BatchReport(examined=2, changed=0, cursor="")
     assert (count_waiting_access_lines(), len(logged())) == (0, 2)
     assert set(Memory.objects.values_list("access_count", flat=True)) == {1}
 
@@ -160,7 +160,7 @@ def test_lines_of_a_deleted_context_are_dropped(owner: Owner, context: Persisten
     read(owner, *rows, kept)
     PersistentContext.objects.filter(id=context.id).delete()
 
-    assert write() == MovedLines(examined=2, changed=1, cursor="")
+    assert write() == BatchReport(examined=2, changed=1, cursor="")
 
     assert logged() == Counter([(kept.id, "read", 1)])
     assert count_waiting_access_lines() == 0
@@ -187,7 +187,7 @@ def test_texts_that_the_table_refuses_are_adapted(owner: Owner, context: Persist
 def test_lines_of_other_accounts_stay_in_the_stream(owner: Owner, context: PersistentContext) -> None:
     read(owner, *keep(owner, context, entry("one")))
 
-    assert write(account_id=uuid4()) == MovedLines(examined=0, changed=0, cursor="")
+    assert write(account_id=uuid4()) == BatchReport(examined=0, changed=0, cursor="")
     assert (count_waiting_access_lines(), logged()) == (1, Counter())
 
 

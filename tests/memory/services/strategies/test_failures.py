@@ -8,6 +8,7 @@ import pytest
 
 from memory.models import Memory, Strategy
 from memory.owner import Owner
+from memory.services.account_walk import Batch
 from memory.services.conversations.end import end_conversation
 from memory.services.custody.conversations import erase_conversation
 from memory.services.memories.correct import correct_memory
@@ -20,7 +21,7 @@ from memory.services.strategies.failures import (
     store_lesson,
 )
 from memory.services.strategies.learn import find_strategies
-from memory.services.strategies.sources import SourceBatch, next_conversation_sources
+from memory.services.strategies.sources import next_conversation_sources
 from tests.memory.episodes import NOTHING, NOW
 from tests.memory.procedures import invoke
 from tests.memory.services.strategies.test_patterns import LATER, look
@@ -165,7 +166,7 @@ def test_failures_in_a_conversation_that_was_erased_since_they_were_read_teach_n
     fail(owner, times=2)
     fail(owner, "c2")
     end_conversation(owner, "c1", outcome="", now=NOW)
-    [failed] = find_failed_tools(next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources)
+    [failed] = find_failed_tools(next_conversation_sources(Batch(size=10), now=LATER).rows)
     [lesson] = lessons_of_tool(failed)
     erase_conversation(owner, erased, now=LATER)
 

@@ -12,13 +12,14 @@ from pytest_django import DjangoAssertNumQueries
 
 from memory.models import Account, Conversation, Goal, Memory, Strategy, StrategyUse
 from memory.owner import Owner
+from memory.services.account_walk import Batch
 from memory.services.conversations.end import end_conversation
 from memory.services.conversations.lifecycle import ConversationDefaults, open_conversation
 from memory.services.custody.conversations import begin_erasing, erase_conversation
 from memory.services.memories.correct import correct_memory
 from memory.services.strategies.learn import find_strategies, reinforce_strategy, visible_strategies
 from memory.services.strategies.patterns import PatternResults, extract_patterns
-from memory.services.strategies.sources import SourceBatch, next_conversation_sources, next_goal_sources
+from memory.services.strategies.sources import next_conversation_sources, next_goal_sources
 from tests.concurrency import PATIENCE_SECONDS, over_own_connection
 from tests.memory.episodes import NOW
 from tests.memory.goals import aim, finish
@@ -58,7 +59,7 @@ def look(now: datetime = LATER) -> Counter[str]:
     """Run the job's two stages: goals, then conversations."""
     figures: Counter[str] = Counter()
     for read in (next_goal_sources, next_conversation_sources):
-        done = extract_patterns(read(SourceBatch(now=now, limit=100)).sources, now=now, renew=lambda: None)
+        done = extract_patterns(read(Batch(size=100), now=now).rows, now=now, renew=lambda: None)
         assert not done.failed
         figures += done.figures
     return figures
@@ -301,9 +302,7 @@ def test_a_conversation_without_an_outcome_waits_for_its_goals(owner: Owner) -> 
     finish(owner, goal)
     end_conversation(owner, "c1", outcome="", now=NOW)
 
-    done = extract_patterns(
-        next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources, now=LATER, renew=lambda: None
-    )
+    done = extract_patterns(next_conversation_sources(Batch(size=10), now=LATER).rows, now=LATER, renew=lambda: None)
 
     assert (done, looked_at()) == (PatternResults(marked=0, failed=0, figures=Counter()), False)
 
@@ -357,7 +356,7 @@ def test_staff_may_correct_one_of_two_for_different_tasks(owner: Owner) -> None:
 def test_a_conversation_reopened_since_it_was_read_is_skipped(owner: Owner) -> None:
     work(owner, "c1")
     work(owner, "c2", "search")
-    stale = next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources
+    stale = next_conversation_sources(Batch(size=10), now=LATER).rows
     for conversation_id in ("c1", "c2"):
         say(owner, turn("One more thing."), conversation_id=conversation_id, now=LATER)
 
@@ -372,10 +371,10 @@ def test_a_batch_that_teaches_nothing_takes_five_statements(
     for number in range(6):
         work(owner, f"c{number}", "search", outcome="" if number % 2 else "success")
 
-    batch = SourceBatch(now=LATER, limit=10, account_id=owner.account_id)
+    batch = Batch(size=10, account_id=owner.account_id)
 
     with django_assert_num_queries(5):
-        done = extract_patterns(next_conversation_sources(batch).sources, now=LATER, renew=lambda: None)
+        done = extract_patterns(next_conversation_sources(batch, now=LATER).rows, now=LATER, renew=lambda: None)
 
     assert (done.marked, done.figures) == (6, Counter(nothing_to_learn=6))
 
@@ -384,7 +383,7 @@ def test_a_batch_that_teaches_nothing_takes_five_statements(
 def test_two_workers_learn_a_strategy_once_without_waiting(owner: Owner) -> None:
     for number in range(4):
         work(owner, f"c{number}")
-    sources = next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources
+    sources = next_conversation_sources(Batch(size=10), now=LATER).rows
 
     with ThreadPoolExecutor(2) as pool:
         orders: list[Any] = [sources, sources[::-1]]
@@ -400,7 +399,7 @@ def test_two_workers_learn_a_strategy_once_without_waiting(owner: Owner) -> None
 
 def test_a_conversation_that_is_being_erased_since_it_was_read_is_skipped(owner: Owner) -> None:
     work(owner, "c1")
-    read = next_conversation_sources(SourceBatch(now=LATER, limit=10)).sources
+    read = next_conversation_sources(Batch(size=10), now=LATER).rows
     begin_erasing(owner, "c1")
 
     extract_patterns(read, now=LATER, renew=lambda: None)
@@ -412,7 +411,7 @@ def test_a_goal_teaches_nothing_if_its_conversation_was_erased_since_it_was_read
     goal = aim(owner, "Plant the roses.")
     work_for(owner, goal, "c1", "dig", "plant")
     finish(owner, goal)
-    read = next_goal_sources(SourceBatch(now=LATER, limit=10)).sources
+    read = next_goal_sources(Batch(size=10), now=LATER).rows
     erase_conversation(owner, "c1", now=LATER)
 
     extract_patterns(read, now=LATER, renew=lambda: None)
