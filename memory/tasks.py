@@ -70,9 +70,12 @@ def notify_job_worker(name: str) -> None:
 
 
 def run_soon(name: str) -> None:
-    """Queue a run of this job unless one is waiting, and notify a worker once it is committed."""
-    schedule_run(name)
-    transaction.on_commit(lambda: notify_job_worker(name))
+    """Queue a run of this job and notify a worker once it is committed, unless one is waiting.
+
+    For that one, a worker was notified. If the message was lost, the sweep sends another one.
+    """
+    if schedule_run(name):
+        transaction.on_commit(lambda: notify_job_worker(name))
 
 
 def beat_schedule(jobs: Iterable[Job]) -> dict[str, dict[str, Any]]:

@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 
 from memory.dates import MONTHS, WEEKDAYS
 from memory.extraction.grounding import STEM_LETTERS
+from memory.extraction.phrase_searches import make_search
 from memory.extraction.terms import capitalized_names
 
 _CHANGE_PHRASES = (
@@ -50,21 +52,28 @@ _CHANGE_PHRASES = (
         r"|at last|since (?:yesterday|last|this|the|\w+day|\d)|again|last night|hired|promoted|joined)\b"
     ),
 )
-# for texts in lower case, here and below: a search that ignores case tries each word of a list, at each place
-_CHANGES = tuple(map(re.compile, _CHANGE_PHRASES))
-_PLAN = re.compile(
+# for texts in lower case, here and below
+_has_change = make_search("|".join(_CHANGE_PHRASES))
+_is_plan = make_search(
     r"\b(?:plan(?:ning|s)?|want(?:s|ed)? to|would(?:n't)? (?:like|love)|i'd (?:like|love)|wish|dream|some ?day|one day"
     r"|maybe|might|hop(?:e|ing)|next year|if i|thinking (?:of|about)|considering|goal)\b"
 )
-_OVER = re.compile(r"\bused to\b|\bwas\b|\bwere\b")
-_NEGATION = re.compile(r"\b(?:not|no|never|none|nothing|without|dont|cant|wont|doesnt|didnt)\b|n't")
-NUMBER = re.compile(
-    r"\d[\d.,:]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
-    r"|sixty|hundred)\b",
-    re.IGNORECASE,
+_is_over = make_search(r"\bused to\b|\bwas\b|\bwere\b")
+_is_negated = make_search(r"\b(?:not|no|never|none|nothing|without|dont|cant|wont|doesnt|didnt)\b|n't")
+_DIGITS = r"\d[\d.,:]*"
+_NUMBER_WORD = (
+    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
+    r"|sixty|hundred)\b"
 )
-_NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][a-zA-Z'-]+|\b[A-Za-z]+[-_./][\w.-]+")
-_CAPITALIZED = re.compile(r"\b[A-Z][a-zA-Z-]{2,}")
+NUMBER = re.compile(f"{_DIGITS}|{_NUMBER_WORD}", re.IGNORECASE)
+_NUMBER_IN_DIGITS = re.compile(_DIGITS)
+_has_number_word = make_search(f"(?i){_NUMBER_WORD}")
+_CAPITALS = r"[A-Z](?<=\b[A-Z])(?<![.!?:] [A-Z])(?<!^[A-Z])[a-zA-Z'-]+"
+"""A word with a capital letter that no sentence begins with. The letter is looked for first, which is faster."""
+_JOINED_NAME = r"\b[A-Za-z]+[-_./][\w.-]+"
+_NAME, _CAPITALIZED_NAME = re.compile(f"{_CAPITALS}|{_JOINED_NAME}"), re.compile(_CAPITALS)
+_has_joined_name = make_search(_JOINED_NAME)
+_CAPITALIZED = re.compile(r"[A-Z](?<=\b[A-Z])[a-zA-Z-]{2,}")
 """A name, or the first word of a sentence: that both statements have one says more the rarer it is."""
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|\n+|,\s+(?:so|and|but|because|since)\s+|\s+-\s+")
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+|\s+-\s+")
@@ -74,8 +83,7 @@ _CALENDAR = frozenset((*WEEKDAYS, *(month.lower() for month in MONTHS)))
 _THING = re.compile(r"\b(?:my|our|the|his|her|their)\s+(\w+)", re.IGNORECASE)
 _QUALIFIED = re.compile(
     r"\b(?:my|our|the|his|her|their|your)\s+(?!(?:new|old|current|former|previous|first|second|last|next|other|same)\b)"
-    r"(\w+)\s+(\w+)",
-    re.IGNORECASE,
+    r"(\w+)\s+(\w+)"
 )
 """A noun and the word that tells it from others of its kind: "the staging database"."""
 _WORD = re.compile(r"[a-z0-9][a-z0-9'-]+", re.IGNORECASE)
@@ -91,6 +99,7 @@ STOP_WORDS = frozenset(
 """,
     )
 )
+_SUBJECT_WORD = re.compile(r"[\w'-]+")
 _SUBJECT_WORDS = 5
 MIN_STATED = 2
 """Content words of a sentence that states something."""
@@ -158,13 +167,13 @@ class StatementWords:
 
 @lru_cache(maxsize=4_096)
 def read_words(text: str) -> StatementWords:
-    words, lower = frozenset(word.lower() for word in _WORD.findall(text)), text.lower()
+    words, lower = _read_all_words(text), text.lower()
     return StatementWords(
         text=text,
-        content=_content_words(text),
+        content=_content_of(words),
         all=words,
-        numbers=frozenset(NUMBER.findall(text)),
-        names=frozenset(name.lower() for name in _NAME.findall(text)),
+        numbers=frozenset((NUMBER if _has_number_word(text) else _NUMBER_IN_DIGITS).findall(text)),
+        names=frozenset(map(str.lower, (_NAME if _has_joined_name(text) else _CAPITALIZED_NAME).findall(text))),
         subject=_named_subject(text),
         things=frozenset(thing.lower() for thing in _THING.findall(text)),
         qualified=frozenset(
@@ -176,19 +185,23 @@ def read_words(text: str) -> StatementWords:
         length=math.log1p(min(len(text), _LONG_CHARACTERS)),
         has_change=_has_change(lower),
         corrects=_CORRECTING.match(text) is not None,
-        is_negated=_NEGATION.search(lower) is not None,
+        is_negated=_is_negated(lower),
         is_question="?" in text,
-        is_plan=_PLAN.search(lower) is not None,
-        is_over=_OVER.search(lower) is not None,
+        is_plan=_is_plan(lower),
+        is_over=_is_over(lower),
     )
 
 
+def _read_all_words(text: str) -> frozenset[str]:
+    return frozenset(map(str.lower, _WORD.findall(text)))
+
+
+def _content_of(words: frozenset[str]) -> frozenset[str]:
+    return frozenset([word.rstrip("s") for word in words]) - STOP_WORDS
+
+
 def _content_words(text: str) -> frozenset[str]:
-    return frozenset(word.lower().rstrip("s") for word in _WORD.findall(text)) - STOP_WORDS
-
-
-def _has_change(lower: str) -> bool:
-    return any(change.search(lower) for change in _CHANGES)
+    return _content_of(_read_all_words(text))
 
 
 def part_about(other: StatementWords, words: StatementWords) -> StatementPart:
@@ -252,7 +265,7 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
 
 def _named_subject(text: str) -> frozenset[str]:
     """Return the capitalized words among the first five; they name what the statement is about."""
-    first, *others = re.findall(r"[\w'-]+", text)[:_SUBJECT_WORDS] or [""]
+    first, *others = [found[0] for found in islice(_SUBJECT_WORD.finditer(text), _SUBJECT_WORDS)] or [""]
     named = {word.lower() for word in others if word[0].isupper() and word != "I" and not word.startswith("I'")}
     opens = first.lower() if first[:1].isupper() and len(first) > len("An") else ""
     return frozenset(named | ({opens} - {""} - STOP_WORDS))

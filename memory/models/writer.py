@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Field
 from django.db.models.expressions import DatabaseDefault
@@ -35,8 +35,9 @@ WITH stored AS (
     INSERT INTO memory_terms (account_id, term, docs, tokens)
     SELECT account_id, '', count(*), sum(token_count) FROM stored WHERE NOT hidden GROUP BY account_id
     UNION ALL
-    SELECT account_id, lexeme, count(*), 0 FROM stored CROSS JOIN LATERAL unnest(lexemes)
-    WHERE NOT hidden GROUP BY account_id, lexeme
+    SELECT account_id, lexeme, count(*), 0 FROM (
+        SELECT account_id, unnest(tsvector_to_array(lexemes)) AS lexeme FROM stored WHERE NOT hidden
+    ) AS words GROUP BY account_id, lexeme
 )
 SELECT id, created_at FROM stored
 """
@@ -235,7 +236,9 @@ def insert_column(field: Any, db_type: str, rows: Sequence[MemoryRow]) -> Insert
         # members of enumerations become texts, since an array is of one type
         values = [value if value is None else str(value) for value in values]
     elif db_type in JSON_TYPES or not PLAIN_TYPES.issuperset(map(type, values)):
-        values = [field.get_db_prep_save(value, connection) for value in values]
+        # not the proxy `connection`, which JSON fields would look through for each value
+        database = connections[DEFAULT_DB_ALIAS]
+        values = [field.get_db_prep_save(value, database) for value in values]
     are_ids = db_type == "uuid" and not expression and None not in values
     return InsertColumn(
         name=field.column, db_type=db_type, values=Ids(values) if are_ids else values, expression=expression

@@ -31,9 +31,9 @@ from memory.models.writer import insert_participants
 from memory.owner import GLOBAL_CHANNEL, Owner
 from memory.services.conversations.lifecycle import (
     ConversationDefaults,
+    advance_conversation,
     find_conversation,
     open_conversation,
-    plan_summary,
 )
 from memory.services.embedding.embed import EmbeddedTexts
 from memory.services.memories.lifecycle import Lifecycle
@@ -49,10 +49,6 @@ MAX_TEXT_CHARACTERS = 2_097_152
 MAX_NAME_CHARACTERS = 100
 MAX_INDEXED_IDS = 100
 """Longest list for which PostgreSQL uses the partial index; of longer ones it cannot prove that no id is empty."""
-ADVANCED_COLUMNS = (
-    *("turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at", "updated_at"),
-    *("outcome", "archived", "consolidated_at", "patterns_extracted_at", "summarize_after", "extract_after"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +223,8 @@ def find_stored_turns(conversation: Conversation, drafts: Sequence[TurnDraft]) -
     """Return the stored turns that the drafts may repeat, perhaps twice. No query if they name none."""
     indexes = [draft.index for draft in drafts if draft.index is not None and draft.index < conversation.turn_count]
     client_ids = [draft.client_id for draft in drafts if draft.client_id and conversation.turn_count]
+    if not indexes and not client_ids:
+        return []
     rows = Turn.objects.filter(account_id=conversation.account_id, log=conversation)
     known = list(rows.filter(index__in=indexes)) if indexes else []
     for start in range(0, len(client_ids), MAX_INDEXED_IDS):
@@ -287,24 +285,6 @@ def build_turn(conversation: Conversation, draft: TurnDraft, *, index: int, now:
         "source": draft.source,
     }
     return make_row(Turn, columns)
-
-
-def advance_conversation(conversation: Conversation, new: Sequence[Turn], *, now: datetime) -> None:
-    """Reopen the conversation of new turns, and make due what is derived from it."""
-    times = [turn.event_time for turn in new]
-    if not conversation.turn_count:
-        conversation.started_at = min(times)
-    conversation.turn_count += len(new)
-    conversation.last_turn_at = max([*times, *filter(None, [conversation.last_turn_at])])
-    conversation.ended_at = conversation.cleared_at = None
-    conversation.outcome, conversation.archived = "", False
-    conversation.consolidated_at = conversation.patterns_extracted_at = None
-    conversation.updated_at = now
-    plan_summary(conversation, now=now)
-    # due since the first turn that is not extracted; failed work keeps its wait, and parked work stays parked
-    if conversation.extract_parked_at is None:
-        conversation.extract_after = conversation.extract_after or now
-    conversation.save(update_fields=ADVANCED_COLUMNS)
 
 
 def append_to_session(conversation: Conversation, new: Sequence[Turn]) -> None:

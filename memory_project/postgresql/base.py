@@ -4,8 +4,9 @@ from typing import Any
 
 from django.db.backends.postgresql import base
 from django.db.utils import OperationalError
+from psycopg_pool import ConnectionPool
 
-from memory_project.postgresql.hangs import SERVER, WATCHES
+from memory_project.postgresql.hangs import SERVER, WATCHES, WatchedConnection
 
 SERVER_ENDED = ("08", "57P")
 """Beginnings of the codes of errors that end a connection, not a statement."""
@@ -21,6 +22,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Return a connection of the pool. Raises OperationalError immediately while the server hangs."""
         WATCHES.get(self.alias, SERVER).refuse_if_hanging()
+        if self.pool is not None:
+            self.pool._check = check_unless_heard
         return super().get_new_connection(conn_params)
 
     def chunked_cursor(self) -> Any:
@@ -37,3 +40,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if code is None or code.startswith(SERVER_ENDED):
                 raise OutcomeUnknownError(*err.args) from err.__cause__
             raise
+
+
+def check_unless_heard(connection: WatchedConnection) -> None:
+    """Ask the server whether a connection of the pool works, unless it has just answered by it and not closed it.
+
+    Raises what the driver does if it does not: the pool replaces it. To ask before each request takes half a
+    millisecond, a third of a read by key.
+    """
+    if not connection.has_just_answered():
+        ConnectionPool.check_connection(connection)

@@ -6,6 +6,8 @@ ones are refused, but for one every PAUSE_SECONDS that finds out whether the ser
 """
 
 import logging
+import math
+import select
 import threading
 import time
 from collections.abc import Generator
@@ -25,6 +27,8 @@ PAUSE_SECONDS = 2.0
 PROBE_SECONDS = 2
 # the driver looks that often whether to give up
 TICK_SECONDS = 0.1
+TRUSTED_SECONDS = 1.0
+"""Age of an answer until which a connection counts as working without being asked."""
 
 
 class PostgreSQLHangsError(psycopg.OperationalError):
@@ -98,6 +102,18 @@ class WatchedConnection(psycopg.Connection[Any]):
     """A connection whose statements end when the server hangs."""
 
     server = SERVER
+    answered_at = -math.inf
+
+    def has_just_answered(self) -> bool:
+        """Return True if the server has answered by this connection a moment ago, and has sent nothing since.
+
+        What it sends unasked is mostly the end of the connection.
+        """
+        if time.monotonic() > self.answered_at + TRUSTED_SECONDS or self.closed:
+            return False
+        unread = select.poll()
+        unread.register(self.fileno(), select.POLLIN)
+        return not unread.poll(0)
 
     def wait(self, gen: Any, interval: float = TICK_SECONDS, timeout: float | None = None) -> Any:
         """Wait for an answer. Raises PostgreSQLHangsError if the server hangs; the connection is closed then.
@@ -113,6 +129,7 @@ class WatchedConnection(psycopg.Connection[Any]):
                 raise
             return self._wait_watched(gen, interval, left, began)
         self.server.note_answer()
+        self.answered_at = time.monotonic()
         return answer
 
     def _wait_watched(self, gen: Any, interval: float, timeout: float | None, began: float) -> Any:

@@ -1,6 +1,7 @@
 """Beat and the sweep: which messages there are, and that none of them is needed."""
 
 from datetime import UTC, datetime, time, timedelta
+from typing import Any
 
 import pytest
 from celery.schedules import crontab
@@ -9,7 +10,7 @@ from django.db.models.functions import Now
 from memory.maintenance import JOBS
 from memory.models import JobRun
 from memory.models.jobs import SCHEDULE
-from memory.tasks import beat_schedule, run_job, run_scheduled_job, sweep_jobs
+from memory.tasks import beat_schedule, run_job, run_scheduled_job, run_soon, sweep_jobs
 from memory_project.celery import app
 from tests.memory.maintenance.jobs import describe_job
 
@@ -72,6 +73,19 @@ def test_the_sweep_queues_each_job_missed_by_a_new_or_stopped_service_once() -> 
     sweep_jobs()
 
     assert sorted(JobRun.objects.queued().values_list("job", flat=True)) == sorted(JOBS)
+
+
+@pytest.mark.django_db
+def test_workers_are_notified_of_a_run_once_while_it_waits(django_capture_on_commit_callbacks: Any) -> None:
+    with django_capture_on_commit_callbacks() as notifications:
+        run_soon("summarize")
+        run_soon("summarize")
+    assert (len(notifications), JobRun.objects.scheduled("summarize").queued().count()) == (1, 1)
+
+    run_job("summarize")
+    with django_capture_on_commit_callbacks() as notifications:
+        run_soon("summarize")
+    assert len(notifications) == 1
 
 
 @pytest.mark.django_db

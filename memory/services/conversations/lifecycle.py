@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from ledger import store as ledger
 from memory import conf
 from memory.audit import record_audit
 from memory.errors import Conflict, NotFound, Unprocessable, require_found
 from memory.masking import masks_secrets
-from memory.models import Conversation, Participant
-from memory.models.statements import execute_statement, fetch_rows
+from memory.models import Conversation, Participant, Turn
+from memory.models.statements import execute_statement, fetch_rows, numbered_cursor
 from memory.models.writer import insert_participants
 from memory.owner import Owner
 from memory.services.custody.marks import refuse_erased_user
@@ -31,18 +31,23 @@ WITH RECURSIVE lineage AS (
 SELECT conversation_id, continues FROM lineage LIMIT %s
 """
 
-# in SQL, since composing it from a queryset takes as long as the statement and its answer
-LOCKED_COLUMNS = ", ".join(
-    f'"{field.column}"' for field in Conversation._meta.concrete_fields if field.name != "saved_session"
-)
+# in SQL, here and in `write_columns`, since composing it from a queryset takes as long as the statement and its answer
+LOCKED_COLUMNS = {
+    field.attname: f'"{field.column}"' for field in Conversation._meta.concrete_fields if field.name != "saved_session"
+}
 LOCK = f"""
-SELECT {LOCKED_COLUMNS} FROM conversations WHERE account_id = %s AND conversation_id = %s FOR NO KEY UPDATE
+SELECT {", ".join(LOCKED_COLUMNS.values())} FROM conversations
+WHERE account_id = $1 AND conversation_id = $2 FOR NO KEY UPDATE
 """  # noqa: S608 (names of columns)
 
 MAX_ID_CHARACTERS = 100
 UNKNOWN = "no such conversation"
 CHANGEABLE_COLUMNS = frozenset({"title", "metadata", "continues"})
 """Columns that a client may change later. The first write sets user and channel, the turns set counts and times."""
+ADVANCED_COLUMNS = (
+    *("turn_count", "last_turn_at", "started_at", "ended_at", "cleared_at", "updated_at"),
+    *("outcome", "archived", "consolidated_at", "patterns_extracted_at", "summarize_after", "extract_after"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,14 +215,25 @@ def refuse_erasing(conversation: Conversation) -> None:
 def lock_conversation_to_erase(owner: Owner, conversation_id: str) -> Conversation | None:
     if not is_valid_id(conversation_id):
         return None
-    found = next(iter(Conversation.objects.raw(LOCK, [owner.account_id, conversation_id])), None)
-    if found is None:
+    with numbered_cursor() as cursor:
+        cursor.execute(LOCK, [owner.account_id, conversation_id])
+        row = cursor.fetchone()
+    if row is None:
         return None
+    found = Conversation.from_db(connection.alias, LOCKED_COLUMNS, row)
     if owner.limited_to_conversations and not (found.agent_id == owner.agent_id or takes_part(owner, conversation_id)):
         raise NotFound(UNKNOWN)
     if owner.limited_to_user and found.user_id != owner.user_id:
         raise NotFound(UNKNOWN)
     return found
+
+
+def write_columns(conversation: Conversation, names: Sequence[str]) -> None:
+    """Store these columns of a locked conversation, which hold no JSON."""
+    assigned = ", ".join(f'"{name}" = %s' for name in names)
+    statement = f"UPDATE conversations SET {assigned} WHERE account_id = %s AND id = %s"  # noqa: S608 (names of columns)
+    values = [getattr(conversation, name) for name in names]
+    execute_statement(statement, [*values, conversation.account_id, conversation.id])
 
 
 def build_conversation(owner: Owner, conversation_id: str, *, now: datetime) -> Conversation:
@@ -277,6 +293,24 @@ def read_continuations(owner: Owner, conversation_id: str, *, most: int | None =
     At most `most` of them, if given.
     """
     return dict(fetch_rows(CONTINUATIONS, [owner.account_id, conversation_id, owner.account_id, most]))
+
+
+def advance_conversation(conversation: Conversation, new: Sequence[Turn], *, now: datetime) -> None:
+    """Reopen the conversation of new turns, and make due what is derived from it."""
+    times = [turn.event_time for turn in new]
+    if not conversation.turn_count:
+        conversation.started_at = min(times)
+    conversation.turn_count += len(new)
+    conversation.last_turn_at = max([*times, *filter(None, [conversation.last_turn_at])])
+    conversation.ended_at = conversation.cleared_at = None
+    conversation.outcome, conversation.archived = "", False
+    conversation.consolidated_at = conversation.patterns_extracted_at = None
+    conversation.updated_at = now
+    plan_summary(conversation, now=now)
+    # due since the first turn that is not extracted; failed work keeps its wait, and parked work stays parked
+    if conversation.extract_parked_at is None:
+        conversation.extract_after = conversation.extract_after or now
+    write_columns(conversation, ADVANCED_COLUMNS)
 
 
 def plan_summary(conversation: Conversation, *, now: datetime) -> None:

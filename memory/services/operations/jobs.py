@@ -11,10 +11,15 @@ from memory.audit import record_audit
 from memory.errors import Conflict, TooManyRuns
 from memory.models import JobRun
 from memory.models.jobs import SCHEDULE
+from memory.models.statements import fetch_rows
 from memory.owner import Owner
 
 ALLOWANCE_PERIOD = timedelta(hours=1)
 RETRY_FAILED_AFTER = timedelta(minutes=10)
+FIND_WAITING = f"""
+SELECT id FROM job_runs
+WHERE account_id IS NULL AND job = %s AND requested_by = '{SCHEDULE}' AND status = '{JobRun.Status.QUEUED}'
+"""  # noqa: S608 (constants)
 
 
 def request_run(
@@ -80,9 +85,13 @@ def end_run(runs: QuerySet[JobRun], actor: str) -> None:
         raise Conflict("the run has ended already")
 
 
-def schedule_run(job: str) -> None:
-    """Queue a run over all accounts, unless one is waiting already (a constraint enforces it)."""
+def schedule_run(job: str) -> bool:
+    """Queue a run over all accounts, unless one is waiting already (a constraint enforces it); return whether."""
+    # in SQL: each turn of a conversation asks until its summary is written
+    if fetch_rows(FIND_WAITING, [job]):
+        return False
     JobRun.objects.bulk_create([JobRun(job=job, requested_by=SCHEDULE)], ignore_conflicts=True)
+    return True
 
 
 def schedule_due_run(job: str, *, since: datetime) -> None:

@@ -277,10 +277,10 @@ def test_a_hundred_turns_take_as_many_statements_as_one(client: ServiceClient) -
             say(client, *turns)
         counts.append(len(statements))
 
-    # a hundred make a summary due: one more to queue it. They are compared with the latest turns: one statement for
-    # vectors, one for texts. What states nothing is not compared with other turns. One before each bulk insert has
-    # plans made once
-    assert counts == [10, 15]
+    # a hundred make a summary due: two more, which look for a run that waits and queue one. They are compared with the
+    # latest turns: one statement for vectors, one for texts. What states nothing is not compared with other turns. One
+    # before each bulk insert has plans made once, and one asks whether the account quarantines instructions
+    assert counts == [10, 17]
 
 
 @pytest.mark.django_db(transaction=True)
