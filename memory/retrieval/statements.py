@@ -159,7 +159,7 @@ class NumberedStatement:
     text: str
     names: tuple[str, ...]
     plans_once: bool = False
-    """True for look-ups by key, whose plan is the same for all parameters (`numbered_cursor`)."""
+    """True for look-ups by key and small accounts, whose plan is the same for all parameters (`numbered_cursor`)."""
 
     def read(self, values: Mapping[str, Any]) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
         """Run the statement. Return the names of its columns, and its rows."""
