@@ -137,7 +137,14 @@ def binary_cursor(results: Format = Format.TEXT, *, binds_here: bool = False) ->
         yield connection._prepare_cursor(cursor)  # type: ignore[attr-defined]
 
 
-USE_GENERIC_PLAN, USE_CUSTOM_PLAN = (f"SET plan_cache_mode = force_{sort}_plan" for sort in ("generic", "custom"))
+USE_GENERIC_PLAN, USE_CUSTOM_PLAN = (
+    f"SELECT set_config('plan_cache_mode', {mode}, false), set_config('enable_seqscan', {scan}, false)"
+    for mode, scan in (("'force_generic_plan'", "'off'"), ("NULL", "NULL"))
+)
+"""Settings around statements whose plans are kept: these read tables by indexes, since a table grows after all.
+
+A value NULL is that of the session.
+"""
 
 
 @contextmanager
@@ -146,9 +153,10 @@ def numbered_cursor(*, plans_once: bool = False) -> Generator[CursorWrapper, Non
 
     The server keeps repeated statements prepared: parsing a statement of 5 KB takes it as long as many a search. With
     `plans_once` it also keeps their plan, whatever the parameters are, instead of planning each execution
-    (`postgresql.options`). That suits look-ups by key whose plan takes longer than they do. Behind a pooler nothing of
-    this is done: the next transaction may have another session, which has not prepared the statement and would keep the
-    settings; nor where the database is distributed, since the parameters decide which machine executes the statement.
+    (`postgresql.options`). That suits statements on few rows, whose plan takes longer than they do. Behind a pooler
+    nothing of this is done: the next transaction may have another session, which has not prepared the statement and
+    would keep the settings; nor where the database is distributed, since the parameters decide which machine executes
+    the statement.
     """
     connection.ensure_connection()
     session = connection.connection

@@ -16,6 +16,7 @@ from memory.kinds import Kind, all_kinds, kinds_where
 from memory.models.statements import Ids, half_vector
 from memory.owner import Owner
 from memory.retrieval.candidates import ENDED, Candidate, Metric
+from memory.retrieval.kept_plans import keeps_plan, name_partition
 from memory.retrieval.kind_searches import CONFIDENT, TRUE, TRUE_AND_BELIEVED_NOW, VERSION_BELIEVED_THEN
 from memory.retrieval.plans import GatheringShape, QueryAnalysis, RecallContext, Retriever, VisibleRows
 from memory.retrieval.queries import MAX_QUERY_CHARACTERS, Mode, Query, Scope
@@ -127,6 +128,7 @@ def gather_candidates(
 
 
 def gathering_shape(owner: Owner, query: Query, analysis: QueryAnalysis, retrievers: Sequence[str]) -> GatheringShape:
+    is_kept = keeps_plan(query, analysis)
     return GatheringShape(
         owner=owner_shape(owner),
         kinds=tuple(sorted(query.kinds)),
@@ -146,6 +148,8 @@ def gathering_shape(owner: Owner, query: Query, analysis: QueryAnalysis, retriev
         is_cut=not all(term.selects for term in analysis.terms),
         has_known_at=query.known_at is not None,
         scopes=tuple(sorted({scope.value for scope in query.scopes})),
+        keeps_plan=is_kept,
+        partition=analysis.partition if is_kept and query.width else "",
     )
 
 
@@ -218,7 +222,10 @@ def build_gathering_statement(shape: GatheringShape) -> NumberedStatement:
             AS timings, scored.* FROM begun
         {" ".join(f"CROSS JOIN {name}_end" for name in shape.retrievers)}
         LEFT JOIN ({scored_sql(shape)}) AS scored ON true"""
-    return Sql(text=text, parameters={**all_kinds_filter.parameters, **own.parameters}).numbered()
+    if shape.partition:
+        text = name_partition(text, shape.partition)
+    statement = Sql(text=text, parameters={**all_kinds_filter.parameters, **own.parameters})
+    return statement.numbered(plans_once=shape.keeps_plan)
 
 
 def filter_sql(shape: GatheringShape, table: str) -> str:

@@ -98,6 +98,8 @@ class QueryAnalysis:
     """True if the account has vectors of passages by the question's model: then a memory counts by its best one."""
     indexed_rows: int = 0
     """Rows of the account's vector index for the question's model and width; 0 if there is no index."""
+    partition: str = ""
+    """The partition of `memory_vectors` with the account's vectors; empty if there are none or the query has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +126,9 @@ class GatheringShape:
     """True if some of the question's terms do not select."""
     has_known_at: bool
     scopes: tuple[str, ...]
+    keeps_plan: bool
+    partition: str
+    """The partition of the account's vectors, which a statement with a kept plan names; else empty (`kept_plans`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,9 @@ IS_SUBJECT = f"""term IN (SELECT {lexemes_sql("%(subjects)s")})"""
 
 TERMS = f"""
     (SELECT json_agg(json_build_array(term, docs, weight, selects, {IS_CONTENT}, {IS_SUBJECT}))
-        FROM ({weighed_terms_sql(ASKED)}) AS weighed) AS terms,
+        FROM ({weighed_terms_sql(ASKED)}) AS weighed) AS terms"""
+
+SIZE = f"""
     (SELECT json_build_array(docs, tokens) FROM ({CORPUS}) AS counted) AS corpus"""
 
 PHRASES = f"""
@@ -173,6 +175,14 @@ INDEXED = (
 )
 """Rows of the index of a large account, which a distributed database has on the shard alone."""
 
+PARTITION = (
+    "NULL::text AS partition"
+    if settings.DATABASE_IS_DISTRIBUTED
+    else """
+    (SELECT tableoid::regclass::text FROM memory_vectors
+        WHERE account_id = %(account_id)s ORDER BY memory_id LIMIT 1) AS partition"""
+)
+"""The partition with the account's vectors, by an index that has their order. A distributed database has shards."""
 
 HAS_PASSAGES = """
     EXISTS (SELECT FROM memory_vectors
@@ -240,6 +250,7 @@ def build_analysis_statement(owner: OwnerShape, shape: AnalysisShape) -> Numbere
     facts = where_sql(knowledge_rows(owner.owner, Kind.FACT), prefix="f")
     owned = OWNED.format(facts=facts.text) if shape.has_owned else ""
     parts = chain(
+        [SIZE],
         [TERMS] if shape.has_text else [],
         [PHRASES] if shape.has_phrases else [],
         [ENTITIES.format(entities=entities.text, owned=owned)] if shape.has_names else [],
@@ -247,7 +258,7 @@ def build_analysis_statement(owner: OwnerShape, shape: AnalysisShape) -> Numbere
         [OPEN_GOALS.format(goals=goals.text)],
         [PROFILE] if owner.has_user else [],
         [has_pending_sql(visible.rows, has_agent=owner.has_agent, has_vector=shape.has_vector)],
-        [INDEXED, HAS_PASSAGES] if shape.has_vector else [],
+        [INDEXED, PARTITION, HAS_PASSAGES] if shape.has_vector else [],
     )
     ctes = f"WITH {visible.ctes.removesuffix(',')}" if visible.ctes else ""
     text = f"{ctes} SELECT {', '.join(parts)}"
@@ -272,7 +283,7 @@ def knowledge_rows(owner: Owner, kind: Kind) -> Any:
 
 
 def make_analysis(row: dict[str, Any]) -> QueryAnalysis:
-    docs, tokens = row.get("corpus") or (0, 0)
+    docs, tokens = row["corpus"]
     first_of_turn, records = row.get("at_hand") or (None, None)
     terms = [Term(**dict(zip(Term.__dataclass_fields__, each, strict=True))) for each in row.get("terms") or []]
     return QueryAnalysis(
@@ -290,6 +301,7 @@ def make_analysis(row: dict[str, Any]) -> QueryAnalysis:
         has_pending=row["has_pending"],
         indexed_rows=row.get("indexed_rows") or 0,
         has_passages=row.get("has_passages", False),
+        partition=row.get("partition") or "",
     )
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import psycopg.sql
 from django.db import connection
 from django.db.models import QuerySet
 
@@ -70,21 +71,27 @@ PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sql:
-    """A statement or a part of one. `parameters` holds the values that are the same on each run."""
+    """A statement or a part of one. `parameters` holds the values that are the same on each run, none of a client's."""
 
     text: str
     parameters: Mapping[str, Any]
 
     def numbered(self, *, plans_once: bool = False) -> "NumberedStatement":
-        """Return the statement with numbered placeholders and without indentation."""
+        """Return the statement with numbered placeholders and without indentation.
+
+        Its own parameters become literals: the planner then knows them in a plan that is kept, too.
+        """
         names: dict[str, int] = {}
+        literals = {name: psycopg.sql.Literal(value).as_string() for name, value in self.parameters.items()}
 
         def number(placeholder: re.Match[str]) -> str:
             name = placeholder[1]
-            return f"${names.setdefault(name, len(names) + 1)}" if name else "%"
+            if not name:
+                return "%"
+            return literals.get(name) or f"${names.setdefault(name, len(names) + 1)}"
 
         text = PLACEHOLDER.sub(number, collapse_whitespace(self.text))
-        return NumberedStatement(text=text, names=tuple(names), parameters=self.parameters, plans_once=plans_once)
+        return NumberedStatement(text=text, names=tuple(names), plans_once=plans_once)
 
     def read_dicts(self, owner: Owner, values: Mapping[str, Any], *, now: datetime) -> list[dict[str, Any]]:
         """Run the statement for an owner with JSON columns parsed. Return its rows by column name."""
@@ -151,15 +158,13 @@ class NumberedStatement:
 
     text: str
     names: tuple[str, ...]
-    parameters: Mapping[str, Any]
     plans_once: bool = False
-    """True for look-ups by key, whose plan is the same for all parameters (`numbered_cursor`)."""
+    """True for look-ups by key and small accounts, whose plan is the same for all parameters (`numbered_cursor`)."""
 
     def read(self, values: Mapping[str, Any]) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
         """Run the statement. Return the names of its columns, and its rows."""
-        given = {**self.parameters, **values}
         with numbered_cursor(plans_once=self.plans_once) as cursor:
-            cursor.execute(self.text, [given[name] for name in self.names])
+            cursor.execute(self.text, [values[name] for name in self.names])
             # not `description`, which makes an object of each column
             result = cursor.pgresult
             return [result.fname(place).decode() for place in range(result.nfields)], cursor.fetchall()

@@ -9,6 +9,7 @@ from memory.models.statements import PREPARED_AFTER, numbered_cursor
 pytestmark = pytest.mark.django_db
 
 MODE = "SELECT current_setting('plan_cache_mode')"
+SCANS = "SELECT current_setting('enable_seqscan')"
 
 
 def plan_mode() -> str:
@@ -28,6 +29,15 @@ def test_only_the_statement_itself_is_executed_by_a_kept_plan() -> None:
 
     assert rows == [("force_generic_plan", 7)]
     assert plan_mode() == "force_custom_plan"
+
+
+def test_the_plan_is_made_for_tables_that_grow() -> None:
+    """An index is used while a table is small, too. Other statements may read it whole."""
+    assert execute_once(f"{SCANS}, $1::int", 7) == [("off", 7)]
+
+    with connection.cursor() as cursor:
+        cursor.execute(SCANS)
+        assert cursor.fetchone() == ("on",)
 
 
 def test_a_statement_that_fails_leaves_no_setting_behind() -> None:
