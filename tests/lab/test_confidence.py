@@ -1,6 +1,7 @@
 """Learning the confidence of results: what the weights separate, how they are judged, and the command."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Tree
@@ -65,6 +66,15 @@ def test_files_count_alike_and_own_questions_more_than_foreign_ones() -> None:
     shares = np.concatenate(shares_of_results(recorded)).tolist()
 
     assert shares == pytest.approx([0.175, 0.175, 0.35, 0.3, 0.7])
+
+
+def test_a_foreign_task_that_names_what_is_known_is_not_silent() -> None:
+    foreign = results(STRANGE, answers=0)
+    task = replace(foreign, has_floor=False)
+
+    [figures] = judge_files([*separable("one"), *[task] * 10])
+
+    assert (figures.foreign, figures.silent) == (20, 0.5)
 
 
 def test_a_file_is_judged_by_what_the_others_teach() -> None:

@@ -11,6 +11,8 @@ allergic to milk". So does a sentence that takes back the end of the one before:
 import re
 from collections.abc import Iterator, Sequence
 
+MAX_JOINED_CHARACTERS = 500
+"""Characters of two sentences of which the second one may take back what the first one says."""
 _BEFORE = r"(?<=[\w%)])\s*[,;…–—-]+\s*(?:and |but )?"
 _FIRM = re.compile(
     rf"{_BEFORE}(?:(?:(?:no|sorry|wait|oops|actually),? )+I mean(?:t)?"
@@ -67,7 +69,8 @@ def join_taken_back(sentences: Sequence[str]) -> list[str]:
     """Return the sentences; one whose last value the next one replaces stands with the new value for both."""
     joined: list[str] = []
     for sentence in sentences:
-        if joined and _TAKES_BACK.match(sentence) and not _MAY_ADDRESS.match(sentence):
+        may_take_back = _TAKES_BACK.match(sentence) is not None and not _MAY_ADDRESS.match(sentence)
+        if joined and may_take_back and len(joined[-1]) + len(sentence) <= MAX_JOINED_CHARACTERS:
             both = f"{joined[-1].rstrip('.! ')}, {sentence}"
             said = next((said for _, said in _takebacks(both) if said is not None), None)
             if said is not None:

@@ -87,6 +87,12 @@ def test_a_sentence_takes_back_the_value_at_the_end_of_the_one_before(text: str,
     assert claims(text) == stated
 
 
+def test_a_long_sentence_takes_back_nothing_of_the_one_before() -> None:
+    long = f"No wait, to nuts, {'no wait, to milk, ' * 30}to fish."
+
+    assert "The user is allergic to shellfish" in claims(f"I'm allergic to shellfish. {long}")
+
+
 @pytest.mark.parametrize(
     ("text", "stated"),
     [
