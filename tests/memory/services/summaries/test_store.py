@@ -128,7 +128,7 @@ def test_a_clients_vector_is_made_unit_length(owner: Owner) -> None:
     np.testing.assert_allclose(admitted.vector, direction(0.5), atol=1e-6)
 
 
-@pytest.mark.parametrize("rows", [1, 50])
+@pytest.mark.parametrize("rows", [1, 40])
 def test_storing_costs_the_same_statements_for_one_and_for_many(
     owner: Owner, rows: int, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
